@@ -301,8 +301,8 @@ mod tests {
         let half: String = APP.lines().take(9).map(|line| format!("{line}\n")).collect();
         for (key, expected) in [
             ("t0p-s3cret", "config.yaml:4:37: this is no private key"),
-            (public, "config.yaml:4:37: this is the half of a key that everybody may know"),
-            (half.as_str(), "config.yaml:4:37: this key is damaged, or not whole"),
+            (public, "config.yaml:4:37: this is the public half of a key"),
+            (half.as_str(), "config.yaml:4:37: this key is damaged, or a part of it is missing"),
         ] {
             let lines = lines(with_key(&github(app), key).map(|loaded| loaded.settings));
             assert!(lines.contains(expected), "{expected} in\n{lines}");

@@ -134,7 +134,7 @@ mod tests {
         insta::assert_snapshot!(refused("format: ssh, key: {env: LOCKED}"), @"config.yaml:1:93: this key is locked with a passphrase, and `passphrase` is not given [configuration]; give its `passphrase: {file: PATH}`");
         let wrong = "format: ssh, key: {env: LOCKED}, passphrase: {env: OTHER}";
         insta::assert_snapshot!(refused(wrong), @"config.yaml:1:120: the passphrase does not unlock this key [configuration]; put the key's own passphrase there, in one line");
-        insta::assert_snapshot!(refused("format: gpg, key: {env: SSH}"), @"config.yaml:1:77: `manifests.repositories[0].signing.format` must be one of `ssh` and `openpgp`, but `gpg` is not one of the words that are known here [schema]; use one of `ssh` and `openpgp`");
+        insta::assert_snapshot!(refused("format: gpg, key: {env: SSH}"), @"config.yaml:1:77: `manifests.repositories[0].signing.format` must be one of `ssh` and `openpgp`, but `gpg` is not one of the allowed words [schema]; use one of `ssh` and `openpgp`");
         insta::assert_snapshot!(refused("format: ssh, key: {file: a, env: SSH}"), @"config.yaml:1:82: this secret is given twice [configuration]; give exactly one of `file` and `env`");
     }
 }

@@ -1,9 +1,8 @@
-//! Which branches are meant by globs: some by their whole names, some that must be looked for.
-//! Pure.
+//! Branches by globs: some with whole names, some that must be searched for. Pure.
 
 use crate::support::globs::Globs;
 
-/// The branches that somebody wants to know of.
+/// The branches of a query.
 #[derive(Debug, Clone)]
 pub(super) struct BranchQuery {
     /// Named whole; these need no list.
@@ -12,7 +11,7 @@ pub(super) struct BranchQuery {
 }
 
 impl BranchQuery {
-    /// A glob that cannot be read matches nothing: the configuration has refused it.
+    /// Builds the query. A glob that cannot be read matches nothing: the configuration has refused it.
     pub(super) fn of(texts: &[String]) -> Self {
         let is_glob = |text: &&String| text.contains(['*', '?', '[', '{', '\\']);
         let (globs, exact): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_glob);

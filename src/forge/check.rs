@@ -1,19 +1,19 @@
-//! A check run: what we found at a commit, with notes at lines of its files.
+//! A check run: the service's findings at a commit, with notes at lines of its files.
 
 use serde::Serialize;
 
 use crate::model::id::CommitSha;
 
-/// A check run as it is to be. What is longer than the host takes is cut.
+/// The wanted state of a check run. A text longer than the host's limit is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckRun {
-    /// What the list of checks shows.
+    /// The name in the list of checks.
     pub name: String,
     /// The commit that it is about.
     pub head: CommitSha,
-    /// Our own name for it, by which it is found again.
+    /// The service's own id of the run, by which it finds the run again.
     pub external_id: String,
-    /// How it ended; `None` while it is in progress.
+    /// The conclusion; `None` while it is in progress.
     pub conclusion: Option<Conclusion>,
     /// The headline.
     pub title: String,
@@ -21,26 +21,26 @@ pub struct CheckRun {
     pub summary: String,
     /// More Markdown, at most 65,535 characters.
     pub text: Option<String>,
-    /// Our page about it.
+    /// The service's page about it.
     pub details_url: Option<String>,
     /// Notes at lines. Those that are there already are not written twice; none is ever taken away,
     /// which the host cannot do.
     pub annotations: Vec<Annotation>,
 }
 
-/// How a check run ended.
+/// The conclusion of a check run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
-    /// All is well.
+    /// The check found no fault.
     Success,
-    /// Something is wrong.
+    /// The check found a fault.
     Failure,
-    /// Something to know, nothing to do.
+    /// The check has information, and no verdict.
     Neutral,
-    /// Somebody has to do something outside the commit.
+    /// A person has to do something outside the commit.
     ActionRequired,
-    /// There was nothing to look at.
+    /// The check had nothing to look at.
     Skipped,
 }
 
@@ -51,15 +51,15 @@ pub struct Annotation {
     pub path: String,
     /// The line, from 1.
     pub line: u32,
-    /// How much it matters.
+    /// The level of the note.
     pub level: Level,
-    /// At most 255 characters.
+    /// The title, at most 255 characters.
     pub title: String,
-    /// At most 64 KiB.
+    /// The message, at most 64 KiB.
     pub message: String,
 }
 
-/// How much a note matters.
+/// The level of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Good to know.
@@ -71,7 +71,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// GitHub's word.
+    /// Returns GitHub's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Notice => "notice",

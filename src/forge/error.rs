@@ -1,22 +1,21 @@
-//! What can go wrong at a code host, and what may help.
+//! The errors of a code host, each with a way out.
 //!
-//! Each message says what to do, because it ends in a deployment's status where the person who
-//! deployed reads it.
+//! Each message says what to do, because it ends in a deployment's status where the person who deployed reads it.
 
 use std::time::Duration;
 
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::retry::Disposition;
 
-/// Why a code host did not do what was asked.
+/// The reason why a request to a code host failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ForgeError {
-    /// The repository is not there, or not for us.
+    /// The repository does not exist, or the service may not see it.
     #[error("repository {repository} is not there: {help}")]
     NoRepository {
         /// The repository.
         repository: RepoName,
-        /// What to do, as this kind of host needs it.
+        /// The way out, for this kind of host.
         help: String,
     },
     /// The repository had this name once, and its present one is not known yet.
@@ -25,7 +24,7 @@ pub enum ForgeError {
          it or deploy it again"
     )]
     Renamed {
-        /// The name that stands for it.
+        /// The name in place of the present one.
         repository: RepoName,
     },
     /// The repository has no such commit.
@@ -33,7 +32,7 @@ pub enum ForgeError {
     NoCommit {
         /// The repository.
         repository: RepoName,
-        /// The commit that was asked for.
+        /// The requested commit.
         commit: CommitSha,
     },
     /// The repository has no such branch or tag.
@@ -41,7 +40,7 @@ pub enum ForgeError {
     NoRef {
         /// The repository.
         repository: RepoName,
-        /// What was asked for.
+        /// The requested name.
         git_ref: String,
     },
     /// The commit has no such file.
@@ -57,34 +56,34 @@ pub enum ForgeError {
         /// The file's path.
         path: String,
     },
-    /// The file is larger than we read.
+    /// The file is larger than the service reads.
     #[error("{path} of {repository} is larger than {limit} bytes: make it smaller")]
     TooLarge {
         /// The repository.
         repository: RepoName,
         /// The file's path.
         path: String,
-        /// How many bytes are read at most.
+        /// The largest number of bytes that are read.
         limit: usize,
     },
-    /// The host does not take our credentials, or not for this.
-    #[error("{host} refuses our credentials for {about}: {help}")]
+    /// The host does not accept the service's credentials, or not for this.
+    #[error("{host} refuses the service's credentials for {about}: {help}")]
     Unauthorized {
-        /// Who refuses.
+        /// The host that refuses.
         host: String,
-        /// What was asked about: a repository mostly.
+        /// The subject of the request: a repository mostly.
         about: String,
-        /// What to do.
+        /// The way out.
         help: String,
     },
-    /// The host does not take our token or signature at all.
-    #[error("{host} refuses our credentials for {about}: {help}")]
+    /// The host does not accept the service's token or signature at all.
+    #[error("{host} refuses the service's credentials for {about}: {help}")]
     BadCredentials {
-        /// Who refuses.
+        /// The host that refuses.
         host: String,
-        /// What was asked about: a repository mostly.
+        /// The subject of the request: a repository mostly.
         about: String,
-        /// What to do.
+        /// The way out.
         help: String,
     },
     /// The repository is archived: it can be read, and nothing can be written.
@@ -92,69 +91,69 @@ pub enum ForgeError {
         "repository {repository} is archived, and takes no statuses: unarchive it on {host} to see them there"
     )]
     Archived {
-        /// Who says so.
+        /// The host that refuses.
         host: String,
         /// The repository.
         repository: RepoName,
     },
-    /// Our GitHub App is not installed where it is needed.
+    /// The service's GitHub App is not installed where it is needed.
     #[error("the GitHub App is not installed on {about}: {help}")]
     NotInstalled {
-        /// What was asked about: a repository mostly.
+        /// The subject of the request: a repository mostly.
         about: String,
-        /// What to do, and where.
+        /// The way out, with the page.
         help: String,
     },
-    /// Somebody has stopped our GitHub App's installation.
+    /// A person has suspended the installation of the service's GitHub App.
     #[error("the GitHub App's installation for {about} is suspended: {help}")]
     Suspended {
-        /// What was asked about: a repository mostly.
+        /// The subject of the request: a repository mostly.
         about: String,
-        /// What to do, and where.
+        /// The way out, with the page.
         help: String,
     },
-    /// Our GitHub App was not granted what is needed.
+    /// The service's GitHub App lacks a permission.
     #[error("the GitHub App lacks the permission `{permission}` for {about}: {help}")]
     MissingPermission {
-        /// What was asked about: a repository mostly.
+        /// The subject of the request: a repository mostly.
         about: String,
         /// The permission as GitHub writes it: `checks: write`.
         permission: String,
-        /// What to do, and where.
+        /// The way out, with the page.
         help: String,
     },
-    /// We asked too often.
-    #[error("{host} asks us to wait before the next request; it will be tried again")]
+    /// The rate limit of the host is reached.
+    #[error("{host} asks the service to wait before the next request; it will be tried again")]
     RateLimited {
-        /// Who asks.
+        /// The host.
         host: String,
-        /// How long to wait.
+        /// The time to wait.
         retry_after: Duration,
     },
-    /// The request was never sent: nobody listens, there is no such name, no trust. What was to be
-    /// written is surely not there.
+    /// The request was never sent: the host does not listen, its name does not exist, or its certificate is not
+    /// trusted. Nothing was written.
     #[error("{host} cannot be reached ({problem}); it will be tried again")]
     NotSent {
-        /// Who.
+        /// The host.
         host: String,
-        /// What happened.
+        /// The fault.
         problem: String,
     },
-    /// No answer, or one that a fault of the host or the network explains. What was to be written
-    /// may be there nevertheless: look before writing again.
+    /// The host gave no answer, or one that a fault of the host or the network explains. A write may have arrived
+    /// nevertheless: look before writing again.
     #[error("{host} cannot be reached ({problem}); it will be tried again")]
     Unreachable {
-        /// Who.
+        /// The host.
         host: String,
-        /// What happened.
+        /// The fault.
         problem: String,
     },
     /// The host understood and says no; the same request would fail again.
     #[error("{host} refuses the request for {about} ({status}): {message}")]
     Refused {
-        /// Who.
+        /// The host.
         host: String,
-        /// What was asked about: a repository mostly.
+        /// The subject of the request: a repository mostly.
         about: String,
         /// The HTTP status.
         status: u16,
@@ -164,21 +163,21 @@ pub enum ForgeError {
     /// Only a GitHub App can do this.
     #[error("{what} needs a GitHub App: set forge.github.app in place of a token")]
     NeedsApp {
-        /// What was asked for: `reading failed deliveries`.
+        /// The request: `reading failed deliveries`.
         what: &'static str,
     },
-    /// More branches than can be asked about.
+    /// There are more branches than the service asks about.
     #[error(
-        "more than {most} branches of {repository} on {host} {what}: name the allowed ones whole"
+        "more than {most} branches of {repository} on {host} {what}: write the names of the allowed ones in full"
     )]
     TooManyBranches {
-        /// Who has them.
+        /// The host that has them.
         host: String,
         /// The repository.
         repository: RepoName,
-        /// Which branches.
+        /// The condition on the branches.
         what: String,
-        /// How many can be asked about.
+        /// The largest number of branches that are asked about.
         most: usize,
     },
     /// This process may open no more files. It passes.
@@ -189,7 +188,7 @@ pub enum ForgeError {
     OpenFiles {
         /// The repository.
         repository: RepoName,
-        /// What the reader says.
+        /// The message of the reader.
         problem: String,
     },
     /// The repository can be opened and not read.
@@ -197,18 +196,18 @@ pub enum ForgeError {
     Corrupt {
         /// The repository.
         repository: RepoName,
-        /// What the reader says.
+        /// The message of the reader.
         problem: String,
     },
 }
 
 impl ForgeError {
-    /// Returns whether what was to be written may be there although there was an error.
+    /// Returns true if a write may have arrived although there was an error.
     pub fn may_have_arrived(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
 
-    /// The same, where it kept a request from being made at all.
+    /// Converts the error of a step before the request: nothing was sent.
     pub(super) fn before_sending(self) -> Self {
         match self {
             Self::Unreachable { host, problem } => Self::NotSent { host, problem },

@@ -1,6 +1,6 @@
 //! The local code host: bare repositories `<root>/<owner>/<name>.git`, read with libgit2.
 //!
-//! For trying the product out and for tests; nobody is told of statuses, the store shows them.
+//! It is for trying the product out and for tests. It has no statuses; the database keeps them.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -18,12 +18,12 @@ pub struct LocalForge {
 }
 
 impl LocalForge {
-    /// The code host in that folder.
+    /// Opens the code host in that folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The bytes of a file at a commit, at most `limit` of them.
+    /// Returns the bytes of a file at a commit, at most `limit` of them.
     pub(super) async fn file(
         &self,
         repository: &RepoName,
@@ -35,7 +35,7 @@ impl LocalForge {
         self.read(repository, move |read, git| read.file(git, &commit, &path, limit)).await
     }
 
-    /// The branches that are meant and have the commit, by name.
+    /// Returns the wanted branches that have the commit, by name.
     pub(super) async fn branches_with(
         &self,
         repository: &RepoName,
@@ -46,7 +46,7 @@ impl LocalForge {
         self.read(repository, move |read, git| read.branches(git, &commit, &wanted)).await
     }
 
-    /// The commit that a branch, a tag, or a whole commit id leads to; `None` where there is none. A branch
+    /// Returns the commit that a branch, a tag, or a whole commit id leads to; `None` where there is none. A branch
     /// goes before a tag of the same name.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl LocalForge {
     }
 }
 
-/// One reading, with what its errors name.
+/// One read of a repository, with the names for its errors.
 struct Read {
     root: PathBuf,
     repository: RepoName,
@@ -190,7 +190,7 @@ impl Read {
         let folder = self.root.join(format!("{}.git", self.repository));
         ForgeError::NoRepository {
             repository: self.repository.clone(),
-            help: format!("make it with `git clone --bare SOURCE {}`", folder.display()),
+            help: format!("create it with `git clone --bare SOURCE {}`", folder.display()),
         }
     }
 
@@ -203,13 +203,13 @@ impl Read {
     }
 }
 
-/// Not there, or there as another kind of object.
+/// Checks that the error means that the object does not exist, or is of another kind.
 fn is_absent(error: &git2::Error) -> bool {
     matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec)
         || (error.class() == ErrorClass::Invalid && error.code() == ErrorCode::GenericError)
 }
 
-/// Only whole names count: what is written like an expression would mean something else tomorrow.
+/// Resolves a name to a commit. Only whole names count: an expression would mean something else tomorrow.
 fn resolve(git: &Repository, git_ref: &str) -> Option<CommitSha> {
     let names =
         [git_ref.to_owned(), format!("refs/heads/{git_ref}"), format!("refs/tags/{git_ref}")];
@@ -234,7 +234,7 @@ mod tests {
         commit: CommitSha,
     }
 
-    /// `acme/shop` with `.weave.yaml`, a folder `sub` and a link.
+    /// Builds `acme/shop` with `.weave.yaml`, a folder `sub` and a link.
     fn world() -> World {
         let folder = tempfile::tempdir().unwrap();
         let git = Repository::init_bare(folder.path().join("root/acme/shop.git")).unwrap();
@@ -301,7 +301,10 @@ mod tests {
         let world = world();
         let message = |result: Result<Vec<u8>, ForgeError>| result.unwrap_err().to_string();
         let none = message(world.file("acme/none", ".weave.yaml").await);
-        assert!(none.contains("acme/none is not there: make it with `git clone --bare"), "{none}");
+        assert!(
+            none.contains("acme/none is not there: create it with `git clone --bare"),
+            "{none}"
+        );
         for path in
             ["none", "sub", "link", "../shop.git/HEAD", "/etc/passwd", "", "sub/none", "a/b"]
         {

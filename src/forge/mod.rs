@@ -1,18 +1,23 @@
-//! CODE HOSTS: where service repositories are, where events come from and statuses go.
+//! Code hosts: GitHub, and bare repositories in a folder. Service repositories are there, events come from there, and
+//! statuses go there.
 //!
 //! ```text
 //! github::webhook (pure)  event ─▶ DeploymentRequest
-//! github::client          what is asked of a code host and told to it: the methods of Forge
-//! local                   what of that the local one can answer, too
+//! github::client          the methods of Forge: reads, statuses, check runs, people
+//! local                   the methods that the local code host has, too
 //! ```
 //!
-//! Knows nothing of WAMLs, stores or retries: a [`ForgeError`](error::ForgeError) says what may
-//! help, and whoever called decides when.
+//! In reading order: [`error::ForgeError`] is the error of every call, [`check`], [`delivery`] and `status` are the
+//! data that a code host gets or gives, and [`github`] has the client and the webhook. `branches` sorts the globs of a
+//! branch policy.
+//!
+//! Nothing here knows WAMLs, databases or retries: a [`ForgeError`](error::ForgeError) says what may help, and the
+//! caller decides about a retry.
 
-mod branches; // which branches are meant
+mod branches; // branches by globs
 pub mod check; // a check run, as data
-pub mod delivery; // events that did not arrive; how many requests are left
-pub mod error; // what can go wrong, and what to do next
+pub mod delivery; // failed deliveries, and the requests left
+pub mod error; // the errors, with a way out
 pub mod github; // GitHub and GitHub Enterprise Server
 pub mod local; // bare repositories in a folder
 mod status; // statuses of deployments and commits, as data

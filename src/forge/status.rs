@@ -1,4 +1,4 @@
-//! What a code host is told of a deployment, and of a commit beside it.
+//! The statuses of a deployment and of a commit, as a code host gets them.
 
 pub use octocrab::models::StatusState as CommitState;
 
@@ -6,38 +6,38 @@ use crate::model::deployment::ForgeState;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::release::Release;
 
-/// What a code host is told of a deployment.
+/// The status of a deployment for a code host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentStatus {
-    /// How it stands.
+    /// The state of the deployment.
     pub state: ForgeState,
-    /// One sentence for people; cut to what the host takes.
+    /// The description, one sentence for people; cut to the host's limit.
     pub description: String,
-    /// Our page about it.
+    /// The service's page about it.
     pub log_url: Option<String>,
-    /// Where the app can be reached.
+    /// The address of the app.
     pub environment_url: Option<String>,
 }
 
 /// A deployment that began here, as the code host is to have it: a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDeployment {
-    /// Ours; it is in the payload, by which the deployment is found again.
+    /// The deploy id; it is in the payload, by which the deployment is found again.
     pub id: DeployId,
-    /// What becomes live.
+    /// The release that becomes live.
     pub release: Release,
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// Why, for people; cut to what the host takes.
+    /// The reason, for people; cut to the host's limit.
     pub description: String,
-    /// Whether the environment is a production one.
+    /// True if the environment is a production one.
     pub production: bool,
 }
 
-/// The task of a deployment that began here. Its event is not for us.
+/// The task of a deployment that the service itself created. Its webhook event is ignored.
 pub const ROLLBACK_TASK: &str = "rollback";
 
-/// A status that a deployment has at the host, whoever wrote it.
+/// A status that a deployment has at the host, from any author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedStatus {
     /// The host's word; there are more than [`ForgeState`] knows.
@@ -50,15 +50,15 @@ pub struct ListedStatus {
     pub creator: Option<String>,
 }
 
-/// What a code host is told of a commit.
+/// The status of a commit for a code host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitStatus {
-    /// What it is about: `deploy/prod-cluster-1`. Capitals make no difference to GitHub.
+    /// The context: `deploy/prod-cluster-1`. Capitals make no difference to GitHub.
     pub context: String,
-    /// How it stands.
+    /// The state of the commit.
     pub state: CommitState,
-    /// One sentence for people; cut to what the host takes.
+    /// The description, one sentence for people; cut to the host's limit.
     pub description: String,
-    /// Our page about it.
+    /// The service's page about it.
     pub target_url: Option<String>,
 }

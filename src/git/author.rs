@@ -1,18 +1,18 @@
-//! Who a commit says has made it: who asked. Pure.
+//! The author of a commit: the person or program that asked for the change. Pure.
 //!
-//! A git host finds a person by the e-mail address. GitHub gives each login one that takes no mail,
-//! `LOGIN@users.noreply.HOST`; nobody's real address gets into a repository that way. Only who the
-//! code host itself names gets such an address: another name may be a stranger's login there.
+//! A git host finds a person by the e-mail address. GitHub gives each login an address without a mailbox,
+//! `LOGIN@users.noreply.HOST`, so no real address gets into a repository. Only an account that the code host itself
+//! names gets such an address: another name may be a stranger's login there.
 
 use crate::model::event::NOBODY;
 use crate::support::text::is_invisible;
 
 /// A name is longer nowhere; a login has 39 characters.
 const LONGEST: usize = 100;
-/// Where an address is nobody's at any host.
+/// The host of addresses that belong to no person.
 const NOWHERE: &str = "localhost";
 
-/// Who commits, or has asked for what is committed.
+/// The name and e-mail address of an author or committer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitIdentity {
     /// `the-deployer`
@@ -21,18 +21,17 @@ pub struct CommitIdentity {
     pub email: String,
 }
 
-/// Who asked for a change; free text.
+/// The person or program that asked for a change; free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommitAuthor<'a> {
-    /// As the code host names an account: whose deployment it is.
+    /// An account that the code host names: the actor of a deployment.
     Login(&'a str),
-    /// As we do, the name of a token: whose removal it is.
+    /// The name of a token of the service: the person who asked for a removal.
     Named(&'a str),
 }
 
-/// The author that somebody is at a code host whose people have addresses at `people`; `None` where
-/// nothing is left of the name that a commit can hold, or where the host does not know any more who
-/// it was.
+/// Returns the author's identity at a code host whose people have addresses at `people`; `None` where the name has no
+/// character that a commit can hold, or where the host does not know the account any more.
 pub(super) fn author(asker: CommitAuthor<'_>, people: &str) -> Option<CommitIdentity> {
     let (CommitAuthor::Login(actor) | CommitAuthor::Named(actor)) = asker;
     if asker == CommitAuthor::Login(NOBODY) {
@@ -56,7 +55,8 @@ fn is_of_a_name(c: char) -> bool {
     !c.is_control() && !is_invisible(c) && !matches!(c, '<' | '>')
 }
 
-/// As in `dependabot[bot]`. Without `+`, before which GitHub reads an account's number.
+/// Checks for a character of a login, as in `dependabot[bot]`. Without `+`, before which GitHub reads an account's
+/// number.
 fn is_of_a_login(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']')
 }

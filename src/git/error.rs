@@ -1,4 +1,4 @@
-//! What can go wrong with the manifest repository, each with what happens next.
+//! The errors of the manifest repository, each with its disposition.
 //!
 //! Texts name the repository by its address without secrets; they never hold a token.
 
@@ -11,10 +11,10 @@ use crate::model::hand_edit::HandEdit;
 use crate::support::disk;
 use crate::support::retry::Disposition;
 
-/// Why a change is not in the manifest repository.
+/// The reason why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The server took the commit, looked at it, and said no.
+    /// The server got the commit, checked it, and refused it.
     #[error("{repository} refused the push to {branch}: {refusal}")]
     Refused {
         /// The manifest repository.
@@ -25,13 +25,13 @@ pub enum WriteError {
         refusal: PushRefusal,
     },
     /// The token is missing, wrong, or may not write.
-    #[error("{repository} does not accept our token (HTTP {status}): {help}")]
+    #[error("{repository} does not accept the service's token (HTTP {status}): {help}")]
     Unauthorized {
         /// The manifest repository.
         repository: String,
         /// 401 or 403.
         status: u16,
-        /// What to do, as the token's source needs it.
+        /// The way out, for this source of tokens.
         help: String,
     },
     /// The source of its token has none.
@@ -39,37 +39,37 @@ pub enum WriteError {
     NoToken {
         /// The manifest repository.
         repository: String,
-        /// What is wrong, what to do, and what happens next.
+        /// The fault, the way out, and the disposition.
         why: NoToken,
     },
-    /// The host is not the one that is believed, or nobody has said which one to believe.
+    /// The host has another key than the trusted one, or there is no trusted one.
     #[error("{repository} is not trusted: {cause}. What to do: {help}")]
     NotTrusted {
         /// The manifest repository.
         repository: String,
-        /// What ssh found.
+        /// The fault that ssh found.
         cause: String,
-        /// Where the key of the host belongs.
+        /// The place for the host's key.
         help: String,
     },
-    /// The host does not know our key, or the key may not do this.
-    #[error("{repository} does not accept our key ({said}). What to do: {help}")]
+    /// The host does not accept the service's key, or the key lacks the permission.
+    #[error("{repository} does not accept the service's key ({said}). What to do: {help}")]
     KeyRefused {
         /// The manifest repository.
         repository: String,
         /// The words of ssh or of the host.
         said: String,
-        /// What to do, as the key's source needs it.
+        /// The way out, for this source of the key.
         help: String,
     },
-    /// Nothing is there, or we may not see it.
+    /// The repository does not exist, or the service may not see it.
     #[error("there is no manifest repository at {repository}: {}", missing_help(repository))]
     NotFound {
         /// The address that was tried.
         repository: String,
     },
-    /// The repository has branches, and not this one. It is not begun anew: what would not be on it
-    /// would be taken off the clusters.
+    /// The repository has branches, but not this one. It is not begun again: apps that would not be on it would be
+    /// removed from the clusters.
     #[error(
         "{repository} has no branch {branch}; it has {others}: name one of them in the configuration, \
          or push {branch}"
@@ -82,8 +82,8 @@ pub enum WriteError {
         /// The names of others.
         others: String,
     },
-    /// Every branch is gone from a repository that had ours. It is not begun anew: what would not be
-    /// on it would be taken off the clusters.
+    /// Every branch is gone from a repository that had the service's. It is not begun again: apps that would not be on
+    /// it would be removed from the clusters.
     #[error(
         "{repository} has lost its branch {branch}, and has no other: push it again from a copy; \
          or, to begin anew with an empty one, {anew}"
@@ -93,11 +93,11 @@ pub enum WriteError {
         repository: String,
         /// The branch that was there.
         branch: String,
-        /// What a person does who wants to begin anew.
+        /// The way to begin with an empty repository.
         anew: String,
     },
-    /// Others of the same push were refused, each by itself, and this one was not asked about yet.
-    #[error("{repository} refuses what is pushed to {branch} now, others than this: {refusal}")]
+    /// Others of the same push were refused, each by itself, and this one was not pushed yet.
+    #[error("{repository} refuses other changes to {branch} now: {refusal}")]
     NotAsked {
         /// The manifest repository.
         repository: String,
@@ -106,30 +106,30 @@ pub enum WriteError {
         /// The server's words to the others.
         refusal: PushRefusal,
     },
-    /// The server cannot be talked to at the moment, or asks us to wait.
+    /// The server cannot be reached, or asks the service to wait.
     #[error("{repository} cannot be reached: {cause}")]
     Unreachable {
         /// The manifest repository.
         repository: String,
-        /// What happened, in one sentence.
+        /// The fault, in one sentence.
         cause: String,
-        /// How long the server asks us to wait, if it said so.
+        /// The time that the server asks the service to wait, if it did.
         wait: Option<Duration>,
     },
-    /// Whoever brought it does not hold it any more, as far as they know; it was not pushed.
-    #[error("it was not pushed to {repository}: its lease had ended before its turn came")]
+    /// The lease of the change has ended; it was not pushed.
+    #[error("the change was not pushed to {repository}: its lease ended before its turn came")]
     LeaseOver {
         /// The manifest repository.
         repository: String,
     },
-    /// Somebody else was faster every time.
-    #[error("{repository}: others pushed to {branch} before us {tries} times in a row")]
+    /// Others pushed first every time.
+    #[error("{repository}: others pushed to {branch} first, {tries} times in a row")]
     LostRaces {
         /// The manifest repository.
         repository: String,
         /// The branch that was pushed to.
         branch: String,
-        /// How often it was tried.
+        /// The number of tries.
         tries: u32,
     },
     /// A file is where a folder must be.
@@ -142,17 +142,17 @@ pub enum WriteError {
         /// The path within it.
         path: String,
     },
-    /// Somebody changed what a change was decided on; nothing was done.
-    #[error("{path} in {repository} was changed in the meantime: look at it, and ask again")]
+    /// The content that a change depends on was changed; nothing was done.
+    #[error("{path} in {repository} was changed in the meantime: check it, and try again")]
     Moved {
         /// The manifest repository.
         repository: String,
         /// The path within it.
         path: String,
     },
-    /// Somebody edited the app's files by hand, and the target wants that to stop a deployment.
+    /// The app's files have a manual edit, and the target's policy stops a deployment for that.
     #[error(
-        "somebody edited {path} by hand: {edit}. Take the change over into the service's \
+        "{path} was edited by hand: {edit}. Take the change over into the service's \
          repository, or revert it in {repository}; then deploy again"
     )]
     HandEdited {
@@ -160,7 +160,7 @@ pub enum WriteError {
         repository: String,
         /// The folder that was edited.
         path: String,
-        /// What is there, and whose it is.
+        /// The edit and its author.
         edit: Box<HandEdit>,
     },
     /// The commit could not be signed; nothing was done.
@@ -168,7 +168,7 @@ pub enum WriteError {
     NotSigned {
         /// The manifest repository.
         repository: String,
-        /// What is wrong.
+        /// The fault.
         why: SigningError,
     },
     /// Objects are missing or damaged, and making the clone again did not help.
@@ -176,17 +176,17 @@ pub enum WriteError {
     Corrupt {
         /// The manifest repository.
         repository: String,
-        /// What git says.
+        /// The message of git.
         cause: String,
     },
-    /// Our own disk does not do what it must.
+    /// The disk of this machine fails.
     #[error("cannot use the folder {folder} for {repository}: {cause}")]
     Disk {
         /// The manifest repository.
         repository: String,
-        /// Where the clone is kept.
+        /// The folder of the clone.
         folder: String,
-        /// What the operating system says.
+        /// The message of the operating system.
         cause: String,
     },
     /// A setting or an input cannot be used.
@@ -195,20 +195,20 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The server cannot be talked to, and does not say for how long.
+    /// Builds the error of a server that cannot be reached, without a wait.
     pub(super) fn unreachable(repository: impl Display, cause: impl Into<String>) -> Self {
         let repository = repository.to_string();
         Self::Unreachable { repository, cause: cause.into(), wait: None }
     }
 
-    /// Our disk fails us in that folder.
+    /// Builds the error of a disk that fails in that folder.
     pub(super) fn disk(repository: impl Display, folder: &Path, cause: impl Display) -> Self {
         let (repository, cause) = (repository.to_string(), cause.to_string());
         Self::Disk { repository, folder: folder.display().to_string(), cause }
     }
 
-    /// Of a failure of git on our side. A disk without room, or a process with too many open files, is
-    /// no damage: it passes.
+    /// Builds the error of a failure of git on this machine. A disk without room, or a process with too many open
+    /// files, is no damage: it passes.
     pub(super) fn of_git(repository: String, folder: &Path, error: &git2::Error) -> Self {
         let cause = error.message().to_owned();
         if repository == folder.display().to_string() && !folder.exists() {
@@ -251,17 +251,17 @@ impl WriteError {
     }
 }
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct NoToken {
-    /// What is wrong and what to do, in one sentence without a secret.
+    /// The fault and the way out, in one sentence without a secret.
     pub why: String,
-    /// Whether asking again later can help.
+    /// The disposition: a later request may help or not.
     pub next: Disposition,
 }
 
-/// Why there is no signature. Nothing of a key is in it.
+/// The reason why there is no signature. Nothing of a key is in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SigningError {
     /// `gpg` cannot be started.
@@ -269,36 +269,36 @@ pub enum SigningError {
         "the program gpg cannot be started ({0}): install GnuPG 2.2 or newer (`gpg` and `gpg-agent`)"
     )]
     NoProgram(String),
-    /// It did not end.
+    /// Gpg did not end in time.
     #[error("gpg did not end within {0} seconds")]
     TimedOut(u64),
-    /// Its home cannot be made or used.
+    /// Gpg's home cannot be created or used.
     #[error("the folder {folder} cannot be used for signing: {cause}")]
     Folder {
-        /// Where it is.
+        /// The path of the home.
         folder: String,
-        /// What is wrong, and what to do.
+        /// The fault and the way out.
         cause: String,
     },
-    /// Its home is where no socket can be.
+    /// The path of gpg's home is too long for a socket.
     #[error(
         "the folder {folder} cannot be used for signing: its path has {length} bytes, and the sockets of gpg-agent allow {longest}: choose a shorter `storage.folder`"
     )]
     TooDeep {
-        /// Where it is.
+        /// The path of the home.
         folder: String,
         /// The length of its path in bytes.
         length: usize,
-        /// What is allowed.
+        /// The allowed length.
         longest: usize,
     },
-    /// It has no use for the key.
+    /// Gpg cannot use the key.
     #[error("gpg cannot use the key under `signing`: {0}")]
     BadKey(String),
-    /// It made no signature, and will not before a person has done something about the key.
+    /// Gpg made no signature, and will not before a person has fixed the key.
     #[error("gpg made no signature: {0}")]
     Unusable(String),
-    /// It made no signature.
+    /// Gpg made no signature.
     #[error("gpg made no signature: {0}")]
     NotSigned(String),
     /// The ssh key made none.
@@ -307,13 +307,13 @@ pub enum SigningError {
 }
 
 impl SigningError {
-    /// Returns whether trying again can help. A machine without memory, a full disk, an agent that
-    /// is away: all that passes. Final is only what is known to be.
+    /// Returns true if a retry can help. A machine without memory, a full disk, an agent that is away: all that passes.
+    /// Only known causes are final.
     pub fn passes(&self) -> bool {
         matches!(self, Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_))
     }
 
-    /// The same of a key that has signed before: it is not the key.
+    /// Converts the error for a key that has signed before: the key is not at fault.
     pub(super) fn of_good_key(self) -> Self {
         match self {
             Self::BadKey(why) => Self::NotSigned(why),
@@ -322,13 +322,13 @@ impl SigningError {
     }
 }
 
-/// Why a step did not work.
+/// The reason why a step failed.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) enum StepError {
-    /// Known, typed, final for this write.
+    /// A known error, final for this write.
     Error(#[from] WriteError),
-    /// git itself failed on our side: the clone may be damaged.
+    /// Git itself failed on this machine: the clone may be damaged.
     Damaged(#[from] git2::Error),
 }
 
@@ -336,10 +336,10 @@ pub(super) enum StepError {
 fn missing_help(repository: &str) -> &'static str {
     if Path::new(repository).is_absolute() {
         "the folder is gone. Put it back from a backup, or correct its path in the configuration. Do not start the \
-         service without it: the built-in repository would be made anew, and empty, and Argo CD would take every app \
+         service without it: the built-in repository would be created again, and empty, and Argo CD would take every app \
          off its clusters"
     } else {
-        "create it, correct its address in the configuration, or let our token or key see it"
+        "create it, correct its address in the configuration, or let the service's token or key see it"
     }
 }
 

@@ -1,12 +1,11 @@
-//! What has changed in a target's apps since one last looked: which revision is live, files of
-//! `latest`, the Application. The basis of an index over a whole repository that need not read it
-//! again for each question.
+//! The changes of a target's apps since the last read: the live revision, files of `latest`, the Application. An index
+//! over a whole repository is built on it, so that it need not read the repository again for each question.
 //!
-//! Folders are compared by object id from the target's down (`compare`), so that what nobody touched
-//! costs nothing, and a file that is the same is not read again, whatever else of its app has
-//! changed. Has its own handle on the repository: nobody waits for the writer, and the writer waits
-//! for nobody. Reads what is known of the branch here; who wants to know what others did on the
-//! server since then asks [`ManifestRepository::tip`] first. Knows nothing of what files mean.
+//! Folders are compared by object id from the target's down (`compare`), so that unchanged ones cost nothing, and an
+//! unchanged file is not read again, whatever else of its app has changed. The index has its own handle on the
+//! repository: it never waits for the writer, and the writer never waits for it. It reads the known state of the
+//! branch; a caller that needs later pushes of others calls [`ManifestRepository::tip`] first. The module does not know
+//! the meaning of the files.
 
 mod compare; // object ids, then and now
 
@@ -26,8 +25,8 @@ use crate::model::revision::ManifestFile;
 const LARGEST: usize = 1024 * 1024;
 /// The most files of one app that are read.
 const FILES: usize = 200;
-/// A look that finds more opens the repository anew for the next one: git keeps every folder that
-/// was read in memory, and of a first look nearly none is needed again.
+/// The limit of changes after which the repository is opened again for the next read: git keeps every folder that was
+/// read in memory, and of a first read nearly none is needed again.
 const MANY: usize = 100;
 
 /// Follows one target's apps. To be called where blocking is allowed, by one at a time.
@@ -39,7 +38,7 @@ pub struct Follower {
     read: u64,
 }
 
-/// What is new since the last look.
+/// The changes since the last read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Apps that are new, or of which something is another now.
@@ -48,33 +47,33 @@ pub struct Changes {
     pub gone: Vec<AppKey>,
 }
 
-/// What an app has now.
+/// The present state of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// Which.
+    /// The app.
     pub app: AppKey,
-    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand.
+    /// The newest revision whose files `latest` has; `None` after a manual edit.
     pub live: Option<DeployId>,
-    /// The wanted files of `latest`; `None` where they are what they were.
+    /// The wanted files of `latest`; `None` where they have not changed.
     pub files: Option<Vec<ManifestFile>>,
     /// The names of those that are not among them: larger than a mebibyte, or after the first 200.
     pub left_out: Vec<String>,
-    /// Its Application.
+    /// The Application of the app.
     pub application: Application,
 }
 
-/// What an app's folder is recognised by.
+/// The object id of an app's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FolderId(Oid);
 
 /// An app of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceApp<T> {
-    /// Which.
+    /// The slug of the app.
     pub slug: Slug,
-    /// Its folder now.
+    /// The folder now.
     pub folder: FolderId,
-    /// What was made of the files of `latest`; `None` where the folder is the known one.
+    /// The value that was built from the files of `latest`; `None` where the folder is the known one.
     pub found: Option<T>,
 }
 
@@ -85,7 +84,7 @@ impl ManifestRepository {
         Follower { place: self.place(), scope, repo: None, seen: SeenIds::default(), read: 0 }
     }
 
-    /// The targets that have manifests, in order. Blocks; reads what is known here.
+    /// Lists the targets that have manifests, in order. Blocks; reads the known state here.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -117,8 +116,8 @@ impl Follower {
         Ok(changes.unwrap_or_default())
     }
 
-    /// The same, where the target has not more apps than `most`. Else `None`: no file was read, and
-    /// nothing counts as seen.
+    /// Reads the changes, where the target has not more apps than `most`. Else `None`: no file was read, and nothing
+    /// counts as seen.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -152,8 +151,8 @@ impl Follower {
         self.read
     }
 
-    /// The files of an app's `latest`, by name; empty if there is no such app. And the names of
-    /// those that were left out, as too many or too large.
+    /// Returns the files of an app's `latest`, by name; empty if there is no such app. And the names of those that were
+    /// left out, as too many or too large.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -169,7 +168,7 @@ impl Follower {
         })
     }
 
-    /// The files with a wanted name in the app's revisions that `latest` is not, the newest revision's first.
+    /// Returns the files with a wanted name in the app's revisions that `latest` is not, the newest revision's first.
     /// Those that are too large are left out.
     ///
     /// # Errors
@@ -195,9 +194,9 @@ impl Follower {
         })
     }
 
-    /// Every app of a namespace; of those whose folder is not the known one what `make` makes of the files of
-    /// `latest` and of the names of those that were left out, as too many or too large. One app's files
-    /// are held at a time.
+    /// Returns every app of a namespace; for an app with another folder than the known one, with the value that `make`
+    /// builds from the files of `latest` and from the names of those that were left out, as too many or too large. One
+    /// app's files are held at a time.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -228,7 +227,7 @@ impl Follower {
         })
     }
 
-    /// A clone that was made anew behind our back is opened again, once.
+    /// Reads the repository; a clone that was replaced meanwhile is opened again, once.
     fn reading<T>(
         &mut self,
         read: impl Fn(&Repository, Option<&Tree<'_>>, &Self) -> Result<T, git2::Error>,
@@ -256,7 +255,7 @@ impl Follower {
     }
 }
 
-/// Reads what is new of an app, and counts the files.
+/// Reads the changes of an app, and counts the files.
 fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed, git2::Error> {
     let FoundApp { app, live, files, more, application } = one;
     let read_all = files.map(|files| tree::read(repo, &files, Some(LARGEST))).transpose()?;

@@ -1,13 +1,13 @@
-//! Where things are in a manifest repository, and how much history an app keeps. Pure.
+//! The paths of a manifest repository, and the number of revisions that an app keeps. Pure.
 //!
-//! Every path is made here and only here, from identifiers that cannot hold a slash or `..`.
+//! Every path is built here and only here, from identifiers that cannot hold a slash or `..`.
 
 use std::collections::HashSet;
 
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::Revision;
 
-/// How many revisions an app keeps on a target: enough to walk back over a bad day.
+/// The number of revisions that an app keeps on a target: enough to walk back over a bad day.
 pub const REVISIONS_KEPT: usize = 5;
 /// The folder that Argo CD syncs.
 pub const LATEST: &str = "latest";
@@ -31,12 +31,12 @@ impl RepoPath {
         Err(format!("{text:?} is not a path within a manifest repository"))
     }
 
-    /// The names from the root on.
+    /// Returns the names from the root on.
     pub fn parts(&self) -> &[String] {
         &self.0
     }
 
-    /// One deeper.
+    /// Returns the path of an entry of this folder.
     #[must_use]
     pub fn join(&self, name: impl Into<String>) -> Self {
         let mut parts = self.0.clone();
@@ -51,60 +51,60 @@ impl std::fmt::Display for RepoPath {
     }
 }
 
-/// `manifests`: a folder for each target.
+/// Returns `manifests`: a folder for each target.
 pub fn targets_folder() -> RepoPath {
     RepoPath(vec!["manifests".to_owned()])
 }
 
-/// `apps/<cluster>`: the Applications of a target's apps.
+/// Returns `apps/<cluster>`: the Applications of a target's apps.
 pub fn applications_folder(target: &TargetName) -> RepoPath {
     RepoPath(vec!["apps".to_owned(), target.to_string()])
 }
 
-/// The app whose Application is in a file of that name; `None` where it is none's.
+/// Returns the app whose Application is in a file of that name; `None` where it is none's.
 pub fn app_of_application(file: &str) -> Option<AppKey> {
     let (namespace, slug) = file.strip_suffix(".yaml")?.split_once('.')?;
     let (namespace, slug) = (Namespace::parse(namespace).ok()?, Slug::parse(slug).ok()?);
     Some(AppKey { namespace, slug })
 }
 
-/// `manifests/<cluster>`: everything of a target.
+/// Returns `manifests/<cluster>`: everything of a target.
 pub fn target_folder(target: &TargetName) -> RepoPath {
     targets_folder().join(target.as_str())
 }
 
-/// `manifests/<cluster>/<namespace>`: the apps of a namespace on a target.
+/// Returns `manifests/<cluster>/<namespace>`: the apps of a namespace on a target.
 pub fn namespace_folder(target: &TargetName, namespace: &Namespace) -> RepoPath {
     target_folder(target).join(namespace.as_str())
 }
 
-/// `manifests/<cluster>/<namespace>/<app>`: an app's history on a target.
+/// Returns `manifests/<cluster>/<namespace>/<app>`: an app's history on a target.
 pub fn app_folder(target: &TargetName, app: &AppKey) -> RepoPath {
     namespace_folder(target, &app.namespace).join(app.slug.as_str())
 }
 
-/// `manifests/<cluster>/<namespace>/<app>/<deploy id>`
+/// Returns `manifests/<cluster>/<namespace>/<app>/<deploy id>`.
 pub fn revision_folder(target: &TargetName, app: &AppKey, id: &DeployId) -> RepoPath {
     app_folder(target, app).join(id.as_str())
 }
 
-/// `manifests/<cluster>/<namespace>/<app>/latest`
+/// Returns `manifests/<cluster>/<namespace>/<app>/latest`.
 pub fn latest_folder(target: &TargetName, app: &AppKey) -> RepoPath {
     app_folder(target, app).join(LATEST)
 }
 
-/// `apps/<cluster>/<namespace>.<app>.yaml`: the app's Argo CD Application.
+/// Returns `apps/<cluster>/<namespace>.<app>.yaml`: the app's Argo CD Application.
 pub fn application_file(target: &TargetName, app: &AppKey) -> RepoPath {
     applications_folder(target).join(format!("{}.{}.yaml", app.namespace, app.slug))
 }
 
-/// `apps/<cluster>/project.yaml`: the AppProject that bounds the cluster's apps. No app's file has
-/// that name: theirs have a dot between namespace and slug.
+/// Returns `apps/<cluster>/project.yaml`: the AppProject that bounds the cluster's apps. No app's file has that name:
+/// theirs have a dot between namespace and slug.
 pub fn project_file(target: &TargetName) -> RepoPath {
     applications_folder(target).join("project.yaml")
 }
 
-/// `apps/<cluster>.yaml`: the cluster's app of apps.
+/// Returns `apps/<cluster>.yaml`: the cluster's app of apps.
 pub fn parent_file(target: &TargetName) -> RepoPath {
     RepoPath(vec!["apps".to_owned(), format!("{target}.yaml")])
 }

@@ -1,17 +1,17 @@
-//! The words of a commit: its subject and its trailers. Pure.
+//! The message of a commit: its subject and its trailers. Pure.
 //!
-//! Other tools find a deployment or a removal by its trailers, so nobody but this file may write one: free text
-//! is made one bounded line behind its own key.
+//! Other programs find a deployment or a removal by its trailers, so only this file writes them: free text becomes one
+//! bounded line behind its own key.
 
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::revision::Revision;
 use crate::support::text::is_invisible;
 
-/// How many characters of a free text go into a commit: a reason is a sentence, not an essay.
+/// The limit of characters of a free text in a commit: a reason is a sentence, not an essay.
 const TEXT_LIMIT: usize = 500;
 
-/// What the commit says beside the revision itself.
+/// The data of a deployment's commit beside the revision itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The image tag that is deployed.
@@ -22,17 +22,17 @@ pub struct Note {
     pub repository_number: Option<i64>,
     /// The commit that its WAML was read at.
     pub commit: CommitSha,
-    /// Who asked, as the code host names them; free text.
+    /// The actor, as the code host names it; free text.
     pub actor: String,
     /// The template and its version, `backend-default@latest`; free text.
     pub template: String,
     /// The commit of the templates, where they come from a repository.
     pub templates_commit: Option<CommitSha>,
-    /// Why; free text, left out when empty.
+    /// The reason; free text, left out when empty.
     pub reason: String,
 }
 
-/// What the commit of a removal says.
+/// The data of a removal's commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovalNote {
     /// Names the removal.
@@ -41,15 +41,15 @@ pub struct RemovalNote {
     pub app: AppKey,
     /// The cluster.
     pub target: TargetName,
-    /// Who asked; free text.
+    /// The actor; free text.
     pub actor: String,
-    /// Why; free text.
+    /// The reason; free text.
     pub reason: String,
-    /// The digest of what was live; left out when it is not known.
+    /// The digest of the live revision; left out when it is not known.
     pub digest: String,
 }
 
-/// What the commit of a rollback says.
+/// The data of a rollback's commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackNote {
     /// Names the rollback.
@@ -70,9 +70,9 @@ pub struct RollbackNote {
     pub repository_number: Option<i64>,
     /// The commit that the revision was made of.
     pub commit: CommitSha,
-    /// Who asked; free text.
+    /// The actor; free text.
     pub actor: String,
-    /// Why; free text.
+    /// The reason; free text.
     pub reason: String,
 }
 
@@ -83,12 +83,12 @@ pub struct CommitMessage {
     pub(super) text: String,
     /// The id in its trailer, if it has one.
     pub(super) id: Option<DeployId>,
-    /// Who asked, if a person did.
+    /// The actor, if a person asked.
     pub(super) actor: Option<String>,
 }
 
 impl CommitMessage {
-    /// The message of a removal.
+    /// Builds the message of a removal.
     pub fn of_removal(note: &RemovalNote) -> Self {
         let RemovalNote { id, app, target, actor, reason, digest } = note;
         let text = with_trailers(
@@ -103,7 +103,7 @@ impl CommitMessage {
         Self { text, id: Some(id.clone()), actor: Some(actor.clone()) }
     }
 
-    /// The message of a rollback.
+    /// Builds the message of a rollback.
     pub fn of_rollback(note: &RollbackNote) -> Self {
         let RollbackNote { id, app, target, to, from, tag, .. } = note;
         let text = with_trailers(
@@ -122,7 +122,7 @@ impl CommitMessage {
         Self { text, id: Some(id.clone()), actor: Some(note.actor.clone()) }
     }
 
-    /// The message of a preparation: how many files are new, and how many were replaced.
+    /// Builds the message of a preparation, with the numbers of new and of replaced files.
     pub fn of_preparation(new: usize, replaced: usize) -> Self {
         let files = |n: usize, what: &str| match n {
             0 => None,
@@ -138,7 +138,7 @@ impl CommitMessage {
         Self { text, id: None, actor: None }
     }
 
-    /// The whole text of a change that replaces that of somebody's hand.
+    /// Returns the whole message of a change that replaces a manual edit.
     pub(super) fn over(&self, edit: Option<&HandEdit>) -> String {
         let mut text = self.text.clone();
         if let Some(edit) = edit {
@@ -148,7 +148,7 @@ impl CommitMessage {
     }
 }
 
-/// The whole commit message of a deployment; `edit` is what it replaces of somebody's hand.
+/// Writes the whole commit message of a deployment; `edit` is the manual edit that it replaces.
 pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>) -> String {
     let Revision { id, app, target, digest, .. } = revision;
     let trailers = [
@@ -184,7 +184,7 @@ pub fn is_of(message: &str, id: &DeployId) -> bool {
     ids_of(message).any(|one| one == *id)
 }
 
-/// The ids that a commit message says it is of.
+/// Lists the ids of a commit message.
 pub(super) fn ids_of(message: &str) -> impl Iterator<Item = DeployId> {
     let value = |line: &str| {
         let mut keys = [DEPLOY_ID, ROLLBACK_ID, REMOVAL_ID].into_iter();
@@ -194,7 +194,7 @@ pub(super) fn ids_of(message: &str) -> impl Iterator<Item = DeployId> {
     message.lines().skip(2).filter_map(value)
 }
 
-/// Returns whether a deployment's message says that it replaced what somebody had edited by hand.
+/// Returns true if a deployment's message says that it replaced a manual edit.
 pub(super) fn says_replaced(message: &str) -> bool {
     message.lines().skip(2).any(|line| line.starts_with(REPLACED_EDIT) && line.contains(": "))
 }

@@ -1,4 +1,7 @@
-//! THE MANIFEST REPOSITORY: where a deployment's files go, and what Argo CD syncs from.
+//! The manifest repository: the service writes a deployment's files there, and Argo CD syncs from it.
+//!
+//! [`writer::ManifestRepository`] is the entry: its writer turns each change into one commit and pushes it; its other
+//! methods read. In reading order, a write and then the reads:
 //!
 //! ```text
 //! layout        the paths of an app in the repository, and how many revisions stay; pure
@@ -8,7 +11,7 @@
 //! writer/       one writer a repository: queue, batch, push attempt and push loop, push rate limit, fence
 //! clone/        the branch in a folder: a clone of a server's, or a repository of this machine; its locks and its gc
 //! transport/    the way to a server: http, ssh, tokens, pushes, and what a failure or a rejection means
-//! drift/        manual edits of an app's `latest` beside us
+//! drift/        manual edits of an app's `latest`
 //! history/      what the commits say was done: trailers, revisions, the live revision, all files of an app
 //! signing/      the signature of a commit
 //! author        the author of a commit: the person who asked for it
@@ -17,7 +20,8 @@
 //! error         how a write ends
 //! ```
 //!
-//! Imports `model` and `support` only: it knows no store, no forge and no clock. The time of a commit is handed in.
+//! The module imports `model` and `support` only: it knows no database, no code host and no clock. The time of a commit
+//! is passed in.
 
 pub mod layout;
 pub mod message;
@@ -34,6 +38,6 @@ pub mod snapshot;
 pub mod index;
 pub mod error;
 
-/// Where programs that we start are looked for. The path of our own process is not handed on, as
+/// The folders in which started programs are looked for. The path of the service's own process is not passed on, as
 /// nothing of its environment is.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";

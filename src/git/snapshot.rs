@@ -1,4 +1,4 @@
-//! What lies in a folder of a repository at one commit. Reads the object database only.
+//! The content of a repository's folder at one commit. Reads the object database only.
 
 use std::path::Path;
 
@@ -12,27 +12,27 @@ const SUBMODULE: i32 = 0o160_000;
 /// The mode of a symbolic link in a tree.
 const LINK: i32 = 0o120_000;
 
-/// Bounds of what is read.
+/// The limits of the read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotLimits {
     /// The most files of one folder.
     pub files: usize,
     /// The most bytes of one file.
     pub bytes: usize,
-    /// How deep it is looked into folders; 1 is the folder itself.
+    /// The depth of the read; 1 is the folder itself.
     pub depth: usize,
 }
 
-/// Something that lies in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotEntry {
     /// Below the folder, with `/` between names.
     pub path: String,
-    /// What it is.
+    /// The content of the entry.
     pub content: Content,
 }
 
-/// What lies at a path.
+/// The content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A file, with its bytes.
@@ -67,7 +67,7 @@ impl Snapshot {
         Ok(Self { repo, commit, name })
     }
 
-    /// The commit that the revision names.
+    /// Returns the commit that the revision names.
     pub fn commit(&self) -> CommitSha {
         tree::sha(self.commit)
     }
@@ -87,7 +87,7 @@ impl Snapshot {
     }
 }
 
-/// Why a folder cannot be read.
+/// The reason why a folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
     #[error("there is too much in it")]

@@ -1,7 +1,7 @@
-//! How a registry says who gives tokens: `WWW-Authenticate` (RFC 9110 §11.6.1, and the
+//! The challenge of a registry, which names its token server: `WWW-Authenticate` (RFC 9110 §11.6.1, and the
 //! distribution project's token specification). Pure.
 
-/// One way to prove who one is.
+/// One way to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// A token that another service gives.
@@ -10,18 +10,18 @@ pub(super) enum Challenge {
     Basic,
 }
 
-/// Who gives the token, and for what.
+/// The server of tokens, and the scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Bearer {
     /// The token service's address.
     pub(super) realm: String,
-    /// What the registry calls itself there.
+    /// The name of the registry at that server.
     pub(super) service: Option<String>,
-    /// What the token is for: `repository:acme/shop:pull`.
+    /// The scope of the token: `repository:acme/shop:pull`.
     pub(super) scope: Option<String>,
 }
 
-/// The challenges of the headers that we understand, in order.
+/// Reads the known challenges of the headers, in order.
 pub(super) fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<Challenge> {
     headers
         .flat_map(schemes)
@@ -47,7 +47,7 @@ fn parse_challenge(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
     Some(Challenge::Bearer(bearer))
 }
 
-/// Each scheme with its parameters: a word without `=` behind it begins the next one.
+/// Lists the schemes with their parameters: a word without `=` behind it begins the next one.
 fn schemes(header: &str) -> Vec<(String, Parameters)> {
     let mut found: Vec<(String, Parameters)> = Vec::new();
     let mut rest = header;
@@ -74,7 +74,7 @@ fn schemes(header: &str) -> Vec<(String, Parameters)> {
     }
 }
 
-/// A quoted text or a word, and what follows it.
+/// Reads a quoted text or a word, and returns the rest.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
@@ -93,7 +93,7 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Any header is read, and who gives tokens always has an address.
+/// Checks that any header is read, and that a token server always has an address.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

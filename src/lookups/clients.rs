@@ -1,4 +1,4 @@
-//! The clients that the configuration names: of registries, and of each cluster's secret store.
+//! The configured clients: of registries, and of each cluster's secret store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,37 +13,37 @@ use crate::model::facts::{FactUnavailable, SecretQuestion};
 use crate::model::id::{Namespace, TargetName};
 use crate::support::http::OutboundHttp;
 
-/// The longest that one try of one question may take; somebody who is slower has a problem.
+/// The longest time of one try of one request; a slower server has a fault.
 const ONE_TRY: Duration = Duration::from_secs(4);
-/// How many questions one client asks at once, over all deployments.
+/// The limit of requests at once of one client, over all deployments.
 const AT_ONCE: usize = 16;
 
-/// What is looked up outside, and how.
+/// The settings of all clients.
 #[derive(Debug, Clone, Default)]
 pub struct LookupSettings {
-    /// The registries that may be asked, by host as images name it.
+    /// The registries that may be asked, by host as in an image's name.
     pub registries: BTreeMap<String, RegistryAccess>,
-    /// Where secrets are looked up, by cluster; nowhere where it is absent.
+    /// The secret store of each cluster; none where it is absent.
     pub secrets: BTreeMap<TargetName, SecretStoreSettings>,
 }
 
-/// Where a cluster's secrets are looked up.
+/// The secret store of a cluster.
 #[derive(Debug, Clone)]
 pub enum SecretStoreSettings {
-    /// In Vault.
+    /// Vault.
     Vault(vault::VaultSettings),
-    /// In the cluster.
+    /// The cluster itself.
     Kubernetes(kubernetes::KubernetesSettings),
 }
 
-/// The clients; none has asked anything yet.
+/// The clients; they have sent no request yet.
 #[derive(Debug)]
 pub struct LookupClients {
     /// The registries that may be asked.
     pub registries: Registries,
-    /// By cluster.
+    /// The secret stores by cluster.
     pub secrets: BTreeMap<TargetName, SecretStore>,
-    /// How long all that one deployment needs may take.
+    /// The longest time of all lookups of one deployment.
     pub most: Duration,
 }
 
@@ -57,7 +57,7 @@ pub enum SecretStore {
 }
 
 impl LookupClients {
-    /// Clients of what the settings let us ask, within `most` for all that one deployment needs.
+    /// Builds the clients of the settings, with `most` for all lookups of one deployment.
     ///
     /// # Errors
     /// When a client cannot be made of its settings.
@@ -92,7 +92,7 @@ impl LookupClients {
 }
 
 impl SecretStore {
-    /// The keys of a secret, by its name.
+    /// Returns the keys of a secret, by its name.
     ///
     /// # Errors
     /// [`FactUnavailable`]

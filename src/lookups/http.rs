@@ -1,5 +1,4 @@
-//! One question over HTTP: a bounded time, a bounded answer, and one more try when nobody
-//! answered.
+//! One request over HTTP: a bounded time, a bounded answer, and one retry when there was no answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +15,21 @@ use crate::support::http::body::{BoundedBody, read_bounded};
 /// Between the two tries: enough for a connection that was just being closed.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a client cannot be made of its settings.
+/// The reason why a client cannot be built from its settings.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LookupSettingsError(pub String);
 
-/// How long a client waits, and for how many questions at once.
+/// The limits of a client: times, and requests at once.
 #[derive(Debug, Clone, Copy)]
 pub struct LookupLimits {
-    /// For one try, the answer's body included.
+    /// The longest time of one try, the answer's body included.
     pub one_try: Duration,
-    /// How many questions it asks at once; others wait for their turn.
+    /// The limit of requests at once; others wait for their turn.
     pub at_once: usize,
 }
 
-/// An HTTP client that asks politely.
+/// An HTTP client with limits.
 #[derive(Debug, Clone)]
 pub(super) struct Http {
     client: Client,
@@ -44,12 +43,12 @@ pub(super) struct HttpAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
-    /// Whether there was more of it than was read.
+    /// True if the answer was longer than the limit.
     pub(super) cut: bool,
 }
 
 impl Http {
-    /// It follows no redirect: our token is in a header that would go along.
+    /// Builds the client. It follows no redirect: the token is in a header that would go along.
     pub(super) fn new(
         patience: LookupLimits,
         roots: Vec<reqwest::Certificate>,
@@ -72,7 +71,7 @@ impl Http {
         Ok(Self { client, one_try: patience.one_try, turns })
     }
 
-    /// The same with another client; both together have one bound of questions at once.
+    /// Returns the same with another client; both together have one limit of requests at once.
     pub(super) fn with_client(&self, builder: reqwest::ClientBuilder) -> reqwest::Result<Self> {
         let client = builder.connect_timeout(self.one_try).build()?;
         Ok(Self { client, one_try: self.one_try, turns: self.turns.clone() })
@@ -82,8 +81,8 @@ impl Http {
         &self.client
     }
 
-    /// Asks, and once more when there was no answer or the other side had a fault. `host` is for
-    /// the message. A body longer than `limit` is cut.
+    /// Sends a request, and once more when there was no answer or the server had a fault. `host` is for the message. A
+    /// body longer than `limit` is cut.
     pub(super) async fn ask(
         &self,
         host: &str,
@@ -112,7 +111,7 @@ impl Http {
         limit: usize,
     ) -> Result<HttpAnswer, FactUnavailable> {
         let asked = async {
-            // It is never closed; if it were, nobody would need to wait.
+            // The semaphore is never closed; if it were, no request would need to wait.
             let _turn = self.turns.acquire().await;
             read(request.send().await?, limit).await
         };

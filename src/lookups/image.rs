@@ -1,15 +1,15 @@
-//! What an image's name says: which registry, which repository there, which tag. Pure.
+//! The parts of an image's name: registry, repository, tag. Pure.
 //!
-//! The rules are those of the reference grammar that every container tool shares
-//! (`distribution/reference`): a first part with a dot, a colon or the word `localhost` is a
-//! host; without one the image is Docker Hub's, and there a single name lies below `library/`.
+//! The rules are those of the reference grammar that every container tool shares (`distribution/reference`): a first
+//! part with a dot, a colon or the word `localhost` is a host; without one the image is Docker Hub's, and there a
+//! single name is below `library/`.
 
 /// Docker Hub, as people name it.
 const HUB: &str = "docker.io";
 /// Docker Hub, as its API is reached.
 const HUB_API: &str = "registry-1.docker.io";
 
-/// An image, with everything said that its name leaves out.
+/// An image, with all parts that its name may leave out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageReference {
     /// The registry as people name it: `ghcr.io`, `docker.io`, `localhost:5000`.
@@ -21,7 +21,7 @@ pub struct ImageReference {
 }
 
 impl ImageReference {
-    /// The parts of a whole image: `ghcr.io/acme/shop:1.0`. `None` if it is not one.
+    /// Parses a whole image: `ghcr.io/acme/shop:1.0`. `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (text, digest) = text.split_once('@').map_or((text, None), |(t, d)| (t, Some(d)));
         let tagged = text;
@@ -43,13 +43,13 @@ impl ImageReference {
         })
     }
 
-    /// The host and port that answer for the registry.
+    /// Returns the host and port that answer for the registry.
     pub fn authority(&self) -> &str {
         authority_of(&self.host)
     }
 }
 
-/// The host and port that answer for a registry as people name it.
+/// Returns the host and port that answer for a registry as people name it.
 pub(super) fn authority_of(host: &str) -> &str {
     if host == HUB { HUB_API } else { host }
 }
@@ -61,7 +61,7 @@ impl std::fmt::Display for ImageReference {
     }
 }
 
-/// A colon after the last slash begins the tag; one before it a port.
+/// Removes the tag: a colon after the last slash begins it; one before is a port's.
 fn without_tag(text: &str) -> &str {
     let name = text.rfind('/').map_or(0, |slash| slash + 1);
     let tag = text.get(name..).and_then(|last| last.find(':'));

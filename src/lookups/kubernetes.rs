@@ -1,5 +1,5 @@
-//! Whether a secret is there, asked of a cluster's API server: a `Secret`, or what an operator
-//! will make one of. Only metadata is asked for, so that no value ever comes here.
+//! Lookups of secrets at a cluster's API server: a `Secret`, or an object from which an operator creates one. The
+//! client requests only metadata, so that no value ever comes here.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::support::percent::encode_segment;
 
 /// Everything but the object's data (Kubernetes 1.15 and later).
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
-/// Of an answer only the status counts.
+/// The limit of an answer's bytes; only the status counts.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// Where one looks, in this order; the first hit counts.
+/// The kinds of objects to look for, in this order; the first hit counts.
 const PLACES: [(&str, &str); 4] = [
     ("api/v1", "secrets"),
     ("apis/external-secrets.io/v1", "externalsecrets"),
@@ -27,12 +27,12 @@ const PLACES: [(&str, &str); 4] = [
     ("apis/secrets.hashicorp.com/v1beta1", "vaultstaticsecrets"),
 ];
 
-/// How a cluster's API server is reached.
+/// The settings of a cluster's API server.
 #[derive(Debug, Clone)]
 pub struct KubernetesSettings {
     /// `https://10.0.0.1:6443`
     pub server: String,
-    /// May `get` the objects that are looked for.
+    /// The token, which may `get` these kinds of objects.
     pub token: Credential,
     /// The certificates of who signed the server's, as PEM; `None`: those that the machine trusts.
     pub ca: Option<Vec<u8>>,
@@ -48,7 +48,7 @@ pub struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// A client of that API server; it is not asked anything yet.
+    /// Builds a client of that API server; it sends no request yet.
     ///
     /// # Errors
     /// When the address or the certificates cannot be used.
@@ -74,8 +74,8 @@ impl Kubernetes {
         Ok(Self { http, base, host, token })
     }
 
-    /// The keys of a secret; `None` if there is none of that name. Keys cannot be known without
-    /// its values, so those that are wanted are taken to be there if the secret is.
+    /// Returns the keys of a secret; `None` if there is none of that name. Keys cannot be known without its values, so
+    /// those that are wanted are taken to be there if the secret is.
     ///
     /// # Errors
     /// [`FactUnavailable`]
@@ -117,10 +117,10 @@ impl Kubernetes {
         let (host, status) = (&self.host, answer.status.as_u16());
         FactUnavailable::new(match answer.status {
             StatusCode::UNAUTHORIZED => {
-                format!("the API server {host} does not know our token (401)")
+                format!("the API server {host} does not accept the service's token (401)")
             }
             StatusCode::FORBIDDEN => format!(
-                "the API server {host} does not let us get {kind} in {namespace} (403): \
+                "the API server {host} does not let the service get {kind} in {namespace} (403): \
                  grant `get` on secrets, externalsecrets and vaultstaticsecrets"
             ),
             _ => format!("the API server {host} answers {status} for {kind} in {namespace}"),

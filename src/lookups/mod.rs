@@ -1,26 +1,26 @@
-//! THE WORLD, ASKED: clients for what rules must know and only others can say.
+//! Lookups: clients for the facts that rules need and only other services have.
 //!
 //! ```text
-//! registry     does an image's tag exist        OCI distribution API
-//! vault        which keys does a secret have    Vault, key-value engine version 2
-//! kubernetes   is a secret there                the API server, metadata only
-//! all             the clients that the configuration names
+//! registry     does an image's tag exist?       OCI distribution API
+//! vault        which keys does a secret have?   Vault, key-value engine version 2
+//! kubernetes   does a secret exist?             the API server, metadata only
+//! clients      all of these, as configured
 //! image, challenge                              pure
-//! http                                          what the clients share
+//! http                                          the HTTP client that they share
 //! ```
 //!
-//! Every question ends by itself, is asked at most twice, and never more than a few at a time of
-//! the same place. What cannot be had is a [`FactUnavailable`]; whether that matters is the target's
-//! policy. No client ever reads the value of a secret. Knows no clock: times come in.
+//! [`clients::LookupClients`] is the entry. Every lookup has a time limit, is tried at most twice, and only a few at a
+//! time go to the same server. A failed lookup is a [`FactUnavailable`]; the target's policy decides what it means. No client
+//! ever reads the value of a secret. Nothing here has a clock: times come in.
 
-pub mod clients; // the clients that the configuration names
-pub mod image; // what an image's name says
+pub mod clients; // the configured clients
+pub mod image; // the parts of an image's name
 pub mod registry;
 pub mod vault;
 pub mod kubernetes;
 
-mod challenge; // how a registry says who gives tokens
-mod http; // one question, asked at most twice
+mod challenge; // a registry's challenge for a login
+mod http; // one request, tried at most twice
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::lookups::challenge::fuzz as fuzz_challenge;

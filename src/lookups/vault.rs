@@ -1,8 +1,8 @@
-//! Which keys a secret has in Vault's key-value engine, version 2. Values are never read: the
-//! token needs no right to.
+//! Lookups of a secret's keys in Vault's key-value engine, version 2. Values are never read: the token needs no right
+//! to.
 //!
-//! `GET /v1/<mount>/metadata/<path>` says whether a secret is there, `GET /v1/<mount>/subkeys/<path>`
-//! (Vault 1.10 and later) which keys its newest version has.
+//! `GET /v1/<mount>/metadata/<path>` says that a secret exists, `GET /v1/<mount>/subkeys/<path>` (Vault 1.10 and later)
+//! has the keys of its newest version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,21 +21,21 @@ use crate::support::percent::encode_path_below;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-vault-token");
 const NAMESPACE: HeaderName = HeaderName::from_static("x-vault-namespace");
-/// Asked by Vault of clients that are not a browser, against forged requests.
+/// The header that Vault requires of clients that are not a browser, against forged requests.
 const REQUEST: HeaderName = HeaderName::from_static("x-vault-request");
 /// The names of keys and versions; a secret has a dozen.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// How a cluster's Vault is reached.
+/// The settings of a cluster's Vault.
 #[derive(Debug, Clone)]
 pub struct VaultSettings {
     /// `https://vault.example.com`
     pub address: String,
-    /// Where the engine is mounted: `secret`.
+    /// The mount path of the engine: `secret`.
     pub mount: String,
     /// The namespace (Vault Enterprise).
     pub namespace: Option<String>,
-    /// May read `metadata/*` and `subkeys/*` below the mount.
+    /// The token, which may read `metadata/*` and `subkeys/*` below the mount.
     pub token: Credential,
 }
 
@@ -49,7 +49,7 @@ pub struct VaultClient {
 }
 
 impl VaultClient {
-    /// A client of that Vault; it is not asked anything yet.
+    /// Builds a client of that Vault; it sends no request yet.
     ///
     /// # Errors
     /// When the address cannot be used.
@@ -67,10 +67,10 @@ impl VaultClient {
         Ok(Self { http, settings, base, host })
     }
 
-    /// The keys of a secret; `None` if there is no such secret or its newest version is deleted.
+    /// Returns the keys of a secret; `None` if there is no such secret or its newest version is deleted.
     ///
-    /// Where no key is wanted none is asked for. A Vault before 1.10 cannot list keys: those that
-    /// are wanted are then taken to be there if the secret is.
+    /// Without wanted keys none are read. A Vault before 1.10 cannot list keys: the wanted keys are then taken to exist
+    /// if the secret does.
     ///
     /// # Errors
     /// [`FactUnavailable`]
@@ -112,8 +112,9 @@ impl VaultClient {
             FactUnavailable::new(format!("{mount}/{path} cannot be a path in Vault"))
         })?;
         let token = token.text().await.map_err(FactUnavailable::new)?;
-        let unusable =
-            |_| FactUnavailable::new("our token for Vault holds what no header can carry");
+        let unusable = |_| {
+            FactUnavailable::new("the token for Vault has characters that no HTTP header can carry")
+        };
         let mut value = HeaderValue::from_str(token.expose_secret()).map_err(unusable)?;
         value.set_sensitive(true);
         let mut request = self.http.client().get(address).header(TOKEN, value);
@@ -135,7 +136,7 @@ impl VaultClient {
         body.map(|body| body.data).map_err(unread)
     }
 
-    /// A 404 without complaint: the path is empty. With one, something else is wrong.
+    /// Checks a 404: without a complaint the path is empty. With one, something else is wrong.
     fn not_there(&self, answer: &HttpAnswer) -> Result<(), FactUnavailable> {
         if !complains_of(answer, "no handler for route") {
             return Ok(());
@@ -151,12 +152,12 @@ impl VaultClient {
         let (host, mount, status) = (&self.host, &self.settings.mount, answer.status.as_u16());
         FactUnavailable::new(match answer.status {
             StatusCode::FORBIDDEN => format!(
-                "Vault at {host} does not let our token read {mount}/{part}/{path} (403): it has \
+                "Vault at {host} does not let the service's token read {mount}/{part}/{path} (403): it has \
                  expired, or lacks `read` on {mount}/{part}/*"
             ),
             StatusCode::SERVICE_UNAVAILABLE => format!("Vault at {host} is sealed or down (503)"),
             code if code.is_redirection() => format!(
-                "Vault at {host} sends us elsewhere ({status}), where our token does not go: \
+                "Vault at {host} redirects ({status}), where the service's token does not go: \
                  configure the address of its active node"
             ),
             _ => format!("Vault at {host} answers {status} for {mount}/{part}/{path}"),
@@ -187,7 +188,7 @@ impl Subkeys {
     }
 }
 
-/// What Vault knows of a secret's versions.
+/// The metadata of a secret's versions.
 #[derive(Deserialize)]
 struct Metadata {
     current_version: u64,

@@ -1,5 +1,5 @@
-//! INIT: what a manifest repository has before its first deployment, and what to do where
-//! something else is there.
+//! The files of a manifest repository before its first deployment (`init`), and the verdict where another file is
+//! there.
 
 use crate::manifests::argocd::application::Source;
 use crate::manifests::argocd::{application, project};
@@ -8,26 +8,26 @@ use crate::model::target::Target;
 /// A file that should be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedFile {
-    /// Its path.
+    /// The path of the file.
     pub path: String,
-    /// Its bytes.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// Whether it is a cluster's AppProject: its destinations follow the settings.
+    /// True if it is a cluster's AppProject: its destinations follow the settings.
     pub is_project: bool,
 }
 
-/// What is done with a file.
+/// The verdict about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileVerdict {
-    /// It is missing, and is written.
+    /// The file is missing, and is written.
     Write,
-    /// It is there already; nothing is done.
+    /// The file is there already; nothing is done.
     Same,
-    /// It is there and different, and stays.
+    /// The file is there and different, and stays.
     Keep,
-    /// It is there and different, and is replaced, because that was asked for.
+    /// The file is there and different, and is replaced on request.
     Replace,
-    /// It is there, and the part of it that follows the settings is brought up to date.
+    /// The file is there, and its part that follows the settings is updated.
     Update,
 }
 
@@ -52,7 +52,7 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<ExpectedFile> {
         let project = project::of_cluster(target, source);
         let project = project.map(|bytes| (format!("apps/{name}/project.yaml"), bytes));
         let is_project = project.is_some();
-        // Without a project of ours, something must keep the folder when it has no app.
+        // Without the service's project, a file must keep the folder when it has no app.
         let (path, bytes) = project.unwrap_or_else(|| {
             (format!("apps/{name}/README.md"), include_bytes!("bootstrap/cluster.md").to_vec())
         });
@@ -67,7 +67,7 @@ pub fn update(wanted: &ExpectedFile, there: &[u8]) -> Option<Vec<u8>> {
     wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
 }
 
-/// Decides what to do with a file, by what is there. `force` replaces what people have edited.
+/// Decides about a file, by its present content. `force` replaces what people have edited.
 pub fn decide(wanted: &ExpectedFile, there: Option<&[u8]>, force: bool) -> FileVerdict {
     match there {
         None => FileVerdict::Write,

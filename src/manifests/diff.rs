@@ -1,6 +1,6 @@
-//! Two sets of manifests, compared object by object: what would be added, changed and removed.
+//! The diff of two sets of manifests, object by object: added, changed and removed ones.
 //!
-//! Objects are equal by what they say, not by how they are written. The digest does not count.
+//! Objects are equal by their values, not by their text. The digest does not count.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub use crate::model::change::{Change, Field, How};
 
 type JsonMap = serde_json::Map<String, Json>;
 
-/// Nobody reads a comparison of more lines; and comparing takes the time of their number's square.
+/// The limit of compared lines: nobody reads more, and comparing takes the time of their number's square.
 const LONGEST: usize = 5_000;
 
-/// By kind, API group and name: the version of an API may change, and files be named otherwise.
+/// Objects by kind, API group and name: the version of an API may change, and so may a file's name.
 pub(crate) type Objects = BTreeMap<(String, String, String), Object>;
 
-/// Reads the objects of files; `None` when a file is not one that we wrote.
+/// Reads the objects of files; `None` when a file is not one that the service wrote.
 pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     let all = read_back(files)?;
     let key = |object: &Object| {
@@ -37,9 +37,8 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
-/// Writes a file's text as people may read it, with a mask for each secret; `None` unless it is one
-/// object that we wrote, and has no Secret in it. It is written anew, without what a person has put
-/// into comments.
+/// Writes a file's text as people may read it, with a mask for each secret; `None` unless it is one object that the
+/// service wrote, and has no Secret in it. The text is written anew, without the comments of people.
 pub(crate) fn shown_text(file: &ManifestFile) -> Option<String> {
     let text = std::str::from_utf8(&file.bytes).ok()?;
     let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
@@ -65,8 +64,8 @@ fn has_secret(tree: &Json) -> bool {
     }
 }
 
-/// Lists what would not be the same, in order, and the workloads whose pods would be replaced; the
-/// lines that differ come with `context` lines around them. Nothing of a secret is shown.
+/// Lists the changes, in order, and the workloads whose pods would be replaced; changed lines come with `context` lines
+/// around them. No part of a secret is shown.
 pub(crate) fn changes(
     before: &Objects,
     after: &Objects,
@@ -108,9 +107,9 @@ pub(crate) fn changes(
     (changes, restarts)
 }
 
-/// Lists what is not the same in two sets of manifests, for people: in order, with the workloads
-/// whose pods would be replaced. Files that somebody has edited so that they are no objects of ours
-/// any more are compared as they are; nothing of a secret is shown.
+/// Lists the differences of two sets of manifests, for people: in order, with the workloads whose pods would be
+/// replaced. Files with a manual edit that are no objects of the service any more are compared as they are; no part of
+/// a secret is shown.
 pub fn between(
     before: &[ManifestFile],
     after: &[ManifestFile],

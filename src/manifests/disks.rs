@@ -1,8 +1,8 @@
-//! DISKS: what a manifest asks for, and what nobody can change of a disk that is live.
+//! The disks in manifests, and the changes of a live disk that are impossible.
 //!
-//! Kubernetes lets a claim grow and refuses every other change of it, and so does a cloud with its
-//! databases. Argo CD would then fail with each sync of the app, whatever is deployed next. Whoever
-//! plans a deployment or a rollback compares here.
+//! Kubernetes lets a claim grow and refuses every other change of it, and so does a cloud with its databases. Argo CD
+//! would then fail with each sync of the app, whatever is deployed next. The plans of deployments and rollbacks compare
+//! disks here.
 
 use serde_json::Value as Json;
 
@@ -13,35 +13,35 @@ use crate::model::facts::Disk;
 /// The kinds of objects that ask for disks.
 pub(crate) const KINDS: [&str; 3] = ["PersistentVolumeClaim", "StatefulSet", "SQLInstance"];
 
-/// Checks that a file of that name can have an object that asks for a disk, as we name files. One
-/// of any other name is one that somebody put there.
+/// Checks that a file of that name can have an object with a disk, by the service's names of files. A person put a file
+/// of any other name there.
 pub(crate) fn can_be_in(file: &str) -> bool {
     KINDS.iter().any(|kind| file.starts_with(kind.to_ascii_lowercase().as_str()))
 }
 
-/// Why a live disk cannot become the wanted one.
+/// The reason why a live disk cannot become the wanted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
-    /// Which key of the disk is at fault.
+    /// The key of the disk that conflicts.
     pub(crate) field: DiskField,
-    /// What would change, and who refuses that.
+    /// The change and the reason of the refusal.
     pub(crate) message: String,
-    /// Whether it is no change of what is live, and may be as it is in the cluster.
+    /// True if nothing live changes, and the disk in the cluster may be the wanted one.
     pub(crate) may_be_same: bool,
 }
 
-/// What of a disk is compared.
+/// The compared part of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskField {
-    /// How large it is.
+    /// The size.
     Size,
-    /// Its storage class.
+    /// The storage class.
     Class,
-    /// Who may mount it.
+    /// The access modes.
     AccessModes,
 }
 
-/// Reads the disks that an object asks for; none of what has none.
+/// Reads the disks of an object; none for a kind without disks.
 pub(crate) fn read_disks(json: &Json) -> Vec<Disk> {
     let Some(object) = live_object(json) else { return Vec::new() };
     let claim = |template: Option<String>, spec: &Json| {
@@ -153,7 +153,7 @@ fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
 }
 
 const NEVER: &str =
-    "Kubernetes never changes that of a disk that is there, and the app would not sync again";
+    "Kubernetes never changes that of an existing disk, and the app would not sync again";
 const DEFAULT_CLASS: &str = "it was made without one, so it has the cluster's default for good; Kubernetes refuses to \
      set it, and the app would not sync again";
 const TEMPLATE: &str =
@@ -206,8 +206,8 @@ mod tests {
             found,
             [
                 "PersistentVolumeClaim `data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again",
-                "PersistentVolumeClaim `data` would change its storage class from `fast` to the cluster's own: Kubernetes never changes that of a disk that is there, and the app would not sync again",
-                "PersistentVolumeClaim `data` would change its access mode from ReadWriteOnce to ReadWriteMany: Kubernetes never changes that of a disk that is there, and the app would not sync again",
+                "PersistentVolumeClaim `data` would change its storage class from `fast` to the cluster's own: Kubernetes never changes that of an existing disk, and the app would not sync again",
+                "PersistentVolumeClaim `data` would change its access mode from ReadWriteOnce to ReadWriteMany: Kubernetes never changes that of an existing disk, and the app would not sync again",
             ]
         );
     }

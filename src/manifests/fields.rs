@@ -1,4 +1,4 @@
-//! Two objects, compared value by value: which fields are others, by their paths.
+//! The diff of two objects, value by value: the changed fields, by their paths.
 //!
 //! ```text
 //! spec.replicas                                            3 → 5
@@ -6,23 +6,21 @@
 //! metadata.labels["app.kubernetes.io/version"]             "1.4" → "1.5"
 //! ```
 //!
-//! Items of a list are the same by what names them, where all of them have such a name: an item that
-//! comes in between is one field, and not a change of all that follow. Others are told apart by their
-//! places, from 0.
+//! Items of a list are matched by their names, where all of them have one: a new item in between is one field, and not
+//! a change of all that follow. Other items are matched by their places, from 0.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
 use crate::model::change::Field;
 
-/// What names the items of Kubernetes' and Prometheus' lists, the first that all items have.
+/// The keys that name items of Kubernetes' and Prometheus' lists; the first that all items have is used.
 const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"];
 
-/// Nobody reads more of one object; its text has all.
+/// The limit of listed fields of one object; its text has all.
 const MOST: usize = 500;
 
-/// Lists the fields in which two objects differ, in the order of the new one, at most so many as
-/// somebody reads, and counts how many more there are.
+/// Lists the fields in which two objects differ, in the order of the new one, up to a limit, and counts the others.
 pub(super) fn differing(
     before: &Map<String, Json>,
     after: &Map<String, Json>,
@@ -93,7 +91,7 @@ fn by_place(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>)
     }
 }
 
-/// A key that is no plain word stands in quotes, so that its dots are not taken for steps.
+/// Joins a path and a key. A key that is no plain word is in quotes, so that its dots are not taken for steps.
 fn below(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if key.is_empty() || !key.chars().all(plain) {

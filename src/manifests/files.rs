@@ -37,7 +37,7 @@ pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Obj
     named
 }
 
-/// Objects of the same kind and name in two API groups keep their files apart by the group.
+/// Distinguishes the files of objects of the same kind and name in two API groups by the group.
 fn tell_apart(named: &mut [(String, Object)]) {
     let files: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     for (name, object) in named {
@@ -60,8 +60,8 @@ pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> 
     Digest(format!("sha256:{}", hex::encode(hash.finalize())))
 }
 
-/// Makes the digest of files that were read back from a manifest repository: what rendering gave
-/// when it made them. `None` when there are none, or they are not ours.
+/// Computes the digest of files that were read back from a manifest repository: the same as at rendering. `None` when
+/// there are none, or the service did not write them.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     let named = read_back(files)?;
     let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
@@ -69,8 +69,7 @@ pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     (!named.is_empty()).then(|| digest(files))
 }
 
-/// Reads the objects of files that rendering made, without the digest; `None` when they are not
-/// ours.
+/// Reads the objects of rendered files, without the digest; `None` when the service did not write them.
 pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
     let mut named = Vec::new();
     for file in files {
@@ -83,7 +82,7 @@ pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>>
     Some(named)
 }
 
-/// Takes the digest away, so that what is left is what the digest was made of.
+/// Removes the digest, so that the rest is the digest's input.
 fn remove_digest(object: &mut Object) {
     let Some(metadata) = object.json.get_mut("metadata").and_then(Json::as_object_mut) else {
         return;

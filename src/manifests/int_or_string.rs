@@ -3,9 +3,9 @@
 /// A number or a percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberOrPercent {
-    /// So many.
+    /// A number.
     Number(u32),
-    /// So many of a hundred.
+    /// A percentage.
     Percent(u32),
 }
 

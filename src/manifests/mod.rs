@@ -1,18 +1,23 @@
-//! KUBERNETES OBJECTS AS DATA: what a template renders, what a repository holds, and how the two differ.
+//! Kubernetes objects as data: rendered ones, those of a manifest repository, and their differences.
+//!
+//! In reading order: `object` is one object, [`files`] a set of them with its digest, and [`parse`] reads files back.
+//! [`diff`] compares sets and `fields` two objects. [`argocd`] and [`bootstrap`] write Argo CD's objects and the first
+//! files of a repository. [`removal`], [`replicas`] and `disks` find the losses and conflicts of other files;
+//! [`quantity`] and [`int_or_string`] are Kubernetes' own forms of values.
 
 pub(crate) mod object; // one object
 pub mod files; // a set of objects as files, with their digest
-mod untyped; // a file of the repository, read back as JSON
+mod untyped; // a file of the repository as JSON
 pub mod parse; // manifests in the repository, read back
-pub mod diff; // two sets of manifests, compared
-mod fields; // two objects, compared value by value
+pub mod diff; // the diff of two sets
+mod fields; // the diff of two objects
 pub mod argocd; // Argo CD's Applications and AppProjects
-pub mod bootstrap; // what a manifest repository has before its first deployment
-pub mod removal; // what removing an app takes away
+pub mod bootstrap; // the files of a manifest repository before its first deployment
+pub mod removal; // the effects of a removal or rollback
 pub mod replicas; // the number of pods, where an autoscaler takes it over
-pub(crate) mod disks; // what nobody can change of a disk that is live
+pub(crate) mod disks; // impossible changes of a live disk
 pub mod quantity; // amounts: 500m, 1Gi
 pub mod int_or_string; // a number of pods, or a percentage of them
 
-/// What our own labels and annotations begin with.
+/// The prefix of the service's own labels and annotations.
 pub const OUR_PREFIX: &str = "the-deployer.dev/";

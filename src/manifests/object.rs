@@ -1,4 +1,4 @@
-//! One Kubernetes object as data: what a template renders, and what is read back from a repository.
+//! One Kubernetes object as data: rendered by a template, or read back from a repository.
 
 use serde_json::{Map, Value as Json};
 
@@ -8,7 +8,7 @@ use crate::waml::node::Node;
 use crate::waml::scalar::untyped;
 use crate::waml::yaml::Budget;
 
-/// One rendered object, and the template file that made it.
+/// One rendered object, with its template file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
     pub(crate) source: String,
@@ -31,7 +31,7 @@ impl Object {
         self.text(["metadata", "name"])
     }
 
-    /// Returns what a cluster knows it by.
+    /// Returns the name of the object in a cluster.
     pub(crate) fn identity(&self) -> LiveObject {
         LiveObject {
             api_version: self.text(["apiVersion", ""]).to_owned(),
@@ -70,7 +70,7 @@ pub(crate) fn map_or_insert<'a>(
     entry.as_object_mut().expect("it was made an object the line before")
 }
 
-/// Reads what an object is known by; `None` where it is none.
+/// Reads the name of an object; `None` where it is none.
 pub(crate) fn live_object(json: &Json) -> Option<LiveObject> {
     let text = |pointer: &str| json.pointer(pointer)?.as_str().map(str::to_owned);
     Some(LiveObject {

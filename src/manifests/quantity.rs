@@ -1,8 +1,7 @@
 //! Kubernetes quantities: `200m`, `0.5`, `256Mi`, `1e3`.
 //!
-//! The grammar of `k8s.io/apimachinery/pkg/api/resource`: a decimal number and a suffix, binary
-//! (`Ki` … `Ei`), decimal (`n u m k M G T P E`) or an exponent. Kept in billionths, so that
-//! comparing is exact.
+//! The grammar of `k8s.io/apimachinery/pkg/api/resource`: a decimal number and a suffix, binary (`Ki` … `Ei`), decimal
+//! (`n u m k M G T P E`) or an exponent. A value is kept in billionths, so that comparing is exact.
 
 /// An amount in billionths of its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,6 @@
-//! REMOVE: what taking an app off a target takes away, or a rollback, read from the files that are there.
+//! The effects of a removal of an app from a target, or of a rollback, read from the existing files.
 //!
-//! Decides nothing by itself: it says which objects keep data, and what it cannot read counts as
-//! keeping some.
+//! It decides nothing: it lists the objects that keep data, and an object that it cannot read counts as one.
 
 use serde_json::Value as Json;
 
@@ -37,21 +36,21 @@ pub fn plan_removal(
     taken
 }
 
-/// What is lost or cannot be done when other files take the place of `latest`, as a rollback makes them.
+/// The losses and conflicts when other files take the place of `latest`, as in a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replacement {
-    /// Objects that keep data, or of which nobody can tell, and that the other files do not have.
+    /// Objects that keep data, or may keep data, and that the other files do not have.
     pub loses: Vec<LiveObject>,
-    /// Why a disk of the other files cannot take the place of the live one, one sentence each.
+    /// The reasons why disks of the other files cannot take the place of the live ones, one sentence each.
     pub refused: Vec<String>,
     /// Workloads that would go down to one pod, one sentence each.
     pub fewer_pods: Vec<String>,
-    /// What a person should know, one sentence each.
+    /// The notes for a person, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Finds what comes of `then` in the place of `latest`. The former revisions, the newest first, say
-/// how disks were made.
+/// Finds the effects of `then` in the place of `latest`. The former revisions, the newest first, show how disks were
+/// created.
 pub fn replacement(
     latest: &[ManifestFile],
     then: &[ManifestFile],
@@ -59,7 +58,7 @@ pub fn replacement(
 ) -> Replacement {
     let (wanted, _) = parse::live_app(then);
     let stays = |object: &LiveObject| wanted.objects.iter().any(|one| one.is_same(object));
-    // A file that is the same to the byte loses nothing, also where nobody can read it.
+    // A file that is the same to the byte loses nothing, even if it cannot be read.
     let others = latest.iter().filter(|file| !then.contains(file));
     let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
     let loses = lost.map(|(object, _)| object).collect();
@@ -74,7 +73,7 @@ pub fn replacement(
     Replacement { loses, refused, fewer_pods: fewer_pods(&live, &wanted), notes }
 }
 
-/// Lists disks that are not live and come back: Argo CD was told to leave them in the cluster.
+/// Lists disks that are not live and come back: Argo CD left them in the cluster.
 fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
     let is_left = |disk: &&Disk| {
         let is_it = |object: &LiveObject| object.is_same(&disk.object);
@@ -91,8 +90,8 @@ fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
     wanted.disks.iter().filter(is_left).map(note).collect()
 }
 
-/// Lists workloads that have a number of pods and would have none: Kubernetes goes down to one.
-/// Nothing is put into a former revision's files.
+/// Lists workloads that have a number of pods and would have none: Kubernetes goes down to one. A former revision's
+/// files are never edited.
 fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
     let is_new = |one: &&LiveReplicas| {
         let workload = (one.kind.clone(), one.name.clone());
@@ -153,7 +152,7 @@ fn has_storage(json: &Json) -> bool {
     }
 }
 
-/// Lists objects that Argo CD is told to leave in the cluster when their app is deleted.
+/// Lists objects that Argo CD leaves in the cluster when their app is deleted.
 fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
     let documents = latest.iter().filter_map(|file| parse_documents(&file.bytes)).flatten();
     let left = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));

@@ -1,13 +1,13 @@
-//! REPLICAS: the number of pods, where an autoscaler takes it over.
+//! The number of pods of a workload that an autoscaler takes over.
 //!
-//! With an autoscaler `spec.replicas` is left out, so that nobody but it sets the number. The deployment that
-//! brings the autoscaler would take the number out of a live workload, which Kubernetes reads as 1: of ten
-//! pods, nine would go before the autoscaler counts again. So this one deployment keeps the live number. From
-//! the same commit on the Application tells Argo CD that the number is not its own
-//! (`manifests/argocd/application.rs`), and what comes after leaves it out.
+//! With an autoscaler `spec.replicas` is left out, so that only the autoscaler sets the number. The deployment that
+//! brings the autoscaler would remove the number from a live workload, which Kubernetes reads as 1: of ten pods, nine
+//! would go before the autoscaler counts again. So this one deployment keeps the live number. From the same commit on
+//! the Application tells Argo CD that the number is not its own (`manifests/argocd/application.rs`), and later
+//! deployments leave it out.
 //!
-//! A workload with no pods is another matter: Kubernetes switches an autoscaler off while its workload has
-//! `replicas: 0`. Its number is not kept, and Argo CD leaves the number alone only once it is above zero.
+//! A workload with no pods is another matter: Kubernetes switches an autoscaler off while its workload has `replicas:
+//! 0`. Its number is not kept, and Argo CD leaves the number alone only once it is above zero.
 
 use serde_json::{Map, Value as Json};
 
@@ -24,13 +24,13 @@ const SCALED: [&str; 2] = ["Deployment", "StatefulSet"];
 pub struct Workload {
     /// `Deployment`
     pub kind: String,
-    /// Its name.
+    /// The name of the workload.
     pub name: String,
-    /// Whether its live manifest asks for no pods at all, and no autoscaler has had it yet.
+    /// True if its live manifest has no pods, and no autoscaler has had it yet.
     pub parked: bool,
 }
 
-/// Finds what an autoscaler scales; `None` of every other object.
+/// Returns the workload that an autoscaler scales; `None` for every other object.
 pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
     let kind = json.get("kind")?.as_str()?;
     if !AUTOSCALERS.contains(&kind) {
@@ -53,7 +53,7 @@ pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
     app.autoscaled.iter().map(workload)
 }
 
-/// Completes the workloads with what is live of them.
+/// Completes the workloads with their live numbers.
 pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) -> Vec<Workload> {
     let with_live = |workload: Workload| {
         let Workload { kind, name, parked: _ } = &workload;

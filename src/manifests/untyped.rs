@@ -1,8 +1,8 @@
-//! Reads back as JSON what lies in a manifest repository: objects that we wrote, and people may have edited.
+//! The reader of files in a manifest repository as JSON: objects that the service wrote, and people may have edited.
 //!
-//! Nobody is told of a line here, so `serde_yaml` reads what our writer could have written. It follows aliases and
-//! deep nesting without a bound, and merges otherwise than others: a file that has any of these, or that it cannot
-//! read, is read by our own parser, which counts.
+//! No line is reported here, so `serde_yaml` reads the files of the service's own writer. It follows aliases and deep
+//! nesting without a limit, and merges otherwise than others: a file that has any of these, or that it cannot read, is
+//! read by the parser of `waml`, which has limits.
 
 use serde::Deserialize as _;
 use serde_json::Value as Json;
@@ -25,7 +25,7 @@ pub(super) fn parse_documents(bytes: &[u8]) -> Option<Vec<Json>> {
     })
 }
 
-/// Parses the documents of a file that has nothing but what our writer makes.
+/// Parses the documents of a file in the form of the service's own writer.
 fn parse_plain(text: &str) -> Option<Vec<Json>> {
     let brackets = || text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
     let is_plain = text.len() <= BUDGET.bytes
@@ -45,7 +45,7 @@ pub(super) fn parse_document(bytes: &[u8]) -> Option<Json> {
     Some(document)
 }
 
-/// Checks that a text may have an alias: the sign may also stand in a string.
+/// Checks that a text may have an alias: the sign may also be in a string.
 fn has_possible_alias(text: &str) -> bool {
     let is_start = |before: Option<char>| {
         before.is_none_or(|sign| sign.is_whitespace() || "[{,:".contains(sign))

@@ -1,4 +1,4 @@
-//! What programs elsewhere are told of: the kinds of events, in the words of CDEvents.
+//! The kinds of events that other programs get, in the words of CDEvents.
 
 use crate::model::words::words;
 
@@ -7,11 +7,11 @@ words! {
     ///
     /// The words are CDEvents' subject and predicate: <https://cdevents.dev>.
     pub enum Announcement {
-        /// A deployment was asked for, and waits.
+        /// A deployment was requested, and waits.
         Queued = "pipelinerun.queued",
         /// A worker has begun on it.
         Started = "pipelinerun.started",
-        /// It has ended: well, rejected, given up, or because a newer one came.
+        /// The deployment has ended: it succeeded, was rejected, failed, or a newer one came.
         Finished = "pipelinerun.finished",
         /// An app is on a target where it was not before.
         Deployed = "service.deployed",

@@ -1,4 +1,4 @@
-//! An app where it is: what the manifest repository has of it on one target.
+//! An app on one target, and the state that the manifest repository has of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,13 +14,12 @@ pub struct AppInstance {
     pub app: AppKey,
 }
 
-/// What the manifest repository has of an app on a target.
+/// The state of an app on a target in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Which app, and where.
+    /// The app and its target.
     pub spot: AppInstance,
-    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand, or there
-    /// is no `latest`.
+    /// The newest revision whose files `latest` has; `None` after a manual edit, or without a `latest`.
     pub live: Option<DeployId>,
     /// The hosts that it is reached at.
     pub hosts: BTreeSet<String>,
@@ -38,7 +37,7 @@ pub type Missing = BTreeMap<String, String>;
 pub struct AppListing {
     /// The apps.
     pub apps: Vec<Placed>,
-    /// Where there may be more.
+    /// The parts that could not be read; there may be more apps.
     pub missing: Missing,
 }
 

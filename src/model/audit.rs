@@ -1,4 +1,4 @@
-//! The audit log: who did what, why, and from where. Entries are added and never changed.
+//! The audit log: each act of a person or program with its reason and origin. Entries are added and never changed.
 
 use std::borrow::Cow;
 
@@ -8,21 +8,21 @@ use crate::model::event::Recipient;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::words::words;
 
-/// Who acts.
+/// The person or program that acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Their name: a GitHub login, a token's name, or what they call themselves.
+    /// The name: a GitHub login, a token's name, or the name that an operator gave.
     pub name: String,
-    /// How we know.
+    /// The way in which the service knows the principal.
     pub via: AuthMethod,
-    /// Where the request came from, an address; `None` where there was none.
+    /// The address that the request came from; `None` where there was none.
     pub from: Option<String>,
     /// The id of the request, which the log carries too.
     pub request: Option<String>,
 }
 
 impl Principal {
-    /// Finds whom messages about what they ask for are for: only GitHub's names are logins.
+    /// Returns the receiver of messages about the principal's deployments: only GitHub's names are logins.
     pub fn recipient(&self) -> Recipient {
         match self.via {
             AuthMethod::GitHub => Recipient::Actor,
@@ -32,37 +32,37 @@ impl Principal {
 }
 
 words! {
-    /// How we know who acts.
+    /// The way in which the service knows who acts.
     pub enum AuthMethod {
         /// A token of the configuration.
         Token = "token",
         /// A GitHub token, whose owner GitHub named.
         GitHub = "github",
-        /// Not at all: no authentication is configured, and only this machine can call.
+        /// No authentication is configured, and only this machine can call.
         Loopback = "loopback",
-        /// Somebody who can open the database named themselves.
+        /// An operator who can open the database gave this name.
         Operator = "operator",
     }
 }
 
-/// Which entries to show; what is absent does not restrict.
+/// The filter for entries; an absent part does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Search {
-    /// By somebody of that name.
+    /// Entries by a principal of that name.
     pub by: Option<String>,
-    /// Of that kind.
+    /// Entries of that kind of act.
     pub act: Option<String>,
-    /// On that target.
+    /// Entries about that target.
     pub target: Option<TargetName>,
-    /// On that app.
+    /// Entries about that app.
     pub app: Option<AppKey>,
-    /// At that time or later.
+    /// Entries of that time or later.
     pub since: Option<Timestamp>,
     /// Before that time.
     pub until: Option<Timestamp>,
     /// Older than that entry.
     pub before: Option<DeployId>,
-    /// At most so many; at least 1.
+    /// The largest number of entries; at least 1.
     pub limit: u32,
 }
 
@@ -75,25 +75,25 @@ pub struct AuditRecords {
     pub next: Option<DeployId>,
 }
 
-/// One act.
+/// One act in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRecord {
     /// Names it, and orders entries by time; has a deploy id's form.
     pub id: DeployId,
-    /// When.
+    /// The time of the act.
     pub at: Timestamp,
-    /// Who.
+    /// The principal that acted.
     pub by: Principal,
-    /// What: `rollback`, `lock`, `remove`; a word that only a newer version knows is kept, too.
+    /// The kind of act: `rollback`, `lock`, `remove`; a word that only a newer version knows is kept, too.
     pub act: Cow<'static, str>,
-    /// On which target, if on one.
+    /// The target of the act, if it has one.
     pub target: Option<TargetName>,
-    /// On which app, if on one.
+    /// The app of the act, if it has one.
     pub app: Option<AppKey>,
-    /// What else it was about, for people: a lock's id and scope, a deployment's id.
+    /// The other things that it was about, for people: a lock's id and scope, a deployment's id.
     pub subject: String,
-    /// Why.
+    /// The reason that the principal gave.
     pub reason: String,
-    /// What became of it, one sentence.
+    /// The outcome, in one sentence.
     pub outcome: String,
 }

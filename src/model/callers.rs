@@ -1,4 +1,4 @@
-//! Who may call the API and see the pages, as the configuration says and the server asks. Pure.
+//! The API tokens, their permissions, and the access to pages, as the configuration sets them. Pure.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::support::globs::Globs;
 /// A token that may call the API, known by its hash only.
 #[derive(Debug, Clone)]
 pub struct ApiToken {
-    /// Whose it is, for the log and for what they do.
+    /// The name of the token's owner, for the log and for their acts.
     pub name: String,
     /// The SHA-256 of its text.
     pub sha256: [u8; 32],
-    /// What it is good for.
+    /// The permissions of the token.
     pub rights: Arc<Rights>,
 }
 
-/// What may be done, on which targets, to which apps.
+/// The permissions of a token: acts, targets and apps.
 #[derive(Debug, Clone, Default)]
 pub struct Rights {
-    /// How much.
+    /// The acts that it allows.
     pub scope: Scope,
     /// Over target names.
     pub targets: Globs,
@@ -30,7 +30,7 @@ pub struct Rights {
     pub apps: Globs,
 }
 
-/// What may be done; each holds those before it.
+/// The acts that a token allows; each scope includes those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -38,12 +38,12 @@ pub enum Scope {
     Read,
     /// Deploy, roll back, hold, lock and remove apps.
     Deploy,
-    /// What concerns many apps: locks on targets, the audit log.
+    /// Acts that concern many apps: locks on targets, the audit log.
     #[default]
     Admin,
 }
 
-/// The teams at GitHub whose members may more than GitHub lets them do with a repository.
+/// The teams at GitHub whose members may do more than their GitHub permissions on a repository allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitHubTeams {
     /// Their members may do everything.
@@ -52,13 +52,13 @@ pub struct GitHubTeams {
     pub readers: Vec<TeamName>,
 }
 
-/// Who may see the pages.
+/// The access rule for the pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pages {
-    /// Who gives one of the tokens as the password; everybody, where there are none.
+    /// Readers give one of the tokens as the password; everybody reads, where there are none.
     #[default]
     Token,
-    /// Everybody who can reach the listener.
+    /// Everybody who can reach the listener reads them.
     Open,
 }

@@ -1,23 +1,23 @@
-//! What becomes of an object of Kubernetes when manifests are replaced by others.
+//! The difference that new manifests make to an object of Kubernetes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-/// One object that would not be the same.
+/// One object that would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// `Deployment`
     pub kind: String,
     /// `my-app`
     pub name: String,
-    /// What would happen to it.
+    /// The kind of change.
     pub how: How,
     /// The values that would be others, by their paths; none where all of it is new, or gone.
     #[serde(default)]
     #[schemars(!default)]
     pub fields: Vec<Field>,
-    /// How many more values would be others than are listed.
+    /// The number of changed values that are not listed.
     #[serde(default)]
     #[schemars(!default)]
     pub more_fields: usize,
@@ -25,15 +25,15 @@ pub struct Change {
     pub diff: String,
 }
 
-/// What would happen to an object.
+/// The kind of change to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", from = "String")]
 pub enum How {
-    /// It would be new.
+    /// The object would be created.
     Added,
-    /// It would be another.
+    /// The object would be changed.
     Changed,
-    /// It would be gone.
+    /// The object would be removed.
     Removed,
 }
 
@@ -48,7 +48,7 @@ impl How {
     }
 }
 
-/// A word of a newer service is read as the least that can be said.
+/// Reads an unknown word of a newer service as the weakest kind of change.
 impl From<String> for How {
     fn from(word: String) -> Self {
         let all = [Self::Added, Self::Removed];
@@ -56,13 +56,13 @@ impl From<String> for How {
     }
 }
 
-/// One value that would not be the same.
+/// One value that would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
-    /// Where it is in the object.
+    /// The path of the value in the object.
     pub path: String,
-    /// What it is now; null where it is not there.
+    /// The value now; null where it does not exist.
     pub before: Json,
-    /// What it would be; null where it would not be there. What is new as a whole is one field.
+    /// The value after the change; null where it would not exist. A value that is new as a whole is one field.
     pub after: Json,
 }

@@ -1,5 +1,5 @@
-//! CLAIMS: what a deployment takes when it begins to push, so that no other one takes the same at that
-//! moment.
+//! Claims: the names that a deployment reserves when it begins to push, so that no other deployment takes the same ones
+//! at that moment.
 
 use crate::model::facts::ObjectName;
 use crate::model::route::RouteClaim;
@@ -7,18 +7,18 @@ use crate::model::route::RouteClaim;
 /// Everything that a deployment is about to make live and that only one app may have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Its routes.
+    /// The routes of the app.
     pub routes: Vec<RouteClaim>,
-    /// Its objects, by name.
+    /// The objects of the app, by name.
     pub objects: Vec<ObjectClaim>,
 }
 
 /// An object that a deployment is about to make live.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectClaim {
-    /// By what a cluster knows it.
+    /// The name by which a cluster knows the object.
     pub object: ObjectName,
-    /// Whether the app has it already. Where another app has it, too, that is no news, and stops neither.
+    /// True if the app has it already. Where another app has it, too, that is no news, and stops neither.
     pub live: bool,
 }
 

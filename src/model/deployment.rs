@@ -15,43 +15,43 @@ use crate::model::words::words;
 /// The record of one deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deployment {
-    /// Ours; names the revision.
+    /// The deploy id; it names the revision.
     pub id: DeployId,
-    /// What was asked for.
+    /// The request that created the deployment.
     pub request: DeploymentRequest,
-    /// Known once the WAML has been read.
+    /// The app; known once the WAML has been read.
     pub app: Option<AppKey>,
-    /// Where it is in its life.
+    /// The state of the deployment.
     pub state: State,
-    /// When the event was stored.
+    /// The time at which the event was stored.
     pub received_at: Timestamp,
-    /// When it reached a final state.
+    /// The time at which it reached a final state.
     pub finished_at: Option<Timestamp>,
-    /// How long each stage took, in order.
+    /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
-    /// How it ended, or what it is waiting for; one sentence for people.
+    /// The outcome, or the reason why it waits; one sentence for people.
     pub summary: String,
     /// Broken rules, and warnings of a success.
     pub violations: Violations,
-    /// What was pushed, if anything was.
+    /// The pushed commit, if anything was pushed.
     pub pushed: Option<Pushed>,
-    /// What makes it a rollback, if it is one.
+    /// The rollback's data, if the deployment is a rollback.
     pub rollback: Option<Rollback>,
-    /// What somebody had changed by hand where this deployment wrote, or would have.
+    /// The manual edit where this deployment wrote, or would have written.
     pub hand_edit: Option<HandEdit>,
     /// The template and its version, `backend-default@latest`, once known.
     pub template: Option<String>,
-    /// The commit of the templates that it was planned with, where they come from a repository.
+    /// The commit of the templates of its plan, where they come from a repository.
     pub templates_commit: Option<CommitSha>,
-    /// Where the people of its app are reached, once the WAML has been read.
+    /// The contacts of the app's team, once the WAML has been read.
     pub contact: Option<Contact>,
-    /// Where the app is reached, once known: `https://my-app.prod.example.com/`.
+    /// The app's address, once known: `https://my-app.prod.example.com/`.
     pub address: Option<String>,
-    /// How often a worker began on it.
+    /// The number of attempts that workers began.
     pub attempts: u32,
 }
 
-/// Where the people of an app are reached, as its WAML says.
+/// The contacts of an app's team, from its WAML.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     /// The app's name, for people.
@@ -60,13 +60,13 @@ pub struct Contact {
     pub owner: String,
     /// The team's Slack channel.
     pub slack: Option<String>,
-    /// Whether the channel also hears of successes.
+    /// True if the channel also gets successes.
     #[serde(default)]
     pub successes: bool,
 }
 
 words! {
-    /// Where a deployment is in its life.
+    /// The state of a deployment.
     pub enum State {
         /// Stored and answered; waits for a worker.
         Queued = "queued",
@@ -74,7 +74,7 @@ words! {
         Running = "running",
         /// The push has begun: it can no longer be superseded.
         Pushing = "pushing",
-        /// In the manifest repository (or there already).
+        /// The revision is in the manifest repository (or was there already).
         Succeeded = "succeeded",
         /// Rejected, or given up; `summary` and `violations` say why.
         Failed = "failed",
@@ -98,7 +98,7 @@ impl State {
 words! {
     /// A stage of the pipeline that takes time.
     pub enum Stage {
-        /// From the event's arrival until a worker took it.
+        /// The wait from the event's arrival until a worker takes it.
         Queue = "queue",
         /// The WAML is read from the forge.
         Fetch = "fetch",
@@ -108,7 +108,7 @@ words! {
         Merge = "merge",
         /// Holes are filled from the template.
         Default = "default",
-        /// All rules run.
+        /// The run of all rules.
         Validate = "validate",
         /// Templates become manifests.
         Render = "render",
@@ -117,21 +117,21 @@ words! {
     }
 }
 
-/// How long a stage took.
+/// The duration of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageTime {
-    /// Which stage.
+    /// The stage.
     pub stage: Stage,
-    /// Its duration in microseconds.
+    /// The duration in microseconds.
     pub micros: u64,
 }
 
-/// What a finished push left behind.
+/// The result of a finished push.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pushed {
     /// The commit in the manifest repository that holds the revision.
     pub commit: CommitSha,
-    /// Whether this deployment made that commit; `false` when nothing changed.
+    /// True if this deployment made that commit; false when nothing changed.
     pub changed: bool,
     /// The digest of the rendered files.
     pub digest: Digest,
@@ -140,7 +140,7 @@ pub struct Pushed {
 }
 
 words! {
-    /// What the forge is told of a deployment. GitHub's words.
+    /// A deployment's state as the code host shows it, in GitHub's words. GitHub's words.
     pub enum ForgeState {
         /// Accepted; waits.
         Queued = "queued",
@@ -150,7 +150,7 @@ words! {
         Success = "success",
         /// Rejected by a rule.
         Failure = "failure",
-        /// Given up because of a fault that is not the WAML's.
+        /// The deployment failed because of a fault that is not the WAML's.
         Error = "error",
         /// A newer one took its place.
         Inactive = "inactive",

@@ -1,4 +1,4 @@
-//! Everything that can come in from a forge, on one page.
+//! All events that can come in from a code host.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,32 +7,32 @@ use crate::model::id::{CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::words::words;
 
-/// What a webhook delivery asks of us.
+/// The event of a webhook delivery, as the service uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookEvent {
-    /// The forge checks that we are there.
+    /// The code host checks that the service answers.
     Ping,
     /// A GitHub Deployment was created: one release to one target.
     Deployment(DeploymentRequest),
-    /// Somebody pushed to a branch.
+    /// A push to a branch.
     Push(BranchPush),
     /// A pull request has a new head, or has ended.
     PullRequest(PullRequest),
-    /// Somebody wants a check run made again.
+    /// A request to run a check run again.
     Rerun(CheckRerun),
-    /// A deployment that is meant for us and that nothing can be made of.
+    /// A deployment for this service that cannot be used.
     Refused(EventRefusal),
-    /// Nothing for us; the reason goes into the log.
+    /// An event that the service does not use; the reason goes into the log.
     Ignored {
-        /// What of it is not ours.
+        /// The kind of mismatch.
         why: Unused,
-        /// Why, for the log: `event "push" is not used`.
+        /// The reason, for the log: `event "push" is not used`.
         reason: String,
     },
 }
 
 words! {
-    /// What of an event is not ours.
+    /// The part of an event that the service does not use.
     pub enum Unused {
         /// The kind of event, or what has happened to its subject.
         Kind = "kind",
@@ -45,46 +45,45 @@ words! {
     }
 }
 
-/// Why nothing can be made of a deployment; whoever asked for it should see that at the forge.
+/// The reason why a deployment cannot be used; its author should see it on the code host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRefusal {
-    /// Whose deployment.
+    /// The repository of the deployment.
     pub repository: RepoName,
     /// The forge's own number of it.
     pub forge_id: i64,
     /// The field that is wrong, as the event calls it: `deployment.environment`.
     pub field: &'static str,
-    /// What is wrong with it, and what is right; one line, with no more of the value than a short,
-    /// escaped piece.
+    /// The fault and the right form; one line, with no more of the value than a short, escaped piece.
     pub problem: String,
 }
 
-/// A wish that what we have shown be made again.
+/// A request to run check runs of the service again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckRerun {
     /// The repository.
     pub repository: RepoName,
-    /// What of it.
+    /// The check runs to run again.
     pub rerun: Rerun,
 }
 
-/// Which check runs are to be made again.
+/// The check runs that should run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rerun {
     /// The one of that number.
     Run(i64),
-    /// All of a commit.
+    /// All check runs of a commit.
     Commit(CommitSha),
 }
 
-/// A branch that somebody moved.
+/// A branch that moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchPush {
     /// The repository.
     pub repository: RepoName,
     /// The branch, without `refs/heads/`: `main`.
     pub branch: String,
-    /// Where it is now; `None` when it was deleted.
+    /// The commit that the branch points to now; `None` when it was deleted.
     pub after: Option<CommitSha>,
 }
 
@@ -93,65 +92,64 @@ pub struct BranchPush {
 pub struct PullRequest {
     /// The repository that it is to be merged into.
     pub repository: RepoName,
-    /// Its number there.
+    /// The number of the pull request.
     pub number: i64,
     /// The commit at its head.
     pub head: CommitSha,
-    /// Where that commit was pushed to; `None` when that repository is gone.
+    /// The repository that has the head commit; `None` when it is gone.
     pub head_repository: Option<RepoName>,
     /// The branch that it is to be merged into: `main`.
     pub base: String,
     /// The commit of that branch.
     pub base_commit: CommitSha,
-    /// Whether its author says that it is not ready.
+    /// True if its author marks it as a draft.
     pub draft: bool,
-    /// Who opened it, as the forge names them; at most 100 characters.
+    /// The login of its author; at most 100 characters.
     pub author: String,
-    /// Whether it is open.
+    /// True if it is open.
     pub open: bool,
-    /// When it last changed: events may come in another order than they happened in.
+    /// The time of its last change: events may come in another order than they happened in.
     pub updated_at: Timestamp,
 }
 
 impl PullRequest {
-    /// Checks that its head is in another repository: anybody may have opened it, and may read what
-    /// is said about it.
+    /// Checks that its head is in another repository: anybody may have opened it, and may read its preview.
     pub fn is_from_fork(&self) -> bool {
         let ours = self.repository.as_str();
         self.head_repository.as_ref().is_none_or(|its| !its.as_str().eq_ignore_ascii_case(ours))
     }
 }
 
-/// What an actor is called whose account the forge does not know any more. GitHub shows an account of
-/// that name there, which has asked for nothing.
+/// The login of an actor whose account the code host does not know any more. GitHub shows an account of that name
+/// there, which has asked for nothing.
 pub const NOBODY: &str = "ghost";
 
-/// A request to deploy, as the forge told it.
+/// A request to deploy, as the code host sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentRequest {
     /// The forge's own number of the deployment; a second event with it is the same deployment.
     /// Below zero while the forge does not have it: then it began here.
     pub forge_id: i64,
-    /// What to deploy.
+    /// The release to deploy.
     pub release: Release,
-    /// Where to.
+    /// The target to deploy to.
     pub target: TargetName,
-    /// The branch or tag that was asked for, for people: `main`.
+    /// The requested branch or tag, for people: `main`.
     pub git_ref: String,
-    /// Who asked, as the forge names them, or [`NOBODY`]; at most 100 characters.
+    /// The login of the person or program that asked, or [`NOBODY`]; at most 100 characters.
     pub actor: String,
-    /// Why, if they said; at most 500 characters.
+    /// The reason, if they gave one; at most 500 characters.
     pub description: String,
-    /// Whether the forge calls the environment a production one.
+    /// True if the code host calls the environment a production one.
     #[serde(default)]
     pub production: bool,
-    /// Whether a program asked, and no person: a workflow, a rollout.
+    /// True if a program asked, and no person: a workflow, a rollout.
     #[serde(default)]
     pub automatic: bool,
-    /// Whom messages to people are for. It gives no rights.
+    /// The receiver of messages for people. It gets no rights by that.
     #[serde(default)]
     pub recipient: Recipient,
-    /// What the forge calls the repository and its owner beside their names, where it said so.
+    /// The code host's numbers of the repository and its owner, where it sent them.
     #[serde(default)]
     pub identity: Option<RepositoryIdentity>,
 }
@@ -159,11 +157,11 @@ pub struct DeploymentRequest {
 /// A repository by the forge's own numbers: they stay when it is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryIdentity {
-    /// Of the repository.
+    /// The number of the repository.
     pub repository: i64,
-    /// Of its owner: another one after a transfer.
+    /// The number of its owner: another one after a transfer.
     pub owner: Option<i64>,
-    /// When the event happened that says so, by the forge's clock: a name of an earlier event is an earlier
+    /// The time of the event with these numbers, by the code host's clock: a name of an earlier event is an earlier
     /// name.
     #[serde(default)]
     pub at: Option<Timestamp>,
@@ -172,23 +170,23 @@ pub struct RepositoryIdentity {
 /// A repository by its name, and by the forge's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedRepository {
-    /// Its name, when the event happened.
+    /// The name of the repository when the event happened.
     pub name: RepoName,
-    /// Its numbers.
+    /// The numbers of the repository and its owner.
     pub identity: RepositoryIdentity,
 }
 
-/// Whom messages about a deployment are for.
+/// The receiver of messages about a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recipient {
-    /// Who asked, by their login at the forge.
+    /// The actor, by the login at the code host.
     #[default]
     Actor,
     /// The person of that login, who started the program that asked.
     Login(String),
-    /// Nobody whom the forge knows: who asked is the name of one of our tokens, which may be a
-    /// stranger's login.
+    /// No account of the code host: the actor is the name of an API token of the service, which may be a stranger's
+    /// login.
     Nobody,
 }
 

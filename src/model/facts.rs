@@ -1,4 +1,4 @@
-//! What the rules must know of the world, gathered before they run, and what there is to ask.
+//! The facts that rules need, collected before the rules run, and the lookups for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::model::route::Route;
 use crate::model::stateful;
 use crate::model::target::{Clusters, Target};
 
-/// What must be found out before the rules can judge one release for one target.
+/// The lookups that the rules need for one release to one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Questions {
-    /// Where to.
+    /// The target of the deployment.
     pub target: Target,
-    /// Which app.
+    /// The app.
     pub app: AppKey,
-    /// Whose the WAML says it is.
+    /// The owner that the WAML names.
     pub owner: Option<String>,
-    /// Which release.
+    /// The release.
     pub release: Release,
-    /// Whether a program asks, and no person.
+    /// True if a program deploys, and no person.
     pub automatic: bool,
-    /// Who asks, as the forge knows them; `None` where nobody has asked yet.
+    /// The login of the person who deploys; `None` where nobody has asked yet.
     pub actor: Option<String>,
     /// The hosts that it wants.
     pub hosts: Vec<String>,
@@ -38,31 +38,31 @@ pub struct Questions {
     pub image: String,
 }
 
-/// What is to be known of a secret.
+/// The lookup of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretQuestion {
     /// The keys that the WAML names.
     pub keys: BTreeSet<String>,
-    /// Its path in Vault's key-value engine.
+    /// The path of the secret in Vault's key-value engine.
     pub vault_path: String,
 }
 
-/// One thing about the world, and how we came by it.
+/// The result of one lookup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Fact<T> {
-    /// Nobody asked: there is no service, or nothing to ask it. Rules say nothing.
+    /// No lookup was made: there is no service to ask, or nothing to ask for. Rules say nothing.
     #[default]
     NotAsked,
-    /// It was so at that time.
+    /// The lookup gave a value, true at that time.
     Known {
-        /// What was found.
+        /// The value.
         value: T,
-        /// When.
+        /// The time of the lookup.
         at: Timestamp,
     },
-    /// It could not be found out: the target's policy says what that means.
+    /// The lookup failed: the target's policy says what that means.
     Missing {
-        /// Why, for people: who was asked, and what went wrong. One line, no secret.
+        /// The reason, for people: the service that was asked, and the fault. One line, no secret.
         why: String,
     },
 }
@@ -70,60 +70,60 @@ pub enum Fact<T> {
 /// A dated picture of the world. Rules are pure functions of a WAML and this.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    /// When it was gathered.
+    /// The time at which the facts were collected.
     pub taken_at: Timestamp,
     /// The clusters of the configuration.
     pub clusters: Clusters,
     /// The routes of other apps on the target that use one of the hosts.
     pub routes: Fact<Vec<Route>>,
-    /// Those of the app's own that are live on one of the hosts.
+    /// The app's own live routes on one of the hosts.
     pub own_routes: Fact<Vec<Route>>,
     /// The keys of each secret; `None` where there is no such secret.
     pub secrets: Fact<BTreeMap<String, Option<BTreeSet<String>>>>,
-    /// Whether the registry has the image.
+    /// True if the registry has the image.
     pub image: Fact<bool>,
     /// The branches that the target's policy allows and that contain the commit.
     pub branches: Fact<Vec<String>>,
-    /// Whose the namespace and the app are.
+    /// The owners of the namespace and the app.
     pub owner: Fact<Ownership>,
     /// The locks that stop this deployment.
     pub locks: Fact<Vec<Lock>>,
-    /// Who deploys, as far as the target asks for teams.
+    /// The person who deploys, where the target requires teams.
     pub deployer: Fact<Deployer>,
-    /// What holds automation off the app on the target.
+    /// The hold that keeps automation off the app on the target.
     pub hold: Fact<Option<Hold>>,
-    /// Whether a program asks for this deployment, and no person.
+    /// True if a program deploys, and no person.
     pub automatic: bool,
-    /// What the app's `latest` holds on the target.
+    /// The objects in the app's `latest` on the target.
     pub live: Fact<LiveApp>,
-    /// What the apps of its namespace have on the target.
+    /// The objects of all apps of its namespace on the target.
     pub namespace: Fact<Arc<NamespaceObjects>>,
 }
 
-/// Who deploys to a target that asks for teams.
+/// The person who deploys to a target that requires teams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployer {
     /// Their name at the forge.
     pub login: String,
-    /// Whether they are in one of the teams.
+    /// True if the person is in one of the teams.
     pub is_in_team: bool,
 }
 
-/// Which repositories have deployed before, by first come.
+/// The repositories that have deployed before; the first one owns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ownership {
     /// The repository that the app (namespace and slug) belongs to on this target.
     pub app: Option<RepoName>,
-    /// The repositories that the namespace belongs to; empty: nobody's yet.
+    /// The repositories that own the namespace; empty: none yet.
     pub namespace: Vec<RepoName>,
 }
 
-/// Why an app may not be a repository's.
+/// The reason why a repository does not own an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotOwned {
-    /// It is another repository's.
+    /// The app belongs to another repository.
     App,
-    /// It is new, and its namespace has apps of other owners only.
+    /// The app is new, and its namespace has apps of other owners only.
     Namespace,
 }
 
@@ -147,20 +147,20 @@ impl Ownership {
 /// and name are one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceObjects {
-    /// Those that could be read, by app.
+    /// The apps that could be read, with their objects.
     pub apps: BTreeMap<Slug, Arc<[ObjectName]>>,
-    /// A file of each app that could not be read whole: what is in it may have any name.
+    /// A file of each app that could not be read whole: an object in it may have any name.
     pub unread: BTreeMap<Slug, String>,
 }
 
-/// What an object of a namespace is known by in a cluster.
+/// The name of an object in its namespace, as a cluster knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// The API group without its version; empty for Kubernetes' core.
     pub group: Arc<str>,
     /// `Service`
     pub kind: Arc<str>,
-    /// Its name.
+    /// The name of the object.
     pub name: Box<str>,
 }
 
@@ -210,48 +210,48 @@ impl NamespaceObjects {
     }
 }
 
-/// What an app's `latest` holds on a target, as far as rules ask.
+/// The content of an app's `latest` on a target, as far as rules need it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveApp {
     /// Every object.
     pub objects: Vec<LiveObject>,
-    /// Those of them that Argo CD leaves in the cluster when they are taken out of the manifests.
+    /// The objects that Argo CD leaves in the cluster when they are removed from the manifests.
     pub staying: Vec<LiveObject>,
     /// The disks that its objects ask for.
     pub disks: Vec<Disk>,
-    /// Disks of former revisions that may still be in the cluster, because Argo CD was told to leave them.
+    /// Disks of former revisions that may still be in the cluster, because Argo CD leaves them there.
     pub left_over: Vec<Disk>,
-    /// The disks as the oldest revision that is kept asked for them: that is how they were made.
+    /// The disks in the oldest kept revision: they were created like that.
     pub first_disks: Vec<Disk>,
     /// The Secrets that controllers make of its objects.
     pub secrets: Vec<LiveObject>,
-    /// How many pods its workloads have, where their manifests say so.
+    /// The pod numbers of its workloads, where their manifests set them.
     pub replicas: Vec<LiveReplicas>,
     /// The workloads, by kind and name, that an autoscaler of its own scales.
     pub autoscaled: Vec<(String, String)>,
 }
 
-/// How many pods the manifest of a workload asks for.
+/// The pod number in the manifest of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveReplicas {
     /// `Deployment`
     pub kind: String,
-    /// Its name.
+    /// The name of the workload.
     pub name: String,
     /// The number.
     pub number: u64,
 }
 
-/// A disk as a manifest asks for it. Kubernetes and clouds let it grow, and change nothing else of it.
+/// A disk in a manifest. Kubernetes and clouds let it grow, and change nothing else of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     /// The object: a `PersistentVolumeClaim`, a `StatefulSet`, a database.
     pub object: LiveObject,
-    /// Where the object has several: which, by the name of its claim template.
+    /// The name of the claim template, where the object has several.
     pub template: Option<String>,
-    /// How large: a Kubernetes quantity.
+    /// The size: a Kubernetes quantity.
     pub size: String,
-    /// Its storage class; `None` where the cluster chooses.
+    /// The storage class; `None` where the cluster chooses.
     pub class: Option<String>,
     /// `ReadWriteOnce` and so on, in order.
     pub access_modes: Vec<String>,
@@ -264,20 +264,19 @@ pub struct LiveObject {
     pub api_version: String,
     /// `StatefulSet`
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
 impl LiveApp {
-    /// Lists everything that a name in the namespace stands for: its objects, and the Secrets that
-    /// are made of them.
+    /// Lists all objects behind a name in the namespace: its objects, and the Secrets that are created from them.
     pub fn names(&self) -> impl Iterator<Item = &LiveObject> {
         self.objects.iter().chain(&self.secrets)
     }
 }
 
 impl Facts {
-    /// Makes a picture in which nothing was asked: what can be judged without any service.
+    /// Builds facts without any lookup: rules then check only what needs no service.
     pub fn unasked(taken_at: Timestamp, clusters: Clusters) -> Self {
         Self {
             taken_at,
@@ -314,8 +313,7 @@ impl std::fmt::Display for LiveObject {
     }
 }
 
-/// Why something could not be found out: who was asked, and what went wrong. One line for people,
-/// without any secret.
+/// The reason why a lookup failed: the service that was asked, and the fault. One line for people, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FactUnavailable(pub String);
@@ -327,5 +325,5 @@ impl FactUnavailable {
     }
 }
 
-/// In characters: others' words are a part of it, and they may be endless.
+/// The longest reason, in characters: it contains texts of others, which may be endless.
 const LONGEST: usize = 400;

@@ -1,5 +1,5 @@
-//! A hand edit: what somebody changed in an app's `latest` beside us, found when the next deployment
-//! was about to replace it.
+//! A manual edit: a change to an app's `latest` that the service did not write, found when the next deployment was
+//! about to replace it.
 
 use std::fmt;
 
@@ -10,46 +10,46 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{CommitSha, DeployId};
 use crate::model::words::words;
 
-/// What happens to a hand edit when the app is deployed the next time.
+/// The policy for a manual edit when the app is deployed the next time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HandEdits {
-    /// The deployment replaces it; its log shows what was replaced.
+    /// The deployment replaces the edit; its log shows the edit.
     #[default]
     Replace,
-    /// The deployment fails, and its log shows what it would have replaced.
+    /// The deployment fails, and its log shows the edit.
     Stop,
 }
 
-/// What somebody changed by hand.
+/// A manual edit, with its commits and files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandEdit {
-    /// Whether the deployment replaced it; if not, it was stopped by it, or its push failed.
+    /// True if the deployment replaced it; otherwise the edit stopped the deployment, or its push failed.
     pub replaced: bool,
-    /// Whether it would have been replaced, had the push not failed. A later try says what became of it.
+    /// True if the edit would have been replaced, had the push not failed. A later try says what became of it.
     #[serde(default)]
     pub push_failed: bool,
     /// The revision that differs least; none where there is no other.
     pub base: Option<DeployId>,
     /// The files that differ from it, by name.
     pub files: Vec<EditedFile>,
-    /// The differences from it as a unified diff. Bounded: it says itself what it leaves out.
+    /// The differences from it as a unified diff. Bounded: it names the parts that are left out.
     pub diff: String,
-    /// The commit that made `latest` what was found, where it can be told.
+    /// The commit that left `latest` in this state, where it can be found.
     pub commit: Option<EditCommit>,
 }
 
-/// A file that somebody changed by hand.
+/// A file with a manual edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditedFile {
     /// Below `latest`.
     pub name: String,
-    /// What happened to it.
+    /// The kind of edit.
     pub how: Edited,
 }
 
 words! {
-    /// What somebody did to a file.
+    /// The kind of change to a file.
     pub enum Edited {
         /// The revision has it not.
         Added = "added",
@@ -60,18 +60,18 @@ words! {
     }
 }
 
-/// Whose commit an edit came with.
+/// The commit of an edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditCommit {
     /// The commit.
     pub id: CommitSha,
-    /// Its author's name, in one line.
+    /// The name of its author, in one line.
     pub author: String,
-    /// When the author made it.
+    /// The author's time of the commit.
     pub at: Timestamp,
 }
 
-/// So many files are named in a sentence.
+/// The number of files that a sentence names.
 const NAMED: usize = 5;
 
 /// `deployment.yaml (changed), extra.yaml (added), in 0123456789ab by Jo`

@@ -1,5 +1,5 @@
-//! A newtype for each identifier. Parsed at the door, so that no later code meets a slash,
-//! a newline or `..` in a name that becomes a path, a label or a host.
+//! A newtype for each identifier. Values are parsed on entry, so that no later code meets a slash, a newline or `..` in
+//! a name that becomes a path, a label or a host.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::support::clock::Draw;
 use crate::support::secret_mask::mask_secrets;
 
-/// Why a text is not the identifier it was taken for.
+/// The error of a text that is not a legal identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{shown} is not a legal {what}: {rule}", shown = Shown(value))]
 pub struct IdError {
-    /// What was expected, in a reader's words: `slug`, `image tag`.
+    /// The expected kind, in a reader's words: `slug`, `image tag`.
     pub what: &'static str,
     /// The text as it came.
     pub value: String,
@@ -107,7 +107,7 @@ string_id!(
     is_rfc1123_label
 );
 string_id!(
-    /// One cluster, as `deploy` in the WAML and `environment` on GitHub name it.
+    /// One cluster, named as `deploy` in the WAML and `environment` on GitHub name it.
     TargetName,
     "target",
     "use 1 to 63 letters, digits, `-`, `_` and `.`, each part between dots beginning and ending with a letter or digit",
@@ -151,7 +151,7 @@ string_id!(
     is_repository
 );
 string_id!(
-    /// A team of an organization, `organization/team`, as it stands in the team's address.
+    /// A team of an organization, `organization/team`, as in the team's address.
     TeamName,
     "team",
     "use ORGANIZATION/TEAM as in the team's address: letters, digits, `-`, `_` and `.`",
@@ -207,7 +207,7 @@ impl TargetName {
 }
 
 impl DeployId {
-    /// Makes a new one of what a clock drew: `20261121-054812123-a1b2c3`. They sort by time.
+    /// Builds a new id from a clock's draw: `20261121-054812123-a1b2c3`. They sort by time.
     pub fn of(draw: Draw) -> Self {
         let Draw { at, random } = draw;
         Self(format!("{}-{random:06x}", at.strftime("%Y%m%d-%H%M%S%3f")))
@@ -250,7 +250,7 @@ impl RepoName {
             .or_else(|_| Self::parse(format!("-/former-{number}")))
     }
 
-    /// Checks that it is a name that we made for a repository whose present one is not known.
+    /// Checks that it is a name that the service gave to a repository whose present name is not known.
     pub fn is_retired(&self) -> bool {
         self.0.starts_with('-') && self.0.contains("former-")
     }
@@ -301,7 +301,7 @@ pub fn is_rfc1123_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Checks that what stands between two dots is what a label's value may be in Kubernetes.
+/// Checks that the text between two dots is legal as the value of a label in Kubernetes.
 fn is_target_part(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -328,7 +328,7 @@ fn is_repository(text: &str) -> bool {
     owner_ok && name_ok
 }
 
-/// Checks that it is a hexadecimal digit as we write them, in lower case.
+/// Checks that it is a hexadecimal digit in lower case, as the service writes them.
 fn is_hex(b: u8) -> bool {
     b.is_ascii_digit() || (b'a'..=b'f').contains(&b)
 }

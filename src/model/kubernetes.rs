@@ -17,7 +17,7 @@ impl KubernetesVersion {
     /// The newest version whose fields are known.
     pub const NEWEST: Self = Self { minor: 37 };
 
-    /// Reads `1.29`, and what an API server says of itself: `v1.29.4-gke.1043002`.
+    /// Reads `1.29`, and the version that an API server reports: `v1.29.4-gke.1043002`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
         let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next());

@@ -1,12 +1,12 @@
-//! A lane: the deployments of one repository to one target, of which one runs at a time, in the
-//! forge's order. Decides who is next and who is superseded; knows no database and no clock.
+//! A lane: the deployments of one repository to one target, of which one runs at a time, in the code host's order.
+//! Decides who is next and who is superseded; knows no database and no clock.
 
 use jiff::Timestamp;
 
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
 
-/// What a lane has in it.
+/// The unfinished deployments of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lane {
     /// Every deployment that is not finished.
@@ -18,13 +18,13 @@ pub struct Lane {
 /// One unfinished deployment of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneEntry {
-    /// Which, and where in the order.
+    /// The deployment and its place in the order.
     pub place: LanePlace,
     /// `Queued`, `Running` or `Pushing`.
     pub state: State,
-    /// Whether it is a rollback: what comes after one does not make it superfluous.
+    /// True if it is a rollback: a later deployment does not supersede one.
     pub rollback: bool,
-    /// From when a worker may take it: a retry's time, or the end of a lease.
+    /// The time from which a worker may take it: a retry's time, or the end of a lease.
     pub due_at: Timestamp,
 }
 
@@ -37,10 +37,10 @@ pub struct LanePlace {
     pub id: DeployId,
 }
 
-/// What is to be done in a lane.
+/// The next step of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LaneTurn {
-    /// Those that are over, each with the newest one that took their place.
+    /// The superseded deployments, each with the newest one that replaced it.
     pub superseded: Vec<(DeployId, DeployId)>,
     /// The one that a worker may take now.
     pub take: Option<DeployId>,

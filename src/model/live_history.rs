@@ -1,7 +1,7 @@
-//! Which revision of an app was live after which, which of them was rolled back from, and to which of those that
-//! are kept a rollback goes.
+//! The order in which an app's revisions were live, the ones that were rolled back, and the choice of a rollback's
+//! revision.
 //!
-//! The history is made of the records of what succeeded, and [`AppFolders`] of what is in the manifest repository.
+//! The history is built from the records of succeeded deployments, and [`AppFolders`] from the manifest repository.
 
 use std::collections::HashMap;
 
@@ -19,22 +19,22 @@ pub struct LiveHistory(Vec<LiveTurn>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LiveTurn {
     revision: DeployId,
-    /// What was rolled back from with it.
+    /// The rollback that took this revision off, if one did.
     away: Option<RolledBackFrom>,
 }
 
-/// That a revision was rolled back from: somebody found it wanting.
+/// The record that a revision was rolled back: a person found it wanting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackFrom {
     /// The revision.
     pub revision: DeployId,
     /// The rollback.
     pub rollback: DeployId,
-    /// Who did it.
+    /// The person who rolled back.
     pub by: String,
-    /// Why.
+    /// The reason of the rollback.
     pub reason: String,
-    /// When.
+    /// The time of the rollback.
     pub at: Timestamp,
 }
 
@@ -96,23 +96,23 @@ pub struct AppFolders {
     pub latest: Option<TreeId>,
 }
 
-/// Which revision becomes live again.
+/// The revision that becomes live again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The revision.
     pub to: DeployId,
-    /// Its tree.
+    /// The tree of the revision.
     pub tree: TreeId,
     /// The one that is live now; `None` where `latest` was edited by hand.
     pub from: Option<DeployId>,
-    /// That the revision was itself rolled back from, if it was. Only a named one may be such.
+    /// The earlier rollback from this revision, if there was one. Only a named one may be such.
     pub warning: Option<RolledBackFrom>,
 }
 
-/// Why there is none.
+/// The reason why there is no such revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoChoice {
-    /// There is no such app on the target.
+    /// The target has no such app.
     NoApp,
     /// The named revision is the live one.
     Live(DeployId),
@@ -131,9 +131,8 @@ impl AppFolders {
         self.revisions.iter().find(|(_, tree)| tree == latest).map(|(id, _)| id)
     }
 
-    /// Chooses the named revision; without a name the one that was live before, other files than
-    /// those of `latest`, and not one that was rolled back from. Where `latest` was edited by hand,
-    /// that is what was live last.
+    /// Chooses the named revision; without a name the one that was live before, with other files than those of
+    /// `latest`, and not one that was rolled back. After a manual edit of `latest`, that is the last live one.
     ///
     /// # Errors
     /// [`NoChoice`]
@@ -179,7 +178,7 @@ impl AppFolders {
         let mut turns = past.newest_first();
         let was_live =
             turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
-        // When the others were live, nobody knows any more.
+        // The times of the others are not known any more.
         if let Some(found) = was_live.or_else(|| older.iter().copied().find(good)) {
             return Ok(found);
         }
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     impl LiveHistory {
-        /// Turns by hand, oldest first: a revision, and what was rolled back from with it.
+        /// Builds turns by hand, oldest first: a revision, and the one that was rolled back with it.
         fn by_hand(turns: &[(DeployId, Option<DeployId>)]) -> Self {
             let turn = |(revision, away): &(DeployId, Option<DeployId>)| LiveTurn {
                 revision: revision.clone(),
@@ -230,7 +229,7 @@ mod tests {
         to_after(kept, named, &[])
     }
 
-    /// The same after these turns: which revision became live, and which was rolled back from with it.
+    /// Finds the revision after these turns: the revisions that became live, each with the one that was rolled back.
     fn to_after(
         kept: &AppFolders,
         named: Option<u32>,
@@ -265,7 +264,7 @@ mod tests {
         // The same files under another name are the same release.
         let twice = build_kept(&["d", "b", "b", "a"], Some("d"));
         assert_eq!(to_after(&twice, None, &[(1, None), (3, None), (1, Some(3)), (4, None)]), Ok(1));
-        // Made live again, by somebody who named it: it is good.
+        // Made live again by a person who named it: it is good.
         let forward = [(1, None), (2, None), (1, Some(2)), (2, None), (3, None)];
         assert_eq!(to_after(&three, None, &forward), Ok(2));
         // Nothing else is left.

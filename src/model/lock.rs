@@ -1,5 +1,4 @@
-//! What keeps a deployment from a target: locks by people, windows by the calendar, and what a
-//! target asks of what is deployed to it.
+//! The stops of a target: locks by people, windows by the calendar, and the policies of the target.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -12,32 +11,32 @@ use crate::model::rollback::Holds;
 /// A person's no, with a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
-    /// Whom it stops.
+    /// The deployments that it stops.
     pub scope: LockScope,
-    /// Why; shown to whoever is stopped.
+    /// The reason, shown to everybody whom the lock stops.
     pub reason: String,
-    /// Who said it.
+    /// The person who placed the lock.
     pub by: String,
-    /// Since when.
+    /// The start of the lock.
     pub since: Timestamp,
-    /// Until when; absent: until somebody takes it away.
+    /// The end of the lock; absent: until a person removes it.
     pub until: Option<Timestamp>,
 }
 
-/// Which locks somebody asks for; what is absent does not restrict.
+/// The filter for locks; an absent part does not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockFilter {
-    /// Those that can stop a deployment to this target.
+    /// Locks that can stop a deployment to this target.
     pub target: Option<TargetName>,
-    /// Those that can stop an app of this owner.
+    /// Locks that can stop an app of this owner.
     pub owner: Option<String>,
-    /// Those that can stop this app.
+    /// Locks that can stop this app.
     pub app: Option<AppKey>,
 }
 
 impl LockFilter {
-    /// Checks that a lock of that scope can stop what is asked for. It does not, where both name
-    /// something and not the same.
+    /// Checks that a lock of that scope can stop the deployments of the filter. It does not, where both name something
+    /// and not the same.
     pub fn takes(&self, scope: &LockScope) -> bool {
         let target = |named: &TargetName| self.target.as_ref().is_none_or(|asked| asked == named);
         match scope {
@@ -53,7 +52,7 @@ impl LockFilter {
     }
 }
 
-/// Whom a lock stops.
+/// The deployments that a lock stops.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockScope {
@@ -78,29 +77,28 @@ impl std::fmt::Display for LockScope {
     }
 }
 
-/// What a target asks of what is deployed to it.
+/// The policies of a target: the conditions for a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policies {
     /// Globs over branches; a commit must be on one of them. Default: any commit will do.
     pub branches: Option<Vec<String>>,
-    /// When it may be deployed to; while there is none, always.
+    /// The times at which it takes deployments; without any, always.
     pub windows: Vec<Window>,
-    /// What happens when something that a rule must know cannot be found out.
-    /// Default: `fail` in production, `warn` elsewhere.
+    /// The outcome when a lookup that a rule needs fails. Default: `fail` in production, `warn` elsewhere.
     pub unknown: Option<OnUnknown>,
-    /// What happens to what somebody edited by hand in an app's `latest`, when the app is deployed:
-    /// `replace` or `stop`. Default: `replace`; either way the deployment's log shows it.
+    /// The outcome for a manual edit in an app's `latest`, when the app is deployed: `replace` or `stop`. Default:
+    /// `replace`; either way the deployment's log shows it.
     pub hand_edits: HandEdits,
-    /// Whom a hold keeps from deploying, as a rollback takes one: `automation`, `everybody`, or `off`,
-    /// nobody. Default: `automation`; a person who deploys another release ends it.
+    /// The deployments that a rollback's hold stops: `automation`, `everybody`, or `off` for none. Default:
+    /// `automation`; a person who deploys another release ends it.
     pub holds: Holds,
-    /// Teams at GitHub, `ORGANIZATION/TEAM`: who deploys there, by GitHub or by the API, must be in one
-    /// of them, beside what they need on the app's repository. Default: that is enough.
+    /// Teams at GitHub, `ORGANIZATION/TEAM`: a person who deploys there, by GitHub or by the API, must be in one of
+    /// them, beside the permission on the app's repository. Default: the permission is enough.
     pub deploy_teams: Vec<String>,
     /// The namespaces that apps may be in.
     pub namespaces: NamespacePolicy,
-    /// When a deployment that takes many objects away is stopped.
+    /// The limit above which a deployment that removes many objects is stopped.
     pub removals: RemovalLimit,
 }
 
@@ -115,25 +113,25 @@ impl Policies {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamespacePolicy {
-    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. What it names without
-    /// `*` or `?` is not reserved for the platform.
+    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. A name in it without `*` or
+    /// `?` is not reserved for the platform.
     pub allow: Option<Vec<String>>,
     /// Globs of namespaces that no app may be in, beside Kubernetes' own and those of the platform.
     pub deny: Vec<String>,
 }
 
-/// When a deployment that takes many objects away is stopped, unless the WAML's `removes` names them: a template, or
-/// a large part of the WAML, may have gone missing.
+/// The limit above which a deployment that removes many objects is stopped, unless the WAML's `removes` names them: a
+/// template, or a large part of the WAML, may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RemovalLimit {
-    /// Fewer than this are taken away without a word. Default: 5.
+    /// The number of removed objects from which the limit counts. Default: 5.
     #[schemars(range(min = 1, max = 1000))]
     pub objects: u32,
-    /// Nor are they, where they are no more than this share of what is live, in percent. Default: 50.
+    /// The share of the live objects, in percent, above which the limit counts. Default: 50.
     #[schemars(range(max = 100))]
     pub percent: u32,
-    /// `stop`, or `warn`: only say so. Default: `stop`.
+    /// `stop`, or `warn` for a warning only. Default: `stop`.
     pub action: OnRemoval,
 }
 
@@ -143,24 +141,24 @@ impl Default for RemovalLimit {
     }
 }
 
-/// What is done about a deployment that takes many objects away.
+/// The outcome for a deployment that removes many objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnRemoval {
-    /// It is stopped.
+    /// The deployment is stopped.
     #[default]
     Stop,
-    /// It is warned.
+    /// The deployment gets a warning.
     Warn,
 }
 
-/// What happens when something that a rule must know cannot be found out.
+/// The outcome when a lookup that a rule needs fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnUnknown {
     /// The deployment fails.
     Fail,
-    /// It goes on, with a warning.
+    /// The deployment goes on, with a warning.
     Warn,
 }
 
@@ -170,17 +168,17 @@ pub enum OnUnknown {
 pub struct Window {
     /// Days: `mon-fri`, `sat,sun`, `*`.
     pub days: String,
-    /// From when in the day: `09:00`.
+    /// The start in the day: `09:00`.
     pub from: String,
-    /// Until when: `17:30`; before `from`, it is on the next day.
+    /// The end in the day: `17:30`; an end before `from` is on the next day.
     pub to: String,
     /// The time zone: `Europe/Berlin`. Default: UTC.
     #[serde(default)]
     pub time_zone: Option<String>,
-    /// Whether deployments are stopped in it rather than allowed.
+    /// True if deployments are stopped in it rather than allowed.
     #[serde(default)]
     pub closed: bool,
-    /// Why; shown to whoever is stopped.
+    /// The reason, shown to everybody whom the window stops.
     #[serde(default)]
     pub reason: Option<String>,
 }

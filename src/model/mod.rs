@@ -1,40 +1,51 @@
-//! The nouns: plain values with their rules of form, and nothing that does anything.
+//! The nouns of the service: plain values with their rules of form, without any effect.
 //!
-//! Imports nothing of ours, knows no file, no clock and no network. What is here may be
-//! stored, printed and sent; a value that exists is well formed.
+//! The module imports nothing else of the crate, and knows no file, no clock and no network. Its values may be stored,
+//! printed and sent; a value that exists is well formed.
+//!
+//! In reading order:
+//!
+//! - [`id`] has the identifiers, [`violation`] a broken rule with its place and a way out.
+//! - [`target`], [`platform`], [`lock`] and [`window`] describe a cluster and the stops of deployments to it.
+//! - [`release`], [`event`] and [`deployment`] are the request to deploy and its record; [`lane`] decides their order.
+//! - [`facts`] has the results of lookups, [`claim`] the names that a deployment reserves.
+//! - [`revision`], [`change`], [`app_instance`] and [`live_history`] describe an app's manifests; [`hand_edit`] is a
+//!   manual edit of them.
+//! - [`rollback`], [`removal`] and [`audit`] are acts of people.
+//! - [`status`], [`notice`], [`announcement`] and [`preview`] are what the code host and other receivers get.
 
 pub(crate) mod words; // enums with a word for each variant
 pub mod id; // a newtype for each identifier
-pub mod platform; // what a cluster has to offer
-pub mod kubernetes; // which Kubernetes a cluster has
+pub mod platform; // ingress, certificates, secrets, cloud, monitoring of a cluster
+pub mod kubernetes; // the Kubernetes version of a cluster
 pub mod target; // one cluster
-pub mod snapshot; // the clusters, as they are told elsewhere
+pub mod snapshot; // the clusters, as the service sends them to others
 pub mod namespaces; // names that no app may take
-pub mod ssh; // where a repository behind ssh is
-pub mod violation; // one broken rule, and all of them
-pub mod release; // what is to be deployed
+pub mod ssh; // the address of a repository behind ssh
+pub mod violation; // one broken rule, and a rejection
+pub mod release; // repository, commit and image tag
 pub mod template; // the text of templates
-pub mod change; // what becomes of an object
+pub mod change; // the change of an object
 pub mod revision; // one entry of an app's history
-pub mod lock; // a person's or the calendar's no
-pub mod window; // windows read: when a target is open
+pub mod lock; // locks, and the policies of a target
+pub mod window; // the times at which a target is open
 pub mod stateful; // kinds of objects that keep data
-pub mod route; // where apps are reached, and when two are in each other's way
-pub mod facts; // what rules must know of the world
-pub mod claim; // what a deployment takes when it begins to push
-pub mod callers; // who may call the API, and see the pages
-pub mod person; // who somebody is at the forge, and what they may there
-pub mod event; // what can come in from a forge
-pub mod hand_edit; // what somebody changed beside us
+pub mod route; // hosts and paths of apps, and their overlaps
+pub mod facts; // the results of lookups
+pub mod claim; // the names that a deployment reserves when it begins to push
+pub mod callers; // API tokens, and the access to pages
+pub mod person; // a person's identity and permissions at the code host
+pub mod event; // the events from a code host
+pub mod hand_edit; // a manual edit in a manifest repository
 pub mod deployment; // one release to one target: the record
-pub mod app_instance; // an app where it is
-pub mod rollback; // a former revision made live again, and the hold it takes
-pub mod live_history; // which revision was live after which, and to which one a rollback goes
-pub mod lane; // who is next, and who is superseded
-pub mod audit; // who did what, and why
+pub mod app_instance; // an app on one target
+pub mod rollback; // a former revision made live again, and its hold
+pub mod live_history; // the order of live revisions, and the choice of a rollback's revision
+pub mod lane; // the order of deployments, and the superseded ones
+pub mod audit; // the audit log
 pub mod removal; // an app taken off a target: the record
-pub mod past; // what was done, as commits say
-pub mod status; // what the forge is told
-pub mod notice; // who is told
-pub mod announcement; // what programs are told of
-pub mod preview; // what a pull request's check run says
+pub mod past; // the acts that commits record
+pub mod status; // the status at the code host
+pub mod notice; // the receivers of a change
+pub mod announcement; // the kinds of events for other programs
+pub mod preview; // the text of a pull request's check run

@@ -1,5 +1,5 @@
-//! Names that belong to Kubernetes or to the platform: which namespaces apps may be in, and which
-//! objects are somebody else's wherever they are.
+//! Names that belong to Kubernetes or to the platform: the namespaces that apps may use, and the objects that belong to
+//! others in every namespace.
 //!
 //! Knows names only; who may use a namespace among those that apps may have is a matter of owners.
 
@@ -12,11 +12,11 @@ use crate::model::target::Target;
 pub struct DeniedNamespaces {
     /// A glob.
     pub glob: String,
-    /// Whose they are.
+    /// The owner of the namespace.
     pub owner: NamespaceOwner,
 }
 
-/// Whose a namespace is that no app may be in.
+/// The owner of a namespace that no app may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamespaceOwner {
     /// Kubernetes keeps these names for itself.
@@ -25,34 +25,34 @@ pub enum NamespaceOwner {
     ArgoCd,
     /// The gateways are there.
     Gateways,
-    /// What clusters are run with usually is in it, and nobody gave it to apps.
+    /// The software that runs the cluster is usually in it, and no operator gave it to apps.
     Platform,
     /// The operators deny them.
     Operators,
 }
 
-/// Why a target takes no app in a namespace.
+/// The reason why a target takes no app in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceRefusal {
-    /// What is wrong.
+    /// The fault, in one sentence.
     pub message: String,
-    /// What it is instead.
+    /// The expectation at the marked place.
     pub expected: &'static str,
-    /// What to do.
+    /// The way out.
     pub help: String,
-    /// Whether the name alone speaks against it, and nobody has decided anything: apps may have been live there before.
+    /// True if only the name speaks against it, and no person has decided anything: apps may have been live there
+    /// before.
     pub by_name_alone: bool,
 }
 
-/// What Kubernetes keeps for its own namespaces ("Namespaces", initial namespaces).
+/// The glob of Kubernetes' own namespaces ("Namespaces", initial namespaces).
 const KUBERNETES: &str = "kube-*";
 
 /// The namespace that every cluster has; an app that an operator lets into it is beside the Service `kubernetes`.
 const DEFAULT: &str = "default";
 
-/// Namespaces that the things are usually installed in which clusters are run with, and which apps could do harm
-/// beside: read the credentials that are there, or answer in their place. An operator who has apps in one of them
-/// names it in `allow`.
+/// Namespaces in which the software of clusters is usually installed, and in which apps could do harm: read the
+/// credentials there, or answer in place of that software. An operator who has apps in one of them names it in `allow`.
 const PLATFORM: [&str; 14] = [
     "cert-manager",
     "cnrm-system",
@@ -100,8 +100,8 @@ impl Target {
         denied
     }
 
-    /// Checks that a namespace of the platform would be open to apps if nobody said no, and is not
-    /// given to them by name.
+    /// Checks that a namespace of the platform would be open to apps without this rule, and is not given to them by
+    /// name.
     fn is_platforms(&self, name: &str) -> bool {
         let allow = self.policies.namespaces.allow.as_ref();
         allow.is_none_or(|globs| {
@@ -117,7 +117,7 @@ impl Target {
             let DeniedNamespaces { glob, owner } = denied;
             let message = match owner {
                 NamespaceOwner::Kubernetes => format!(
-                    "the namespace `{namespace}` is Kubernetes' own: `{glob}` is for no app"
+                    "the namespace `{namespace}` is Kubernetes' own: `{glob}` may not be used by apps"
                 ),
                 NamespaceOwner::ArgoCd => {
                     format!("Argo CD of `{on}` runs in the namespace `{namespace}`")
@@ -126,7 +126,7 @@ impl Target {
                     format!("the gateways of `{on}` are in the namespace `{namespace}`")
                 }
                 NamespaceOwner::Platform => format!(
-                    "the namespace `{namespace}` is kept for what the cluster is run with, as its name says"
+                    "the namespace `{namespace}` is reserved for the software that runs the cluster, as its name says"
                 ),
                 NamespaceOwner::Operators => format!(
                     "the operators of `{on}` keep the namespace `{namespace}` from apps: `{glob}`"
@@ -141,7 +141,7 @@ impl Target {
                     globs.push("\"*\"".to_owned());
                 }
                 help = format!(
-                    "{help}; if it is apps' here, an operator says so for the cluster: `policies: {{namespaces: \
+                    "{help}; if apps may use it here, an operator allows it for the cluster: `policies: {{namespaces: \
                      {{allow: [{}, {namespace}]}}}}`",
                     globs.join(", ")
                 );
@@ -193,14 +193,13 @@ impl Target {
     }
 }
 
-/// Checks that a glob is one that we and Argo CD understand alike.
+/// Checks that the service and Argo CD read a glob alike.
 pub fn is_glob(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-*?".contains(&b);
     (1..=63).contains(&text.len()) && text.bytes().all(legal)
 }
 
-/// Checks that a namespace is what such a glob stands for: `*` is any number of characters, `?` is
-/// one.
+/// Checks that a glob matches a namespace: `*` is any number of characters, `?` is one.
 pub fn matches(glob: &str, namespace: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), namespace.as_bytes());
     // The last star, and how far the text was when it was met: it takes one more each time.
@@ -310,7 +309,10 @@ mod tests {
         };
         for name in PLATFORM {
             let refusal = refusal(None, name).unwrap();
-            assert!(refusal.message.contains("is kept for what the cluster is run with"), "{name}");
+            assert!(
+                refusal.message.contains("is reserved for the software that runs the cluster"),
+                "{name}"
+            );
             let line = format!("`policies: {{namespaces: {{allow: [\"*\", {name}]}}}}`");
             assert!(refusal.help.ends_with(&line), "{}", refusal.help);
         }

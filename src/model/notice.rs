@@ -1,12 +1,12 @@
-//! Whom a change of a deployment's life is told to. One change, several sinks; each has its own
-//! order and its own troubles.
+//! The receivers of a change in a deployment's life. One change goes to several sinks; each has its own order and its
+//! own failures.
 
 use std::fmt;
 
 use crate::model::deployment::ForgeState;
 use crate::model::id::TargetName;
 
-/// Somewhere that a change is told to.
+/// The receiver of a message about a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sink {
     /// The deployment's statuses at the forge.
@@ -39,18 +39,18 @@ pub enum SinkFamily {
     ArgoCd(TargetName),
 }
 
-/// Whom this installation tells, beside the forge, which always is.
+/// The receivers of this installation, beside the code host, which always is one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscriptions {
     /// Commit statuses are written.
     pub commits: bool,
     /// Check runs are written.
     pub checks: bool,
-    /// Slack is told: the channel, and the person.
+    /// True if Slack gets messages: the channel, and the person.
     pub slack: bool,
     /// The names of the webhooks for events.
     pub events: Vec<String>,
-    /// The clusters whose Argo CD is told of what is pushed for them.
+    /// The clusters whose Argo CD gets a message about a push for them.
     pub argocd: Vec<TargetName>,
 }
 
@@ -146,8 +146,8 @@ impl Subscriptions {
         std::iter::once(SinkFamily::Forge).chain(slack).chain(events).chain(argocd).collect()
     }
 
-    /// Lists who is told that a deployment has come to that state. Whether there is anything to say
-    /// is decided when it is said.
+    /// Lists the receivers of a message about a deployment in that state. The content is decided when the message is
+    /// sent.
     pub fn of(&self, state: ForgeState) -> Vec<Sink> {
         let ended = matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
         let begun_or_ended = state != ForgeState::InProgress;
@@ -160,7 +160,7 @@ impl Subscriptions {
         sinks
     }
 
-    /// Finds who is told of a commit that was pushed for that target, if anybody is.
+    /// Returns the receiver of a message about a commit that was pushed for that target, if there is one.
     pub fn of_push(&self, target: &TargetName) -> Option<Sink> {
         self.argocd.contains(target).then(|| Sink::ArgoCd(target.clone()))
     }

@@ -1,4 +1,4 @@
-//! What was done to a manifest repository, as its commits say: for who has lost the record of it.
+//! The acts on a manifest repository, as its commits record them: for a service that has lost its database.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,36 +11,35 @@ use crate::model::rollback::Rollback;
 /// A deployment or a rollback that was pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastDeployment {
-    /// Ours.
+    /// The deploy id.
     pub id: DeployId,
-    /// What.
+    /// The app.
     pub app: AppKey,
-    /// Where.
+    /// The target.
     pub target: TargetName,
     /// The repository, its commit and the image tag.
     pub release: Release,
     /// The forge's number of the repository, where the commit says it.
     pub repository_number: Option<i64>,
-    /// Who asked.
+    /// The person or program that asked.
     pub actor: String,
-    /// Why; empty where nobody said.
+    /// The reason; empty where none was given.
     pub reason: String,
     /// The template and its version.
     pub template: Option<String>,
     /// The commit of the templates, where they came from a repository.
     pub templates_commit: Option<CommitSha>,
-    /// The commit that says so, and what it brought.
+    /// The commit with the record, and its result.
     pub pushed: Pushed,
-    /// What makes it a rollback. Its commit does not say what was rolled back from, nor whether
-    /// automation was held.
+    /// The rollback's data, if it is one. Its commit does not have the revision that was rolled back, nor the hold.
     pub rollback: Option<Rollback>,
-    /// When it was asked for.
+    /// The time of the request.
     pub received_at: Timestamp,
-    /// When it was committed.
+    /// The time of the commit.
     pub finished_at: Timestamp,
 }
 
-/// What one commit of ours says.
+/// The record in one commit of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitRecord {
     /// A deployment, or a rollback.
@@ -49,14 +48,14 @@ pub enum CommitRecord {
     Removal(Box<RemovalRecord>),
 }
 
-/// The forge's number of a deployment, and what it alone knows of it.
+/// The code host's number of a deployment, and the data that only the code host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Number {
     /// The number.
     pub forge_id: i64,
-    /// The branch or tag that was asked for.
+    /// The requested branch or tag.
     pub git_ref: String,
-    /// Whether the forge calls the environment a production one.
+    /// True if the code host calls the environment a production one.
     pub production: bool,
 }
 

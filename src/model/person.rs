@@ -1,4 +1,4 @@
-//! Who somebody is at the forge, and what they may there.
+//! The identity of a person at the code host, and their permissions there.
 
 /// A person with a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,18 +7,18 @@ pub struct Person {
     pub login: String,
 }
 
-/// What a person may on a repository; each more than the one before.
+/// The permission of a person on a repository; each includes the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepoPermission {
-    /// Nothing that not everybody may.
+    /// Only what everybody may do.
     Nothing,
-    /// Read it, as one of those whom it is for: that everybody may read a public one is not meant.
+    /// Read it as one of its collaborators; that everybody may read a public repository does not count.
     Read,
     /// Push to it.
     Push,
 }
 
-/// Why it is not known who somebody is, or what they may.
+/// The reason why a person's identity or permission is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// The forge does not know the token.
@@ -27,10 +27,10 @@ pub enum IdentityError {
     /// The forge knows it, and does not answer to it: a sentence with what to do.
     #[error("{0}")]
     Forbidden(String),
-    /// Whoever has the token asked the forge too often.
-    #[error("the forge asks this token's owner to wait for {} s", .0.as_secs())]
+    /// The owner of the token has used up a rate limit of the code host.
+    #[error("the code host asks the token's owner to wait for {} s", .0.as_secs())]
     RateLimited(std::time::Duration),
     /// The forge does not answer now: why.
-    #[error("the forge cannot be asked now ({0})")]
+    #[error("the code host cannot be reached now ({0})")]
     Unavailable(String),
 }

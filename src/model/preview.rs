@@ -1,44 +1,44 @@
-//! What a pull request's check run says of it.
+//! The text of a pull request's check run.
 
 use crate::model::violation::Severity;
 
-/// What is said, within the bounds of who shows it.
+/// The text of a preview, within the limits of the code host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewText {
-    /// What it comes to.
+    /// The verdict.
     pub verdict: PreviewVerdict,
-    /// One line: `2 targets change, 1 violation`.
+    /// The title, one line: `2 targets change, 1 violation`.
     pub title: String,
     /// The overview, in Markdown.
     pub summary: String,
     /// The details, in Markdown.
     pub text: Option<String>,
-    /// At lines of the WAML at the head.
+    /// Remarks at lines of the WAML at the head.
     pub remarks: Vec<Remark>,
 }
 
-/// What a preview comes to.
+/// The verdict of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewVerdict {
-    /// It is still being made.
+    /// The preview is not ready yet.
     UnderWay,
     /// A deployment would be refused.
     Failure,
     /// Something would change.
     Success,
-    /// There is nothing to judge.
+    /// The preview has nothing to judge.
     Neutral,
 }
 
-/// Something about one line of the WAML.
+/// A remark about one line of the WAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The line, from 1.
     pub line: u32,
-    /// How bad it is.
+    /// The severity of the remark.
     pub severity: Severity,
     /// A few words.
     pub title: String,
-    /// What is wrong, where it applies, and what to do.
+    /// The fault, the targets it applies to, and the way out.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! A release: what is to be deployed, independent of where.
+//! A release: the repository, commit and image tag to deploy, independent of the target.
 
 use serde::{Deserialize, Serialize};
 

@@ -9,37 +9,37 @@ use crate::model::id::{AppKey, CommitSha, DeployId, RepoName, TargetName};
 use crate::model::revision::Digest;
 use crate::support::text::refuse_invisible;
 
-/// What somebody asks for.
+/// A request for a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRemoval {
-    /// From where.
+    /// The target to remove from.
     pub target: TargetName,
-    /// What.
+    /// The app to remove.
     pub app: AppKey,
-    /// Who asks.
+    /// The principal that asks.
     pub by: Principal,
-    /// Why; not empty.
+    /// The reason; not empty.
     pub reason: String,
-    /// Whether what keeps data may go too.
+    /// True if objects that keep data may be removed, too.
     pub with_data: bool,
-    /// Only say what would be done.
+    /// True if the request only asks what would be removed.
     pub dry_run: bool,
 }
 
-/// What a removal takes away.
+/// The objects that a removal removes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
     /// The paths in the manifest repository.
     pub files: Vec<String>,
     /// The objects that were live.
     pub objects: Vec<LiveObject>,
-    /// Those of them that keep data, or of which nobody can tell.
+    /// The objects among them that keep data, or may keep data.
     pub keeps_data: Vec<LiveObject>,
-    /// The digest of what was live; `None` where it was edited by hand.
+    /// The digest of the live revision; `None` after a manual edit.
     pub digest: Option<Digest>,
     /// The repository that the app was deployed from, where its Application says so.
     pub repository: Option<RepoName>,
-    /// What the person should know, one sentence each.
+    /// The notes for the person, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -48,41 +48,40 @@ pub struct Taken {
 pub struct RemovalRecord {
     /// Names it in the commit (`Removal-Id`); has a deploy id's form.
     pub id: DeployId,
-    /// From where.
+    /// The target.
     pub target: TargetName,
-    /// What.
+    /// The app.
     pub app: AppKey,
-    /// Who asked.
+    /// The person who asked.
     pub actor: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What it takes away.
+    /// The objects that it removes.
     pub taken: Taken,
-    /// When it was asked for.
+    /// The time of the request.
     pub asked_at: Timestamp,
-    /// How it ended, once it has.
+    /// The outcome, once it has ended.
     pub ended: Option<RemovalEnd>,
 }
 
-/// How a removal ended.
+/// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovalEnd {
-    /// When.
+    /// The time of the end.
     pub at: Timestamp,
     /// The commit that took the app away; `None` if none was made.
     pub commit: Option<CommitSha>,
-    /// One sentence for people.
+    /// The outcome, in one sentence for people.
     pub summary: String,
 }
 
 /// The longest reason, in characters.
 pub const REASON_LIMIT: usize = 500;
 
-/// Writes the reason on one line, or says what is wrong with it. It is read again when somebody
-/// asks what happened, so it must be what it looks like.
+/// Writes the reason on one line, or describes the fault. People read it again later, so it must be what it looks like.
 ///
 /// # Errors
-/// A sentence for who asks.
+/// A sentence for the caller.
 pub fn reason(text: &str) -> Result<String, String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();

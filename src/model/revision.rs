@@ -18,8 +18,8 @@ pub struct ManifestFile {
 
 /// The digest over all rendered files of a revision, without its own annotation.
 ///
-/// Printed as `sha256:` and 64 hexadecimal digits. The same result has the same digest, whoever
-/// deployed it and when; a rollback brings the old one back.
+/// Printed as `sha256:` and 64 hexadecimal digits. The same result has the same digest, by any deployment at any time;
+/// a rollback brings the old one back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Digest(pub String);
 
@@ -34,11 +34,11 @@ impl fmt::Display for Digest {
 pub struct Revision {
     /// The deployment that made it; names its folder.
     pub id: DeployId,
-    /// Whose history it joins.
+    /// The app whose history the revision joins.
     pub app: AppKey,
-    /// On which cluster.
+    /// The target of the revision.
     pub target: TargetName,
-    /// At least one file, sorted by name, no name twice.
+    /// The files, at least one, sorted by name, no name twice.
     pub files: Vec<ManifestFile>,
     /// Over `files`.
     pub digest: Digest,

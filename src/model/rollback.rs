@@ -1,4 +1,4 @@
-//! A rollback: `latest` becomes a former revision again, its bytes unchanged; and what keeps automation from
+//! A rollback: `latest` becomes a former revision again, its bytes unchanged; and the hold that stops automation from
 //! undoing it. [`live_history`](crate::model::live_history) decides which revision that is.
 
 use jiff::Timestamp;
@@ -8,49 +8,49 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
 use crate::model::release::Release;
 
-/// What makes a deployment a rollback.
+/// The data of a deployment that is a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollback {
     /// The revision that becomes live again.
     pub to: DeployId,
-    /// The revision that was live when it was asked for; `None` if somebody had edited `latest` by hand.
+    /// The revision that was live at the time of the request; `None` after a manual edit of `latest`.
     pub from: Option<DeployId>,
     /// The release of that, where it is known.
     pub away: Option<Release>,
     /// The git tree of the revision; `latest` becomes exactly this.
     pub tree: TreeId,
-    /// Why.
+    /// The reason of the rollback.
     pub reason: String,
-    /// Whether automation is kept from deploying over it.
+    /// True if automation is stopped from deploying over it.
     pub hold: bool,
-    /// Whether objects that keep data may go.
+    /// True if objects that keep data may be removed.
     #[serde(default)]
     pub with_data: bool,
-    /// Whether Kubernetes may go down to one pod until an autoscaler counts.
+    /// True if Kubernetes may go down to one pod until an autoscaler takes over.
     #[serde(default)]
     pub with_fewer_pods: bool,
 }
 
-/// What somebody asks for.
+/// A request for a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackOrder {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// Which app.
+    /// The app.
     pub app: AppKey,
-    /// To which revision; without one, to the one before the live one.
+    /// The revision to go back to; without one, the revision before the live one.
     pub to: Option<DeployId>,
-    /// Why; not empty.
+    /// The reason; not empty.
     pub reason: String,
-    /// Whether objects that keep data may go.
+    /// True if objects that keep data may be removed.
     pub with_data: bool,
-    /// Whether Kubernetes may go down to one pod until an autoscaler counts.
+    /// True if Kubernetes may go down to one pod until an autoscaler takes over.
     pub with_fewer_pods: bool,
-    /// Only say what would be done.
+    /// True if the request only asks what would be done.
     pub dry_run: bool,
 }
 
-/// The name of a git tree: what a folder holds, byte for byte. Hexadecimal.
+/// The name of a git tree: the content of a folder, byte for byte. Hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TreeId(pub String);
 
@@ -63,19 +63,19 @@ impl std::fmt::Display for TreeId {
 /// A no to automation, on one app and target: by a rollback, or by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// Which app.
+    /// The app.
     pub app: AppKey,
-    /// Who.
+    /// The person who placed the hold.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Since when.
+    /// The start of the hold.
     pub since: Timestamp,
     /// The rollback that took it; `None` where a person did.
     pub rollback: Option<DeployId>,
-    /// What was rolled back from, where that is known.
+    /// The release that was rolled back, where that is known.
     pub away: Option<Release>,
     /// The tag that was rolled back to.
     pub to: Option<ImageTag>,
@@ -92,16 +92,16 @@ impl Hold {
     }
 }
 
-/// Whom a hold keeps from deploying to a target.
+/// The deployments that a hold stops on a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// Automation; a person's deployment of another release ends it.
     #[default]
     Automation,
-    /// Everybody, until it is released.
+    /// The hold stops everybody, until it is released.
     Everybody,
-    /// Nobody: a rollback takes none.
+    /// The hold stops nobody: a rollback places none.
     Off,
 }
 

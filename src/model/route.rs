@@ -13,7 +13,7 @@ pub struct Route {
     pub host: String,
     /// The path prefix.
     pub path: String,
-    /// Whose it is.
+    /// The app that the route belongs to.
     pub app: AppKey,
     /// The repository that the app belongs to, where that is known.
     pub repository: Option<RepoName>,
@@ -26,16 +26,16 @@ pub struct RouteClaim {
     pub host: String,
     /// The path prefix.
     pub path: String,
-    /// Whether the app has it already: nobody else can have come first.
+    /// True if the app has the route already: no other app can have come first.
     pub live: bool,
 }
 
-/// How the requests of a route lie to those of another one.
+/// The relation of a route's requests to those of another route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteOverlap {
     /// Both take the same: which of the two answers is luck.
     Same,
-    /// It takes some of the other one's.
+    /// The route takes some of the other one's requests.
     Inside,
     /// The other one takes some of it.
     Around,
@@ -62,9 +62,9 @@ impl RouteClaim {
         Some(by_host.unwrap_or(by_path))
     }
 
-    /// Checks that an app of that repository may not have it beside the other app's route: both
-    /// would take the same, or it would take requests from another owner's app, or give it some.
-    /// What is live already was there before that was asked.
+    /// Checks that an app of that repository may not have it beside the other app's route: both would take the same
+    /// requests, or it would take requests from another owner's app, or give it some. Routes that are live already are
+    /// exempt.
     pub fn is_refused_beside(&self, other: &Route, repository: &RepoName) -> bool {
         match self.overlap(other) {
             None => false,
@@ -77,8 +77,7 @@ impl RouteClaim {
 }
 
 impl Route {
-    /// Checks that its app belongs to a repository of the same owner; not so where nobody knows
-    /// whose it is.
+    /// Checks that its app belongs to a repository of the same owner; false where the owner is not known.
     pub fn is_of_owner_of(&self, repository: &RepoName) -> bool {
         self.repository.as_ref().is_some_and(|theirs| theirs.has_owner_of(repository))
     }
@@ -102,7 +101,7 @@ pub fn hosts_over(host: &str) -> Vec<String> {
     over
 }
 
-/// Checks that a host with a star stands for names of that host.
+/// Checks that a host with a star covers that host.
 pub fn covers(wild: &str, host: &str) -> bool {
     let Some(parent) = wild.strip_prefix('*').filter(|parent| parent.starts_with('.')) else {
         return false;

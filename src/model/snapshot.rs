@@ -1,4 +1,4 @@
-//! The clusters of a service as they are told elsewhere: what `bart` plans with on another machine.
+//! The clusters of a service as it sends them to others: `bart` plans with them on another machine.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,19 @@ use crate::model::id::TargetName;
 use crate::model::platform::Platform;
 use crate::model::target::{Clusters, Target};
 
-/// What is known of the clusters of a service, and since when.
+/// The clusters of a service, and the time of that knowledge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ClusterSnapshot")]
 pub struct ClusterSnapshot {
-    /// When it was so; absent in the service's answer, which is of now.
+    /// The time of the snapshot; absent in the service's answer, which is current.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<Timestamp>,
-    /// Whether these are all clusters of the service; if not, the caller may not see the others.
+    /// True if these are all clusters of the service; if not, the caller may not see the others.
     pub complete: bool,
-    /// What every target offers, where no cluster is configured; null where some are.
+    /// The platform of every target, where no cluster is configured; null where some are.
     #[schemars(with = "Option<serde_json::Value>")]
     pub any: Option<Platform>,
-    /// The configured clusters, by name, each with its version of Kubernetes, what it offers, and what may be
-    /// deployed there.
+    /// The configured clusters, by name, each with its version of Kubernetes, its platform and its policies.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub targets: Vec<Target>,
 }

@@ -1,7 +1,7 @@
-//! The address of a repository behind ssh, as git writes them.
+//! The address of a repository behind ssh, as git writes it.
 //!
-//! No part of one can be taken for an option by the program that is started with it, and none holds
-//! a password. What stands before an `@` is not repeated in a message.
+//! No part of an address can be taken for an option by the program that is started with it, and none holds a password.
+//! A message never repeats the text before an `@`.
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ pub struct SshAddress {
 }
 
 impl SshAddress {
-    /// Checks that a text is meant as such an address: by its scheme, or by a colon before its
-    /// first slash, which is how git itself tells one from a path.
+    /// Checks that a text is such an address: by its scheme, or by a colon before its first slash, which is also git's
+    /// own test.
     pub fn is_meant(text: &str) -> bool {
         let first = text.split('/').next().unwrap_or_default();
         text.starts_with("ssh://") || (!text.contains("://") && first.contains(':'))
@@ -27,7 +27,7 @@ impl SshAddress {
     /// Reads an address.
     ///
     /// # Errors
-    /// What is wrong with it, and how it is written.
+    /// The fault, and the right form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let read = match text.strip_prefix("ssh://") {
             Some(rest) => of_url(rest),
@@ -57,7 +57,7 @@ impl SshAddress {
         Ok(self)
     }
 
-    /// Returns the user as whom to come: `git`.
+    /// Returns the user to log in as: `git`.
     pub fn user(&self) -> &str {
         &self.user
     }
@@ -128,7 +128,7 @@ fn of_scp(text: &str) -> Result<SshAddress, &'static str> {
     Ok(SshAddress { user: user.to_owned(), host, port: None, path })
 }
 
-/// Splits off the host, and returns it with what follows it; an IPv6 address stands in brackets.
+/// Splits off the host, and returns it with the rest of the text; an IPv6 address is in brackets.
 fn host_of(text: &str) -> Result<(String, &str), &'static str> {
     if let Some(inner) = text.strip_prefix('[') {
         let (host, tail) = inner.split_once(']').ok_or("a bracket of the address is not closed")?;

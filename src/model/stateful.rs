@@ -1,7 +1,7 @@
-//! Which kinds of objects keep data that is gone with them.
+//! The kinds of objects that keep data which is lost with them.
 //!
-//! A list by API group, since whole groups are databases or storage. Kinds that nobody here has heard
-//! of are judged by their content as well: see `manifests/removal.rs`.
+//! The list is by API group, since whole groups are databases or storage. An unknown kind is judged by its content as
+//! well: see `manifests/removal.rs`.
 
 /// Kinds that keep data in groups where others do not.
 const KINDS: [(&str, &str); 4] = [

@@ -1,4 +1,4 @@
-//! What the forge is told of a deployment: a state and one short sentence.
+//! A deployment's status on the code host: a state and one short sentence.
 //!
 //! The sentences of the queue are here; those of an outcome are the controller's.
 
@@ -8,12 +8,12 @@ use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, ImageTag};
 use crate::support::text::{remove_invisible, truncate_chars};
 
-/// One thing to tell the forge.
+/// One status for the code host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgeStatus {
     /// GitHub's word.
     pub state: ForgeState,
-    /// One line, at most [`ForgeStatus::LONGEST`] characters.
+    /// The description: one line of at most [`ForgeStatus::LONGEST`] characters.
     description: String,
 }
 
@@ -72,12 +72,12 @@ impl ForgeStatus {
         Self::new(ForgeState::Inactive, &format!("the app was removed by {by}: {reason}"))
     }
 
-    /// Makes what is told of a commit to who wants to know of commits: nothing else.
+    /// Builds the status of a commit, for a receiver that needs only the commit.
     pub fn of_commit(state: ForgeState, commit: &CommitSha) -> Self {
         Self::new(state, &format!("{COMMIT}{commit}"))
     }
 
-    /// Returns the commit that it tells of, if it was made by [`ForgeStatus::of_commit`].
+    /// Returns the commit of a status that [`ForgeStatus::of_commit`] built.
     pub fn commit(&self) -> Option<CommitSha> {
         CommitSha::parse(self.description.strip_prefix(COMMIT)?).ok()
     }
@@ -90,8 +90,7 @@ impl ForgeStatus {
 
 const COMMIT: &str = "commit ";
 
-/// Writes the text on one line without what nobody sees, cut after so many characters with a mark
-/// that something is missing.
+/// Writes the text on one line without invisible characters, cut after so many characters with a mark.
 pub fn one_line(text: &str, longest: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();

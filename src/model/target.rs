@@ -10,14 +10,14 @@ use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 use crate::model::words::words;
 
-/// What the configuration says of one cluster.
+/// The configuration of one cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// Its name, as in `deploy` of the WAML.
+    /// The name, as in `deploy` of the WAML.
     pub name: TargetName,
     /// The domain under which apps are reached: host = `hostPrefix` + `.` + this.
     pub domain: String,
-    /// Which kind of environment it is; decides how strict the policies are.
+    /// The kind of environment; it decides how strict the policies are.
     pub environment: Environment,
     /// The API server's address as Argo CD knows it.
     pub server: String,
@@ -26,18 +26,18 @@ pub struct Target {
     pub version: Option<KubernetesVersion>,
     /// Free labels, for selecting.
     pub labels: BTreeMap<String, String>,
-    /// What it has to offer.
+    /// The platform: the components of the cluster beside Kubernetes.
     #[serde(default)]
     pub platform: Platform,
-    /// What may be deployed there, and when.
+    /// The policies for deployments to it.
     #[serde(default)]
     pub policies: Policies,
-    /// How Argo CD sees it.
+    /// The cluster as Argo CD names it.
     #[serde(default)]
     pub argocd: ArgoCdDestination,
 }
 
-/// How Argo CD sees a cluster.
+/// A cluster as Argo CD names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgoCdDestination {
     /// The namespace that Argo CD itself runs in.
@@ -54,7 +54,7 @@ impl Default for ArgoCdDestination {
 }
 
 words! {
-    /// How careful one must be with a target.
+    /// The kind of environment that a target is.
     pub enum Environment {
         /// Users are on it: what cannot be checked is refused.
         Production = "production",
@@ -69,12 +69,12 @@ pub enum Clusters {
     /// None is configured: every target is accepted, with the domain `<target>.internal`, and
     /// offers this.
     Any(Box<Platform>),
-    /// Only these.
+    /// Only these targets exist.
     Known(BTreeMap<TargetName, Target>),
 }
 
 impl Clusters {
-    /// Makes clusters of which none is configured, and nothing is said of what they offer.
+    /// Returns clusters for a service without configured clusters: every target exists, with the default platform.
     pub fn any() -> Self {
         Self::Any(Box::default())
     }
@@ -124,9 +124,8 @@ impl Target {
         self.version.unwrap_or(KubernetesVersion::NEWEST).nearest_known()
     }
 
-    /// Names the AppProject that the cluster's apps are in. With the cluster's name, because one
-    /// Argo CD may serve several, and with ours, because an operator may have one of the cluster's
-    /// name.
+    /// Names the AppProject of the cluster's apps. It has the cluster's name, because one Argo CD may serve several,
+    /// and the service's, because an operator may have a project of the cluster's name.
     pub fn project(&self) -> String {
         let own = || format!("the-deployer-{}", self.name.object_name());
         self.argocd.project.clone().unwrap_or_else(own)

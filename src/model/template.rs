@@ -1,11 +1,11 @@
-//! The text of templates, as they lie in a folder: before anything is made of them.
+//! The text of templates, as their folder has it, before it is compiled.
 
 use crate::model::id::CommitSha;
 
 /// All files of a templates folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemplateSources {
-    /// Where they come from, for people: `built in`, a folder, a commit.
+    /// The origin of the files, for people: `built in`, a folder, a commit.
     pub origin: String,
     /// The commit, where they come from a repository.
     pub commit: Option<CommitSha>,
@@ -18,7 +18,7 @@ pub struct TemplateSources {
     pub policies: Vec<TemplateFile>,
 }
 
-/// One file.
+/// One file of a templates folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFile {
     /// Below the folder of its sort, with `/` between folders.

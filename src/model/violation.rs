@@ -1,4 +1,4 @@
-//! One broken rule, with its place and a way out; and a rejection, which is all of them.
+//! A violation, which is one broken rule with its place and a way out; and a rejection, which is all of them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub struct Position {
     pub line: u32,
     /// The column, from 1, in characters.
     pub column: u32,
-    /// How many characters of that line to underline; at least 1.
+    /// The number of characters of that line to underline; at least 1.
     pub length: u32,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Whether a violation stops the deployment.
+/// The severity: an error stops the deployment, a warning does not.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -43,22 +43,22 @@ pub enum Severity {
     Warning,
 }
 
-/// One broken rule: which, where, and what to do about it.
+/// One broken rule, with its place and a way out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
     /// The rule's stable name, as `docs/validators.md` lists it: `ports`.
     pub rule: Cow<'static, str>,
-    /// Whether it stops the deployment.
+    /// The severity; an error stops the deployment.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// The message, one sentence without a full stop.
     pub message: String,
     /// The value's path in the WAML: `deploy.prod-cluster-1.env[0].name`. Empty for the whole file.
     pub path: String,
-    /// Where it is written, if somebody wrote it.
+    /// The position in the WAML, if the value is written there.
     pub position: Option<Position>,
-    /// What the underline says: what is expected at this place.
+    /// The text at the underline: the expectation at this place.
     pub expected: Option<String>,
-    /// What to do.
+    /// The way out.
     pub help: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Violation {
         Self { path: visible(&keys.join("."), LONGEST_PATH), position, ..self }
     }
 
-    /// Adds what is expected there.
+    /// Adds the expectation at the place.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
         Self { expected: Some(visible(&expected.into(), LONGEST_TEXT)), ..self }
@@ -108,10 +108,10 @@ impl Violation {
     }
 }
 
-/// What a violation says in bytes, at most: a message may quote a value of a hostile file, and a rule
-/// may list everything that would be right.
+/// The longest text of a violation in bytes: a message may quote a value of a hostile file, and a rule may list
+/// everything that would be right.
 const LONGEST_TEXT: usize = 2000;
-/// What a path may take in bytes: its keys are the file's.
+/// The longest path in bytes: its keys come from the file.
 const LONGEST_PATH: usize = 1000;
 
 /// Makes a text from a hostile file fit for a message, where it must neither break its line, move a
@@ -141,7 +141,7 @@ fn visible(text: &str, most: usize) -> String {
     shown
 }
 
-/// One line, for logs and statuses: `.weave.yaml:12:5: message [rule]`.
+/// Writes one line, for logs and statuses: `.weave.yaml:12:5: message [rule]`.
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(position) = &self.position {
@@ -151,10 +151,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Why nothing will be deployed: every violation, warnings too, in the order of the file.
+/// The reason why nothing is deployed: every violation, warnings too, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
-    /// At least one error; in the order in which a reader meets them.
+    /// The violations, at least one error; in the order in which a reader meets them.
     pub violations: Vec<Violation>,
 }
 
@@ -200,8 +200,8 @@ pub fn sort(violations: &mut [Violation]) {
     });
 }
 
-/// Lists each violation once, in the order of the first. What is an error for one target and a
-/// warning for another is an error.
+/// Lists each violation once, in the order of the first. An error for one target and a warning for another become an
+/// error.
 pub fn distinct(violations: impl IntoIterator<Item = Violation>) -> Vec<Violation> {
     let mut places: HashMap<Violation, usize> = HashMap::new();
     let mut distinct: Vec<Violation> = Vec::new();
@@ -232,9 +232,9 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// So many are listed at most.
+    /// The largest number of violations in a list.
     pub const MOST: usize = 200;
-    /// So many bytes of text are listed at most, whatever their number.
+    /// The largest number of bytes of text in a list, whatever the number of violations.
     const MOST_BYTES: usize = 128 * 1024;
 
     /// Lists as many of them as may be, errors before warnings; those that are listed keep their order.

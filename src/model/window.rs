@@ -1,4 +1,4 @@
-//! Windows read: when in the week a target may be deployed to.
+//! Parsed windows: the times of the week at which a target takes deployments.
 //!
 //! Every edge is a time of day in the window's own time zone, so a window keeps its hours when
 //! clocks change. A closed window wins over an open one; while there is no open one, all that is
@@ -14,15 +14,15 @@ use crate::model::lock::Window;
 /// within it.
 const HORIZON_DAYS: i64 = 9;
 
-/// Why a window cannot be read: which of its keys, what is wrong with it, and what to write.
+/// The error of a window that cannot be read: its key, the fault, and the right form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}`: {message}; {help}")]
 pub struct WindowError {
     /// The window's key: `days`.
     pub key: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to write instead.
+    /// The right form.
     pub help: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub struct Weekly {
     days: [bool; 7],
     from: Time,
     to: Time,
-    /// Whether `to` is on the next day.
+    /// True if `to` is on the next day.
     overnight: bool,
     zone: TimeZone,
     closed: bool,
@@ -85,13 +85,13 @@ impl Weekly {
 /// The answer for one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
-    /// It may be deployed to.
+    /// The target takes deployments.
     Open,
-    /// It may not.
+    /// The target takes no deployments.
     Closed {
-        /// Why the window that is in the way is there, if it says so.
+        /// The reason of the window that stops them, if it has one.
         reason: Option<String>,
-        /// When it opens, in the zone of the window that is in the way; `None`: never.
+        /// The time at which it opens, in the zone of the window that stops it; `None`: never.
         next: Option<Zoned>,
     },
 }
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// `open`, or when it opens.
+    /// Returns `open`, or the time at which the target opens.
     fn opens(windows: &[&str], now: &str) -> String {
         let windows: Vec<Weekly> =
             windows.iter().map(|text| Weekly::parse(&window(text)).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What the answer to one POST of an event means, whoever it is sent to.
+//! The result of one POST of an event, for any receiver.
 
 use std::time::Duration;
 
@@ -9,56 +9,56 @@ use reqwest::header::HeaderMap;
 use crate::support::cause::innermost_cause;
 use crate::support::http::retry_after::retry_after;
 
-/// Why an event was not delivered; says what to do. The receiver is as people call it: `the webhook
+/// The reason why an event was not delivered, with a way out. The receiver is named as people call it: `the webhook
 /// warehouse`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
-    /// No answer: it may have arrived nevertheless.
+    /// There was no answer: the event may have arrived nevertheless.
     #[error("{receiver} cannot be reached: {reason}")]
     Unreachable {
         /// The receiver.
         receiver: String,
-        /// Why, without the address.
+        /// The fault, without the address.
         reason: String,
     },
-    /// It is busy or down, or says that it will take it later.
+    /// The receiver is busy or down, or will accept the event later.
     #[error("{receiver} is busy or down: it answered {status}")]
     Later {
         /// The receiver.
         receiver: String,
-        /// Its answer.
+        /// The status of its answer.
         status: u16,
-        /// When it wants to be asked again.
+        /// The time after which it wants the event again.
         after: Option<Duration>,
     },
-    /// It takes nothing from us, until a person mends that.
-    #[error("{receiver} refuses us with {status}: {hint}")]
+    /// The receiver accepts nothing from the service, until a person fixes that.
+    #[error("{receiver} refuses the request with {status}: {hint}")]
     Refused {
         /// The receiver.
         receiver: String,
-        /// Its answer.
+        /// The status of its answer.
         status: u16,
-        /// What is probably wrong.
+        /// The probable fault.
         hint: &'static str,
     },
-    /// It, or a proxy before it, will not take this event, however often it comes.
+    /// The receiver, or a proxy before it, will never accept this event.
     #[error("{receiver} does not take this event: it answered {status}")]
     Unfit {
         /// The receiver.
         receiver: String,
-        /// Its answer.
+        /// The status of its answer.
         status: u16,
     },
 }
 
-/// What a receiver means by an answer that does not pass by itself.
+/// The meaning of an answer that will not change by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceiverVerdict {
-    /// It took the event.
+    /// The receiver accepted the event.
     Delivered,
-    /// It will not take this one.
+    /// The receiver will not accept this event.
     Unfit,
-    /// It takes none until a person does what this says.
+    /// The receiver accepts none until a person does what this says.
     Refused(&'static str),
 }
 

@@ -1,21 +1,21 @@
-//! PEOPLE AND PROGRAMS ARE TOLD: what is said, and the clients that say it. What is said is made
-//! by pure functions; when, and what happens after a failure, is decided elsewhere.
+//! Messages for people and programs, and the clients that send them. Pure functions write the messages; the outbox
+//! decides when they are sent, and about retries.
 //!
 //! ```text
-//! threading (pure)    what a team was told so far ─▶ what is said now, under which message
-//! route (pure)    where that goes, and where if it cannot go there
-//! message (pure)  a deployment and how it ended ─▶ Letter: blocks, and the same as text
-//! slack           Letter ─▶ Slack, by a bot's token or an incoming webhook
-//! events (pure)   a change ─▶ CloudEvents ─ signature ─ webhook ─▶ programs
-//! argocd          a push ─▶ GitHub's event of it, signed ─▶ a cluster's Argo CD
+//! threading (pure)  the messages that a team got so far ─▶ the next message and its thread
+//! route (pure)      the channel of a message, and the default channel as a fallback
+//! message (pure)    a deployment and its outcome ─▶ SlackMessage: blocks, and the same as text
+//! slack             SlackMessage ─▶ Slack, by a bot's token or an incoming webhook
+//! events (pure)     a change ─▶ CloudEvents ─ signature ─ webhook ─▶ programs
+//! argocd            a push ─▶ GitHub's event of it, signed ─▶ a cluster's Argo CD
 //! ```
 
-pub mod threading; // what a team is told now, after what it was told before, pure
-pub mod route; // where that goes, pure
+pub mod threading; // the next message for a team, and its thread, pure
+pub mod route; // the channel of a message, pure
 pub mod message; // every sentence that a person reads, pure
 pub mod slack; // a bot, or an incoming webhook
 pub mod events; // CloudEvents for programs, pure
-pub mod signature; // how they are signed, pure
-pub mod delivery; // what the answer to an event means
-pub mod webhook; // who they are sent to
-pub mod argocd; // a cluster's Argo CD hears of pushes
+pub mod signature; // the signature of events, pure
+pub mod delivery; // the result of one POST of an event
+pub mod webhook; // the receivers of events
+pub mod argocd; // pushes for a cluster's Argo CD

@@ -1,4 +1,4 @@
-//! Where a message for a team goes: its channel, and the default channel if that takes nothing. Pure.
+//! The destination of a message for a team: its channel, and the default channel as the fallback. Pure.
 
 use crate::notify::message::{NewsKind, Undeliverable};
 use crate::notify::slack::address::{Channel, SlackAddress};
@@ -7,20 +7,20 @@ use crate::notify::threading::MessageRef;
 /// Somewhere that a message may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Where.
+    /// The destination.
     pub address: SlackAddress,
     /// The message that it is a reply to there.
     pub thread: Option<String>,
-    /// What to say of a channel that was meant and cannot be.
+    /// The reason why the wanted channel cannot be used.
     pub undeliverable: Option<Undeliverable>,
 }
 
 const NO_CHANNEL: &str = "that is no channel: write `slack` in the WAML like \"#squad-devx\"";
 
-/// The places to try, in order; none where nobody is named.
+/// Lists the destinations to try, in order; none where no channel is named.
 ///
-/// A recovery goes where the failure was told. Other messages go to the channel that is asked for,
-/// into the thread of those before if that is there.
+/// A recovery goes to the destination of the failure. Other messages go to the wanted channel, into the thread of the
+/// messages before if that is there.
 pub fn places(
     wanted: Option<&str>,
     default: Option<&Channel>,

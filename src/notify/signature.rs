@@ -1,5 +1,5 @@
-//! How an event is signed, so that its receiver can tell that it is ours and unchanged: the headers
-//! of Standard Webhooks. Pure.
+//! The signature of an event, by which its receiver knows its origin and that it is unchanged: the headers of Standard
+//! Webhooks. Pure.
 //!
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
@@ -11,13 +11,13 @@ use sha2::Sha256;
 
 /// The event's id; the same whenever it is sent again.
 pub const ID: &str = "webhook-id";
-/// When this attempt was made, in seconds since 1970.
+/// The time of this attempt, in seconds since 1970.
 pub const TIMESTAMP: &str = "webhook-timestamp";
 /// `v1,` and the HMAC-SHA256 of id, timestamp and body, in base64.
 pub const SIGNATURE: &str = "webhook-signature";
 
 const PREFIX: &str = "whsec_";
-/// The document asks for 24 to 64 random bytes.
+/// The size of a key: the specification wants 24 to 64 random bytes.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A text that is no key. It says nothing of the text.
@@ -25,12 +25,12 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 #[error("this is not a signing secret: `whsec_` and the base64 of 24 to 64 bytes")]
 pub struct NoKey;
 
-/// What events are signed with.
+/// The key that signs events.
 #[derive(Debug, Clone)]
 pub struct SigningSecret(SecretSlice<u8>);
 
 impl SigningSecret {
-    /// The key of a text `whsec_…`, as every library for Standard Webhooks reads it.
+    /// Parses a text `whsec_…`, as every library for Standard Webhooks reads it.
     ///
     /// # Errors
     /// [`NoKey`]
@@ -40,7 +40,7 @@ impl SigningSecret {
         if BYTES.contains(&bytes.len()) { Ok(Self(bytes.into())) } else { Err(NoKey) }
     }
 
-    /// The header's value for a body that is sent at that time, in seconds since 1970.
+    /// Returns the header's value for a body that is sent at that time, in seconds since 1970.
     pub fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.expose_secret())
             .expect("HMAC takes keys of every length");
@@ -54,7 +54,7 @@ impl SigningSecret {
 mod tests {
     use super::*;
 
-    /// From the tests of the libraries for Standard Webhooks; `docs/cloudevents.md` shows it, too.
+    /// The example of the tests of the libraries for Standard Webhooks; `docs/cloudevents.md` shows it, too.
     #[test]
     fn the_published_example_is_signed_as_published() {
         let key = SigningSecret::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();

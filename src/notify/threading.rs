@@ -1,10 +1,10 @@
-//! What a team is told now, after what it was told before, and under which message. Pure.
+//! The decision about a team's next message and its thread, from the messages before. Pure.
 //!
-//! - Each failure is told once. The first of a row begins a thread; the others are told in it and
-//!   shown in the channel too, so that nobody misses them and nobody loses the thread.
-//! - The first success after failures that were told is told in their thread, wanted or not: it ends
-//!   the story. Other successes are told to teams that want to hear of them.
-//! - Nothing overtakes: as long as a message that came before it still waits, a message waits.
+//! - Each failure has one message. The first of a row begins a thread; the others go into it and are shown in the
+//!   channel too, so that nobody misses them and nobody loses the thread.
+//! - The first success after failures with a message goes into their thread, wanted or not: it ends the thread. Other
+//!   successes go to teams that want them.
+//! - Nothing overtakes: while an earlier message still waits, a message waits.
 
 use crate::model::deployment::ForgeState;
 use crate::notify::message::NewsKind;
@@ -12,24 +12,24 @@ use crate::notify::message::NewsKind;
 /// A former end of the same lane, and what became of its message to the channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Earlier {
-    /// How it ended.
+    /// The state that the deployment ended in.
     pub state: ForgeState,
-    /// What became of its message.
+    /// The delivery of its message.
     pub message: DeliveryState,
 }
 
-/// What became of a message.
+/// The delivery of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// It is still to be sent.
+    /// The message is still to be sent.
     Waits,
-    /// It was sent; where it is, if that is known.
+    /// The message was sent; with its place, if that is known.
     Told(Option<MessageRef>),
-    /// There was nothing to say, or nobody could be told.
+    /// No message was needed, or it had no receiver.
     Untold,
 }
 
-/// Where a message is.
+/// The place of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRef {
     /// The channel as it was addressed.
@@ -42,35 +42,35 @@ pub struct MessageRef {
     pub root: Option<String>,
 }
 
-/// What there is to say.
+/// The decision about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing, for this reason.
+    /// Send nothing, for this reason.
     Skip(&'static str),
-    /// Something, once those before it are said.
+    /// Send the message after those before it.
     Defer,
     /// This.
     Post {
-        /// What kind of news it is.
+        /// The kind of news.
         kind: NewsKind,
         /// The message that it belongs to.
         thread: Option<MessageRef>,
-        /// Whether the channel shows it, too, and not only the thread.
+        /// True if the channel shows the message, too, and not only the thread.
         broadcast: bool,
     },
 }
 
-/// What decides whether a channel hears of a success.
+/// The settings that decide about messages of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelPrefs {
     /// The team wants to hear of all of them.
     pub successes: bool,
-    /// It is a rollback: the whole team must know, whatever it wants.
+    /// True for a rollback: the whole team must know, whatever it wants.
     pub rollback: bool,
 }
 
-/// Decides what a channel is told of a deployment that came to this end; `earlier` are the ends
-/// before it in its lane, newest first.
+/// Decides about the message to a channel for a deployment in this final state; `earlier` are the ends before it in its
+/// lane, newest first.
 pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -> Action {
     let ChannelPrefs { successes, rollback } = wish;
     let kind = match state {
@@ -102,7 +102,7 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -
     }
 }
 
-/// Decides what the person is told who started it: failures only.
+/// Decides about the message to the person who started it: failures only.
 pub fn for_person(state: ForgeState) -> Action {
     let this = |kind| Action::Post { kind, thread: None, broadcast: true };
     match state {
@@ -115,7 +115,7 @@ pub fn for_person(state: ForgeState) -> Action {
     }
 }
 
-/// Returns where a failure was told; `None` of an end that is no failure, or was not told.
+/// Returns the place of a failure's message; `None` for an end that is no failure, or without a message.
 #[expect(clippy::option_option, reason = "whether it was told, and whether anybody knows where")]
 fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
     match (&earlier.message, earlier.state) {
@@ -127,19 +127,19 @@ fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
 }
 
 impl MessageRef {
-    /// The message that replies belong to.
+    /// Returns the message that replies belong to.
     pub fn thread(&self) -> &str {
         self.root.as_deref().unwrap_or(&self.ts)
     }
 
-    /// As one text, to be kept.
+    /// Writes it as one text for the database.
     pub fn reference(&self) -> String {
         let Self { addressed, channel, ts, root } = self;
         let root = root.as_deref().unwrap_or(ts);
         format!("{channel} {ts} {root} {addressed}")
     }
 
-    /// From the text that was kept.
+    /// Parses the text of the database.
     pub fn parse(reference: &str) -> Option<Self> {
         let mut parts = reference.splitn(4, ' ').map(str::to_owned);
         let (channel, ts, root) = (parts.next()?, parts.next()?, parts.next()?);

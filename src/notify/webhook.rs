@@ -1,5 +1,4 @@
-//! A receiver of events: one POST, signed, with an end. Tries nothing twice by itself, and goes
-//! nowhere but where it was told to.
+//! A receiver of events: one POST, signed, with a timeout. It retries nothing by itself, and follows no redirects.
 
 use std::time::Duration;
 
@@ -11,25 +10,25 @@ use crate::notify::delivery::{self, DeliveryError, ReceiverVerdict};
 use crate::notify::events::{CloudEvent, MEDIA_TYPE};
 use crate::notify::signature::{self, SigningSecret};
 
-/// Somebody who wants events.
+/// A receiver of events.
 #[derive(Debug, Clone)]
 pub struct Receiver {
-    /// What the configuration calls it. Its address may be a secret: it is shown nowhere.
+    /// The name in the configuration. The address may be a secret, so messages show the name.
     pub name: String,
-    /// Where events are sent.
+    /// The address for events.
     pub url: String,
-    /// What they are signed with.
+    /// The key that signs them.
     pub key: SigningSecret,
-    /// Which ones it wants.
+    /// The kinds of events that it wants.
     pub wants: Vec<Announcement>,
-    /// How they are sent; it must follow no redirects, or a signed event would go to strangers.
+    /// The HTTP client; it must follow no redirects, or a signed event would go to strangers.
     pub client: reqwest::Client,
-    /// How long one try may take.
+    /// The longest time of one try.
     pub timeout: Duration,
 }
 
 impl Receiver {
-    /// Sends one event. The same one may be sent again: its id tells.
+    /// Sends one event. A repeat has the same id, by which the receiver knows it.
     ///
     /// # Errors
     /// [`DeliveryError`]
@@ -52,14 +51,14 @@ impl Receiver {
         match status {
             200..=299 => ReceiverVerdict::Delivered,
             400 | 413 | 415 | 422 => ReceiverVerdict::Unfit,
-            300..=399 => ReceiverVerdict::Refused(
-                "it sends us elsewhere; set notify.webhooks to where it is now",
-            ),
+            300..=399 => {
+                ReceiverVerdict::Refused("it redirects; set notify.webhooks to where it is now")
+            }
             401 | 403 => ReceiverVerdict::Refused(
                 "compare the secret in notify.webhooks with the receiver's",
             ),
             404 | 405 | 410 => ReceiverVerdict::Refused(
-                "nobody takes events there; compare the url in notify.webhooks",
+                "nothing accepts events there; compare the url in notify.webhooks",
             ),
             _ => ReceiverVerdict::Refused("look into the receiver's log"),
         }

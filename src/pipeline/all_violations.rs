@@ -1,9 +1,9 @@
-//! Every violation at once, also where a name is wrong that everything else goes by: the app's, the
+//! All violations of a file at once, also where a name is wrong on which everything else depends: the app's, the
 //! target's, the template's.
 //!
-//! What is told beside such a name must be wrong whatever was meant. So a file without a legal app is
-//! judged under a name that stands in; and where the target or the template is not known, each there is
-//! is tried, and what is wrong with all of them is told.
+//! A violation beside such a name must be wrong whatever was meant. So a file without a legal app is checked under a
+//! placeholder name; and where the target or the template is not known, each known one is tried, and the violations of
+//! all of them are shown.
 
 use jiff::Timestamp;
 
@@ -17,13 +17,13 @@ use crate::pipeline::{default, merge, validate};
 use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
 
-/// So many pairs of a target and a template are tried: each costs as much as a plan, which is about a millisecond.
+/// The limit of pairs of a target and a template: each costs as much as a plan, which is about a millisecond.
 const MOST_PAIRS: usize = 60;
-/// So many targets are tried, or templates for one target.
+/// The limit of tried targets, or of templates for one target.
 const MOST: usize = 20;
 
-/// Finds everything that is wrong with a file that does not say which app it is, of which `draft`
-/// is what can be read; for one target, or for all that it names.
+/// Finds all violations of a file without a legal app, of which `draft` has the readable part; for one target, or for
+/// all that it names.
 pub fn of_unnamed(
     rejection: Rejection,
     draft: Option<&Waml>,
@@ -65,31 +65,30 @@ pub fn of_draft(
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Vec<Violation> {
-    of_target(draft, target, templates, &unasked(clusters))
+    of_target(draft, target, templates, &facts_without_lookups(clusters))
 }
 
-/// Completes the rejection of a target that is not under `deploy` with what is wrong for all that
-/// are.
+/// Completes the rejection of a target that is not under `deploy` with the violations that all targets there share.
 pub(super) fn beside_target(
     rejection: Rejection,
     waml: &Waml,
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
-    let facts = unasked(clusters);
+    let facts = facts_without_lookups(clusters);
     let each = tried_targets(waml, None, templates).into_iter();
     let of_each = each.map(|target| of_target(waml, target, templates, &facts));
     merged_with(rejection, common(of_each))
 }
 
-/// Completes the rejection of a template that does not exist with what is wrong by all that do.
+/// Completes the rejection of a template that does not exist with the violations by all existing ones.
 pub(super) fn beside_template(
     rejection: Rejection,
     merged: &Merged<'_>,
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
-    let found = by_each_template(merged, templates, &unasked(clusters));
+    let found = by_each_template(merged, templates, &facts_without_lookups(clusters));
     merged_with(rejection, found)
 }
 
@@ -117,7 +116,7 @@ fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts)
     common(each.map(|template| by_template(merged.clone(), template, facts)))
 }
 
-/// Lists what the rules say of the settings, without the world.
+/// Lists the violations of the settings, without any lookup.
 fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Violation> {
     let complete = default::fill(merged, &template.defaults);
     match validate::run_rules(complete, template, &nothing_released(), facts) {
@@ -142,11 +141,11 @@ pub fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violatio
     Rejection { violations }
 }
 
-fn unasked(clusters: &Clusters) -> Facts {
+fn facts_without_lookups(clusters: &Clusters) -> Facts {
     Facts::unasked(Timestamp::UNIX_EPOCH, clusters.clone())
 }
 
-/// No rule minds it.
+/// Returns a release that no rule refuses.
 fn nothing_released() -> Release {
     Release {
         repository: RepoName::parse("owner/app").expect("two words are a repository"),

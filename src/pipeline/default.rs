@@ -1,8 +1,8 @@
-//! DEFAULT: the template's `defaults.yaml` fills every hole.
+//! The default stage: the template's `defaults.yaml` fills every hole.
 //!
-//! The WAML's values always win. A default fills a hole in something that is there and never
-//! calls an optional thing into being: `ingress: {port: 8000}` makes no ingress. Over a list, a
-//! default map applies to each element. A `null` of the WAML keeps its hole empty.
+//! The WAML's values always win. A default fills a hole in an existing part and never creates an optional one:
+//! `ingress: {port: 8000}` creates no ingress. Over a list, a default map applies to each element. A `null` of the WAML
+//! keeps its hole empty.
 
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
@@ -11,7 +11,7 @@ use crate::waml::duplicates::{ElementIdentity, ElementPlace};
 use crate::waml::node::{Map, MappingEntry, Node, Value};
 use crate::waml::section::{Section, always_exists, refines};
 
-/// One section for one target with nothing left to fill.
+/// The complete settings of one section for one target.
 #[derive(Debug, Clone)]
 #[must_use = "complete settings are not yet valid"]
 pub struct Complete<'a> {
@@ -44,11 +44,11 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
     Complete { waml, target, tree }
 }
 
-/// Where a default may fill something.
+/// A hole that a default may fill.
 #[derive(Clone, Copy)]
 struct Hole<'a> {
     place: ElementPlace<'static>,
-    /// Whether every app has it, so that elements of a default list are added too.
+    /// True if every app has the part, so that elements of a default list are added too.
     always: bool,
     slug: &'a str,
 }
@@ -90,7 +90,7 @@ impl Hole<'_> {
         }
     }
 
-    /// Adds what is missing, unless it is a map of defaults for the elements of a list: there are none.
+    /// Adds the missing parts, unless the default is a map for the elements of a list: there are none.
     fn add(self, map: &mut Map, key: &str, default: &MappingEntry) {
         let for_elements = self.place.identity().is_some() && default.node.as_map().is_some();
         if !for_elements {
@@ -122,8 +122,8 @@ fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
     }
 }
 
-/// An element of which `null`s have left nothing but its name is gone, unless they took away only what
-/// refines it. Only now: a default of the same name has met it, and was kept out.
+/// Removes an element of which `null`s have left only its name, unless they removed only keys that refine it. This
+/// happens last: a default of the same name has met the element, and was kept out.
 fn drop_emptied(node: &mut Node, place: ElementPlace<'_>) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) => {}

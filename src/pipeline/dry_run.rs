@@ -1,6 +1,6 @@
-//! DRY RUN: what a deployment would do to a target, compared with what is live there. Pure.
+//! The dry run: the changes of a deployment on a target, compared with the live revision. Pure.
 //!
-//! All rules run, as for the deployment itself: what it would meet now is in it.
+//! All rules run, as for the deployment itself, so its violations are those of a deployment now.
 
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
@@ -10,31 +10,31 @@ use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 
-/// What a deployment would come to.
+/// The result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DryRun {
-    /// In a word.
+    /// The outcome, in a word.
     pub outcome: DryRunOutcome,
     /// The template and its version; none where rules refuse it.
     pub template: Option<String>,
-    /// Of what would be deployed.
+    /// The digest of the revision that would be deployed.
     pub digest: Option<Digest>,
     /// The objects that would not be the same, in order.
     pub changes: Vec<Change>,
     /// The workloads whose pods would be replaced: `Deployment my-app`.
     pub restarts: Vec<String>,
-    /// Why it would be refused.
+    /// The violations that would stop the deployment.
     pub violations: Violations,
-    /// What would not stop it.
+    /// The warnings, which would not stop it.
     pub warnings: Violations,
 }
 
-/// What a deployment would come to, in a word.
+/// The outcome of a dry run, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DryRunOutcome {
-    /// It would be deployed, and something would be different.
+    /// The deployment would succeed, and change something.
     Changes,
-    /// It would succeed, and nothing would be different.
+    /// The deployment would succeed, and change nothing.
     Unchanged,
     /// Rules speak against it.
     Refused,
@@ -43,7 +43,7 @@ pub enum DryRunOutcome {
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
-/// Plans a deployment and compares it with what the app's `latest` holds there now.
+/// Plans a deployment and compares it with the app's live files on the target.
 pub fn plan_dry_run(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
     match plan(input, facts) {
         Ok(rendered) => planned(rendered, live),

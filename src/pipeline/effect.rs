@@ -1,5 +1,5 @@
-//! Finds values that are written and do nothing: because others stand in their stead, or because the thing that
-//! they are about is not there. The rule `ignored` warns of them, and `bart explain` marks them.
+//! Finds written values without effect: because other values replace them, or because the part that they are about does
+//! not exist. The rule `ignored` warns of them, and `bart explain` marks them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,16 +16,15 @@ use crate::waml::section_workload::Volume;
 /// A value without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithoutEffect {
-    /// Where it stands in the complete settings.
+    /// The path in the complete settings.
     pub path: Path,
-    /// Why, in half a sentence.
+    /// The reason, in half a sentence.
     pub why: String,
-    /// What to do.
+    /// The way out.
     pub help: String,
 }
 
-/// Finds the values of complete settings that somebody wrote in the WAML and that change nothing,
-/// because others decide.
+/// Finds values of the complete settings that the WAML sets and that change nothing, because others decide.
 pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
     let mut found = Vec::new();
     let mut add = |path: Path, why: String, help: &str| {
@@ -66,8 +65,8 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
     found
 }
 
-/// Finds the settings of `defaults`, and the header's template, that every target they are for sets to something
-/// else: paths in the file, and places. What a target sets to the same value once more takes nothing from anybody.
+/// Finds the settings of `defaults`, and the header's template, that every target they are for overrides: paths in the
+/// file, and positions. A target that sets the same value once more overrides nothing.
 pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
     // Each target's layers are merged. A file with more than this is looked through by no person either.
     const MOST_VALUES: usize = 100_000;
@@ -131,7 +130,7 @@ struct SameValues<'a> {
 }
 
 impl SameValues<'_> {
-    /// `set` is what the target has where `written` would be.
+    /// Collects the paths of `written` that have no effect: `set` is the target's value where `written` would be.
     fn collect(&mut self, written: &Node, set: &Node, place: ElementPlace<'_>) {
         match (&written.value, &set.value, place.identity()) {
             (Value::Map(map), Value::Map(_), _) => {

@@ -1,8 +1,8 @@
-//! What must be found out about the world before the rules can judge.
+//! The lookups that the rules need.
 //!
-//! Reads the settings as far as they can be read: the rules have not run yet. What is not legal
-//! is not asked about, because the answers are looked up under these names, and a rule refuses
-//! it anyway. Nothing else of the plan depends on this.
+//! This reads the settings as far as they can be read: the rules have not run yet. An illegal value is not looked up,
+//! because the facts are found under these names, and a rule refuses it anyway. Nothing else of the plan depends on
+//! this.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! What other templates would change, app by app and object by object.
+//! The impact of other templates, app by app and object by object.
 //!
-//! The same WAMLs are planned with both sets; what is compared is what would be pushed.
+//! The same WAMLs are planned with both sets of templates, and the rendered files are compared.
 
 use std::sync::Arc;
 
@@ -23,48 +23,48 @@ pub use crate::manifests::diff::How;
 /// A WAML for one of its targets.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Where it is from, for people: a file, or a repository and commit.
+    /// The source of the WAML, for people: a file, or a repository and commit.
     pub source: String,
     /// The WAML.
     pub waml: Arc<Waml>,
     /// One of its targets.
     pub target: TargetName,
-    /// What is, or would be, deployed.
+    /// The release that is, or would be, deployed.
     pub release: Release,
 }
 
-/// What would become of one app on one target.
+/// The impact on one app on one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Impact {
     /// `namespace/slug`
     pub app: String,
     /// The target.
     pub target: String,
-    /// Where the WAML is from.
+    /// The source of the WAML.
     pub source: String,
-    /// What would become of it.
+    /// The verdict.
     pub verdict: ImpactVerdict,
     /// The objects that would not be the same, in order.
     pub objects: Vec<Change>,
     /// The workloads whose pods would be replaced: `Deployment my-app`.
     pub restarts: Vec<String>,
-    /// Why it is refused, before or after; warnings are left out.
+    /// The violations before or after; warnings are left out.
     pub violations: Vec<Violation>,
 }
 
-/// What would become of an app.
+/// The verdict about an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImpactVerdict {
-    /// It could be deployed, and could be no more.
+    /// The app could be deployed, and could no longer be.
     Refused,
-    /// Its objects would be others.
+    /// The objects of the app would change.
     Changed,
-    /// It could not be deployed, and could be now.
+    /// The app could not be deployed, and could be now.
     Repaired,
-    /// It cannot be deployed either way.
+    /// The app cannot be deployed either way.
     StillRefused,
-    /// Not a byte.
+    /// No byte would change.
     Unchanged,
 }
 
@@ -129,10 +129,10 @@ fn one(case: &Case, before: &Arc<TemplateSet>, after: &Arc<TemplateSet>, facts: 
     }
 }
 
-/// The lines that differ are told with so many around them.
+/// The number of lines around a difference.
 const CONTEXT: usize = 2;
 
-/// Compares two renderings: what was rendered before is ours, and can be read back.
+/// Compares two renderings; the rendered files of before can be read back.
 fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
     let read = |rendered: &Rendered| objects(&rendered.files).unwrap_or_default();
     changes(&read(before), &read(after), CONTEXT)

@@ -1,9 +1,8 @@
-//! MERGE: the layers of a WAML that are for one target become one tree.
+//! The merge stage: the layers of a WAML for one target become one tree.
 //!
-//! `defaults` whose glob matches, in file order, then `deploy.<target>`. Maps merge deep,
-//! scalars and plain lists are replaced, lists of things with an identity merge by it. `null`
-//! takes away what earlier layers set, and stays in the tree, so that the template's default
-//! does not put it back. Every value keeps its origin.
+//! The layers are the `defaults` whose glob matches, in file order, then `deploy.<target>`. Maps merge deep, scalars
+//! and plain lists are replaced, lists of elements with a key merge by it. `null` removes the values of earlier layers,
+//! and stays in the tree, so that the template's default does not put it back. Every value keeps its origin.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::waml::duplicates::{self, ElementIdentity, ElementPlace};
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::Section;
 
-/// One section for one target, `null`s still in place.
+/// The merged settings of one section for one target, `null`s still in place.
 #[derive(Debug, Clone)]
 #[must_use = "merged settings still lack the template's defaults"]
 pub struct Merged<'a> {
@@ -38,7 +37,7 @@ pub const DEFAULT_TEMPLATE: &str = "backend-default";
 pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rejection> {
     let Some(deploy) = waml.deploy.get(target) else {
         let mut violations = waml.violations.clone();
-        // Of a `deploy` that cannot be read nobody knows its targets; that is told at its place.
+        // The targets of an unreadable `deploy` are unknown; its violation is reported at its place.
         if waml.lacks(target) || !waml.is_broken() {
             violations.push(waml.unknown_target(target));
         }
@@ -49,9 +48,8 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
     Ok(Merged { waml, target: target.clone(), tree })
 }
 
-/// Merges all layers for the target; `clears` is told of each `null` that takes a map or a list
-/// away. What later layers set there does not merge with what was there before, so such a `null`
-/// has an effect that stays.
+/// Merges all layers for the target; `clears` gets each `null` that removes a map or a list. Values of later layers
+/// there do not merge with the removed ones, so such a `null` has a lasting effect.
 pub fn layers_with_clears(
     waml: &Waml,
     target: &TargetName,
@@ -61,8 +59,7 @@ pub fn layers_with_clears(
     Some(merged(waml, sections(waml, deploy, target), clears))
 }
 
-/// Merges the layers for the target that come before the named one; elements of lists have the
-/// places there that they have in the whole.
+/// Merges the layers for the target before the named one; elements of lists have the same places as in the whole.
 pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
     let all = sections(waml, waml.deploy.get(target)?, target);
     Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer), &mut |_| {}))
@@ -92,7 +89,7 @@ fn merged<'w>(
 }
 
 impl Merged<'_> {
-    /// Names the template that the section asks for, NAME or NAME@VERSION.
+    /// Returns the template of the section, NAME or NAME@VERSION.
     pub fn template(&self) -> &str {
         self.tree.get("template").and_then(Node::as_text).unwrap_or(DEFAULT_TEMPLATE)
     }
@@ -116,7 +113,7 @@ impl Merged<'_> {
     }
 }
 
-/// Reads what the header says that a section can say too.
+/// Reads the parts of the header that a section may have too.
 fn header(waml: &Waml) -> Node {
     let mut tree = Node::new(Value::Map(crate::waml::node::Map::new()), waml.root.origin.clone());
     if let (Value::Map(map), Some(root)) = (&mut tree.value, waml.root.as_map())
@@ -127,7 +124,7 @@ fn header(waml: &Waml) -> Node {
     tree
 }
 
-/// Lays `layer` over `base`; `place` is where both stand.
+/// Merges `layer` over `base`; `place` is the place of both.
 fn over(
     base: &mut Node,
     layer: &Node,

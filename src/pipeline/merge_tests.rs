@@ -67,7 +67,7 @@ deploy:
     );
 }
 
-/// It is called like the list of an address's paths, which merges.
+/// The key has the name of the list of an address's paths, which merges.
 #[test]
 fn paths_in_vault_are_a_plain_list() {
     let body = "
@@ -79,7 +79,7 @@ deploy:
     assert_eq!(merged(body, "t"), r#"{"vault":{"paths":["n/c"]},"iam":{"roles":["b"]}}"#);
 }
 
-/// Whatever its key: what an element is goes by its type.
+/// The identity of an element depends on its type, whatever its key.
 #[test]
 fn identity_goes_by_the_type() {
     use crate::waml::duplicates::ElementIdentity;
@@ -164,7 +164,7 @@ fn of_a_deploy_that_cannot_be_read_no_target_is_said_to_lack() {
     }
 }
 
-/// A section as flow YAML: numbers under keys that merge in all three ways.
+/// Returns a section as flow YAML: numbers under keys that merge in all three ways.
 fn section() -> impl Strategy<Value = String> {
     let value =
         || prop_oneof![3 => (0..50u32).prop_map(|n| n.to_string()), 1 => Just("null".to_owned())];

@@ -1,23 +1,28 @@
-//! MERGE → DEFAULT → VALIDATE → RENDER
+//! The pipeline from a WAML to manifests: merge, default, validate, render.
 //!
 //! ```text
 //! Waml ─merge─▶ Merged ─default─▶ Complete ─validate─▶ Valid ─render─▶ Rendered
 //! ```
 //!
-//! Each stage's output type is the next one's input. All are pure: no clock, no
-//! network, no environment. The command line, the dry run and the service call [`plan`].
+//! Each stage's output type is the next one's input. All stages are pure: no clock, no network, no environment. The
+//! command line, the dry run and the service call [`plan`].
+//!
+//! In reading order: [`merge`], [`default`], [`validate`] and [`render`] are the stages, and [`questions`] lists the
+//! lookups that the rules need. [`dry_run`], [`preview`], [`impact`] and [`check`] use a plan: they compare it with the
+//! live revision, show it on a pull request, compare two sets of templates, or try a set with its samples.
+//! [`all_violations`] and [`effect`] serve `bart validate` and `bart explain`.
 
 pub mod merge;
 pub mod default;
-pub mod fact_requests; // what there is to find out before the rules run
-pub mod all_violations; // beside a name that is wrong
-pub mod effect; // values that do nothing
+pub mod fact_requests; // the lookups that the rules need
+pub mod all_violations; // all violations, also beside a wrong name
+pub mod effect; // values without effect
 pub mod validate;
 pub mod render;
-pub mod impact; // what other templates would change
-pub mod preview; // what a pull request would change
-pub mod dry_run; // what a deployment would change
-pub mod check; // a set of templates tried out with its samples
+pub mod impact; // the changes by other templates
+pub mod preview; // the changes of a pull request
+pub mod dry_run; // the changes of a deployment
+pub mod check; // a set of templates with its samples
 
 use std::sync::Arc;
 
@@ -36,11 +41,11 @@ use crate::waml::Waml;
 pub struct Input {
     /// The developer's file.
     pub waml: Arc<Waml>,
-    /// Where to.
+    /// The target.
     pub target: TargetName,
-    /// What.
+    /// The release.
     pub release: Release,
-    /// With which templates.
+    /// The templates.
     pub templates: Arc<TemplateSet>,
 }
 

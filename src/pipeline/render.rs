@@ -1,8 +1,7 @@
-//! RENDER: valid settings and a template become manifests.
+//! The render stage: valid settings and a template become manifests.
 //!
-//! A template's text is only a way to say what the objects are. It is read back, checked, given
-//! the labels that every object carries, and written by [`emit`]: the same settings, template
-//! and version of the-deployer give the same bytes on any machine.
+//! A template's text only describes the objects. It is parsed, checked, given the labels that every object carries, and
+//! written by [`emit`]: the same settings, template and version of the-deployer give the same bytes on any machine.
 
 use serde_json::{Map, Value as Json};
 
@@ -22,13 +21,13 @@ use crate::templates::{engine, view};
 use crate::waml::confidential::hide_secrets;
 use crate::waml::{emit, yaml};
 
-/// What would be deployed.
+/// The manifests of a deployment.
 #[derive(Debug, Clone)]
 #[must_use = "rendered manifests are for pushing or showing"]
 pub struct Rendered {
-    /// Whose they are.
+    /// The app.
     pub app: AppKey,
-    /// Where to.
+    /// The target.
     pub target: Target,
     /// The template and version that made them.
     pub template: String,
@@ -40,7 +39,7 @@ pub struct Rendered {
     pub digest: Digest,
     /// The workloads whose number of pods is an autoscaler's.
     pub autoscaled: Vec<Workload>,
-    /// What a reader should know.
+    /// The warnings.
     pub warnings: Vec<Violation>,
 }
 
@@ -117,8 +116,8 @@ fn read(
     documents.iter().filter(|node| !node.is_null()).map(|node| read_object(source, node)).collect()
 }
 
-/// Most templates that are no YAML when they are rendered put quotes around what is in quotes already, or
-/// a text beside it.
+/// Adds the way out to a rendering that is no YAML: mostly a template puts quotes around a text that is quoted already,
+/// or a text beside it.
 fn with_way_out(violation: Violation, text: &str) -> Violation {
     let index = violation.position.as_ref().map_or(0, |place| place.line as usize);
     // The parser stumbles in the line itself, or in the one behind it.

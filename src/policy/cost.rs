@@ -1,6 +1,6 @@
-//! What expressions cost is counted while they are evaluated: turns of loops and the parts evaluated in
-//! them, and the size of what is compared, made, looped over and searched by regular expressions. It is
-//! counted for one expression and for all of a plan, and by no clock: the same everywhere.
+//! The cost of expressions, counted while they are evaluated: turns of loops and the parts evaluated in them, and the
+//! size of values that are compared, made, looped over and searched by regular expressions. It is counted for one
+//! expression and for all of a plan, and by no clock: the same everywhere.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,29 +13,29 @@ use regex::{Regex, RegexBuilder};
 
 use crate::policy::watch::{MATCHES, RANGE, SKIM, SQUARE, TICK, WEIGH};
 
-/// So many turns of loops one expression may take.
+/// The limit of turns of loops for one expression.
 const MOST_TURNS: u64 = 100_000;
-/// So many parts it may evaluate in them: a tenth of a second.
+/// The limit of parts that it evaluates in them: a tenth of a second.
 const MOST_PARTS: u64 = 2_000_000;
-/// So many bytes one expression may compare, search, or make new values of, in all.
+/// The limit of bytes that one expression compares, searches, or makes new values of, in all.
 const MOST_BYTES: u64 = 16 << 20;
-/// So many bytes its loops may run over: each element is copied for its turn.
+/// The limit of bytes that its loops run over: each element is copied for its turn.
 const MOST_LOOPED: u64 = 64 << 20;
-/// All expressions of a plan together may have so many times what one may.
+/// The limit for all expressions of a plan together, as a multiple of the one for one expression.
 const PLAN: u64 = 8;
 
-/// What a value takes beside its text.
+/// The bytes of a value beside its text.
 const LEAST_BYTES: u64 = 32;
 /// Comparing each with each of a few is less work than copying as many.
 const SQUARED: u64 = 64;
-/// How much more work it is to search a text for a regular expression than to compare it.
+/// The factor by which searching a text for a regular expression costs more than comparing it.
 const SEARCHED: u64 = 32;
-/// What compiling a regular expression counts for.
+/// The bytes that count for compiling a regular expression.
 const COMPILED: u64 = 128 << 10;
 /// A compiled one has no more bytes.
 const LARGEST_REGEX: usize = 512 << 10;
 
-/// What has been used up, by one expression and by all of the plan.
+/// The cost so far, of one expression and of all of the plan.
 #[derive(Default)]
 pub(super) struct Spent {
     turns: Count,
@@ -47,9 +47,9 @@ pub(super) struct Spent {
 
 #[derive(Default)]
 struct Count {
-    /// By this expression.
+    /// The cost of this expression.
     one: AtomicU64,
-    /// By those before it, each as much as it may have.
+    /// The cost of the expressions before it, each up to its limit.
     before: AtomicU64,
 }
 
@@ -76,7 +76,7 @@ impl Count {
     }
 }
 
-/// Lets the functions that [`watch`](super::watch) puts into expressions count.
+/// Registers the counting functions that [`watch`](super::watch) puts into expressions.
 pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>) {
     type Counting = for<'c, 'v> fn(&Spent, &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v>;
     type Function =
@@ -98,7 +98,7 @@ pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>)
     }
 }
 
-/// What a function that counts gives: its argument or a truth, or that there is not enough left.
+/// The result of a counting function: its argument or a boolean, or the error that the limit is reached.
 type Counted<'c, 'v> = Result<CowVal<'c, 'v>, ExecutionError>;
 
 fn tick<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
@@ -166,7 +166,7 @@ fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
 }
 
 impl Spent {
-    /// Another expression begins.
+    /// Begins the count of another expression.
     pub(super) fn begin(&self) {
         self.turns.begin(MOST_TURNS);
         self.parts.begin(MOST_PARTS);

@@ -20,11 +20,11 @@ pub(super) struct PolicyContext {
     spent: Arc<Spent>,
 }
 
-/// What an expression said.
+/// The result of an expression.
 pub(super) enum Evaluation {
     Holds,
     DoesNot,
-    /// It said neither.
+    /// The expression gave neither true nor false.
     Failed {
         why: String,
         help: &'static str,
@@ -44,7 +44,7 @@ impl PolicyContext {
         Self::counting(context)
     }
 
-    /// Makes a world in which expressions count what they cost.
+    /// Builds a context in which expressions count their cost.
     pub(super) fn counting(mut context: Context<'static, 'static>) -> Self {
         let spent = Arc::new(Spent::default());
         cost::count(&mut context, &spent);
@@ -68,14 +68,14 @@ impl PolicyContext {
             },
             Ok(Err(error)) => failed(&error),
             Err(_panic) => Evaluation::Failed {
-                why: "the evaluation broke off".to_owned(),
+                why: "the evaluation stopped early".to_owned(),
                 help: "write the expression another way",
             },
         }
     }
 }
 
-/// Values of the plan may be long or secret: an error says of what type they are, or nothing.
+/// Describes an error. Values of the plan may be long or secret, so it has their type, or nothing.
 fn failed(error: &ExecutionError) -> Evaluation {
     let (why, help) = match error {
         ExecutionError::NoSuchKey(key) => (

@@ -1,5 +1,5 @@
-//! A CEL expression, compiled and looked at before anybody relies on it: it is short, does not
-//! nest deep, names only what there is, and can be true.
+//! A CEL expression, compiled and checked before it is used: it is short, does not nest deep, names only known
+//! variables and functions, and can be true.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ use crate::policy::watch::watch;
 use crate::waml::quote::quoted;
 use crate::waml::suggest;
 
-/// What an expression can look at.
+/// The variables of an expression.
 pub(super) const VARIABLES: &[&str] = &["waml", "app", "target", "release", "objects"];
 
 /// Longer ones cannot be read either. In bytes.
@@ -21,9 +21,9 @@ const LONGEST: usize = 2000;
 const MOST_BRACKETS: u16 = 24;
 /// Names, values, calls and operators, after macros are expanded.
 const MOST_PARTS: usize = 1000;
-/// Parts within parts: what is parsed and evaluated by functions that call themselves.
+/// The limit of nested parts: parsing and evaluation recurse.
 const DEEPEST: usize = 64;
-/// So many parts a loop counts for: evaluating one takes so much more of the stack.
+/// The number of parts that a loop counts for: evaluating one takes so much more of the stack.
 const LOOP: usize = 5;
 /// Loops within loops: objects, containers, variables, and one more.
 const MOST_LOOPS: usize = 4;
@@ -46,7 +46,7 @@ pub(super) static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(super) struct Expression(pub(super) IdedExpr);
 
-/// What is wrong, and where in the expression; both from 1.
+/// The error of an expression, with its line and column, both from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExpressionError {
     pub(super) message: String,
@@ -81,8 +81,7 @@ fn at_start(message: impl Into<String>, help: impl Into<String>) -> ExpressionEr
     ExpressionError { message: message.into(), help: help.into(), line: 1, column: 1 }
 }
 
-/// Checks what can be said without parsing, so that nothing is parsed that would take all of the
-/// stack.
+/// Checks the limits that need no parser, so that no text is parsed that would take all of the stack.
 fn measured(text: &str) -> Result<(), ExpressionError> {
     if text.len() > LONGEST {
         let message = format!("the expression has {} bytes, more than {LONGEST}", text.len());
@@ -126,10 +125,10 @@ fn unparsed(errors: &cel::ParseErrors) -> ExpressionError {
 
 const HELP: &str = "see docs/policies.md for what an expression can look like";
 
-/// Looks at every part with what is in sight there.
+/// Checks every part with the names in its scope.
 struct Walk<'t> {
     text: &'t str,
-    /// The variables of the loops that we are in.
+    /// The variables of the enclosing loops.
     names: Vec<String>,
     loops: usize,
 }
@@ -205,7 +204,7 @@ impl Walk<'_> {
         done
     }
 
-    /// The parser keeps no places: a name's is where it first stands as a word.
+    /// Describes a fault. The parser keeps no places: a name's is where it first occurs as a word.
     fn fault(&self, name: &str, message: String, help: String) -> ExpressionError {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let stands = |at: &usize| {
@@ -222,7 +221,7 @@ impl Walk<'_> {
     }
 }
 
-/// Asks the library itself: it takes no second function of a name that it has.
+/// Checks it with the library itself: it takes no second function of a name that it has.
 fn is_function(name: &str) -> bool {
     let special = [
         operators::CONDITIONAL,
@@ -241,7 +240,7 @@ fn is_function(name: &str) -> bool {
         || Context::with_env(ENV.clone()).add_function(name, || true).is_err()
 }
 
-/// Refuses what is plainly neither true nor false; the rest shows when it is evaluated.
+/// Refuses an expression that is plainly neither true nor false; the rest shows when it is evaluated.
 fn boolean(expression: &IdedExpr) -> Result<(), ExpressionError> {
     match other_than_boolean(&expression.expr) {
         Some(what) => Err(at_start(

@@ -1,16 +1,19 @@
-//! The rules of a company: CEL expressions beside its templates.
+//! Policies, the own rules of a company: CEL expressions beside its templates.
 //!
 //! ```text
 //! policies/*.yaml ─read─▶ expression compiled and checked ─▶ Policy ─evaluate─▶ violations
 //! ```
 //!
-//! A broken policy is refused with the templates it came with. One that cannot be evaluated for
-//! some app is a violation of that app: a rule that nobody could apply must not pass in silence.
+//! [`PolicySet`] has the policies of a set of templates. `read` reads the files, `expression` compiles and checks one
+//! expression, `watch` and `cost` limit what it may use, and `evaluate` applies it to a plan.
+//!
+//! A broken policy is refused with the templates it came with. A policy that cannot be evaluated for an app is a
+//! violation of that app: a rule that cannot be applied must not pass silently.
 
-mod read; // files become policies
-mod expression; // CEL, compiled and looked at
-mod watch; // CEL, made to count what it costs
-mod cost; // and the count
+mod read; // files to policies
+mod expression; // CEL, compiled and checked
+mod watch; // CEL, instrumented to count its cost
+mod cost; // the limits of cost
 mod evaluate; // CEL, applied within limits
 
 use std::borrow::Cow;
@@ -30,29 +33,29 @@ use crate::waml::node::Path;
 #[derive(Debug, Default)]
 pub struct PolicySet(Vec<Policy>);
 
-/// One policy: what must be true, where, and what is said when it is not.
+/// One policy: a condition, the apps it applies to, and the message if it fails.
 #[derive(Debug)]
 pub struct Policy {
-    /// Its name, unique in the set; violations call it `policy/<name>`.
+    /// The name, unique in the set; violations call it `policy/<name>`.
     pub name: String,
-    /// What is said when it does not hold.
+    /// The message if it does not hold.
     pub message: String,
-    /// What to do then.
+    /// The help text beside the message.
     pub help: Option<String>,
-    /// Whether that stops the deployment.
+    /// The severity: an error stops the deployment.
     pub severity: Severity,
     /// Globs over the targets that it is for, as they are written; none: all.
     pub targets: Vec<String>,
-    /// Where it stands: `policies/images.yaml:3:5`.
+    /// The place of the policy: `policies/images.yaml:3:5`.
     pub place: String,
     matcher: Globs,
     path: Option<Path>,
     expression: Expression,
 }
 
-/// What the expressions look at.
+/// The values that the expressions can use.
 pub(crate) struct PolicyInput<'a> {
-    /// What templates see.
+    /// The values that templates get.
     pub(crate) view: Map<String, Json>,
     /// The settings as the WAML writes them.
     pub(crate) settings: Json,
@@ -102,7 +105,7 @@ impl Policy {
             Evaluation::DoesNot => self.violation(self.message.clone(), self.help.clone()),
             Evaluation::Failed { why, help } => {
                 let message = format!("the policy `{}` cannot be applied: {why}", self.name);
-                let help = format!("{help}; it stands in {}: tell the operator", self.place);
+                let help = format!("{help}; it is in {}: tell the operator", self.place);
                 self.violation(message, Some(help))
             }
         })

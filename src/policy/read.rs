@@ -1,4 +1,4 @@
-//! `policies/*.yaml` become policies: a list of them, or one each document.
+//! The reader of `policies/*.yaml`: a list of policies in a file, or one in each document.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,18 +19,18 @@ use crate::waml::yaml::{self, Budget};
 
 const RULE: &str = "policy";
 
-/// So many policies cost a few milliseconds for each plan.
+/// The limit of policies: so many cost a few milliseconds for each plan.
 const MOST: usize = 200;
 
-/// One policy as it is written.
+/// One policy as its file has it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written {
-    /// Its name: lower-case letters, digits and `-`.
+    /// The name: lower-case letters, digits and `-`.
     name: String,
     /// A CEL expression that is true where all is well.
     expression: String,
-    /// What is said when it is not, in one sentence without a full stop.
+    /// The message if it does not hold, in one sentence without a full stop.
     message: String,
     /// Globs over target names; absent: every target.
     #[serde(default)]
@@ -38,7 +38,7 @@ struct Written {
     /// `error`, the default, or `warn`.
     #[serde(default)]
     severity: Option<Weight>,
-    /// What to do then.
+    /// The help text beside the message.
     #[serde(default)]
     help: Option<String>,
     /// The part of the WAML that it is about: `image`, `scaling.replicas`.
@@ -49,9 +49,9 @@ struct Written {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Weight {
-    /// It stops the deployment.
+    /// The violation stops the deployment.
     Error,
-    /// It is shown.
+    /// The violation is a warning.
     Warn,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn read_policies(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<V
             Err(violation) => violations.push(*violation),
         }
     }
-    violations.extend(twice(&policies));
+    violations.extend(find_duplicates(&policies));
     if policies.len() > MOST {
         let message =
             format!("there are {} policies, more than the limit of {MOST}", policies.len());
@@ -177,15 +177,13 @@ fn matcher(globs: &[String]) -> Result<Globs, String> {
     })
 }
 
-fn twice(policies: &[Policy]) -> Vec<Violation> {
+fn find_duplicates(policies: &[Policy]) -> Vec<Violation> {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut violations = Vec::new();
     for policy in policies {
         if let Some(first) = seen.insert(&policy.name, &policy.place) {
-            let message = format!(
-                "the policy `{}` of {} is there already: {first}",
-                policy.name, policy.place
-            );
+            let message =
+                format!("the policy `{}` of {} exists already: {first}", policy.name, policy.place);
             violations
                 .push(Violation::error(RULE, message).help("give each policy a name of its own"));
         }
@@ -197,7 +195,7 @@ fn wrong(message: String, help: &str, place: Position) -> Violation {
     Violation::error(RULE, message).at("", Some(place)).help(help)
 }
 
-/// Describes a fault in the expression, where it stands in the file.
+/// Describes a fault in the expression, at its place in the file.
 fn in_expression(fault: ExpressionError, scalar: &Position, text: &str) -> Violation {
     let ExpressionError { message, help, line, column } = fault;
     wrong(message, &help, within(scalar, text, line, column))

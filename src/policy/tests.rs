@@ -11,7 +11,7 @@ fn file(text: &str) -> TemplateFile {
     TemplateFile { path: "p.yaml".to_owned(), text: text.to_owned() }
 }
 
-/// What is said of policies that are refused, help behind.
+/// Returns the violations of refused policies, with their help at the end.
 fn refused(text: &str) -> Vec<String> {
     let violations = PolicySet::load(&[file(text)]).map(|_| ()).unwrap_err();
     let help = |v: &Violation| v.help.clone().unwrap_or_default();
@@ -44,7 +44,7 @@ fn check_policy(policy: &str, section: &str) -> Vec<String> {
     violations.iter().map(|v| format!("{:?} {v}", v.severity)).collect()
 }
 
-/// The same of one expression.
+/// Returns the violations of one expression.
 fn judged(expression: &str, section: &str) -> Vec<String> {
     check_policy(&format!("- {{name: p, message: no, expression: {expression:?}}}\n"), section)
 }
@@ -158,7 +158,7 @@ fn no_expression_takes_all_memory_or_time() {
     }
 }
 
-/// A section with so many variables, the first of which has a long value.
+/// Returns a section with so many variables, the first of which has a long value.
 fn variables(count: usize, length: usize) -> String {
     let rest = (1..count).map(|n| format!(", {{name: V{n}, value: x}}"));
     format!("{{env: [{{name: V0, value: {}}}{}]}}", "a".repeat(length), rest.collect::<String>())

@@ -1,5 +1,5 @@
-//! Lets an expression count what it costs: a loop its turns, and whatever makes a value of values
-//! the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory.
+//! The instrumentation of an expression, so that it counts its cost: a loop its turns, and each function that makes a
+//! value of values the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
@@ -13,9 +13,9 @@ pub(super) const WEIGH: &str = "@weigh";
 pub(super) const SKIM: &str = "@skim";
 /// Gives back its argument, whose size counts as often as it has elements, or characters.
 pub(super) const SQUARE: &str = "@square";
-/// Gives back what a loop runs over; each of its elements is copied for its turn.
+/// The function that returns the range of a loop; each of its elements is copied for its turn.
 pub(super) const RANGE: &str = "@range";
-/// In place of `matches`: regular expressions are compiled once, and within limits.
+/// The replacement of `matches`: regular expressions are compiled once, and within limits.
 pub(super) const MATCHES: &str = "@matches";
 
 /// Looks at nothing but the outermost part of its operands, or only at whether they are true.
@@ -167,13 +167,13 @@ fn appends(of: &ComprehensionExpr) -> bool {
         && (step || is_sum(&of.loop_step))
 }
 
-/// The part becomes `@name(part)`.
+/// Wraps the part as `@name(part)`.
 fn wrap(part: &mut IdedExpr, name: &str) {
     let inner = std::mem::take(part);
     part.expr = call(name, vec![inner]);
 }
 
-/// The condition becomes `@tick(parts) && condition`.
+/// Wraps the condition as `@tick(parts) && condition`.
 fn tick(condition: &mut IdedExpr, parts: i64) {
     let inner = std::mem::take(condition);
     let tick = IdedExpr { id: 0, expr: call(TICK, vec![number(parts)]) };

@@ -1,23 +1,23 @@
-//! The alerts that there are: the name by which a WAML tunes each, what it says, what its
-//! threshold counts, and what an app must have for it.
+//! The list of default alerts: the name by which a WAML tunes each, its meaning, the unit of its threshold, and the
+//! part that an app must have for it.
 //!
-//! Thresholds are not here but in a template's `defaults.yaml`; expressions and texts are in
-//! `view/alerts/`. `docs/alerts.md` is made from this list.
+//! Thresholds are not here but in a template's `defaults.yaml`; expressions and texts are in `view/alerts/`.
+//! `docs/alerts.md` is made from this list.
 
-/// One alert.
+/// One default alert.
 #[derive(Debug, Clone, Copy)]
 pub struct AlertRule {
-    /// Its name in `alerts`. In Prometheus it begins with a capital: `CpuThrottled`.
+    /// The name in `alerts`. In Prometheus it begins with a capital: `CpuThrottled`.
     pub name: &'static str,
-    /// What it says, in one sentence.
+    /// The meaning, in one sentence.
     pub about: &'static str,
-    /// What its threshold counts; `None` where there is nothing to count.
+    /// The unit of its threshold; `None` for an alert without one.
     pub threshold: Option<Unit>,
-    /// What an app must have for it.
+    /// The part that an app must have for it.
     pub needs: Needs,
 }
 
-/// What a threshold counts.
+/// The unit of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A part of a whole, from 0 to 1.
@@ -28,7 +28,7 @@ pub enum Unit {
     Seconds,
 }
 
-/// What an app must have for an alert. One group of rules each.
+/// The part that an app must have for an alert. One group of rules each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Pods: every app has them.
@@ -54,7 +54,7 @@ pub const BURNS_FAST: &str = "errorBudgetBurnsFast";
 /// The alert that fires while a ticket is due by the burn rates.
 pub const BURNS_SLOWLY: &str = "errorBudgetBurnsSlowly";
 
-/// The alerts as a table: the name, what an app must have, and what the threshold counts; what it says.
+/// The table of alerts: the name, the part that an app must have, the unit of the threshold; the meaning.
 macro_rules! alerts {
     ($($name:tt $needs:ident $($unit:ident)?; $about:literal;)*) => {
         &[$(AlertRule {

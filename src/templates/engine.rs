@@ -1,10 +1,9 @@
 //! The template engine, set up so that no value can break out of its place.
 //!
-//! Every text that a template inserts is written as a double-quoted YAML scalar in which all but
-//! letters and digits are escaped. Wherever it lands, it adds letters, digits, backslashes and
-//! two quotes: never a colon, a newline or a bracket. What was meant as one value stays one, or
-//! the result is not YAML and is refused. Numbers and booleans are inserted as they are; whole
-//! lists and maps through the filter `yaml`.
+//! Every text that a template inserts is written as a double-quoted YAML scalar in which all but letters and digits are
+//! escaped. In every place it adds letters, digits, backslashes and two quotes: never a colon, a newline or a bracket.
+//! A value that was meant as one stays one, or the result is not YAML and is refused. Numbers and booleans are inserted
+//! as they are; whole lists and maps through the filter `yaml`.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -17,13 +16,13 @@ use crate::model::violation::{Position, Violation};
 use crate::templates::turns;
 use crate::templates::turns::Insertions;
 
-/// How a template file's name ends.
+/// The ending of a template file's name.
 pub(crate) const SUFFIX: &str = ".yaml.tmpl";
 
-/// How the name of a shared file begins.
+/// The prefix of a shared file's name.
 pub(crate) const COMPONENTS: &str = "components/";
 
-/// How much one file may become. Kubernetes takes objects up to 1.5 MiB (etcd's limit).
+/// The limit of one rendered file, in bytes. Kubernetes takes objects up to 1.5 MiB (etcd's limit).
 const LARGEST_FILE: usize = 1024 * 1024;
 
 /// The files of one version of a template, parsed, with what all templates share.
@@ -33,9 +32,9 @@ pub(crate) struct TemplateEngine {
     insertions: Insertions,
 }
 
-/// Parses the files of one version of a template, and what all templates share.
+/// Parses the files of one version of a template, and the shared ones.
 ///
-/// Each version has an engine of its own: a component that it defines itself is nobody else's.
+/// Each version has an engine of its own: no other version sees a component that it defines itself.
 pub(crate) fn load<'a>(
     shared: &'a [TemplateFile],
     files: impl Iterator<Item = &'a TemplateFile>,
@@ -48,7 +47,7 @@ pub(crate) fn load<'a>(
     let written = parsed(all.clone(), &Insertions::default()).map_err(|violations| {
         violations.into_iter().map(|one| at_unclosed_tag(one, &all)).collect::<Vec<_>>()
     })?;
-    if let Some(violation) = unsaid(&written, &all) {
+    if let Some(violation) = find_missing_argument(&written, &all) {
         return Err(vec![violation]);
     }
     let (counted, insertions) = turns::counted(&all);
@@ -61,7 +60,7 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
     tera.set_escape_fn(escape);
     tera.register_filter("yaml", yaml);
     turns::register(&mut tera);
-    // What cannot be loaded is seen by those who write templates, and by nobody who deploys.
+    // A load error reaches the authors of templates, and never a person who deploys.
     let told = |error: tera::Error| -> Vec<Violation> {
         violations(&error, insertions).into_iter().map(for_operators).collect()
     };
@@ -69,9 +68,9 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
     Ok(tera)
 }
 
-/// Finds a component that takes something from its caller without being given it: what a template
-/// makes of a WAML could then not be read from the template's own files.
-fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
+/// Finds a component that takes an argument from its caller and does not get it: the template's own files would not
+/// show its reads.
+fn find_missing_argument(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
     let mut names: Vec<&str> = tera.get_component_names().collect();
     names.sort_unstable();
     let (name, argument) = names.into_iter().find_map(|name| {
@@ -85,8 +84,9 @@ fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
         let line = narrow(line + 1);
         Some(Position { file: Arc::from(file.as_str()), line, column: 1, length: 1 })
     });
-    let message = format!("the component `{name}` takes `{argument}` without being given it");
-    let help = format!("write `{argument}` for `@{argument}`, and give it where it is called");
+    let message = format!("the component `{name}` takes `{argument}` and does not get it");
+    let help =
+        format!("write `{argument}` for `@{argument}`, and pass it where the component is called");
     Some(Violation::error("template", message).at("", position).help(help))
 }
 
@@ -133,7 +133,7 @@ fn escape(text: &str, out: &mut dyn Write) -> io::Result<()> {
     insert(&quoted, out)
 }
 
-/// Writes what a template inserts, if the file may still have it.
+/// Writes an inserted text, if the file still has room for it.
 fn insert(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     if turns::spend(bytes.len()) {
         out.write_all(bytes)
@@ -156,7 +156,7 @@ fn yaml(value: &tera::Value, _: Kwargs, _: &State) -> TeraResult<tera::Value> {
     let mut out = Vec::new();
     flow(&json, &mut out).map_err(|error| tera::Error::message(error.to_string()))?;
     if !turns::spend(out.len()) {
-        return Err(tera::Error::message("this renders more than any file may have"));
+        return Err(tera::Error::message("the output is larger than a file may be"));
     }
     Ok(tera::Value::safe_string(&String::from_utf8_lossy(&out)))
 }
@@ -203,8 +203,8 @@ impl Write for Capped {
     }
 }
 
-/// Lists what is wrong with a set of templates. Names that nothing has (a component, a filter) come
-/// as one text with a report for each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
+/// Lists the violations of a set of templates. Unknown names (a component, a filter) come as one text with a report for
+/// each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
 fn violations(error: &tera::Error, insertions: &Insertions) -> Vec<Violation> {
     let text = error.to_string();
     let reports: Vec<Violation> = text.split("\n\n").filter_map(reported).collect();
@@ -242,17 +242,17 @@ fn violation(error: &tera::Error, what: &str, insertions: &Insertions) -> Violat
     mistake(report.message(), position)
 }
 
-/// For those who deploy. Who writes templates can do something about it: see [`for_operators`].
+/// The help for people who deploy. The author of the templates has another one: see [`for_operators`].
 const TELL: &str = "this is a mistake in the template, not in the WAML: tell the operator";
 
 fn mistake(message: &str, position: Position) -> Violation {
     Violation::error("template", message.to_owned()).at("", Some(position)).help(TELL)
 }
 
-/// Words a violation for those who write the templates.
+/// Rewords a violation for the authors of templates.
 pub(crate) fn for_operators(mut violation: Violation) -> Violation {
     if violation.help.as_deref() == Some(TELL) {
-        violation.help = Some("mend the template at this place".to_owned());
+        violation.help = Some("correct the template at this place".to_owned());
     }
     violation
 }
@@ -329,7 +329,7 @@ fn narrow(n: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// An engine of one component and one file.
+    /// Builds an engine of one component and one file.
     fn loaded(component: &str, file: &str) -> Result<TemplateEngine, Vec<Violation>> {
         let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
         let file = named("a/latest/b.yaml.tmpl", file);
@@ -436,7 +436,7 @@ mod tests {
         );
         assert_eq!(
             said("\n{% component c(@hostile) %}{{ hostile }}{% endcomponent c %}", "x: {{<c/>}}"),
-            "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` without being given it [template]"
+            "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` and does not get it [template]"
         );
     }
 

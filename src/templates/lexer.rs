@@ -1,19 +1,19 @@
 //! The tags of a template's text, as words with their places.
 //!
-//! Only for templates that the engine has parsed: what is wrong with their syntax is known by now.
-//! The engine's own tree is not to be had from outside, and says no places of names.
+//! It reads only templates that the engine has parsed: faults of their syntax are known by now. The engine's own tree
+//! is not public, and has no places of names.
 
 /// A word, a text, or anything else in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagToken<'t> {
     pub(crate) kind: TokenKind,
-    /// As written; a text without its quotes.
+    /// The text as written; a string without its quotes.
     pub(crate) text: &'t str,
-    /// Where it begins, in bytes.
+    /// The offset of its begin, in bytes.
     pub(crate) at: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// A name or a keyword.
@@ -43,7 +43,7 @@ pub(crate) enum Tag<'t> {
     Does(Vec<TagToken<'t>>),
 }
 
-/// Lists all tags in order. Comments, and what stands in `raw`, are none.
+/// Lists all tags in order, without comments and the content of `raw`. Comments, and what stands in `raw`, are none.
 pub(crate) fn tags(text: &str) -> Vec<Tag<'_>> {
     tags_with_ends(text).into_iter().map(|(tag, _)| tag).collect()
 }

@@ -1,7 +1,7 @@
-//! `PromQL`, as far as it can be checked without a Prometheus: expressions by its grammar and
-//! types, durations, and the placeholders in an alert's texts.
+//! `PromQL`, as far as it can be checked without a Prometheus: expressions by its grammar and types, durations, and the
+//! placeholders in an alert's texts.
 //!
-//! Whether a metric exists is not known here. What an expression may cost is Prometheus' business.
+//! This check does not know the existing metrics. The cost of an expression is limited by Prometheus.
 
 use promql_parser::parser::value::ValueType;
 use promql_parser::parser::{Expr, token};
@@ -10,16 +10,16 @@ use promql_parser::parser::{Expr, token};
 /// tree is as deep as the text is nested, and must fit on the stack.
 pub const LONGEST: usize = 4096;
 
-/// How deep parentheses may be nested.
+/// The depth to which parentheses may nest.
 const DEEPEST: usize = 40;
 
-/// How many operators may stand in an expression: each of them makes the tree one level deeper.
+/// The limit of operators in an expression: each of them makes the tree one level deeper.
 const MOST_OPERATORS: usize = 200;
 
-/// Checks an expression as an alert's.
+/// Checks an expression of an alert.
 ///
 /// # Errors
-/// What is wrong with it, in one sentence without a full stop.
+/// The fault, in one sentence without a full stop.
 pub fn check(expression: &str) -> Result<(), String> {
     if expression.trim().is_empty() {
         return Err("it is empty".to_owned());
@@ -121,7 +121,7 @@ fn shallow(expression: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes what stands in quotes from the expression; `` ` `` knows no escapes.
+/// Removes quoted texts from the expression; `` ` `` knows no escapes.
 fn without_texts(expression: &str) -> Result<String, String> {
     let (mut code, mut quote, mut escaped) = (String::new(), None, false);
     for c in expression.chars() {
@@ -187,8 +187,8 @@ pub fn seconds(duration: &str) -> Option<f64> {
     (!duration.is_empty()).then_some(sum)
 }
 
-/// Writes a text that is not ours such that Prometheus does not take it for a template: it expands
-/// `{{ … }}` in labels and annotations, and refuses the rule when that fails.
+/// Escapes a foreign text so that Prometheus does not take it for a template: it expands `{{ … }}` in labels and
+/// annotations, and refuses the rule when that fails.
 pub fn literal(text: &str) -> String {
     text.replace("{{", "{{ \"{{\" }}")
 }

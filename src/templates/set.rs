@@ -1,10 +1,10 @@
-//! Templates made ready: parsed, their defaults read, and checked as far as that goes without a
-//! WAML. A set is taken whole or not at all.
+//! A set of templates, compiled: parsed, with its defaults, and checked as far as possible without a WAML. A set is
+//! accepted whole or not at all.
 //!
 //! ```text
 //! apps/<template>/defaults.yaml
 //! apps/<template>/<version>/<file>.yaml.tmpl
-//! apps/<template>/samples/<file>.yaml          WAMLs to try it with
+//! apps/<template>/samples/<file>.yaml          WAMLs to test it with
 //! components/<file>.yaml.tmpl                  pieces that all templates share
 //! policies/<file>.yaml                         the operator's own rules
 //! ```
@@ -26,7 +26,7 @@ use crate::waml::yaml::{self, Budget};
 /// A checked set of templates.
 #[derive(Debug)]
 pub struct TemplateSet {
-    /// Where they come from, for people.
+    /// The origin of the templates, for people.
     pub origin: String,
     /// The commit, where they come from a repository.
     pub commit: Option<CommitSha>,
@@ -38,11 +38,11 @@ pub struct TemplateSet {
 /// One version of one template.
 #[derive(Debug)]
 pub struct Template {
-    /// Its folder's name.
+    /// The name of its folder.
     pub name: TemplateName,
-    /// Its version folder's name.
+    /// The name of its version folder.
     pub version: TemplateVersion,
-    /// The commit that it is from, where the templates come from a repository.
+    /// The commit of the templates, where they come from a repository.
     pub commit: Option<CommitSha>,
     /// `defaults.yaml`; a map.
     pub defaults: Node,
@@ -72,7 +72,7 @@ impl TemplateSet {
     /// # Errors
     /// Every violation, at its place in a template or a `defaults.yaml`.
     pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
-        let mut violations: Vec<Violation> = strangers(&sources.files).collect();
+        let mut violations: Vec<Violation> = find_unknown_files(&sources.files).collect();
         violations.extend(odd_components(&sources.components));
         let policies = PolicySet::load(&sources.policies).unwrap_or_else(|wrong| {
             violations.extend(wrong);
@@ -114,11 +114,10 @@ impl TemplateSet {
         self.by_id.values()
     }
 
-    /// Finds the template that is asked for: `backend-default`, or with a version
-    /// `backend-default@v2`.
+    /// Finds the template of a name: `backend-default`, or with a version `backend-default@v2`.
     ///
     /// # Errors
-    /// When there is none of that name or version: a violation without a place.
+    /// A violation without a place, when there is none of that name or version.
     pub fn find(&self, wanted: &str) -> Result<&Arc<Template>, Violation> {
         let (name, version) = wanted.split_once('@').unwrap_or((wanted, "latest"));
         let mut all = self.by_id.values();
@@ -166,7 +165,7 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
 }
 
 /// Finds files that would be passed over in silence.
-fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
+fn find_unknown_files(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
     let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
         [_, "defaults.yaml"] => true,
         [_, SAMPLES, file] => file.rsplit_once('.').is_some_and(|(_, end)| end == "yaml"),
@@ -211,15 +210,14 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     else {
         return nothing;
     };
-    let node = lifted(node, violations);
+    let node = lift_scaling(node, violations);
     Section::reader().check(&mut listed(node.clone(), Section::place()), &Path::root(), violations);
     violations.extend(unusable(&node));
     node
 }
 
-/// Moves `scaling` out of `resources`, where it may stand too, as the source document prints its
-/// defaults: it is taken for what it is.
-fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
+/// Moves `scaling` out of `resources`, where it may be, too, as the source document prints its defaults.
+fn lift_scaling(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     let Value::Map(map) = &mut node.value else { return node };
     let Some(Value::Map(resources)) = map.get_mut("resources").map(|entry| &mut entry.node.value)
     else {
@@ -229,7 +227,7 @@ fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     if let Some(other) = map.get("scaling") {
         let violation = Violation::error("template", "the defaults have `scaling` twice")
             .at("resources.scaling", Some(scaling.key))
-            .expected("stands here again")
+            .expected("is repeated here")
             .help(format!("keep one of the two; the other is in line {}", other.key.line));
         violations.push(violation);
         return node;
@@ -254,7 +252,7 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
     })
 }
 
-/// Puts each map that stands for the elements of a list into one, for checking.
+/// Puts each map that applies to the elements of a list into a list, for checking.
 fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     let identity = place.identity();
     if let Value::Map(map) = &mut node.value {
@@ -270,7 +268,7 @@ fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     node
 }
 
-/// Adds what a map of defaults cannot say, because each element says it itself.
+/// Adds the keys that a map of defaults cannot have, because each element has its own.
 fn with_identity(mut node: Node, identity: ElementIdentity) -> Node {
     if let (ElementIdentity::Name, Value::Map(map)) = (identity, &mut node.value) {
         let value =

@@ -1,9 +1,9 @@
-//! Lets a template count what it does while it is rendered: each turn of a loop, each use of a component
-//! or another file, and each text it inserts. Without it a template without an end would be stopped by
-//! nothing: the engine cannot be interrupted, and what a component makes is seen when it is done.
+//! The count of a template's work while it is rendered: each turn of a loop, each use of a component or another file,
+//! and each inserted text. Without it nothing would stop an endless template: the engine cannot be interrupted, and the
+//! output of a component is seen only when it is done.
 //!
-//! The count is put into the template's own text before the engine parses it, behind the tags that
-//! begin what may be repeated. What that moves on a line is known, so that mistakes keep their place.
+//! The count is inserted into the template's own text before the engine parses it, behind the tags that begin a
+//! repetition. The shift of columns is recorded, so that mistakes keep their place.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use tera::{Kwargs, State, Tera, TeraResult, Value};
 use crate::templates::lexer;
 use crate::templates::lexer::{Tag, TagToken, TokenKind};
 
-/// What rendering one file may cost: bytes that are inserted, also those that no file has in the end.
+/// The limit of work for one file: inserted bytes, also those that no file has in the end.
 const MOST: usize = 16 * 1024 * 1024;
 
-/// What a turn costs beside its text.
+/// The cost of a turn beside its text.
 const TURN: usize = 64;
 
 /// Counts a turn; no template of its own has it.
@@ -25,7 +25,7 @@ const COUNT_TURN: &str = "count_turn_";
 const COUNT_EACH: &str = "count_each_";
 
 thread_local! {
-    /// What the file that this thread renders may still cost.
+    /// The rest of the limit for the file that this thread renders.
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -36,14 +36,14 @@ pub(super) fn limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
     (done, LEFT.get() == 0)
 }
 
-/// Spends on what is rendered; `false` when there is nothing left.
+/// Counts work against the limit; `false` when nothing is left.
 pub(super) fn spend(bytes: usize) -> bool {
     let left = LEFT.get().saturating_sub(bytes);
     LEFT.set(left);
     left > 0
 }
 
-/// Makes the engine know what the texts call.
+/// Registers the counting functions with the engine.
 pub(super) fn register(tera: &mut Tera) {
     tera.register_function(COUNT_TURN, |given: Kwargs, _: &State| -> TeraResult<bool> {
         turn(given.get::<u64>("bytes")?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
@@ -58,10 +58,10 @@ fn turn(bytes: usize) -> TeraResult<bool> {
     if spend(TURN.saturating_add(bytes)) {
         return Ok(true);
     }
-    Err(tera::Error::message("this renders more than any file may have"))
+    Err(tera::Error::message("the output is larger than a file may be"))
 }
 
-/// What was put into a text: on which line of it, from which column on, how long; both from 1.
+/// One inserted text: its line, its column, and its length; both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Inserted {
     line: u32,
@@ -69,7 +69,7 @@ struct Inserted {
     length: u32,
 }
 
-/// What was put into texts, by their names.
+/// The inserted texts, by the names of files.
 #[derive(Debug, Default)]
 pub(super) struct Insertions(HashMap<String, Vec<Inserted>>);
 
@@ -85,7 +85,7 @@ impl Insertions {
     }
 }
 
-/// Makes the texts that count, and returns them with what was put into them.
+/// Inserts the counts into the texts, and returns them with the inserted parts.
 pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Insertions) {
     let sizes: HashMap<&str, usize> =
         texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();

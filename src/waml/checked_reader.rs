@@ -63,7 +63,7 @@ impl<T: JsonSchema> Reader<T> {
         ElementPlace::root(&self.shapes)
     }
 
-    /// Checks the node, marks what is wrong as broken, and gives the rest as JSON.
+    /// Checks the node, marks wrong values as broken, and returns the rest as JSON.
     pub fn check(
         &self,
         node: &mut Node,
@@ -82,7 +82,7 @@ impl<T: JsonSchema> Default for Reader<T> {
 }
 
 impl<T: JsonSchema + DeserializeOwned> Reader<T> {
-    /// Checks the node and reads it; what is wrong is left out where the type allows that.
+    /// Checks the node and reads it; wrong values are left out where the type allows that.
     pub fn read(&self, node: &mut Node, path: &Path, violations: &mut Vec<Violation>) -> Option<T> {
         let before = violations.len();
         let json = self.check(node, path, violations)?;
@@ -149,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Says what to write, with a line as it could stand there.
+    /// Names the right form, with a line to write.
     fn line(&self, declared: &Shape, path: &Path, node: &Node) -> String {
         let key = path.last_key();
         let expected = declared.expected(self.shapes);
@@ -316,7 +316,7 @@ impl Walk<'_> {
         "remove it, or look for the right word in the documentation of this file".to_owned()
     }
 
-    /// Writes the key in its right place, with what must stand beside it.
+    /// Writes the key in its right place, with the keys that must be beside it.
     fn whole_line(&self, deeper: &Deeper<'_>, node: Option<&Node>) -> String {
         let Deeper { way, key, field } = deeper;
         let value = field.shape.example(self.shapes, key, node);
@@ -390,7 +390,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
             Ok(Json::String(scalar.text.clone()))
         }
         Shape::Choice(words) => Err(Misread {
-            why: "is not one of the words that are known here".to_owned(),
+            why: "is not one of the allowed words".to_owned(),
             help: suggest::hint(&scalar.text, words.iter().map(String::as_str)),
         }),
         Shape::Any
@@ -402,8 +402,8 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
     }
 }
 
-/// Checks that a text that is not what is wanted may be quoted: not where secrets stand, unless it
-/// was meant as a word or a number that we know.
+/// Checks that a wrong text may be quoted: not at a place for secrets, unless it was meant as a word or a number that
+/// the schema knows.
 fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
     let is_named_after_one = || is_secret_name(path.last_key()) || path.last_key() == "value";
     match shape {

@@ -1,9 +1,9 @@
-//! What is wrong with one file, collected up to a number: a hostile file could have as many violations
-//! as it has values, each a hundred times as large as the value.
+//! The violations of one file, collected up to a limit: a hostile file could have as many violations as it has values,
+//! each a hundred times as large as the value.
 
 use crate::model::violation::{Severity, Violation};
 
-/// So many of a severity are collected: more than anybody reads, and a few megabytes at most.
+/// The limit of collected violations for each severity: more than anybody reads, and a few megabytes at most.
 const MOST: usize = 1000;
 
 /// Adds a violation, unless there are as many of its severity as are collected; the last one says so.
@@ -19,17 +19,16 @@ pub(crate) fn add(violations: &mut Vec<Violation>, violation: Violation) {
     violations.push(violation);
 }
 
-/// Makes the violation that stands in place of the first that is left out.
+/// Makes the violation that replaces the ones beyond the limit.
 fn more(first: Violation) -> Violation {
     let what = match first.severity {
         Severity::Error => "violations",
         Severity::Warning => "warnings",
     };
-    let message =
-        format!("there are more than {MOST} {what}; here and behind it, others are left out");
+    let message = format!("there are more than {MOST} {what}; the others are not shown");
     let Violation { rule, severity, path, position, .. } = first;
     let more = Violation::error("yaml", message).at(path, position);
-    Violation { rule, severity, ..more }.help("mend those that are listed, and look again")
+    Violation { rule, severity, ..more }.help("correct those that are shown, and validate again")
 }
 
 #[cfg(test)]

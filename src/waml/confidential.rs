@@ -1,4 +1,4 @@
-//! What of a file's values a message may quote: nothing from where secrets stand, or are asked for.
+//! The part of a file's values that a message may quote: nothing from a place for secrets.
 //!
 //! Such a place is known by its path, because a value that is written wrongly has no type to go by.
 
@@ -12,14 +12,13 @@ use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::quote::{is_confidential_key, quoted};
 use crate::waml::scalar::untyped;
 
-/// Checks that what is written at a path may be a secret: a message then says what it is, and does
-/// not quote it.
+/// Checks that the value at a path may be a secret: a message then describes it, and does not quote it.
 pub fn is_confidential(path: &Path) -> bool {
     path.0.iter().any(|step| matches!(step, Step::Key(key) if is_confidential_key(key)))
 }
 
-/// Checks that the help of a message may repeat what is written, as a line to write. Where secrets
-/// stand that is only the name in `NAME=value`, and a command without options.
+/// Checks that the help of a message may repeat the written text, as a line to write. At a place for secrets that is
+/// only the name in `NAME=value`, and a command without options.
 pub(super) fn may_repeat(node: &Node, path: &Path) -> bool {
     match (&node.value, path.0.last()) {
         // Of `env: {NAME: value}` the names are repeated.
@@ -62,8 +61,8 @@ pub(super) fn may_repeat_text(text: &str, path: &Path) -> bool {
     }
 }
 
-/// Takes the secrets that a file is known to have out of what is said of it: a template, a policy or a rule of
-/// Kubernetes may quote any value.
+/// Removes the known secrets of a file from the texts of violations: a template, a policy or a rule of Kubernetes may
+/// quote any value.
 pub fn hide_secrets(violations: &mut [Violation], root: &Node) {
     if violations.is_empty() {
         return;

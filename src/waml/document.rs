@@ -41,7 +41,7 @@ pub struct Document {
     #[serde(default)]
     #[schemars(extend("format" = "line"))]
     pub slack: Option<String>,
-    /// What the channel hears of, beside failures.
+    /// The messages that the channel gets beside failures.
     #[serde(default)]
     pub notify: Option<Notify>,
     /// The Kubernetes namespace.
@@ -70,11 +70,11 @@ pub enum SchemaVersion {
     Two,
 }
 
-/// What the team's channel hears of, beside failures and the first success after one.
+/// The messages that the team's channel gets beside failures and the first success after one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Notify {
-    /// Whether it hears of every success. Default: no.
+    /// True for a message about every success. Default: no.
     pub success: Option<bool>,
 }
 
@@ -82,10 +82,10 @@ pub struct Notify {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Link {
-    /// What it is called: `Runbook`.
+    /// The label of the link: `Runbook`.
     #[schemars(extend("format" = "line"))]
     pub name: String,
-    /// Where it leads.
+    /// The address of the link.
     #[schemars(extend("format" = "url"))]
     pub url: String,
 }
@@ -101,7 +101,7 @@ pub struct DefaultsEntry {
     pub section: Section,
 }
 
-/// By hand, because a flattened schema no longer refuses unknown keys.
+/// Written by hand, because a flattened schema no longer refuses unknown keys.
 impl JsonSchema for DefaultsEntry {
     fn schema_name() -> Cow<'static, str> {
         "DefaultsEntry".into()
@@ -123,7 +123,7 @@ impl JsonSchema for DefaultsEntry {
     }
 }
 
-/// A WAML that was read: what is known of the app, and its layers with every value's place.
+/// A parsed WAML: the app, and its layers with every value's place.
 #[derive(Debug, Clone)]
 pub struct Waml {
     /// Namespace and slug.
@@ -134,7 +134,7 @@ pub struct Waml {
     pub owner: String,
     /// The team's Slack channel.
     pub slack: Option<String>,
-    /// Whether the channel hears of every success.
+    /// True if the channel gets a message about every success.
     pub successes: bool,
     /// The template of the header, if it names one.
     pub template: Option<String>,
@@ -146,11 +146,11 @@ pub struct Waml {
     pub defaults: Vec<Defaults>,
     /// `deploy`, by target.
     pub deploy: IndexMap<TargetName, Node>,
-    /// What is wrong with the file so far, and did not keep it from being read.
+    /// The violations so far that do not prevent reading the file.
     pub violations: Vec<Violation>,
-    /// Whether `app` only stands in for a name that cannot be read.
+    /// True if `app` is a placeholder for a name that cannot be read.
     pub stands_in: bool,
-    /// The targets under `deploy` that only stand in for names that are not legal.
+    /// The targets under `deploy` that are placeholders for names that are not legal.
     misnamed: BTreeSet<TargetName>,
     /// The settings that every target overrides; found once, because each target's layers are merged for it.
     overridden: OnceLock<Vec<(Path, Position)>>,
@@ -172,8 +172,8 @@ pub fn json_schema() -> Schema {
     Schema::try_from(json).unwrap_or(schema)
 }
 
-/// Widens the types where text is wanted, because we take every scalar there as it is spelled
-/// (`maxSurge: 0`, `value: true`); an editor that goes by JSON's types must be told so.
+/// Widens the types of text values, because the reader takes every scalar there as it is spelled (`maxSurge: 0`,
+/// `value: true`); an editor that goes by JSON's types needs that in the schema.
 fn widen(json: &mut serde_json::Value) {
     match json {
         serde_json::Value::Array(list) => list.iter_mut().for_each(widen),
@@ -298,8 +298,8 @@ impl Waml {
         self
     }
 
-    /// Checks that the target's name only stands in for one that is not legal: rules that go by the
-    /// name have nothing to say of it.
+    /// Checks that the target's name is a placeholder for one that is not legal: rules that go by the name do not check
+    /// it.
     pub fn is_misnamed(&self, target: &TargetName) -> bool {
         self.misnamed.contains(target)
     }
@@ -359,7 +359,7 @@ impl Waml {
     }
 }
 
-/// Keeps what is left of a text as the name of a Kubernetes object.
+/// Derives the name of a Kubernetes object from a text.
 fn label_like(text: Option<&str>) -> String {
     let legal = |c: char| {
         let c = c.to_ascii_lowercase();
@@ -428,7 +428,7 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
     }
 }
 
-/// Target names have 63 characters; what is longer only costs time.
+/// The longest glob: target names have 63 characters, and a longer glob only costs time.
 const LONGEST_GLOB: usize = 256;
 
 fn compile(text: &str) -> Result<Globs, String> {

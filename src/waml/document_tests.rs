@@ -214,13 +214,13 @@ fn a_comment_that_was_meant_as_a_secret_is_not_shown() {
     let ignored: Vec<_> = waml.violations.iter().filter(|one| one.rule == "ignored").collect();
     assert_eq!(ignored.len(), 2, "{:?}", waml.violations);
     for one in ignored {
-        assert!(one.message.ends_with("is empty: what stands behind it is a comment"), "{one}");
+        assert!(one.message.ends_with("is empty: the text after it is a comment"), "{one}");
         assert_eq!(one.help.as_deref(), Some("quote the value"));
     }
     assert!(!format!("{:?}", waml.violations).contains("Pa55w0rd"));
 }
 
-/// There a comment may have been meant as a value, too; quoting it would make a right file a wrong one.
+/// In these places a comment may have been meant as a value, too; quoting it would make a right file a wrong one.
 #[test]
 fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
     let space = "a comment for people has a space behind its `#`";

@@ -1,5 +1,5 @@
-//! What tells the elements of a list apart, by their type; and that a name stands once in a list:
-//! otherwise merging would have to choose, in silence.
+//! The key that distinguishes the elements of a list, by their type; and the rule that it is unique in a list:
+//! otherwise merging would have to choose silently.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::waml::node::{Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::quote::shown_key;
 use crate::waml::schema::{Shape, Shapes};
 
-/// A place in a schema, followed beside a value: it knows the type of what may stand there.
+/// A place in a schema, followed beside a value: it knows the type of the value there.
 #[derive(Debug, Clone, Copy)]
 pub struct ElementPlace<'s> {
     shapes: &'s Shapes,
@@ -22,7 +22,7 @@ impl<'s> ElementPlace<'s> {
         Self { shapes, shape: shapes.root() }
     }
 
-    /// Returns the place of what stands under that key here.
+    /// Returns the place under that key.
     #[must_use]
     pub fn key(self, key: &str) -> Self {
         let shape = match self.whole() {
@@ -33,7 +33,7 @@ impl<'s> ElementPlace<'s> {
         Self { shape: shape.unwrap_or(&Shape::Any), ..self }
     }
 
-    /// Returns the place of the elements of the list that stands here.
+    /// Returns the place of the elements of this list.
     #[must_use]
     pub fn element(self) -> Self {
         let shape = match self.whole() {
@@ -43,8 +43,7 @@ impl<'s> ElementPlace<'s> {
         Self { shape, ..self }
     }
 
-    /// Finds what tells the elements of the list apart that stands here; `None` where it is a plain
-    /// list, or none at all.
+    /// Finds the key that distinguishes the elements of this list; `None` where it is a plain list, or none at all.
     pub fn identity(self) -> Option<ElementIdentity> {
         match self.element().shape {
             Shape::Ref(name) => identity(name),
@@ -57,13 +56,12 @@ impl<'s> ElementPlace<'s> {
         matches!(self.whole(), Shape::Text(_))
     }
 
-    /// Checks that the schema says what may stand here.
+    /// Checks that the schema knows this place.
     pub(crate) fn is_known(self) -> bool {
         !matches!(self.whole(), Shape::Any)
     }
 
-    /// Writes a value as it could stand here under that key, where somebody wrote `text` as a
-    /// comment.
+    /// Writes a value for this place and key, where `text` was written as a comment.
     pub(crate) fn example(self, key: &str, text: &str, position: &Position) -> String {
         let word = text.split_whitespace().next().unwrap_or_default().to_owned();
         let origin = Origin { position: position.clone(), layer: "".into() };
@@ -95,7 +93,7 @@ fn identity(type_name: &str) -> Option<ElementIdentity> {
     }
 }
 
-/// What tells the elements of a list apart.
+/// The key that distinguishes the elements of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementIdentity {
     /// `name`.
@@ -119,8 +117,7 @@ impl ElementIdentity {
     }
 }
 
-/// Reads the text that tells an element of such a list apart; `None` where the element does not
-/// say.
+/// Reads the text that distinguishes an element of such a list; `None` where the element has none.
 pub fn read_identity(element: &Node, identity: ElementIdentity, slug: &str) -> Option<String> {
     element.as_map()?;
     let text = |key: &str| element.get(key).and_then(Node::as_text).map(str::to_owned);
@@ -158,7 +155,7 @@ fn walk(
         }
         Value::List(list) => {
             if let Some(identity) = place.identity() {
-                twice(list, path, identity, slug, violations);
+                report_duplicate(list, path, identity, slug, violations);
             }
             for (index, node) in list.iter_mut().enumerate() {
                 path.0.push(Step::Index(index));
@@ -169,7 +166,7 @@ fn walk(
     }
 }
 
-fn twice(
+fn report_duplicate(
     list: &mut [Node],
     path: &Path,
     identity: ElementIdentity,
@@ -189,7 +186,7 @@ fn twice(
                 let shown = id.trim_end_matches('.');
                 let shown = if is_confidential(path) { shown_key(shown) } else { shown.into() };
                 let violation = Violation::error("unique", format!("`{path}` has `{shown}` twice"))
-                    .expected("stands here again")
+                    .expected("is repeated here")
                     .help(format!("keep one of the two; the first is in line {first}"));
                 collect::add(violations, violation.at(at.to_string(), Some(place)));
                 node.broken = true;

@@ -1,9 +1,8 @@
-//! Writing YAML that every reader in the Kubernetes world understands alike.
+//! The YAML writer, whose output every reader in the Kubernetes world understands alike.
 //!
-//! YAML 1.1 readers take `on`, `1_000`, `12:30` and `2024-01-01` for something else than text,
-//! so text is written plain only where no reader can mistake it, and quoted otherwise. Block
-//! style, two spaces, keys in the order given: the same value gives the same bytes. Knows
-//! nothing of what the values mean.
+//! YAML 1.1 readers take `on`, `1_000`, `12:30` and `2024-01-01` for something else than text, so text is written plain
+//! only where no reader can mistake it, and quoted otherwise. Block style, two spaces, keys in the order given: the
+//! same value gives the same bytes. The writer does not know the meaning of the values.
 
 use serde_json::Value as Json;
 

@@ -1,5 +1,4 @@
-//! Right lines to write: an example for every type of the WAML, and what somebody wrote in the form that the
-//! place wants.
+//! Example lines for help texts: one for every type of the WAML, and the written text in the right form.
 //!
 //! Values that may be secrets are never shown: `…` stands for them.
 
@@ -8,10 +7,10 @@ use crate::support::secret_name::is_secret_name;
 use crate::waml::node::{Node, Value};
 use crate::waml::quote::shown_key;
 
-/// Stands for a value that is the reader's to fill in, or not to be shown.
+/// A placeholder for a value that the reader fills in, or that must not be shown.
 pub(super) const ELLIPSIS: &str = "…";
 
-/// So many characters of what somebody wrote are shown again.
+/// The limit of characters of a written text that help repeats.
 const LONGEST: usize = 100;
 
 /// Finds an example for a type, by its name in the schema.
@@ -82,7 +81,7 @@ pub(super) fn of_key(key: &str) -> Option<&'static str> {
     })
 }
 
-/// Finds what else an element must have beside that key, to stand there as a whole.
+/// Finds the other keys that an element must have beside that key, as one line.
 pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
     match type_name {
         "EnvVar" if key != "name" => Some("name: LOG_LEVEL"),
@@ -95,8 +94,8 @@ pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
     }
 }
 
-/// Finds where a key is meant that stands in several places, or that the format calls otherwise:
-/// the whole, with `$` for the value.
+/// Finds the right place of a key that exists in several places, or that the format calls otherwise: the whole, with
+/// `$` for the value.
 pub(super) fn preferred(key: &str, written: Option<&str>) -> Option<String> {
     let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit());
     let number = written.filter(digits);
@@ -181,7 +180,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
     })
 }
 
-/// Writes an element of a list, from a key of a map that stands in the list's place, and its value.
+/// Writes an element of a list, from a key and its value of a map that was written in place of the list.
 pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<String> {
     let name = format_flow_text("", &shown_key(key))?;
     let value = |under: &str| {
@@ -282,8 +281,7 @@ pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
     (text.chars().count() <= LONGEST).then_some(text)
 }
 
-/// Formats a text as it would stand in a flow map, in quotes where it needs them; nothing where it
-/// may not be shown.
+/// Formats a text for a flow map, in quotes where it needs them; nothing where it may not be shown.
 pub(super) fn format_flow_text(key: &str, text: &str) -> Option<String> {
     let hidden = key == "value"
         || is_secret_name(key)

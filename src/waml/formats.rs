@@ -1,4 +1,4 @@
-//! The named forms of text that a schema can ask for (`format: slug`), and their rules.
+//! The named forms of text in the schema (`format: slug`), and their rules.
 
 use crate::model::id::{
     DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName, TemplateName,
@@ -6,8 +6,7 @@ use crate::model::id::{
 };
 use crate::support::secret_mask::mask_secrets;
 
-/// Checks that a text has the form; returns the rule it breaks otherwise. Forms that are not ours
-/// pass.
+/// Checks that a text has the form; returns the rule it breaks otherwise. Forms of other schemas pass.
 pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     let rule = |error: IdError| error.rule.to_owned();
     match format {
@@ -26,7 +25,7 @@ pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Says what a reader calls a value of the form.
+/// Names the form in a reader's words.
 pub(crate) fn article(format: &str) -> String {
     match format {
         "slug" => "a slug".to_owned(),

@@ -1,5 +1,4 @@
-//! What a file says and no reader of it hears: a value that is only a comment, and defaults for
-//! targets that the app does not have.
+//! Parts of a file without effect: a value that is only a comment, and defaults for targets that the app does not have.
 
 use crate::model::id::TargetName;
 use crate::model::violation::{Position, Violation};
@@ -16,8 +15,8 @@ use crate::waml::suggest;
 /// The rule that this module's warnings name.
 const RULE: &str = "ignored";
 
-/// Warns of keys without a value behind which a comment stands: `slack: #squad`. A comment for people has a space
-/// behind its `#`. A target without settings is as good as one with them, so there it is a comment in any case.
+/// Warns of keys without a value that a comment follows: `slack: #squad`. A comment for people has a space after its
+/// `#`. A target without settings is legal, so there it is a comment in any case.
 pub(crate) fn comments(
     root: &Node,
     place: ElementPlace<'_>,
@@ -33,7 +32,7 @@ pub(crate) fn comments(
         // A password may begin with `#`.
         let meant = comment.trim_start_matches('#');
         let is_hidden = name == "value" || !may_repeat_text(meant, path);
-        let what = if is_hidden { "what stands behind it" } else { &format!("`{shown}`") };
+        let what = if is_hidden { "the text after it" } else { &format!("`{shown}`") };
         // Amounts, hosts and times never begin with the sign.
         let is_free = name == "slack" || examples::of_key(name).is_none();
         let help = match (place.is_text() && is_free, is_hidden) {
@@ -85,7 +84,7 @@ fn is_target(path: &Path) -> bool {
     matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if key == "deploy")
 }
 
-/// Finds what stands behind the key and its colon, if it is a comment that begins without a space.
+/// Finds the comment after the key and its colon, if it begins without a space.
 fn comment_behind<'t>(key: &Position, lines: &[&'t str]) -> Option<&'t str> {
     let line = lines.get((key.line as usize).checked_sub(1)?)?;
     let end = (key.column as usize).checked_sub(1)? + key.length as usize;
@@ -116,7 +115,7 @@ pub(crate) fn unmatched(
             .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
         let message = format!("{} matches no target of this app", quoted(text));
         let violation = Violation::warning(RULE, message)
-            .expected("these settings are for nothing")
+            .expected("matches no target")
             .help(format!("the targets are {}{meant}", suggest::list(names())));
         let place = Some(glob.origin.position.clone());
         collect::add(violations, violation.at(path.to_string(), place));

@@ -1,4 +1,4 @@
-//! The developer's file, a public format: its types, its reading with positions, its schema.
+//! The developer's file (WAML), a public format: its types, its reader with positions, its schema.
 //!
 //! ```text
 //! bytes ─ yaml::parse ─▶ Node (every value with its place) ─ checked_reader::check ─▶ Waml
@@ -6,26 +6,32 @@
 //!                        the types' own JSON Schema ──────────┘
 //! ```
 //!
-//! Knows nothing of templates, targets' settings or Kubernetes objects.
+//! In reading order: [`document`] has the file as a whole ([`Waml`]), and [`section`] one layer of settings, with its
+//! parts in [`section_workload`], [`section_network`] and [`section_operations`]. [`yaml`] parses text into
+//! [`node::Node`]s, `shape` prepares the schema, and [`typed`] checks a node against it. [`identities`] distinguishes
+//! the elements of lists, `ignored` finds parts without effect, and [`suggest`], [`quote`] and `examples` write the help
+//! texts. [`emit`] writes YAML.
+//!
+//! Nothing here knows templates, targets' settings or Kubernetes objects.
 
-pub mod quote; // how a message quotes a hostile text
+pub mod quote; // quoted texts of a hostile file in messages
 pub mod node; // a value with its place
-pub mod yaml; // reading YAML
-pub(crate) mod scalar; // what a plain scalar means
+pub mod yaml; // the YAML parser
+pub(crate) mod scalar; // plain scalars by wanted type
 pub mod checked_reader; // a node read by a type's JSON Schema
-mod schema; // a JSON Schema made ready for checking
+mod schema; // a JSON Schema prepared for checking
 mod formats; // named forms of text
-mod examples; // right lines to write
-pub mod suggest; // did you mean
-pub mod confidential; // what of a file a message may quote
-pub(crate) mod collect; // violations, up to a number
+mod examples; // example lines for help texts
+pub mod suggest; // suggestions: did you mean
+pub mod confidential; // the part of a file that a message may quote
+pub(crate) mod collect; // violations, up to a limit
 pub mod document; // the file as a whole: header and layers
-pub mod section; // what a section can set
+pub mod section; // one layer of settings
 pub mod section_workload; // its parts that shape the pods
-pub mod section_network; // its parts that say how the app is reached
-pub mod section_operations; // its parts that run the app well
-pub mod duplicates; // what tells the elements of a list apart, by their type
-mod ignored; // what is written and never heard
-pub mod emit; // writing YAML that every reader understands alike
+pub mod section_network; // its parts about the way to the app
+pub mod section_operations; // its parts for operations
+pub mod duplicates; // the key that distinguishes elements of a list
+mod ignored; // parts without effect
+pub mod emit; // the YAML writer
 
 pub use document::Waml;

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use crate::model::violation::Position;
 use crate::waml::quote::{is_confidential_key, shown_key};
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The place in its file.
@@ -20,14 +20,14 @@ pub struct Origin {
 /// A value with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// What is written.
+    /// The value.
     pub value: Value,
-    /// Where it is written.
+    /// The place where it is written.
     pub origin: Origin,
-    /// Set where a violation was already reported: rules then stay silent about it and whatever
-    /// holds it, so that one mistake is told once.
+    /// Set after a violation was reported: rules then stay silent about the value and its parents, so that one mistake
+    /// is reported once.
     pub broken: bool,
-    /// Set where something broken was taken out below: rules stay silent about what is missing.
+    /// Set where a broken value was removed below: rules stay silent about missing parts.
     pub lost: bool,
 }
 
@@ -49,7 +49,7 @@ pub enum Value {
 pub struct Scalar {
     /// The text, quotes and folding resolved.
     pub text: String,
-    /// Whether it was quoted, a block, or tagged `!!str`: then it is text and nothing else.
+    /// True if it was quoted, a block, or tagged `!!str`: then it is text and nothing else.
     pub quoted: bool,
 }
 
@@ -59,9 +59,9 @@ pub type Map = IndexMap<String, MappingEntry>;
 /// One key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingEntry {
-    /// Where the key is written; violations about a missing part point here.
+    /// The position of the key; violations about a missing part point here.
     pub key: Position,
-    /// Its value.
+    /// The value of the key.
     pub node: Node,
 }
 
@@ -149,8 +149,7 @@ impl Node {
             }
     }
 
-    /// Takes broken elements out of all lists, so that an index means the same here and in what
-    /// is read from it.
+    /// Removes broken elements from all lists, so that an index means the same here and in the parsed value.
     pub fn drop_broken_elements(&mut self) {
         match &mut self.value {
             Value::Null | Value::Scalar(_) => {}
@@ -197,7 +196,7 @@ impl Node {
         }
     }
 
-    /// Says what a reader calls this shape.
+    /// Names the shape in a reader's words.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",

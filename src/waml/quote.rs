@@ -1,4 +1,4 @@
-//! How a message quotes a text of a hostile file: escaped, cut, and without what may be a secret.
+//! Quoted texts of a hostile file in messages: escaped, cut, and without possible secrets.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,12 @@ pub fn quoted(text: &str) -> String {
     format!("`{}{more}`", cut.escape_debug())
 }
 
-/// Checks that what stands below the key may be a secret.
+/// Checks that the value of the key may be a secret.
 pub(super) fn is_confidential_key(key: &str) -> bool {
     is_section(key) || key == "annotations" || is_secret_name(key)
 }
 
-/// Writes a key as a message shows it where secrets stand: `PASSWORD=x` and `value:x` are values
-/// that lack a blank.
+/// Writes a key as a message shows it at a place for secrets: `PASSWORD=x` and `value:x` are values that lack a blank.
 pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     match key.find(|c: char| !is_legal(c)) {

@@ -1,8 +1,8 @@
-//! What a plain scalar means when a boolean, a number or text is wanted, or when nobody says what is.
+//! Plain scalars read as a boolean, a number or text, or without a wanted type.
 //!
-//! YAML 1.1 and 1.2 disagree on words such as `on`, `017` and `1_000`. Where text is wanted the
-//! spelling is kept; where a number or a boolean is wanted a spelling that the two read
-//! differently is refused with what to write instead, and never guessed.
+//! YAML 1.1 and 1.2 disagree on words such as `on`, `017` and `1_000`. Where text is wanted the spelling is kept; where
+//! a number or a boolean is wanted, a spelling that the two read differently is refused with a right form, and never
+//! guessed.
 
 use serde_json::Value as Json;
 
@@ -11,12 +11,12 @@ use crate::waml::node::{Node, Scalar, Value};
 /// Words that YAML 1.1 reads as booleans and YAML 1.2 as text.
 const YAML11_WORDS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
 
-/// Why a scalar is not what was wanted, and what to write.
+/// The error of a scalar of the wrong type, with the right form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misread {
-    /// What it is instead: `is text`.
+    /// Its actual type: `is text`.
     pub(crate) why: String,
-    /// What to write.
+    /// The right form.
     pub(crate) help: String,
 }
 
@@ -103,7 +103,7 @@ fn misread(why: &str, help: String) -> Misread {
     Misread { why: why.to_owned(), help }
 }
 
-/// Reads a value whose type nobody prescribes, as YAML 1.2's core schema reads it.
+/// Reads a value without a wanted type, as YAML 1.2's core schema reads it.
 pub(crate) fn untyped(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,

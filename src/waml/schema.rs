@@ -1,7 +1,7 @@
-//! A JSON Schema made ready for checking: the part of the language that our types use.
+//! A JSON Schema prepared for checking: the part of the language that the WAML's types use.
 //!
-//! Made from what `schemars` derives. A keyword that is not understood here would be a check
-//! that silently does nothing, so a test looks for such keywords and formats in our schemas.
+//! It is built from the schemas that `schemars` derives. A keyword that is not understood here would be a check that
+//! silently does nothing, so a test looks for such keywords and formats in the schemas.
 
 use indexmap::IndexMap;
 use schemars::Schema;
@@ -10,15 +10,15 @@ use serde_json::{Map as JsonMap, Value as Json};
 use crate::waml::examples;
 use crate::waml::node::{MappingEntry, Node, Value};
 
-/// So many bytes of a line are shown.
+/// The limit of bytes of a shown line.
 const LONGEST_LINE: usize = 160;
 
-/// What a value must look like.
+/// The form that a value must have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     /// Anything.
     Any,
-    /// Text, perhaps of a named format; any scalar will do, its spelling is kept.
+    /// Text, perhaps of a named format; every scalar passes, its spelling is kept.
     Text(Option<String>),
     /// `true` or `false`.
     Boolean,
@@ -85,7 +85,7 @@ impl Shapes {
     }
 }
 
-/// A key that stands further down than where somebody wrote it.
+/// A key that belongs further down than it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Deeper<'s> {
     /// The keys that lead there.
@@ -99,9 +99,9 @@ pub(crate) struct Deeper<'s> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KeyStep<'s> {
     pub(crate) key: &'s str,
-    /// Whether it holds a list.
+    /// True if it holds a list.
     pub(crate) is_list: bool,
-    /// The type of what it holds, or of the list's elements.
+    /// The type of its value, or of the list's elements.
     pub(crate) type_name: &'s str,
 }
 
@@ -148,7 +148,7 @@ impl Shape {
         }
     }
 
-    /// Returns the name of the type that stands here.
+    /// Returns the name of the type at this place.
     pub(crate) fn type_name(&self) -> Option<&str> {
         match self {
             Self::Ref(name) => Some(name),
@@ -157,8 +157,8 @@ impl Shape {
         }
     }
 
-    /// Writes a value as it could stand under that key, in one line: what somebody wrote in the
-    /// form that is wanted, where that can be told, else an example.
+    /// Writes a value under that key, in one line: the written text in the right form, where that can be derived, else
+    /// an example.
     pub(crate) fn example(&self, shapes: &Shapes, key: &str, written: Option<&Node>) -> String {
         if let Some(found) = written.and_then(|node| self.corrected(shapes, key, node)) {
             return found;
@@ -206,8 +206,7 @@ impl Shape {
         }
     }
 
-    /// Writes what somebody wrote, in the form that is wanted here; `None` where it is not known
-    /// what was meant.
+    /// Writes the written value in the right form; `None` where its meaning is not clear.
     fn corrected(&self, shapes: &Shapes, key: &str, node: &Node) -> Option<String> {
         let text = node.as_text();
         match (shapes.resolve(self), &node.value) {
@@ -268,7 +267,7 @@ impl Shape {
         }
     }
 
-    /// Says what a reader would call it: `a whole number from 1 to 65535`.
+    /// Names it in a reader's words: `a whole number from 1 to 65535`.
     pub(crate) fn expected(&self, shapes: &Shapes) -> String {
         match shapes.resolve(self) {
             Self::Any | Self::Ref(_) => "a value".to_owned(),
@@ -397,7 +396,7 @@ fn object(schema: &JsonMap<String, Json>) -> Shape {
     Shape::Object(ObjectShape { fields: properties.iter().map(field).collect() })
 }
 
-/// The keywords of a schema that this module does not understand, each with its place.
+/// Lists the keywords of a schema that this module does not understand, each with its place.
 #[cfg(test)]
 pub(crate) fn unknown_keywords(schema: &Schema) -> Vec<String> {
     const KNOWN: [&str; 24] = [

@@ -1,8 +1,8 @@
-//! What one section of a WAML can set: a `defaults` entry, a `deploy.<target>` value, and, with
-//! lists written as maps, a template's `defaults.yaml`.
+//! The settings in one section of a WAML: a `defaults` entry, a `deploy.<target>` value, and, with lists written as
+//! maps, a template's `defaults.yaml`.
 //!
-//! Everything is optional, because a section is one layer of several. What must be there in the
-//! end is a rule's business. `null` takes away what earlier layers and the template set.
+//! Everything is optional, because a section is one layer of several. Rules check that the result is complete. `null`
+//! removes what earlier layers and the template set.
 
 use std::sync::LazyLock;
 
@@ -46,11 +46,11 @@ pub struct Section {
     pub ingress: Option<Vec<Ingress>>,
     /// CPU and memory of the app's container.
     pub resources: Option<Resources>,
-    /// How many pods, and how they are replaced.
+    /// The number of pods, and how they are replaced.
     pub scaling: Option<Scaling>,
     /// Scaling by load; then the number of replicas is the autoscaler's.
     pub autoscaling: Option<Autoscaling>,
-    /// How Kubernetes finds out whether a pod lives and can serve.
+    /// The probes with which Kubernetes checks that a pod lives and can serve.
     pub probes: Option<Probes>,
     /// The service level objective.
     pub slo: Option<Slo>,
@@ -60,7 +60,7 @@ pub struct Section {
     pub iam: Option<Iam>,
     /// Rights in Vault.
     pub vault: Option<Vault>,
-    /// That the app speaks gRPC.
+    /// The app speaks gRPC.
     pub grpc: Option<Grpc>,
     /// A database of the app's own.
     pub database: Option<Database>,
@@ -70,7 +70,7 @@ pub struct Section {
     pub cron: Option<Cron>,
     /// Files and disks, merged by `name`.
     pub volumes: Option<Vec<Volume>>,
-    /// How many pods may be away at once when nodes are drained.
+    /// The number of pods that may be away at once when nodes are drained.
     pub disruption: Option<Disruption>,
     /// Labels for every object.
     pub labels: Option<IndexMap<String, Option<String>>>,
@@ -98,8 +98,8 @@ pub struct Removal {
 static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
 
 impl Section {
-    /// Reads sections by their schema. The first call makes the reader, which takes milliseconds:
-    /// whoever starts a service makes it then.
+    /// Returns the reader of sections. The first call builds it, which takes milliseconds: a service calls it at the
+    /// start.
     pub fn reader() -> &'static Reader<Self> {
         &READER
     }
@@ -123,9 +123,9 @@ impl Section {
 /// One entry of `defaults`.
 #[derive(Debug, Clone)]
 pub struct Defaults {
-    /// Which entry of the file it is, from 0.
+    /// The index of the entry in the file, from 0.
     pub index: usize,
-    /// Which targets it is for.
+    /// The targets of the entry.
     pub matcher: Globs,
     /// The settings, without `match`.
     pub section: Node,
@@ -138,8 +138,7 @@ impl Defaults {
     }
 }
 
-/// Checks that a key only refines the element of a list that it stands in: taking such a key away
-/// leaves the element what it is.
+/// Checks that a key only refines its element of a list: removing such a key leaves the element what it is.
 pub fn refines(key: &str) -> bool {
     matches!(
         key,

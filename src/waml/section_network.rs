@@ -1,4 +1,4 @@
-//! The parts of a section that say how the app is reached.
+//! The parts of a section about the way to the app: services, ingresses, paths, caching.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,14 +53,14 @@ pub struct Ingress {
     pub host: Option<String>,
     /// The host name without the target's domain.
     pub host_prefix: Option<String>,
-    /// Whether it is reached from the internet; absent or `false`: from inside only.
+    /// True if it is reached from the internet; absent or `false`: from inside only.
     pub public: Option<bool>,
     /// The paths, merged by `path`; absent: `/`.
     pub paths: Option<Vec<IngressPath>>,
     /// The service's port, for paths that name none; absent: the only one that there is.
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
-    /// How long answers may be kept, for paths that do not say; absent: as the app says.
+    /// Caching of answers, for paths without their own; absent: as the app says.
     pub cache: Option<Cache>,
 }
 
@@ -75,17 +75,17 @@ pub struct IngressPath {
     pub service_port: Option<u16>,
     /// The service's name; absent: the first service that has the port.
     pub service: Option<String>,
-    /// How long answers may be kept, instead of what the ingress says.
+    /// Caching of answers, instead of the ingress's.
     pub cache: Option<Cache>,
 }
 
-/// How long browsers may keep an answer: the header `Cache-Control`, set over the app's own.
+/// Caching of answers in browsers: the header `Cache-Control`, set over the app's own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Cache {
     /// Seconds; 0 or absent: kept, but asked for each time (`no-cache`).
     #[schemars(range(min = 0, max = 31_536_000))]
     pub max_age: Option<u32>,
-    /// Whether it never changes under its path, so that nobody asks before the time is over.
+    /// True if the answer never changes under its path, so that browsers do not ask before the time is over.
     pub immutable: Option<bool>,
 }

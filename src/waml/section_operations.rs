@@ -1,4 +1,4 @@
-//! The parts of a section that run the app well: objectives, alerts, rights, stores, canaries.
+//! The parts of a section for operations: objectives, alerts, roles, stores, canaries.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ pub struct Slo {
     pub request_class: Option<String>,
     /// Percent of requests that succeed, instead of the class's.
     pub availability: Option<f64>,
-    /// How fast requests are answered.
+    /// The latency objective.
     pub latency: Option<Latency>,
 }
 
@@ -36,9 +36,9 @@ pub type Alerts = IndexMap<String, Option<Alert>>;
 pub struct Alert {
     /// `false` turns it off.
     pub enabled: Option<bool>,
-    /// The value above which a default alert fires; `docs/alerts.md` says what it counts.
+    /// The value above which a default alert fires; its unit is in `docs/alerts.md`.
     pub threshold: Option<f64>,
-    /// How long it must be so before it fires, as Prometheus writes it: `5m`.
+    /// The time that it must last before it fires, as Prometheus writes it: `5m`.
     #[serde(rename = "for")]
     pub for_: Option<String>,
     /// `page`, `ticket` or `info`; absent: `ticket`.
@@ -47,21 +47,21 @@ pub struct Alert {
     pub slack: Option<String>,
     /// The `PromQL` of an alert of the app's own: it fires while this gives any series.
     pub expr: Option<String>,
-    /// What the app's own alert says, in one line.
+    /// The summary of the app's own alert, in one line.
     pub summary: Option<String>,
-    /// What it means and what to do.
+    /// The meaning of the alert, and what to do.
     pub description: Option<String>,
 }
 
-/// How urgent an alert is.
+/// The severity of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AlertSeverity {
-    /// Somebody gets up.
+    /// A person gets up.
     Page,
-    /// Somebody looks in working hours.
+    /// A person looks in working hours.
     Ticket,
-    /// It is written down.
+    /// The alert is only recorded.
     Info,
 }
 
@@ -84,7 +84,7 @@ pub struct Vault {
     pub paths: Option<Vec<String>>,
 }
 
-/// That the app speaks gRPC.
+/// The app speaks gRPC.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Grpc {
@@ -96,7 +96,7 @@ pub struct Grpc {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Database {
-    /// Which kind.
+    /// The kind of database.
     pub engine: Option<Engine>,
     /// The engine's version: `16`.
     pub version: Option<String>,
@@ -104,7 +104,7 @@ pub struct Database {
     pub tier: Option<String>,
     /// The disk's size, `10Gi`; it grows by itself and never shrinks.
     pub storage: Option<String>,
-    /// Whether a second machine stands by in another zone; absent: on production targets.
+    /// True if a second machine stands by in another zone; absent: on production targets.
     pub high_availability: Option<bool>,
 }
 
@@ -126,7 +126,7 @@ pub struct Redis {
     pub version: Option<String>,
     /// Memory, `1Gi`.
     pub memory: Option<String>,
-    /// Whether its data outlive a restart.
+    /// True if its data outlive a restart.
     pub persistent: Option<bool>,
 }
 
@@ -139,9 +139,9 @@ pub struct Cron {
     pub schedule: Option<String>,
     /// The schedule's time zone: `Europe/Berlin`; absent: the cluster's.
     pub time_zone: Option<String>,
-    /// What happens when the last run is not over.
+    /// The handling of a run that is due while the last one is not over.
     pub concurrency: Option<Concurrency>,
-    /// Whether no run begins for the time being.
+    /// True if no run begins for the time being.
     pub suspend: Option<bool>,
     /// Seconds by which a run may begin late, before it is left out.
     #[schemars(range(min = 10, max = 604_800))]
@@ -149,15 +149,15 @@ pub struct Cron {
     /// Seconds after which a run is stopped.
     #[schemars(range(min = 1, max = 604_800))]
     pub active_deadline_seconds: Option<u32>,
-    /// How often a run that fails is tried again.
+    /// The number of retries of a run that fails.
     #[schemars(range(min = 0, max = 100))]
     pub backoff_limit: Option<u32>,
-    /// Whether a try that failed begins in the same pod again, or in another.
+    /// The place of a retry: the same pod, or another.
     pub restart_policy: Option<RestartPolicy>,
-    /// How many runs that succeeded are kept for looking at.
+    /// The number of succeeded runs that are kept.
     #[schemars(range(min = 0, max = 100))]
     pub successful_jobs_history_limit: Option<u32>,
-    /// How many runs that failed are kept for looking at.
+    /// The number of failed runs that are kept.
     #[schemars(range(min = 0, max = 100))]
     pub failed_jobs_history_limit: Option<u32>,
     /// Seconds after which a run that is over is removed, whatever the limits.
@@ -165,16 +165,16 @@ pub struct Cron {
     pub ttl_seconds_after_finished: Option<u32>,
 }
 
-/// Where a try that failed begins again. Kubernetes' words.
+/// The place of a retry. Kubernetes' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RestartPolicy {
-    /// In the same pod.
+    /// A retry is in the same pod.
     OnFailure,
-    /// In another pod.
+    /// A retry is in another pod.
     Never,
 }
 
-/// What happens when a run begins while the last is not over. Kubernetes' words.
+/// The handling of a run that is due while the last one is not over. Kubernetes' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Concurrency {
     /// Both run.
@@ -185,13 +185,13 @@ pub enum Concurrency {
     Replace,
 }
 
-/// How many pods may be away at once; one of the two.
+/// The number of pods that may be away at once; one of the two.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Disruption {
-    /// At least so many stay: a number or a percentage.
+    /// The least number of pods that stay: a number or a percentage.
     pub min_available: Option<String>,
-    /// At most so many are away: a number or a percentage.
+    /// The largest number of pods that are away: a number or a percentage.
     pub max_unavailable: Option<String>,
 }
 
@@ -207,7 +207,7 @@ pub struct Canary {
     pub max_weight: Option<u32>,
     /// Time between steps: `1m`.
     pub interval: Option<String>,
-    /// Failed checks after which all traffic goes back.
+    /// The number of failed checks after which all traffic goes back.
     #[schemars(range(min = 1, max = 1000))]
     pub threshold: Option<u32>,
 }
@@ -216,9 +216,9 @@ pub struct Canary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Version {
-    /// Its name, part of its resources' names.
+    /// The name of the version, part of its resources' names.
     pub name: String,
-    /// Its image tag.
+    /// The image tag of the version.
     #[serde(default)]
     #[schemars(extend("format" = "image-tag"))]
     pub tag: Option<String>,

@@ -11,16 +11,16 @@ pub struct Image {
     pub registry: Option<String>,
     /// The name in the registry, or with a registry of its own; absent: the repository's OWNER/NAME.
     pub repository: Option<String>,
-    /// When nodes pull it.
+    /// The time at which nodes pull it.
     pub pull_policy: Option<PullPolicy>,
 }
 
-/// When nodes pull an image.
+/// The time at which nodes pull an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PullPolicy {
     /// At every start.
     Always,
-    /// When the node does not have it.
+    /// Only if the node does not have it.
     IfNotPresent,
     /// Never.
     Never,
@@ -32,19 +32,19 @@ pub enum PullPolicy {
 pub struct EnvVar {
     /// The variable's name.
     pub name: String,
-    /// Its value; any single value, taken as it is spelled.
+    /// The value; any single value, taken as it is spelled.
     #[serde(default)]
     pub value: Option<String>,
-    /// Where the value is taken from instead.
+    /// The secret that the value is taken from instead.
     #[serde(default)]
     pub secret: Option<SecretKey>,
-    /// Whether the value is no secret though it looks like one.
+    /// True if the value is no secret though it looks like one.
     #[serde(default)]
     pub plain: Option<bool>,
 }
 
-/// A key of a Kubernetes Secret in the app's namespace. It need not stand under `secrets`: then it
-/// is delivered with the keys that variables ask for.
+/// A key of a Kubernetes Secret in the app's namespace. It need not be listed under `secrets`: then it is delivered
+/// with the keys that variables use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretKey {
@@ -63,10 +63,10 @@ pub struct Secret {
     /// The folder where its keys appear as files; absent: every key is an environment variable.
     #[serde(default)]
     pub mount_path: Option<String>,
-    /// Whether the app starts without it.
+    /// True if the app starts without it.
     #[serde(default)]
     pub optional: Option<bool>,
-    /// Where its values are in the store that it is delivered from; absent: NAMESPACE/SLUG/NAME.
+    /// The path of its values in the store that it is delivered from; absent: NAMESPACE/SLUG/NAME.
     #[serde(default)]
     pub path: Option<String>,
 }
@@ -75,9 +75,9 @@ pub struct Secret {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Resources {
-    /// What a node must have free.
+    /// The amounts that a node must have free.
     pub requests: Option<Amounts>,
-    /// What the container may not exceed.
+    /// The amounts that the container may not exceed.
     pub limits: Option<Amounts>,
 }
 
@@ -93,16 +93,16 @@ pub struct Amounts {
     pub ephemeral_storage: Option<String>,
 }
 
-/// How many pods, and how they are replaced.
+/// The number of pods, and how they are replaced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Scaling {
-    /// How many pods run; without effect while autoscaling is on.
+    /// The number of pods; without effect while autoscaling is on.
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: Option<u32>,
-    /// How many may be missing during a rolling update: a number or a percentage.
+    /// The number of pods that may be missing during a rolling update: a number or a percentage.
     pub max_unavailable: Option<String>,
-    /// How many may be over during a rolling update: a number or a percentage.
+    /// The number of extra pods during a rolling update: a number or a percentage.
     pub max_surge: Option<String>,
 }
 
@@ -134,12 +134,12 @@ pub struct Horizontal {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Utilization {
-    /// Percent of what is requested, on average over the pods.
+    /// Percent of the request, on average over the pods.
     #[schemars(range(min = 1, max = 1000))]
     pub average_utilization: Option<u32>,
 }
 
-/// How Kubernetes finds out about a pod's health.
+/// The probes of a pod's health.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Probes {
@@ -151,19 +151,19 @@ pub struct Probes {
     pub startup: Option<Probe>,
 }
 
-/// One probe: a command if there is one, else HTTP if there is a path, else a TCP connection. Where the
-/// path is the template's and the port serves gRPC, gRPC's own health check is asked instead.
+/// One probe: a command if there is one, else HTTP if there is a path, else a TCP connection. Where the path is the
+/// template's and the port serves gRPC, the probe uses gRPC's own health check instead.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Probe {
-    /// How it asks; absent: what the other keys say.
+    /// The kind of probe; absent: by the other keys.
     #[serde(rename = "type")]
     pub mechanism: Option<ProbeMechanism>,
     /// The path of an HTTP GET; `null` for a TCP connection.
     pub path: Option<String>,
     /// A port's name or number; absent: the first TCP port.
     pub port: Option<String>,
-    /// The service whose health gRPC is asked for; absent: that of the whole server.
+    /// The service whose health gRPC's check is about; absent: the whole server.
     pub service: Option<String>,
     /// A command in the container; healthy when it exits with 0.
     pub command: Option<Vec<String>>,
@@ -184,7 +184,7 @@ pub struct Probe {
     pub success_threshold: Option<u32>,
 }
 
-/// How a probe asks. Kubernetes' four handlers.
+/// The kind of a probe. Kubernetes' four handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeMechanism {
@@ -213,18 +213,18 @@ pub struct Volume {
     /// The disk's storage class.
     #[serde(default)]
     pub storage_class: Option<String>,
-    /// Who may use the disk at once; absent: one pod.
+    /// The pods that may use the disk at once; absent: one pod.
     #[serde(default)]
     pub access_mode: Option<AccessMode>,
     /// Files to put there instead, name to content. When they change, pods are replaced.
     #[serde(default)]
     pub files: Option<indexmap::IndexMap<String, Option<String>>>,
-    /// Whether the container may not write.
+    /// True if the container may not write.
     #[serde(default)]
     pub read_only: Option<bool>,
 }
 
-/// Who may use a disk at once. Kubernetes' words; the storage class must be able to do it.
+/// The pods that may use a disk at once. Kubernetes' words; the storage class must be able to do it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AccessMode {
     /// The pods of one node.

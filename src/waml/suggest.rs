@@ -1,4 +1,4 @@
-//! "Did you mean": the nearest of the words that would have been right.
+//! Suggestions ("did you mean"): the nearest of the words that would have been right.
 
 /// Finds the candidate that is most like `word`, if one is like enough to be a slip of it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -11,7 +11,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Asks `did you mean x?`, or lists what there is.
+/// Suggests the nearest word, or lists all.
 pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, candidates.clone()) {
         Some(best) => format!("did you mean `{best}`?"),

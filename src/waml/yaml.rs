@@ -1,9 +1,9 @@
-//! Reading YAML into [`Node`]s: anchors, aliases, merge keys, tags, and the budget that stops what would grow
-//! without bound.
+//! The YAML parser that produces [`Node`]s: anchors, aliases, merge keys, tags, and the budget that stops unbounded
+//! growth.
 //!
-//! They are taken from the events of the YAML parser, so that every value keeps its spelling and its place. What they
-//! make is counted: text that would grow when aliases are followed is refused before it does. Knows nothing of what
-//! the values mean.
+//! It works on the events of the YAML library, so that every value keeps its spelling and its place. The result is
+//! counted: text that would grow when aliases are followed is refused before it does. The parser does not know the
+//! meaning of the values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::waml::scalar;
 /// The rule that all of this module's violations name.
 pub const RULE: &str = "yaml";
 
-/// How much one file may ask of us.
+/// The limits for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// The file's size in bytes.
@@ -30,12 +30,12 @@ pub struct Budget {
     pub nodes: usize,
     /// Bytes of scalars, after aliases are followed.
     pub text: usize,
-    /// How deep values may nest.
+    /// The depth to which values may nest.
     pub depth: usize,
 }
 
 impl Default for Budget {
-    /// Allows ten times the largest WAML we have met: 256 KiB, 20,000 values, 64 deep.
+    /// Allows ten times the largest known WAML: 256 KiB, 20,000 values, 64 deep.
     fn default() -> Self {
         Self { bytes: 256 * 1024, nodes: 20_000, text: 1024 * 1024, depth: 64 }
     }
@@ -53,7 +53,7 @@ pub fn parse(
     read.map_err(|violation| violations.push(*violation)).ok()
 }
 
-/// Reads every document of a stream whose layout we do not judge: rendered manifests.
+/// Reads every document of a stream without judging its layout: rendered manifests.
 ///
 /// # Errors
 /// The first violation, of syntax or budget.
@@ -134,7 +134,7 @@ struct Builder<'a> {
     violations: &'a mut Vec<Violation>,
 }
 
-/// What is being built, from the outside in.
+/// The values that are being built, from the outside in.
 enum Open {
     List { origin: Origin, anchor: usize, items: Vec<Node> },
     Map { origin: Origin, anchor: usize, map: Map, merges: Vec<Node>, key: Option<Key> },
@@ -149,7 +149,7 @@ struct Key {
 
 type Fault = Box<Violation>;
 
-/// In bytes; no name that anything knows is nearly as long.
+/// The longest key, in bytes; no legal name is nearly as long.
 const LONGEST_KEY: usize = 1024;
 
 impl<'a> Builder<'a> {
@@ -287,7 +287,7 @@ impl<'a> Builder<'a> {
         self.complete(node, anchor, stack)
     }
 
-    /// Puts a finished value where it belongs: into what is open, or out as the document.
+    /// Puts a finished value into the open parent, or out as the document.
     fn complete(
         &mut self,
         node: Node,
@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
         map.insert(key.text, MappingEntry { key: key.position, node });
     }
 
-    /// Applies `<<`: what the map says itself wins, then the first that says it.
+    /// Applies `<<`: the map's own keys win, then the first map that has a key.
     fn merged(&mut self, mut map: Map, merges: Vec<Node>) -> Map {
         for source in merges {
             let sources = match source.value {

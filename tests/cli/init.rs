@@ -221,5 +221,5 @@ async fn a_repository_behind_http_is_prepared_too_and_no_clone_stays() {
     let path = folder.path().to_owned();
     let refused = tokio::task::spawn_blocking(move || init(&path, &[])).await.unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(said(&refused).contains("does not accept our token"), "{}", said(&refused));
+    assert!(said(&refused).contains("does not accept the service's token"), "{}", said(&refused));
 }

@@ -93,7 +93,7 @@ fn everything_that_is_wrong_is_told_at_its_place() {
     job@latest: 1 file; 0 samples for 0 targets gave 0 objects
     web@latest: 1 file; 1 sample for 1 target gave 1 object
     refused the templates in . cannot be used as they are
-    warning[undefined]: nothing shows that there is `image.sha`: no sample has it, and no WAML can
+    warning[undefined]: `image.sha` may not exist: no sample has it, and no WAML can have it
      --> components/image.yaml.tmpl:1:56
       |
     1 | {% component image(image) %}{{ image.reference }}{% if image.sha %}@{{ sha }}{% endif %}{% endcomponent %}
@@ -241,7 +241,7 @@ fn restarts_refusals_and_lines_are_told() {
     12 |       containers: [{name: app, args: [{{ args[0] }}], image: {{ image.reference }}}]
        |                                          ^^^^^^
        |
-       = help: mend the template at this place
+       = help: correct the template at this place
 
     1 violation
     "#);

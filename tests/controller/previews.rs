@@ -127,7 +127,7 @@ async fn what_takes_longer_than_a_moment_is_under_way_until_its_end_is_said() {
     };
     let (attempts, (run, title)) = tokio::join!(previewed, shown);
     assert_eq!(attempts.unwrap(), 1);
-    assert_eq!((title.as_str(), &run["status"]), ("being looked at", &json!("in_progress")));
+    assert_eq!((title.as_str(), &run["status"]), ("in progress", &json!("in_progress")));
     let (end, title) = check(&shop, &head);
     assert_eq!((title.as_str(), &end["id"]), ("could not be previewed", &run["id"]));
     assert_eq!((&end["status"], &end["conclusion"]), (&json!("completed"), &json!("neutral")));

@@ -114,7 +114,7 @@ async fn a_fault_in_a_sender_is_that_messages_failure_and_no_others() {
     }
     while deployer.stepped().step().await.unwrap() {}
     // GitHub has answered, and nothing of that is written down.
-    let bug = Bug::at("asked GitHub");
+    let bug = Bug::at("GitHub answered");
     deployer.works().await;
     assert!(bug.happened());
     drop(bug);

@@ -171,7 +171,7 @@ async fn a_registry_that_does_not_list_says_why() {
     let asked =
         without.builds(&image(&registry, "a/b:1"), BuildsRange::first(5), PATIENCE, at(0)).await;
     let said = asked.unwrap_err().to_string();
-    assert!(said.contains("add our login under `registries`"), "{said}");
+    assert!(said.contains("add a login under `registries`"), "{said}");
     registry.lock().trouble = Some(Trouble::Silent);
     let patience = Duration::from_millis(400);
     let asked =
@@ -225,7 +225,7 @@ async fn a_few_lists_are_made_at_once_and_others_are_sent_away_in_time() {
         .map(|_| client.builds(&image, BuildsRange::first(5), Duration::from_secs(4), at(0)));
     let answers = futures::future::join_all(asking).await;
     let said: Vec<String> = answers.into_iter().map(|one| one.unwrap_err().to_string()).collect();
-    let turned_away = said.iter().filter(|said| said.contains("come again")).count();
+    let turned_away = said.iter().filter(|said| said.contains("try again")).count();
     assert_eq!(turned_away, 8, "{said:?}");
     assert!(registry.asked().len() <= 4, "{:?}", registry.asked());
 }

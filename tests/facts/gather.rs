@@ -244,7 +244,7 @@ async fn what_cannot_be_had_is_missing_and_why_and_the_rest_is_there() {
     let facts = world.gather(&questions).await;
     for (why, words) in [
         (why(&facts.image), "did not answer within"),
-        (why(&facts.secrets), "does not let our token read"),
+        (why(&facts.secrets), "does not let the service's token read"),
         (why(&facts.branches), "acme/shop is not there"),
         (why(&facts.routes), "there is no manifest repository at"),
         (why(&facts.live), "there is no manifest repository at"),

@@ -120,10 +120,10 @@ async fn who_does_not_know_head_is_asked_by_get() {
 #[tokio::test]
 async fn a_registry_that_refuses_us_says_nothing_of_the_tag() {
     for (entry, with, words) in [
-        (Entry::Token, None, "gives no token (it answers 401); add our login under `registries`"),
-        (Entry::Token, Some(login("wrong")), "our login under `registries` is wrong"),
-        (Entry::Basic, None, "wants a login: add ours under `registries`"),
-        (Entry::Basic, Some(login("wrong")), "answers 401 for a/b; our login"),
+        (Entry::Token, None, "gives no token (it answers 401); add a login under `registries`"),
+        (Entry::Token, Some(login("wrong")), "the login under `registries` is wrong"),
+        (Entry::Basic, None, "requires a login: add one under `registries`"),
+        (Entry::Basic, Some(login("wrong")), "answers 401 for a/b; the login"),
     ] {
         let registry = Registry::start(entry, &["a/b:1"]).await;
         let said = refused(&client(&registry, with), &registry, "a/b:1").await;
@@ -144,7 +144,10 @@ async fn a_password_never_goes_to_another_host_in_the_clear() {
     ] {
         registry.lock().realm = Some(realm.clone());
         let said = refused(&client(&registry, Some(login(PASSWORD))), &registry, "a/b:1").await;
-        assert!(said.contains("has its tokens given where we do not go"), "{realm}: {said}");
+        assert!(
+            said.contains("names a token server that the service does not use"),
+            "{realm}: {said}"
+        );
     }
     assert_eq!(thief.asked(), Vec::<String>::new());
     assert!(registry.proofs().iter().all(Option::is_none), "{:?}", registry.proofs());
@@ -162,7 +165,7 @@ async fn one_fault_is_forgiven_and_two_are_not() {
     assert_eq!(registry.asked().len(), 4);
     registry.lock().trouble = Some(Trouble::Busy);
     let said = refused(&client, &registry, "a/b:3").await;
-    assert!(said.contains("is asked too often for now"), "{said}");
+    assert!(said.contains("limits the rate of requests now"), "{said}");
     assert_eq!(registry.asked().len(), 5, "who wants to be left alone is");
 }
 

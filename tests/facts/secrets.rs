@@ -83,10 +83,10 @@ async fn what_vault_does_not_say_is_not_known_and_why() {
     keeper.put("a/b", &["k"]);
     let good = vault(&keeper, "good-token");
     for (trouble, words) in [
-        (Trouble::Forbidden, "does not let our token read kv/subkeys/a/b (403)"),
+        (Trouble::Forbidden, "does not let the service's token read kv/subkeys/a/b (403)"),
         (Trouble::Sealed, "is sealed or down (503)"),
         (Trouble::Silent, "did not answer within"),
-        (Trouble::Elsewhere, "sends us elsewhere (307), where our token does not go"),
+        (Trouble::Elsewhere, "redirects (307), where the service's token does not go"),
         (Trouble::Nonsense, "answers what cannot be read"),
     ] {
         keeper.lock().trouble = Some(trouble);
@@ -148,11 +148,11 @@ async fn what_a_cluster_does_not_say_is_not_known_and_why() {
     let good = cluster(&keeper, "good-token");
     keeper.lock().trouble = Some(Trouble::Forbidden);
     let said = good.keys(&devx(), "a", &set(&[])).await.unwrap_err().to_string();
-    assert!(said.contains("does not let us get secrets in devx (403)"), "{said}");
+    assert!(said.contains("does not let the service get secrets in devx (403)"), "{said}");
     keeper.lock().trouble = None;
     let bad = cluster(&keeper, "bad-token");
     let said = bad.keys(&devx(), "a", &set(&[])).await.unwrap_err().to_string();
-    assert!(said.contains("does not know our token (401)"), "{said}");
+    assert!(said.contains("does not accept the service's token (401)"), "{said}");
     assert!(!format!("{said}{bad:?}").contains("bad-token"), "{said}");
     for name in ["", "..", "."] {
         assert!(good.keys(&devx(), name, &set(&[])).await.is_err(), "{name:?}");

@@ -150,8 +150,12 @@ async fn answers_that_are_not_gits_are_told_apart() {
     let cases = [
         (Behaviour::Status(500, None), RETRY, "HTTP 500"),
         (Behaviour::Status(403, None), Disposition::Doubt, "HTTP 403"),
-        (Behaviour::Status(403, Some(60)), Disposition::Retry { after: wait }, "asks us to wait"),
-        (Behaviour::Status(429, None), RETRY, "asks us to wait"),
+        (
+            Behaviour::Status(403, Some(60)),
+            Disposition::Retry { after: wait },
+            "asks the service to wait",
+        ),
+        (Behaviour::Status(429, None), RETRY, "asks the service to wait"),
         (Behaviour::Html, Disposition::Stop, "not git's (text/html)"),
         (Behaviour::Moved, Disposition::Stop, "/moved/m.git"),
     ];

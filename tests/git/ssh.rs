@@ -68,7 +68,9 @@ async fn a_host_that_is_not_believed_is_told_apart() {
     let folder = TempDir::new().unwrap();
     host.create("t.git").somebody_writes("a", "a");
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
-    for (public, words) in [("none", "not among those"), ("key.pub", "another one than is")] {
+    for (public, words) in
+        [("none", "not among the trusted ones"), ("key.pub", "differs from the trusted one")]
+    {
         host.write_known_hosts(public);
         let error = followed.fetch_tip().await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -92,8 +92,10 @@ async fn a_token_that_stays_wrong_is_one_clear_error() {
     let issuer = Issuer::of(&["wr0ng-1", "wr0ng-2"]);
     let repository = open(&place, issuer.source()).await;
     let error = write(&repository, deploy(1, "one")).await.unwrap_err();
-    let said =
-        format!("{} does not accept our token (HTTP 401): {HELP}", place.host().url("m.git"));
+    let said = format!(
+        "{} does not accept the service's token (HTTP 401): {HELP}",
+        place.host().url("m.git")
+    );
     assert_eq!(error.to_string(), said);
     assert_eq!(error.disposition(), Disposition::Stop);
     assert!(!format!("{error:?}").contains("wr0ng"), "{error:?}");
@@ -129,7 +131,7 @@ async fn who_never_answers_is_not_waited_for_for_ever() {
     (settings.remote.tokens, settings.remote.silence) = (tokens, silence);
     let repository = ManifestRepository::open(settings).await.unwrap();
     let error = write(&repository, deploy(1, "one")).await.unwrap_err();
-    assert!(error.to_string().contains("whoever issues it said nothing for 0.05 s"), "{error}");
+    assert!(error.to_string().contains("its issuer did not answer for 0.05 s"), "{error}");
     assert_eq!(error.disposition(), Disposition::Retry { after: None });
 }
 

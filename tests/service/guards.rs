@@ -155,11 +155,15 @@ async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
     let second = "service: [{name: bapp, ports: [{name: more, number: 9000}]}]";
     let coll = with(second).replace("shop", "coll");
     let clash = deploy(2, "coll", &coll).await;
-    assert_refused(&clash, "collision", "Service `bapp` is already the app `devx/bapp`'s");
+    assert_refused(&clash, "collision", "Service `bapp` already belongs to the app `devx/bapp`");
     // What is made of a slug, and a slug of that form: whoever comes second is refused.
     assert_succeeded(&deploy(3, "full", &cache("full")).await);
     let clash = deploy(4, "full-redis", &waml("full-redis")).await;
-    assert_refused(&clash, "collision", "Service `full-redis` is already the app `devx/full`'s");
+    assert_refused(
+        &clash,
+        "collision",
+        "Service `full-redis` already belongs to the app `devx/full`",
+    );
     let ask =
         process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/bapp/remove");
     let asked = ask.json(&serde_json::json!({"reason": "moved"})).send().await.unwrap();
@@ -190,7 +194,7 @@ async fn an_object_that_is_being_pushed_is_taken_already() {
     let second = "service: [{name: bapp, ports: [{name: more, number: 9000}]}]";
     let commit = home.commit("example/coll", &with(second).replace("shop", "coll"));
     let clash = ended(&process, Event::new(3, "coll", &commit)).await;
-    assert_refused(&clash, "collision", "Service `bapp` is already the app `devx/bapp`'s");
+    assert_refused(&clash, "collision", "Service `bapp` already belongs to the app `devx/bapp`");
     held.let_go();
     assert_succeeded(&process.ended(&first).await);
 }

@@ -126,7 +126,7 @@ async fn one_without_the_database_stops_pushing_before_another_takes_over() {
     other.go_on();
     let ids = others_go_on(&other, &apps, before).await;
     let over = async || {
-        let refused = slow.log().contains("is not pushed: its lease has ended");
+        let refused = slow.log().contains("lease ended, change not pushed");
         (refused || shared.written().len() > ids.len()).then_some(())
     };
     slow.until("the end of what waits there", over).await;

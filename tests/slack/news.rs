@@ -161,7 +161,7 @@ async fn a_bot_that_is_not_in_a_public_channel_needs_a_right_to_write_there() {
     office.app("blog").fails("v1").await;
     let [told] = office.deploys().try_into().unwrap();
     assert!(
-        told.text.contains("our bot is not in it: invite it there with `/invite`"),
+        told.text.contains("the bot is not in it: invite it there with `/invite`"),
         "{}",
         told.text
     );

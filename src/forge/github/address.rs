@@ -1,12 +1,12 @@
-//! Where a GitHub is for people and for git: its API's address without what makes it one. Pure.
+//! The addresses of a GitHub for people and for git, derived from its API's address. Pure.
 
 use reqwest::Url;
 
 use crate::model::id::RepoName;
 use crate::support::host::is_loopback;
 
-/// The address that people know a GitHub by, without a slash at its end: `https://github.com`, a
-/// company's own `https://NAME.ghe.com`, an Enterprise Server's `https://HOST`.
+/// Returns the address that people know a GitHub by, without a slash at its end: `https://github.com`, a company's own
+/// `https://NAME.ghe.com`, an Enterprise Server's `https://HOST`.
 pub fn web_url(api_url: &str) -> String {
     let url = api_url.trim_end_matches('/').trim_end_matches("/api/v3").trim_end_matches('/');
     match url.split_once("://api.") {
@@ -17,22 +17,22 @@ pub fn web_url(api_url: &str) -> String {
     }
 }
 
-/// What keeps a GitHub's tokens from a git repository.
+/// The reason why a GitHub's tokens are not used for a git repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotThere {
-    /// It is on another host.
+    /// The repository is on another host.
     #[error("it is not on {0}")]
     OtherHost(String),
-    /// Everybody on the way could read the token.
-    #[error("it is not reached by https, and a token would go there in the clear")]
+    /// The connection is not encrypted: everybody on the way could read the token.
+    #[error("it is not reached by https, and a token would be sent there unencrypted")]
     InTheClear,
-    /// Its path has not two parts.
+    /// The path does not have two parts.
     #[error("its address does not end in OWNER/NAME")]
     NoName,
 }
 
-/// The repository at a git address, if it is one of that GitHub. A port does not count: git and the
-/// API may have different ones.
+/// Returns the repository at a git address, if it is one of that GitHub. A port does not count: git and the API may
+/// have different ones.
 ///
 /// # Errors
 /// What keeps its tokens from there.

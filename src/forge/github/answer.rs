@@ -1,4 +1,4 @@
-//! What an answer of GitHub's that is no success means. Pure.
+//! Answers of GitHub that are no success, as errors. Pure.
 
 use std::time::Duration;
 
@@ -31,14 +31,14 @@ pub(super) struct ErrorAnswer {
     needs: Permission,
 }
 
-/// Who asked, for saying what to do.
+/// The credentials of the request, for the way out in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Requester {
-    /// Whoever our token belongs to.
+    /// The owner of the service's token.
     Token,
-    /// An installation of our App, and the page where it is changed, if that is known.
+    /// An installation of the service's App, and the page where it is changed, if that is known.
     Installation(Option<String>),
-    /// Our App itself.
+    /// The service's App itself.
     App,
 }
 
@@ -52,8 +52,8 @@ impl ErrorAnswer {
         Self { status, headers, message: message(body), needs }
     }
 
-    /// Converts the answer into the error of any caller; what 404 means depends on the question and
-    /// is asked before.
+    /// Converts the answer into the error for any caller; the meaning of 404 depends on the request and is decided
+    /// before.
     pub(super) fn error(
         self,
         host: &str,
@@ -156,7 +156,7 @@ impl ErrorAnswer {
         self.contains_words("suspended") && self.status == StatusCode::FORBIDDEN
     }
 
-    /// As GitHub words it: `Repository was archived so is read-only.`
+    /// Checks for GitHub's words: `Repository was archived so is read-only.`
     fn says_archived(&self) -> bool {
         self.contains_words("archived") && self.contains_words("read-only")
     }
@@ -170,14 +170,14 @@ impl ErrorAnswer {
         self.contains_words("no commit found") || self.contains_words("repository is empty")
     }
 
-    /// Returns for how long nothing more may be asked, if the answer says so.
+    /// Returns the time for which no further request may be sent, if the answer has it.
     pub(super) fn limited(&self) -> Option<Duration> {
         let status = matches!(self.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         self.retry_after().filter(|_| status)
     }
 
-    /// Returns whether the hour's requests are used up, which are counted whatever they do.
-    /// Searches and others have limits of their own, which say nothing of what we do.
+    /// Returns true if the hour's requests are used up, which count for every kind. Searches and others have limits of
+    /// their own, which the service does not use.
     pub(super) fn has_used_up(&self) -> bool {
         is_core(&self.headers) && self.number("x-ratelimit-remaining") == Some(0)
     }
@@ -192,7 +192,7 @@ impl ErrorAnswer {
             .map(|wait| wait.min(LONGEST_WAIT))
     }
 
-    /// By the answer's own date, so that our clock does not matter.
+    /// Returns the time until the reset, by the answer's own date, so that this machine's clock does not matter.
     fn until_reset(&self) -> Option<Duration> {
         if self.number("x-ratelimit-remaining")? != 0 {
             return None;
@@ -209,7 +209,7 @@ impl ErrorAnswer {
     }
 }
 
-/// GitHub answers 404 for what somebody may not see, too.
+/// Builds the error of a missing repository: GitHub answers 404 for a repository that the caller may not see, too.
 fn no_repository(repository: RepoName, who: &Requester) -> ForgeError {
     let help = match who {
         Requester::Token => "check the name, and that the token may read it".to_owned(),
@@ -222,13 +222,13 @@ fn no_repository(repository: RepoName, who: &Requester) -> ForgeError {
     ForgeError::NoRepository { repository, help }
 }
 
-/// An installation that somebody has stopped.
+/// Builds the error of a suspended installation.
 pub(super) fn suspended(about: String, page: Option<&str>) -> ForgeError {
     let help = format!("an owner of the account can unsuspend it{}", at(page));
     ForgeError::Suspended { about, help }
 }
 
-/// A permission that our App was not granted.
+/// Builds the error of a permission that the service's App lacks.
 pub(super) fn missing(about: String, permission: Permission, page: Option<&str>) -> ForgeError {
     let help = format!(
         "grant it in the App's settings under Permissions & events; then an owner of the account \

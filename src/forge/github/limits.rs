@@ -1,12 +1,11 @@
-//! How many requests are left, as GitHub says with every answer, and who was told to wait: GitHub punishes who goes
-//! on. For each account its own. Pure; times come in.
+//! The rate limits of GitHub, for each account: the requests left, as GitHub says with every answer, and the waits that
+//! it asked for. GitHub punishes clients that go on. Pure; times come in.
 //!
-//! Workers, senders and sweeps do not know of each other's requests; here they meet. A request that
-//! may not go out yet is refused as GitHub would refuse it, with what is left of the time.
+//! Workers, senders and sweeps do not know of each other's requests; their limits are kept here. A request that may not
+//! be sent yet is refused as GitHub would refuse it, with the rest of the wait.
 //!
-//! GitHub counts what makes something apart from what reads. A write that is refused says nothing of
-//! reads: a deployment is not to wait for the statuses of others. Where reads are limited too,
-//! the first of them hears it, and then nothing goes out.
+//! GitHub counts writes apart from reads. A refused write has no effect on reads: a deployment does not wait for the
+//! statuses of others. Where reads are limited too, the first of them is refused, and from then on nothing is sent.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,26 +19,26 @@ use crate::forge::github::request::{Account, Requests};
 use crate::support::retry::RetryGate;
 use crate::support::sync::lock;
 
-/// The limit that everything we do counts against; searches and others have their own.
+/// The limit that every request of the service counts against; searches and others have their own.
 const CORE: &str = "core";
-/// This part of the hour's requests is kept for what a deployment needs: 1/10.
+/// The part of the hour's requests that is reserved for deployments: 1/10.
 const RESERVE: u64 = 10;
-/// What is further ahead is of a clock that was set back.
+/// The longest plausible wait: a time further ahead comes from a clock that was set back.
 const AN_HOUR: Duration = Duration::from_hours(1);
-/// More installations than anybody has.
+/// The limit of accounts: more installations than any service has.
 const MOST: usize = 1000;
 
-/// What is known of each account. Clones share it.
+/// The limits of all accounts. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RateLimits(Arc<Mutex<BTreeMap<Account, AccountLimits>>>);
 
 #[derive(Debug, Default)]
 struct AccountLimits {
-    /// What the answers said last.
+    /// The requests left, by the last answer.
     budget: Option<RequestBudget>,
-    /// Until when nothing is sent.
+    /// The gate for all requests.
     all: RetryGate,
-    /// Until when nothing is sent that makes or changes something.
+    /// The gate for requests that create or change something.
     writes: RetryGate,
 }
 
@@ -53,7 +52,7 @@ impl AccountLimits {
 }
 
 impl RateLimits {
-    /// Hears what the headers of an answer say; `now` is there where a clock is.
+    /// Records the headers of an answer; `now` is there where a clock is.
     pub(super) fn note(&self, account: Account, headers: &HeaderMap, now: Option<Timestamp>) {
         let Some(budget) = budget_of(headers) else { return };
         self.change(account, now, |limits| {
@@ -68,7 +67,7 @@ impl RateLimits {
         });
     }
 
-    /// GitHub wants none of these requests of the account for so long.
+    /// Closes the gate for these requests of the account, for the wait that GitHub asked for.
     pub(super) fn close(
         &self,
         account: Account,
@@ -83,20 +82,14 @@ impl RateLimits {
             };
             if gate.wait(now).is_none() {
                 let seconds = wait.as_secs();
-                tracing::warn!(
-                    ?account,
-                    ?requests,
-                    seconds,
-                    "GitHub limits us; these requests wait"
-                );
+                tracing::warn!(?account, ?requests, seconds, "GitHub rate limit, requests wait");
             }
             // Of several answers the one with the longest wait counts.
             gate.close(wait, now);
         });
     }
 
-    /// Changes the limits of an account. If there are too many accounts, only those are kept that
-    /// are told to wait now.
+    /// Changes the limits of an account. If there are too many accounts, only those with a wait now are kept.
     fn change(
         &self,
         account: Account,
@@ -123,8 +116,8 @@ impl RateLimits {
         limits.all.wait(now).max(limits.gate(requests).wait(now))
     }
 
-    /// Returns how long the account's statuses have to wait, because what is left of the hour is
-    /// kept for deployments.
+    /// Returns the time for which the account's statuses have to wait, because the rest of the hour's requests is
+    /// reserved for deployments.
     pub(super) fn reserved(&self, account: Account, now: Timestamp) -> Option<Duration> {
         let RequestBudget { limit, remaining, reset } = lock(&self.0).get(&account)?.budget?;
         let left = Duration::try_from(reset.duration_since(now)).ok()?;
@@ -146,7 +139,7 @@ impl RateLimits {
         lock(&self.0).values().any(|limits| limits.budget.is_some())
     }
 
-    /// The budget with the smallest part left; those whose hour is over are full again.
+    /// Returns the budget with the smallest part left; those whose hour is over are full again.
     pub(super) fn tightest(&self, now: Option<Timestamp>) -> Option<RequestBudget> {
         let all = lock(&self.0);
         let budgets = all.values().filter_map(|limits| limits.budget);
@@ -170,7 +163,7 @@ fn budget_of(headers: &HeaderMap) -> Option<RequestBudget> {
     })
 }
 
-/// Returns whether an answer's limit is the one that everything we do counts against.
+/// Returns true if an answer's limit is the one that every request of the service counts against.
 pub(super) fn is_core(headers: &HeaderMap) -> bool {
     let resource = headers.get("x-ratelimit-resource").and_then(|value| value.to_str().ok());
     resource.is_none_or(|resource| resource.trim() == CORE)

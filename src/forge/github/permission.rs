@@ -1,4 +1,4 @@
-//! What we need to be allowed, and what an App was granted. Pure.
+//! The permissions that the service needs, and those that an App has. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ pub(super) struct Permission {
     access: AccessLevel,
 }
 
-/// What may be done.
+/// The level of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessLevel {
     /// Read.
@@ -22,7 +22,7 @@ pub enum AccessLevel {
     Write,
 }
 
-/// What a token is for. Each gets a token of its own, which can do no more than that.
+/// The purpose of a token. Each gets a token of its own, which can do no more than that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenPurpose {
     /// Everything that a deployment needs of a service's repository.
@@ -45,11 +45,11 @@ impl Permission {
     pub(super) const WRITE_STATUSES: Self = write("statuses");
     pub(super) const READ_CHECKS: Self = read("checks");
     pub(super) const WRITE_CHECKS: Self = write("checks");
-    /// Of the organization.
+    /// Members of the organization.
     pub(super) const READ_MEMBERS: Self = read("members");
     pub(super) const READ_PULL_REQUESTS: Self = read("pull_requests");
 
-    /// Returns whether that is granted. Everybody may read what a repository is.
+    /// Returns true if the permission is granted. Everybody may read a repository's metadata.
     pub(super) fn is_in(self, granted: &GrantedPermissions) -> bool {
         self == Self::METADATA
             || granted.get(self.name).and_then(|word| AccessLevel::parse(word)) >= Some(self.access)
@@ -81,8 +81,8 @@ impl TokenPurpose {
         }
     }
 
-    /// Returns the permissions of a token for this: what is wanted, as far as it was granted.
-    /// GitHub refuses to mint a token that could do more than the App.
+    /// Returns the permissions of a token for this purpose, as far as they were granted. GitHub refuses to create a
+    /// token that could do more than the App.
     pub(super) fn narrowed(self, granted: &GrantedPermissions) -> GrantedPermissions {
         let wanted = self.wants().iter().chain(&[Permission::METADATA]);
         wanted
@@ -112,7 +112,7 @@ impl AccessLevel {
     }
 }
 
-/// As GitHub writes it: `checks: write`.
+/// Writes it in GitHub's form: `checks: write`.
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.access.as_str())

@@ -1,4 +1,4 @@
-//! A request to GitHub: about what, needing which permission, and by what right. Pure.
+//! A request to GitHub: its subject, the permission it needs, and the pass it is sent with. Pure.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::model::id::RepoName;
 pub(super) const SMALL: usize = 64 * 1024;
 /// Any page of a list; the longest is a hundred deployments with their payloads.
 pub(super) const LARGE: usize = 8 * 1024 * 1024;
-/// What GitHub recommends; without it an old Enterprise Server may send something else.
+/// The media type that GitHub recommends; without it an old Enterprise Server may send something else.
 const JSON: HeaderValue = HeaderValue::from_static("application/vnd.github+json");
 
-/// What a request is about; with that, on whose behalf an App makes it.
+/// The subject of a request; it decides on whose behalf an App sends it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RequestSubject<'a> {
     /// A repository: on behalf of the installation that has it.
     Repository(&'a RepoName),
-    /// An installation of our App, and what of it.
+    /// An installation of the service's App, and the part of it.
     Installation(u64, &'static str),
-    /// Our App itself, and what of it.
+    /// The service's App itself, and the part of it.
     App(&'static str),
-    /// What anybody may ask.
+    /// Something that every caller may read.
     Anything(&'static str),
 }
 
@@ -39,35 +39,35 @@ pub(super) struct ApiCall<'a> {
     pub(super) route: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<String>,
-    /// How much of a success is read.
+    /// The largest number of bytes that are read of a success.
     pub(super) limit: usize,
-    /// Whether it leaves the last of the hour's requests to others.
+    /// True if the request leaves the last of the hour's requests to others.
     pub(super) yields: bool,
 }
 
-/// Which requests.
+/// The kind of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Requests {
-    /// All of an account.
+    /// All requests of an account.
     All,
-    /// Those that make or change something.
+    /// Requests that create or change something.
     Writes,
 }
 
-/// By what right a request is made.
+/// The credentials of a request.
 #[derive(Debug, Clone)]
 pub(super) struct RequestCredential {
     pub(super) token: SecretString,
-    /// Whose requests are counted; an App's own are not told of.
+    /// The account whose requests are counted; none for an App's own, which have no limit here.
     pub(super) account: Option<Account>,
 }
 
-/// Whose requests GitHub counts together.
+/// The account for which GitHub counts requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Account {
-    /// The owner of our only token.
+    /// The owner of the service's only token.
     Token,
-    /// An installation of our App.
+    /// An installation of the service's App.
     Installation(u64),
 }
 
@@ -77,7 +77,7 @@ impl<'a> ApiCall<'a> {
         Self { about, needs, method, route, headers, body: None, limit: LARGE, yields: false }
     }
 
-    /// A write; a body that cannot be JSON is a fault of ours, and is sent as none.
+    /// Builds a write; a body that cannot be JSON is a fault of the service, and is sent as none.
     pub(super) fn write(
         about: RequestSubject<'a>,
         needs: Permission,
@@ -96,7 +96,7 @@ impl<'a> ApiCall<'a> {
         self
     }
 
-    /// A status: what people are told of a deployment waits for deployments.
+    /// Marks a status, which gives way to deployments.
     pub(super) fn yielding(self) -> Self {
         Self { yields: true, ..self }
     }

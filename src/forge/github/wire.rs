@@ -1,7 +1,7 @@
-//! The wire to GitHub: a request with somebody's pass goes out, its answer comes back.
+//! The wire to GitHub: it sends a request with its pass, and returns the answer.
 //!
-//! A repository that was renamed answers with a redirect. It is followed with the same method and
-//! the same body, and to our own API only: nobody else gets to see our token.
+//! A repository that was renamed answers with a redirect. The wire follows it with the same method and the same body,
+//! and only within the configured API: no other host gets to see the token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,14 +34,14 @@ pub(super) struct GitHubConnection {
     pub(super) host: Arc<str>,
     pub(super) timeout: Duration,
     pub(super) limits: RateLimits,
-    /// By which who was told to wait waits; without one, nobody is held back.
+    /// The clock for the rate limits; without one, no request is held back.
     pub(super) clock: Option<Clock>,
-    /// So many requests may be under way at once.
+    /// The limit of requests at once.
     pub(super) at_once: Arc<Semaphore>,
 }
 
-/// GitHub allows a hundred requests at once ("Rate limits for the REST API", GitHub Docs); some are
-/// left for who else comes with our token.
+/// GitHub allows a hundred requests at once ("Rate limits for the REST API", GitHub Docs); some are left for other
+/// users of the same token.
 pub(super) const AT_ONCE: usize = 80;
 
 /// An answer, read to its end or to its limit.
@@ -96,10 +96,10 @@ impl GitHubConnection {
             let Some(location) = location else { return Ok(outcome) };
             route = self.own_route(&location).ok_or_else(|| self.led_away(call, &location))?;
         }
-        Err(self.unreachable("it sends us in circles".to_owned()))
+        Err(self.unreachable("it redirects in circles".to_owned()))
     }
 
-    /// The answer, and where it sends us instead.
+    /// Sends the request, and returns the answer with its redirect.
     async fn sent(
         &self,
         call: &ApiCall<'_>,
@@ -116,7 +116,7 @@ impl GitHubConnection {
         let response: reqwest::Response = response.map(reqwest::Body::wrap).into();
         let (status, headers) = (response.status(), response.headers().clone());
         let (method, answer) = (call.method.as_str(), status.as_u16());
-        tracing::debug!(host = &*self.host, method, route, answer, "asked GitHub");
+        tracing::debug!(host = &*self.host, method, route, answer, "GitHub answered");
         if let Some(account) = pass.account {
             self.limits.note(account, &headers, self.clock.as_ref().map(Clock::now));
         }
@@ -145,8 +145,8 @@ impl GitHubConnection {
         Ok((Err(answer), location))
     }
 
-    /// Nothing goes out for who was told to wait; and no status where what is left of the hour is
-    /// needed to deploy.
+    /// Refuses a request while a wait lasts, and a status while the rest of the hour's requests is reserved for
+    /// deployments.
     fn may_go(&self, call: &ApiCall<'_>, pass: &RequestCredential) -> Result<(), ForgeError> {
         let (Some(account), Some(clock)) = (pass.account, &self.clock) else { return Ok(()) };
         let now = clock.now();
@@ -159,7 +159,7 @@ impl GitHubConnection {
         }
     }
 
-    /// The route within our API that an address names.
+    /// Returns the route within the configured API that an address names.
     pub(super) fn own_route(&self, location: &str) -> Option<String> {
         let base = reqwest::Url::parse(&self.base).ok()?;
         let url = base.join(location).ok()?;
@@ -173,7 +173,7 @@ impl GitHubConnection {
         let to = reqwest::Url::parse(location).ok();
         let to = to.and_then(|url| url.host_str().map(str::to_owned));
         let to = to.unwrap_or_else(|| "another address".to_owned());
-        let message = format!("it sends us to {to}; set forge.github.api_url to where the API is");
+        let message = format!("it redirects to {to}; set forge.github.api_url to where the API is");
         self.refused(call, StatusCode::MOVED_PERMANENTLY, message)
     }
 
@@ -182,7 +182,7 @@ impl GitHubConnection {
         ForgeError::Refused { host, about, status: status.as_u16(), message }
     }
 
-    /// Without a connection nothing can have arrived.
+    /// Builds the error of a missing answer: without a connection nothing can have arrived.
     fn no_answer(&self, error: &octocrab::Error) -> ForgeError {
         let (host, problem) = (self.host.to_string(), innermost_cause(error).to_string());
         if is_before_sending(error) {
@@ -193,7 +193,7 @@ impl GitHubConnection {
     }
 }
 
-/// The request; `None` if a name or a token cannot stand in one.
+/// Builds the request; `None` if a name or a token has characters that it cannot have.
 fn request(call: &ApiCall<'_>, route: &str, pass: &RequestCredential) -> Option<Request<OctoBody>> {
     let body = call.body.clone().map_or_else(OctoBody::empty, OctoBody::from);
     let mut request = Request::new(body);
@@ -207,15 +207,15 @@ fn request(call: &ApiCall<'_>, route: &str, pass: &RequestCredential) -> Option<
     Some(request)
 }
 
-/// The API sends JSON and raw files; a page for people is of somebody who stands in between, and must not be
-/// taken for a file.
+/// Checks for a page for people. The API sends JSON and raw files; a page comes from a proxy in between, and must not
+/// be taken for a file.
 fn is_web_page(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     ["text/html", "application/xhtml+xml"].iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
 
-/// Those that GitHub uses; 303 would make a GET of a POST, and 304 is no redirect.
+/// Checks for the redirects that GitHub uses; 303 would make a GET of a POST, and 304 is no redirect.
 fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 307 | 308)
 }

@@ -1,8 +1,8 @@
-//! A change that somebody decided on after a look: paths are set or removed, if what was seen there
-//! is still there.
+//! A change that depends on the content that was read before: paths are set or removed, if they still have that
+//! content.
 //!
-//! Other people's commits beside those paths do not matter, and the change is applied on top of
-//! them; a commit that touched one of them makes the decision void, and nothing is done.
+//! Other people's commits beside those paths do not matter, and the change is applied on top of them; a commit that
+//! touched one of them makes the decision void, and nothing is done.
 
 use git2::Oid;
 
@@ -16,24 +16,24 @@ use crate::git::objects::folder::EntryKind;
 /// A change that was decided on after a look.
 #[derive(Debug, Clone)]
 pub struct ConditionalEdit {
-    /// What was at the paths that the decision went by.
+    /// The content of the paths at the time of the decision.
     pub seen: Vec<(RepoPath, Precondition)>,
-    /// What is to be done.
+    /// The edits.
     pub edits: Vec<(RepoPath, Edit)>,
-    /// What the commit says.
+    /// The commit message.
     pub message: CommitMessage,
 }
 
-/// What a path is made.
+/// The new content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// A file with these bytes. It never takes a folder's place.
     File(Vec<u8>),
-    /// Nothing: the file, or the folder with everything in it.
+    /// No content: the file is removed, or the folder with everything in it.
     Gone,
 }
 
-/// What was at a path, by its content; nothing else has the same.
+/// The content of a path, by its object id; nothing else has the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Precondition(pub(in crate::git) Option<Oid>);
 

@@ -1,5 +1,4 @@
-//! A deployment as a change: the revision's folder, `latest`, the Application, and what falls out
-//! of the history.
+//! A deployment as a change: the revision's folder, `latest`, the Application, and the removal of the oldest revisions.
 
 use git2::Oid;
 
@@ -26,18 +25,19 @@ pub struct DeploymentChange {
     pub project: Option<ProjectFile>,
     /// The bytes of `apps/<cluster>.yaml`, written only if that file is absent.
     pub parent: Option<Vec<u8>>,
-    /// What the commit says.
+    /// The content of the commit message.
     pub note: Note,
-    /// What is to be done about what somebody edited by hand, and where that is told.
+    /// The policy for a manual edit, and the place to report one.
     pub hand_edits: DriftPolicy,
 }
 
 /// The file of a cluster's project.
 #[derive(Debug, Clone)]
 pub struct ProjectFile {
-    /// Its bytes where there is none.
+    /// The bytes for a missing file.
     pub bytes: Vec<u8>,
-    /// What becomes of the bytes that are there, beside those that would be written; `None` leaves them alone.
+    /// The function that derives new bytes from the existing ones and those that would be written; `None` leaves them
+    /// alone.
     pub follow: fn(&[u8], &[u8]) -> Option<Vec<u8>>,
 }
 
@@ -99,7 +99,7 @@ fn edit_project(
     edits.file_if(objects, root, file, followed.as_deref(), |now, new| now != Some(new))
 }
 
-/// What an app has on a target.
+/// The revisions of an app on a target.
 #[derive(Default)]
 pub(in crate::git) struct PresentRevisions {
     pub(in crate::git) revisions: Vec<(DeployId, Oid)>,
@@ -135,7 +135,7 @@ impl PresentRevisions {
         }
         Ok(history)
     }
-    /// Notes what somebody edited by hand, if it would be replaced by another folder at `path`.
+    /// Records a manual edit, if another folder at `path` would replace it.
     pub(in crate::git) fn watch(
         &self,
         objects: &ObjectOverlay<'_>,

@@ -1,4 +1,4 @@
-//! Everything that may be done to a manifest repository, each one commit.
+//! The changes to a manifest repository; each becomes one commit.
 
 pub(super) mod deployment;
 pub(super) mod rollback;
@@ -23,12 +23,12 @@ pub(super) enum ManifestChange {
     Deploy(Box<DeploymentChange>),
     /// A former revision is made live again.
     Restore(Box<Restore>),
-    /// Something that was decided on after a look.
+    /// A change that depends on the content that was read before.
     Amend(ConditionalEdit),
 }
 
 impl ManifestChange {
-    /// The new root that it makes of a tip's; `None` is an empty repository.
+    /// Returns the new root of a tip's; `None` is an empty repository.
     pub(super) fn edit(
         &self,
         objects: &mut ObjectOverlay<'_>,
@@ -43,7 +43,7 @@ impl ManifestChange {
         }
     }
 
-    /// The commit's message.
+    /// Returns the commit's message.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Deploy(write) => {
@@ -58,7 +58,7 @@ impl ManifestChange {
         }
     }
 
-    /// Returns the person who asked for the change; `None` where no person did.
+    /// Returns the author of the change; `None` where no person asked for it.
     pub(super) fn asker(&self) -> Option<CommitAuthor<'_>> {
         match self {
             Self::Deploy(write) => Some(CommitAuthor::Login(&write.note.actor)),

@@ -1,5 +1,5 @@
-//! A rollback: `latest` becomes a former revision's folder again, the same object. Nothing is rendered
-//! and no file of it is written, so its bytes cannot be others. The app's Application may be written beside it.
+//! A rollback as a change: `latest` becomes a former revision's folder again, the same object. Nothing is rendered and
+//! no file of it is written, so its bytes cannot change. The app's Application may be written beside it.
 
 use git2::Oid;
 
@@ -18,26 +18,26 @@ use crate::model::rollback::TreeId;
 /// One rollback's change.
 #[derive(Debug, Clone)]
 pub struct Restore {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// Which app.
+    /// The app.
     pub app: AppKey,
     /// The revision that becomes live again.
     pub to: DeployId,
-    /// Its tree, as it was when the rollback was decided on.
+    /// The tree of the revision at the time of the decision.
     pub tree: TreeId,
     /// The `latest` that it was judged by: another one makes it void.
     pub over: ExpectedLatest,
-    /// The Application as it was seen, and what it becomes; another one makes the rollback void. `None` leaves it
-    /// alone.
+    /// The Application at the time of the decision, and its new content; another one makes the rollback void. `None`
+    /// leaves it alone.
     pub application: Option<(Precondition, Vec<u8>)>,
-    /// What the commit says.
+    /// The commit message.
     pub message: CommitMessage,
-    /// What is to be done about what somebody edited by hand, and where that is told.
+    /// The policy for a manual edit, and the place to report one.
     pub hand_edits: DriftPolicy,
 }
 
-/// Which `latest` a rollback may replace.
+/// The condition on the `latest` that a rollback replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedLatest {
     /// Any.
@@ -47,7 +47,7 @@ pub enum ExpectedLatest {
 }
 
 impl Restore {
-    /// The change of that rollback, which its commit tells of.
+    /// Builds the change of that rollback, with its commit message.
     pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: DriftPolicy) -> Self {
         let RollbackNote { target, app, to, .. } = note.clone();
         let message = CommitMessage::of_rollback(note);
@@ -55,13 +55,13 @@ impl Restore {
         Self { target, app, to, tree, over, application: None, message, hand_edits }
     }
 
-    /// The same, void if `latest` is another tree than that one by then.
+    /// Returns the change with a condition: it is void if `latest` is another tree than that one by then.
     #[must_use]
     pub fn over(self, latest: Option<TreeId>) -> Self {
         Self { over: ExpectedLatest::Exactly(latest), ..self }
     }
 
-    /// The same, which also writes the app's Application if that is still what was seen.
+    /// Returns the change with the app's Application, which is written if it is still the same as at the decision.
     #[must_use]
     pub fn with_application(self, application: Option<(Precondition, Vec<u8>)>) -> Self {
         Self { application, ..self }

@@ -1,8 +1,8 @@
-//! Bare repositories are made beside their place and renamed into it.
+//! The creation of bare repositories, which are built beside their place and renamed into it.
 //!
-//! A process may be killed between any two of the dozen files of a new repository, and git does not
-//! go on with what it finds then: a lock that was left is anybody's. So at its place a repository is
-//! whole, or it is not there. What an earlier version left half made is moved aside.
+//! A process may be killed between any two of the dozen files of a new repository, and git does not go on with a part
+//! of one: a lock that was left has no known owner. So at its place a repository is whole, or it is not there. The half
+//! of one that an earlier version left is moved aside.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryInitOptions};
 
-/// Says that a folder is a clone of ours, and of which repository and branch.
+/// The file that marks a folder as a clone of the service, with its repository and branch.
 pub(in crate::git) const MARKER: &str = "the-deployer-clone";
 
 /// Makes a bare repository with these files in it, unless another process is faster. `place` puts the
@@ -29,7 +29,7 @@ pub(in crate::git) fn make(
         if is_skeleton(&beside) {
             break ours;
         }
-        move_aside(&beside, "it has the name of a repository that is being made, and is none")?;
+        move_aside(&beside, "it has the name of an unfinished repository, and is none")?;
     };
     clear(&beside)?;
     for (name, text) in files {
@@ -40,8 +40,8 @@ pub(in crate::git) fn make(
     place(&beside)
 }
 
-/// The folder beside, for this process alone until what is returned is dropped or the process ends.
-/// `None` where another one had it, and has put it in its place by now.
+/// Enters the folder beside, for this process alone until the returned file is dropped or the process ends. `None`
+/// where another one had it, and has put it in its place by now.
 fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
     loop {
         fs::create_dir_all(beside)?;
@@ -69,7 +69,7 @@ fn is_same(opened: &File, path: &Path) -> bool {
     (opened.dev(), opened.ino()) == (there.dev(), there.ino())
 }
 
-/// Removes what a process left that was killed while it made a repository.
+/// Removes the files of a process that was killed while it created a repository.
 fn clear(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -89,7 +89,7 @@ pub(in crate::git) fn is_half_made(folder: &Path) -> bool {
     !empty && is_skeleton(folder) && Repository::open_bare(folder).is_err()
 }
 
-/// Returns whether nothing is in a folder but what a new repository has.
+/// Returns true if a folder has nothing but the files of a new repository.
 fn is_skeleton(folder: &Path) -> bool {
     const NEW: [&str; 11] = [
         "HEAD",
@@ -110,7 +110,7 @@ fn is_skeleton(folder: &Path) -> bool {
         && ["objects", "refs"].iter().all(|inner| has_no_file(&folder.join(inner)))
 }
 
-/// A folder that is not there has none either.
+/// Returns true for a folder without files, or without the folder itself.
 fn has_no_file(folder: &Path) -> bool {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -127,11 +127,11 @@ pub(in crate::git) fn move_aside(folder: &Path, why: &str) -> Result<()> {
     let names = (1_u32..).map(|n| with_suffix(folder, &format!("aside-{n}")));
     let free = names.into_iter().find(|name| !name.exists());
     let aside = free.unwrap_or_else(|| with_suffix(folder, "aside"));
-    tracing::warn!(folder = %folder.display(), to = %aside.display(), why, "a folder is moved aside");
+    tracing::warn!(folder = %folder.display(), to = %aside.display(), reason = why, "folder moved aside");
     fs::rename(folder, aside)
 }
 
-/// A name beside that folder's.
+/// Returns a name beside that folder's.
 pub(in crate::git) fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".");

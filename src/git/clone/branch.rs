@@ -1,9 +1,7 @@
-//! The branch that is written, and who holds it: a folder of this machine (`local`), or a server with
-//! our clone of it here.
+//! The branch that is written: in a folder of this machine (`local`), or on a server, with a clone of it here.
 //!
-//! The clone is a cache: the server has the truth. One that is damaged, or of another repository,
-//! is made again; one in which too much has piled up is replaced by a new one, which is made beside
-//! it while the old one is in use.
+//! The clone is a cache: the server has the truth. A clone that is damaged, or of another repository, is created again;
+//! a clone with too many objects is replaced by a new one, which is created beside it while the old one is in use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,10 +20,10 @@ use crate::git::transport::remote::{HEADS, Remote};
 use crate::git::writer::fence::Fence;
 use crate::git::writer::outcome::Published;
 
-/// After a clone could not be made anew, so many writes go by before the next attempt.
+/// The number of writes between two attempts to replace a full clone.
 const REST: u32 = 100;
 
-/// Where the branch is. It shows from outside whether the repository is there, while the writer is busy.
+/// The location of the branch. It shows if the repository exists while the writer is busy.
 #[derive(Clone)]
 pub(in crate::git) enum Location {
     Local { path: PathBuf, reference: String, alone: bool },
@@ -73,19 +71,19 @@ impl Location {
     }
 }
 
-/// Where the branch can be read beside the writer, as far as it is known here.
+/// The place where the branch can be read beside the writer, as far as it is known here.
 #[derive(Debug, Clone)]
 pub(in crate::git) struct BranchPlace {
     pub(in crate::git) folder: PathBuf,
     pub(in crate::git) reference: String,
-    /// Whether others' pushes are here as soon as they are made.
+    /// True if others' pushes are here as soon as they happen.
     live: bool,
 }
 
 impl BranchPlace {
-    /// The commit that the branch is at; `None` where a folder of this machine has no such branch.
+    /// Returns the commit of the branch; `None` where a folder of this machine has no such branch.
     ///
-    /// A clone without it is an error: it may just be made anew, and not know the branch yet.
+    /// A clone without it is an error: it may be a new one that does not know the branch yet.
     pub(in crate::git) fn tip(&self, repo: &Repository) -> Result<Option<Oid>, git2::Error> {
         match repo.refname_to_id(&self.reference) {
             Err(error)
@@ -97,7 +95,7 @@ impl BranchPlace {
         }
     }
 
-    /// The tree that the branch is at.
+    /// Returns the tree that the branch is at.
     pub(in crate::git) fn root<'r>(
         &self,
         repo: &'r Repository,
@@ -110,7 +108,7 @@ impl BranchPlace {
     }
 }
 
-/// Who holds the branch.
+/// The place of the branch: a server or a folder.
 pub(in crate::git) enum BranchBackend {
     Local(LocalBranch),
     Remote(RemoteBranch),
@@ -130,7 +128,7 @@ impl BranchBackend {
         }
     }
 
-    /// The tip to begin with: the last one seen, where asking costs a request.
+    /// Returns the tip to begin with: the last one seen, where asking costs a request.
     pub(in crate::git) fn first_tip(&mut self) -> Result<Tip, StepError> {
         match self {
             Self::Remote(RemoteBranch { tip: Seen::At(at), .. }) => {
@@ -189,25 +187,25 @@ pub(in crate::git) struct RemoteBranch {
     next: Next,
 }
 
-/// What is known of the server's branch.
+/// The last known state of the server's branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Nothing: the server was not asked yet.
+    /// The server was not asked yet.
     NotYet,
-    /// It was there; `None` when there was no such branch.
+    /// The state of the last fetch; `None` when there was no such branch.
     At(Option<Oid>),
 }
 
 /// The clone that takes this one's place when too much has piled up in it.
 enum Next {
-    /// There is none, and for so many writes nobody asks whether one is needed.
+    /// No replacement is under way, and for so many writes none is considered.
     None(u32),
-    /// It is being made, beside this one.
+    /// A replacement is being created, beside this clone.
     Making(JoinHandle<bool>),
 }
 
 impl RemoteBranch {
-    /// Opens the clone in `folder`, or begins one there. Asks the server nothing yet.
+    /// Opens the clone in `folder`, or begins one there. Sends no request to the server yet.
     fn open(folder: &Path, reference: &str, remote: Remote, by: PushBy) -> Result<Self, StepError> {
         let (clone, tip) = CachedClone::open(folder, format!("{remote} {reference}\n"))
             .map_err(|error| WriteError::disk(&remote, folder, error))?;
@@ -225,10 +223,10 @@ impl RemoteBranch {
         Ok(())
     }
 
-    /// Asks the server where the branch is, and gets the objects that are new to us.
+    /// Fetches the branch and its new objects from the server.
     ///
-    /// A branch with one app in it, begun beside the one that was renamed, would be all that Argo CD
-    /// sees: it would take every other app away.
+    /// A branch with one app in it, begun beside a renamed one, would be all that Argo CD sees: it would remove every
+    /// other app.
     fn fetch_tip(&mut self) -> Result<Option<Oid>, StepError> {
         let found = self.clone.fetch(&self.remote, &self.reference);
         let found = found.map_err(|error| error.trouble(&self.remote))?;
@@ -280,8 +278,8 @@ impl RemoteBranch {
         Ok(published)
     }
 
-    /// Returns whether there was a branch at this address, as far as this service knows. The clone
-    /// itself does not tell: it may have been made anew since.
+    /// Returns true if there was a branch at this address, as far as this service knows. The clone itself does not say:
+    /// it may be a new one.
     fn had_a_branch(&self) -> bool {
         fs::read_to_string(self.note()).is_ok_and(|known| known == self.clone.marker)
     }
@@ -314,7 +312,7 @@ impl RemoteBranch {
                 if making.join().unwrap_or(false) && self.swap().is_ok() {
                     Next::None(0)
                 } else {
-                    tracing::warn!(clone = %self.clone.folder.display(), "the manifest clone is full and could not be made anew");
+                    tracing::warn!(clone = %self.clone.folder.display(), "clone is full and could not be replaced; it stays in use");
                     Next::None(REST)
                 }
             }
@@ -330,8 +328,8 @@ impl RemoteBranch {
         })
     }
 
-    /// Takes the new clone, which first gets what was pushed since it was made: readers go by what
-    /// the clone says of the branch, and it must not fall back.
+    /// Replaces the clone by the new one, which first gets later pushes: readers go by the clone's branch, and it must
+    /// not fall back.
     fn swap(&mut self) -> Result<(), StepError> {
         let folder = self.clone.folder.clone();
         let beside = with_suffix(&folder, "next");

@@ -1,24 +1,22 @@
-//! Packing a repository of this machine: by git itself, which knows how.
+//! The packing of a repository of this machine, by git itself.
 //!
-//! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a
-//! process of its own, as a git server does after a push. Without a git on this machine
-//! the repository works as well, and grows.
+//! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a process of its own, as
+//! a git server does after a push. Without a git on this machine the repository works as well, and grows.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::git::PROGRAMS;
 
-/// So many writes lie between two turns; a write makes some twenty objects, and git packs from
-/// 6,700 on.
+/// The number of writes between two runs; a write leaves some twenty objects, and git packs from 6,700 on.
 const TURN: u32 = 100;
 
-/// When git had its last turn.
+/// The state of git's housekeeping.
 #[derive(Default)]
 pub(in crate::git) struct Tidying {
     writes: u32,
     running: Option<Child>,
-    /// There is no git here.
+    /// True if this machine has no git.
     without: bool,
 }
 
@@ -34,7 +32,7 @@ impl Tidying {
             Ok(child) => self.running = Some(child),
             Err(error) => {
                 self.without = true;
-                tracing::info!(repository = %repository.display(), %error, "git cannot be run: the repository is not packed");
+                tracing::info!(repository = %repository.display(), %error, "git gc could not start, repository is not packed");
             }
         }
     }
@@ -53,10 +51,10 @@ fn gc(repository: &Path) -> Command {
     command
         .arg("--git-dir")
         .arg(repository)
-        // In our child, so that it is known when it has ended.
+        // In the child itself, so that its end is known.
         .args(["-c", "gc.autoDetach=false", "-c", "core.hooksPath=/dev/null"])
         .args(["gc", "--auto", "--quiet"])
-        // Whoever configured this machine's git did not do it for us, and secrets can be variables.
+        // This machine's configuration of git is not meant for the service, and secrets can be variables.
         .env_clear()
         .env("PATH", PROGRAMS)
         .env("HOME", repository)

@@ -1,8 +1,8 @@
 //! A manifest repository in a folder of this machine: written in place.
 //!
-//! No clone and no push. libgit2's own push to a folder moves the branch without comparing it to
-//! what the push was based on, so a commit that came in between would be lost. Here the branch is
-//! compared and moved under git's own lock on it, which every other git respects too.
+//! There is no clone and no push. libgit2's own push to a folder moves the branch without comparing it to the base of
+//! the push, so a commit that came in between would be lost. Here the branch is compared and moved under git's own lock
+//! on it, which every other git respects too.
 
 use std::cell::Cell;
 use std::fs;
@@ -27,16 +27,16 @@ use crate::support::disk;
 pub(in crate::git) struct LocalBranch {
     path: PathBuf,
     reference: String,
-    /// How old a lock must be to be nobody's.
+    /// The age from which a lock has no owner.
     stale: Duration,
     tidying: Tidying,
-    /// Whether the branch was there once, since this was opened.
+    /// True if the branch existed once, since this was opened.
     seen: Cell<bool>,
     pub(in crate::git) repo: Repository,
 }
 
 impl LocalBranch {
-    /// `alone` says that nobody but this process writes there.
+    /// Opens the folder. `alone` says that no other process writes there.
     pub(in crate::git) fn open(
         path: &Path,
         reference: &str,
@@ -84,8 +84,8 @@ impl LocalBranch {
             .map_err(|error| WriteError::disk(self.path.display(), &self.path, error).into())
     }
 
-    /// A branch with one app in it, begun beside others or in place of one that is gone, would be
-    /// all that Argo CD sees: it would take every other app away.
+    /// Decides about a missing branch. A branch with one app in it, begun beside others or in place of a lost one,
+    /// would be all that Argo CD sees: it would remove every other app.
     fn without_branch(&self) -> Result<Option<Oid>, StepError> {
         let (repository, branch) = (self.path.display().to_string(), self.branch().to_owned());
         let mut others = self.repo.references_glob(&format!("{HEADS}*"))?;
@@ -113,8 +113,8 @@ impl LocalBranch {
 
     /// Writes the objects, and moves the branch from `base` to `tip`, if it is at `base`.
     ///
-    /// Another process may hold the lock, or have moved the branch before we got it: both are
-    /// tried again. Between the comparison and the move the lock keeps everybody out.
+    /// Another process may hold the lock, or have moved the branch first: both are tried again. Between the comparison
+    /// and the move the lock keeps every other process out.
     pub(in crate::git) fn publish(
         &self,
         base: Option<Oid>,
@@ -142,22 +142,23 @@ impl LocalBranch {
         Ok(Published::Done)
     }
 
-    /// Every now and then lets git pack what has piled up, beside us; git decides whether it is
-    /// worth it.
+    /// Starts git's housekeeping every now and then, beside the writer; git decides if it is worth it.
     pub(in crate::git) fn keep_house(&mut self) {
         self.tidying.turn(&self.path);
     }
 
-    /// Somebody moves the branch now; or a git that was killed has left its lock behind. That one is
-    /// removed when it is old enough, and the next try gets through.
+    /// Handles a locked branch: another process moves it now, or a git that was killed has left its lock behind. Such a
+    /// lock is removed when it is old enough, and the next try gets through.
     fn locked(&self) -> Published {
         let lock = self.path.join(format!("{}.lock", self.reference));
         match stale_locks::clear(&self.path, &lock, self.stale) {
             Ok(true) => {
-                tracing::warn!(lock = %lock.display(), "a lock that a killed git left is removed");
+                tracing::warn!(lock = %lock.display(), "stale git lock removed");
             }
             Ok(false) => {}
-            Err(error) => tracing::warn!(lock = %lock.display(), %error, "a lock cannot be judged"),
+            Err(error) => {
+                tracing::warn!(lock = %lock.display(), %error, "git lock could not be read")
+            }
         }
         let cause = format!("another git holds {}", lock.display());
         Published::Locked(WriteError::unreachable(self.path.display(), cause))
@@ -177,7 +178,7 @@ pub(in crate::git) fn create(path: &Path, branch: &str) -> Result<(), WriteError
             return fs::remove_dir_all(new);
         }
         if bare::is_half_made(path) {
-            bare::move_aside(path, "it is a repository that was begun and not finished")?;
+            bare::move_aside(path, "it is an unfinished repository")?;
         }
         // Onto nothing, or onto an empty folder.
         fs::rename(new, path)

@@ -1,8 +1,7 @@
-//! A bare clone of one branch on our disk: how it is known as ours, begun, judged and brought up to
-//! date.
+//! A bare clone of one branch on this machine's disk: its marker, its start, its check and its fetches.
 //!
-//! The clone is a cache: the server has the truth. A folder that we did not make is moved aside and
-//! never deleted.
+//! The clone is a cache: the server has the truth. A folder without the service's marker is moved aside and never
+//! deleted.
 
 pub(super) mod branch;
 pub(super) mod bare;
@@ -25,25 +24,25 @@ use crate::git::transport::remote::{HEADS, Remote};
 use crate::git::transport::{self, WireError};
 use crate::git::writer::fence::Fence;
 
-/// Where the clone remembers the server's branch; also keeps its objects referenced.
+/// The reference of the server's branch in the clone; it also keeps its objects referenced.
 pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
-/// What is not packed by us stays as single files. One of 256 folders is counted, as git does: this
-/// is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
+/// The limit of loose objects in one of 256 folders, counted as git does. Objects that the service does not pack stay
+/// as single files: this is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
 const LOOSE_IN_ONE_FOLDER: usize = 160;
-/// Each fetch of other people's commits leaves a pack, and so does each large push; every lookup
-/// asks every pack.
+/// The limit of packs: each fetch of other people's commits leaves a pack, and so does each large push; every lookup
+/// searches every pack.
 const PACKS: usize = 200;
 
-/// So many other branches are named to who has to find the right one.
+/// The number of other branches that an error names.
 pub(super) const FEW: usize = 5;
 
-/// Where a server has a branch.
+/// The location of a branch at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BranchLocation {
     At(Oid),
-    /// It has no branch at all.
+    /// The server has no branch at all.
     Empty,
-    /// It has others; the names of a few.
+    /// The server has other branches; the names of a few.
     Others(Vec<String>),
 }
 
@@ -65,17 +64,17 @@ impl BranchLocation {
     }
 }
 
-/// A clone that nobody else uses.
+/// A clone that only this process uses.
 pub(super) struct CachedClone {
     pub(super) repo: Repository,
     pub(super) folder: PathBuf,
-    /// Says what it is a clone of.
+    /// The text that names its repository and branch.
     pub(super) marker: String,
 }
 
 impl CachedClone {
-    /// Opens the clone in `folder` if that marker is in it, or begins one there; and the tip that it
-    /// knows. Asks no server.
+    /// Opens the clone in `folder` if that marker is in it, or begins one there; returns it with its known tip. Sends
+    /// no request to a server.
     pub(super) fn open(folder: &Path, marker: String) -> io::Result<(Self, Option<Oid>)> {
         recover(folder);
         let ours = fs::read_to_string(folder.join(MARKER)).is_ok_and(|found| found == marker);
@@ -85,7 +84,7 @@ impl CachedClone {
         }
     }
 
-    /// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
+    /// Begins an empty clone in `folder`. An existing folder is deleted if it has the marker, else moved aside.
     pub(super) fn begin(folder: &Path, marker: String) -> io::Result<Self> {
         let mut options = RepositoryInitOptions::new();
         bare::make(folder, &mut options, &[(MARKER, &marker)], |new| {
@@ -94,7 +93,7 @@ impl CachedClone {
             }
             let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
             if !empty {
-                bare::move_aside(folder, "it is not our clone")?;
+                bare::move_aside(folder, "it is not a clone of this repository")?;
             }
             fs::rename(new, folder)
         })?;
@@ -108,8 +107,8 @@ impl CachedClone {
         Ok(())
     }
 
-    /// Asks the server where the branch is, and gets what is new. The first time only the tip comes;
-    /// old servers cannot do that, and send everything, once.
+    /// Fetches the branch from the server. The first time only the tip comes; old servers cannot do that, and send
+    /// everything, once.
     pub(super) fn fetch(
         &self,
         remote: &Remote,
@@ -124,7 +123,7 @@ impl CachedClone {
         }
     }
 
-    /// The same so many commits deep; all that there is for 0.
+    /// Fetches so many commits deep; all commits for 0.
     pub(super) fn fetch_deep(
         &self,
         remote: &Remote,
@@ -134,7 +133,7 @@ impl CachedClone {
         transport::over(remote, &Fence::none(), |address| self.get(address, reference, depth))
     }
 
-    /// The same from a folder of this machine.
+    /// Fetches from a folder of this machine.
     pub(super) fn fetch_folder(
         &self,
         path: &Path,
@@ -175,7 +174,7 @@ impl CachedClone {
     }
 }
 
-/// The repository and its tip, if the first objects that a write reads can be read.
+/// Returns the repository and its tip, if the first objects that a write reads can be read.
 ///
 /// Locks of a process that was killed are removed first: only one process uses the folder, and in
 /// it nothing has begun yet.
@@ -208,7 +207,7 @@ pub(super) fn replace(folder: &Path, by: &Path) -> io::Result<()> {
     if let Err(error) = fs::rename(by, folder) {
         return fs::rename(&old, folder).and(Err(error));
     }
-    // Tens of thousands of files: nobody waits for that.
+    // Tens of thousands of files: no caller waits for that.
     std::thread::spawn(move || fs::remove_dir_all(old));
     Ok(())
 }
@@ -220,11 +219,11 @@ fn recover(folder: &Path) {
         return;
     }
     if let Err(error) = fs::rename(&old, folder) {
-        tracing::warn!(clone = %folder.display(), %error, "a clone that was being replaced cannot be taken back");
+        tracing::warn!(clone = %folder.display(), %error, "interrupted replacement of a clone could not be undone");
     }
 }
 
-/// Takes a clone away that is not needed any more, with what is noted beside it.
+/// Removes an unused clone, with the notes beside it.
 pub fn remove(folder: &Path) {
     let beside = ["next", "new", "old"].map(|suffix| with_suffix(folder, suffix));
     for path in beside.iter().map(PathBuf::as_path).chain([folder]) {

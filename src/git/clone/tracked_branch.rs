@@ -1,8 +1,7 @@
-//! A branch that is followed and never written: where it is, and what lies in a folder at a commit.
+//! A branch that is followed and never written: its commit, and the content of a folder at a commit.
 //!
-//! A bare clone of it is kept on our disk, so that it can be read while its host is down. The clone
-//! also remembers one commit by name, for whoever has judged it good. Knows nothing of what the
-//! files mean.
+//! A bare clone of it is kept on this machine's disk, so that it can be read while its host is down. The clone also
+//! keeps one commit by name, for the caller that has accepted it. The module does not know the meaning of the files.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -22,16 +21,16 @@ use crate::support::sync::lock;
 /// The commit that was judged good last. A reference, so that its objects stay.
 const GOOD: &str = "refs/the-deployer/good";
 
-/// Why a branch cannot be followed at the moment. Texts hold no secret.
+/// The reason why a branch cannot be followed at the moment. Texts hold no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FollowError {
     /// The way to its host.
     #[error(transparent)]
     Remote(WriteError),
-    /// Nothing is there, or the token may not see it.
+    /// The repository does not exist, or the token may not see it.
     #[error(
         "there is no repository at {repository}: create it, correct its address in the configuration, \
-         or let our token or key see it"
+         or let the service's token or key see it"
     )]
     NotFound {
         /// The address that was tried.
@@ -50,21 +49,21 @@ pub enum FollowError {
     TooMuch {
         /// The repository.
         repository: String,
-        /// Where it became too much.
+        /// The folder that exceeds the limit.
         folder: String,
         /// The limit of files.
         files: usize,
         /// The limit of one file.
         bytes: usize,
     },
-    /// Our own disk, or the clone on it, does not do what it must.
+    /// The disk of this machine, or the clone on it, fails.
     #[error("the clone of {repository} in {folder} cannot be used: {cause}")]
     OnDisk {
         /// The repository.
         repository: String,
-        /// Where it is.
+        /// The path of the clone.
         folder: String,
-        /// What the system says.
+        /// The message of the system.
         cause: String,
     },
     /// A setting cannot be used.
@@ -79,7 +78,7 @@ pub struct TrackedBranch {
     remote: Option<Remote>,
 }
 
-/// The clone, and where its content comes from.
+/// The clone, with the remote that it is fetched from.
 struct Tracked {
     source: RemoteSource,
     name: String,
@@ -89,7 +88,7 @@ struct Tracked {
 }
 
 impl TrackedBranch {
-    /// Opens the clone or begins one; asks the host nothing yet.
+    /// Opens the clone or begins one; sends no request to the host yet.
     ///
     /// # Errors
     /// When a setting or the folder cannot be used.
@@ -116,15 +115,15 @@ impl TrackedBranch {
         let _ = tokio::task::spawn_blocking(move || remote.iter().for_each(Remote::close)).await;
     }
 
-    /// Asks the host where the branch is, and gets what is new.
+    /// Fetches the branch from the host.
     ///
     /// # Errors
-    /// Why it could not be had; what was had before is still there.
+    /// The reason of the failure; the state of the last fetch is still there.
     pub async fn fetch_tip(&self) -> Result<CommitSha, FollowError> {
         self.with(Tracked::fetch_tip).await
     }
 
-    /// The commit that was judged good last; it can be read without the host.
+    /// Returns the commit that was accepted last; it can be read without the host.
     ///
     /// # Errors
     /// When the clone cannot be read.
@@ -150,8 +149,8 @@ impl TrackedBranch {
         .await
     }
 
-    /// Reads the entries of a folder at a commit, sorted by path; nothing where there is no such
-    /// folder. Names that begin with a dot, and what lies deeper than the limit, are left out.
+    /// Reads the entries of a folder at a commit, sorted by path; nothing where there is no such folder. Names that
+    /// begin with a dot, and entries deeper than the limit, are left out.
     ///
     /// # Errors
     /// When it is too much, or the clone cannot be read.
@@ -194,7 +193,7 @@ impl Tracked {
             Err(FollowError::OnDisk { cause, .. })
                 if disk::shortage(&self.clone.folder, &cause).is_none() =>
             {
-                tracing::warn!(repository = %self.name, cause, "git failed; the clone is made again");
+                tracing::warn!(repository = %self.name, error = cause, "git failed, clone is created again");
                 // What was judged good is lost with it.
                 let renewed = self.clone.renew();
                 renewed.map_err(|error| on_disk(&self.name, &self.clone.folder, &error))?;

@@ -1,5 +1,4 @@
-//! Looks at an app's `latest` and its revisions, and for who made it what it is. Reads the object
-//! database only.
+//! The search for a manual edit in an app's `latest`, and for its commit. Reads the object database only.
 
 use git2::{ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
@@ -18,11 +17,10 @@ const DEPTH: usize = 8;
 /// A longer file is not compared: no manifest is that long.
 pub(super) const BYTES: usize = 256 * 1024;
 
-/// Finds what somebody changed by hand in an app's `latest` since one of us last wrote it; `None`
-/// if nobody did. `path` is where it is, `now` the folder there, and `tip` the commit that has it.
-/// What becomes of it is not known yet.
+/// Finds a manual edit in an app's `latest` since the service last wrote it; `None` if there is none. `path` is the
+/// path of `latest`, `now` the folder there, and `tip` the commit that has it.
 ///
-/// Reads nothing where nobody did: what is live is known by its object.
+/// Without an edit nothing is read: the live revision is known by its object.
 pub(in crate::git) fn find_hand_edit(
     repo: &Repository,
     tip: Option<Oid>,
@@ -95,8 +93,8 @@ fn content(repo: &Repository, item: Item) -> ItemContent {
     }
 }
 
-/// The commit that made the path what it is: the last one on the way back, along first parents and
-/// those that lead to the same, before which it was another. A clone may not go back so far.
+/// Finds the commit that wrote the path as it is: the last one backwards, along first parents and those that lead to
+/// the same, before which the path had another content. A clone may not go back so far.
 fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
     let mut commit = repo.find_commit(tip).ok()?;
     for _ in 0..LOOK_BACK {
@@ -106,14 +104,14 @@ fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<
         });
         match same {
             Some(parent) => commit = parent,
-            None => return begins_here(repo, &commit).then(|| described(&commit)).flatten(),
+            None => return begins_here(repo, &commit).then(|| describe(&commit)).flatten(),
         }
     }
     None
 }
 
-/// Returns whether a commit is all there is to say: its parents are here, so it is not only where
-/// our clone begins. libgit2 shows that one without parents.
+/// Returns true if a commit's parents are here, so that it is not only the beginning of the clone. libgit2 shows that
+/// one without parents.
 fn begins_here(repo: &Repository, commit: &git2::Commit<'_>) -> bool {
     match commit.parent_count() {
         0 => !repo.is_shallow(),
@@ -121,7 +119,7 @@ fn begins_here(repo: &Repository, commit: &git2::Commit<'_>) -> bool {
     }
 }
 
-fn described(commit: &git2::Commit<'_>) -> Option<EditCommit> {
+fn describe(commit: &git2::Commit<'_>) -> Option<EditCommit> {
     let author = commit.author();
     let name = String::from_utf8_lossy(author.name_bytes()).into_owned();
     let name: String = name.chars().filter(|c| !c.is_control()).take(100).collect();

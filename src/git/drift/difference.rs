@@ -1,4 +1,4 @@
-//! How `latest` differs from an app's revisions, and the diff that people are shown. Pure.
+//! The difference between `latest` and an app's revisions, and its diff for people. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::model::id::DeployId;
 use crate::support::secret_marks::{SecretMarks, unmark};
 use crate::support::text::is_invisible;
 
-/// What lies in a folder, by path below it.
+/// The entries of a folder, by path below it.
 pub(in crate::git) type FolderListing = BTreeMap<String, Item>;
 
-/// A file, or whatever else lies there: its object and its mode.
+/// A file or another entry: its object and its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) struct Item {
     pub(in crate::git) id: Oid,
     pub(in crate::git) mode: i32,
 }
 
-/// What differs from a revision.
+/// The difference to a revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::git) struct Difference<'a> {
     pub(in crate::git) base: Option<&'a DeployId>,
@@ -37,28 +37,28 @@ pub(in crate::git) struct EditedPath<'a> {
     pub(in crate::git) after: Option<Item>,
 }
 
-/// What there is to read at an item.
+/// The content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::git) enum ItemContent {
     /// A text, small enough to be compared.
     Text(String),
-    /// Something else, in words.
+    /// Another kind of entry, in words.
     Other(String),
 }
 
-/// A diff is for people, and is kept with the record of a deployment: no longer than that.
+/// The longest diff, in lines: it is for people, and is kept with the record of a deployment.
 const DIFF_LINES: usize = 400;
 /// The same in bytes; a manifest may have one long line.
 const DIFF_BYTES: usize = 32 * 1024;
 /// A longer line is cut, in characters.
 const LINE: usize = 400;
-/// How long the shortest diff of two texts is looked for; after that, a longer one will do. The writer
-/// waits for it, and two texts of a quarter of a megabyte that have little in common took it ten
-/// seconds (measured with an unoptimised build).
+/// The time limit of the search for the shortest diff of two texts; after that, a longer one will do. The writer waits
+/// for it, and two texts of a quarter of a megabyte that have little in common took it ten seconds (measured with an
+/// unoptimised build).
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// Compares `latest` with the revision that it differs least from; the newer one of two. `None` if
-/// it is one of them, or if there is nothing: then nobody has edited anything.
+/// Compares `latest` with the revision that it differs least from; the newer one of two. `None` if it is one of them,
+/// or if it is missing: then there is no manual edit.
 pub(in crate::git) fn difference<'a>(
     latest: &'a FolderListing,
     revisions: &'a [(DeployId, FolderListing)],
@@ -98,7 +98,7 @@ impl EditedPath<'_> {
     }
 }
 
-/// A unified diff of those paths, for people; what is left out is said in it.
+/// Writes a unified diff of those paths, for people; it names the parts that are left out.
 pub(in crate::git) fn diff(
     changes: &[EditedPath<'_>],
     read: impl Fn(Item) -> ItemContent,
@@ -146,7 +146,7 @@ fn one(change: &EditedPath<'_>, read: &impl Fn(Item) -> ItemContent) -> String {
 }
 
 impl ItemContent {
-    /// Hides what a person put into a Secret by hand: it is not for a log.
+    /// Hides a Secret that a person wrote: its content must not be in a log.
     fn checked(self) -> Self {
         match self {
             Self::Text(text) => match secret::hidden(&text) {

@@ -1,9 +1,9 @@
-//! Whether somebody edited an app's `latest` by hand, and what. Pure.
+//! Manual edits: changes to an app's `latest` that the service did not write. Pure.
 //!
-//! `latest` is always one of the app's revisions, whoever put it there: a deployment, or a person who
-//! rolled back by hand. Files that no revision has are an edit. It is told against the revision that
-//! differs least. Knows no repository: `detect` reads there. Here is what a deployment does about one, and
-//! where it tells of it.
+//! `latest` is always one of the app's revisions, whoever put it there: a deployment, or a person who rolled back by
+//! hand. Files that no revision has are an edit. Its diff is against the revision that differs least. `detect` reads
+//! the repository, `difference` compares, and `secret` keeps secrets out of the diff. This file has the policy of a
+//! deployment about an edit, and the place to report one.
 
 mod difference;
 pub(super) mod detect;
@@ -16,17 +16,17 @@ use crate::git::writer::outcome::PushOutcome;
 use crate::model::hand_edit::{HandEdit, HandEdits};
 use crate::support::sync::lock;
 
-/// A deployment's policy about hand edits, and what was found. Clones share what was found: the
-/// writer has one, and who asked for the write keeps another.
+/// A deployment's policy for manual edits, and the edit that was found. Clones share the edit: the writer has one, and
+/// the caller keeps another.
 #[derive(Debug, Clone, Default)]
 pub struct DriftPolicy {
-    /// What is to be done.
+    /// The policy.
     pub policy: HandEdits,
     found: Arc<Mutex<Option<HandEdit>>>,
 }
 
 impl DriftPolicy {
-    /// A watch that has found nothing.
+    /// Builds a watch without an edit.
     pub fn new(policy: HandEdits) -> Self {
         Self { policy, found: Arc::default() }
     }
@@ -37,12 +37,12 @@ impl DriftPolicy {
         lock(&self.found).clone()
     }
 
-    /// Each try looks anew: what counts is what the last one met.
+    /// Records the result of a try; each try searches again, and the last one counts.
     pub(in crate::git) fn note(&self, found: Option<HandEdit>) {
         *lock(&self.found) = found;
     }
 
-    /// Only a write that got through has replaced anything.
+    /// Records the end of the write: only a successful write has replaced anything.
     pub(in crate::git) fn ended(&self, ended: &Result<PushOutcome, WriteError>) {
         let (replaced, push_failed) = match ended {
             Ok(PushOutcome::Pushed { .. } | PushOutcome::AlreadyPushed { .. }) => (true, false),

@@ -1,7 +1,7 @@
-//! Whether a text may hold a Secret, whose contents are not for a log. Pure.
+//! The check for a Secret in a text, whose contents must not be in a log. Pure.
 //!
-//! Asked twice: of the text as it is spelled, which also finds a Secret inside another text, and of
-//! what a reader of YAML makes of it, which knows all spellings. In doubt it is one.
+//! It is made twice: on the text as it is spelled, which also finds a Secret inside another text, and on the parsed
+//! YAML, which knows all spellings. In doubt a text is a Secret.
 
 use granit_parser::{Event, Parser, Tag};
 
@@ -39,18 +39,18 @@ fn first_word(text: &str) -> &str {
     }
 }
 
-/// A text that is no YAML is no Secret to Kubernetes; it was to become one, perhaps.
+/// Checks for a Secret in a text that is no YAML: to Kubernetes it is none, but perhaps it was to become one.
 fn may_be_disguised(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["secret", "stringdata", "binary", "\\"].iter().any(|sign| text.contains(sign))
 }
 
-/// What a reader of YAML finds.
+/// The result of the YAML reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Read {
     Plain,
     Secret,
-    /// A kind that is not written where it stands.
+    /// The kind is not written at its place.
     Unclear,
     NoYaml,
 }
@@ -84,13 +84,13 @@ fn resolve_scalar<'a>(text: &'a str, tag: Option<&Tag>) -> Option<&'a str> {
     tag.is_none_or(|tag| tag.core_suffix() == Some("str")).then_some(text)
 }
 
-/// What is being read, from the outside in.
+/// The values that are being read, from the outside in.
 enum Open {
     List,
     Map { key: Option<Key> },
 }
 
-/// What the value of a key may be.
+/// The kind of value that a key may have.
 #[derive(Clone, Copy)]
 enum Key {
     Kind,

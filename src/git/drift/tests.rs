@@ -4,7 +4,7 @@ fn id(n: u32) -> DeployId {
     DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap()
 }
 
-/// `a=1` is a file `a` whose object is `1`.
+/// Builds a listing: `a=1` is a file `a` whose object is `1`.
 fn listing(text: &str) -> FolderListing {
     let item = |word: &str| {
         let (name, n) = word.split_once('=').unwrap();
@@ -182,7 +182,7 @@ fn a_diff_is_bounded_and_says_so() {
     assert!(shown.len() < DIFF_BYTES, "{}", shown.len());
 }
 
-/// As many short lines as a file may have, one of a few words each, without an order.
+/// Returns as many short lines as a file may have, one of a few words each, without an order.
 fn words(seed: u64) -> String {
     let next = |n: &u64| {
         Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))

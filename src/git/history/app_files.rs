@@ -1,7 +1,7 @@
-//! Everything that an app has in the repository on one target, and what was seen of other paths.
+//! All files of an app in the repository on one target, and the content of other paths.
 //!
-//! For who decides on a change after a look: with what was found comes what it is recognised by
-//! ([`Precondition`]), so that the change is made only if it is still so.
+//! It is for a caller that decides on a change: each content comes with its [`Precondition`], so that the change is
+//! made only if the content is still the same.
 
 use git2::{ObjectType, Repository, Tree, TreeWalkMode, TreeWalkResult};
 
@@ -18,7 +18,7 @@ const PATHS_LIMIT: usize = 10_000;
 /// The most files of `latest` that are read.
 const FILES_LIMIT: usize = 1_000;
 
-/// What an app has in the repository on one target.
+/// All files of an app in the repository on one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footprint {
     /// The bytes of its Application.
@@ -27,21 +27,21 @@ pub struct Footprint {
     pub latest: Vec<ManifestFile>,
     /// Every path of it, the Application's first.
     pub paths: Vec<String>,
-    /// What is in its folder and was not put there by us: neither `latest` nor a revision, or a
-    /// folder in one of them.
+    /// Entries of its folder that the service did not write: neither `latest` nor a revision, or a folder in one of
+    /// them.
     pub others: Vec<String>,
-    /// What all of that is recognised by.
+    /// The preconditions of all of that.
     pub seen: Vec<(RepoPath, Precondition)>,
 }
 
 /// A file, or that there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
-    /// Its path.
+    /// The path of the file.
     pub path: RepoPath,
-    /// Its bytes; `None` if there is no file.
+    /// The bytes; `None` if there is no file.
     pub bytes: Option<Vec<u8>>,
-    /// What it is recognised by.
+    /// The precondition of the path.
     pub seen: Precondition,
 }
 
@@ -81,8 +81,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// The commit of a change on the way back from the branch's tip, if it got through: a deploy id
-    /// or a removal's. Some thousand commits back nobody looks.
+    /// Finds the commit of a change, a deploy id's or a removal's, from the branch's tip backwards. The search ends
+    /// after some thousand commits.
     pub async fn commit_of(&self, id: &DeployId) -> Result<Option<CommitSha>, WriteError> {
         let id = id.clone();
         self.at_tip(move |repo, tip| {

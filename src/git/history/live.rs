@@ -1,7 +1,7 @@
-//! What is in a manifest repository: an app's history, what is live, and what a commit changed.
+//! Reads of a manifest repository: an app's history, the live revision, and the changes of a commit.
 //!
-//! Most questions look at the branch as it is now, after asking the server; `…_beside` do not wait
-//! for it, and `read_local_repository` reads what is known without asking. Reads only.
+//! Most functions read the branch as it is now, after a fetch from the server; `…_beside` do not wait for it, and
+//! `read_local_repository` reads the known state without a request. Reads only.
 
 use std::time::Duration;
 
@@ -25,45 +25,45 @@ const CHANGES_LIMIT: usize = 10_000;
 /// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
 const FILES_LIMIT: usize = 1_000;
 
-/// So long is a server asked before what was seen last is read.
+/// The time limit of a fetch before the last known state is read.
 const LONGEST_LOOK: Duration = Duration::from_secs(3);
 
 /// A path that a commit touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathChange {
-    /// From the root of the repository.
+    /// The path from the root of the repository.
     pub path: String,
-    /// What happened to it.
+    /// The kind of change.
     pub what: PathTouch,
 }
 
-/// What a commit did to a path.
+/// The kind of change to a path by a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathTouch {
-    /// It is new.
+    /// The path is new.
     Added,
-    /// It has other bytes.
+    /// The path has other bytes.
     Changed,
-    /// It is gone.
+    /// The path is removed.
     Removed,
 }
 
-/// All that a commit changed, against its first parent.
+/// All changes of a commit, against its first parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitChange {
-    /// That parent; `None` of a repository's first commit.
+    /// The first parent; `None` for a repository's first commit.
     pub before: Option<CommitSha>,
     /// Every path that it touched, in order.
     pub paths: Vec<PathChange>,
 }
 
 impl ManifestRepository {
-    /// The commit that the branch is at; `None` in an empty repository.
+    /// Returns the commit of the branch; `None` in an empty repository.
     pub async fn tip(&self) -> Result<Option<CommitSha>, WriteError> {
         self.at_tip(|_, tip| Ok(tip.map(tree::sha))).await
     }
 
-    /// The revisions of an app on a target, newest first, and its `latest`, each by its tree.
+    /// Returns the revisions of an app on a target, newest first, and its `latest`, each by its tree.
     pub async fn history(
         &self,
         target: &TargetName,
@@ -76,9 +76,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// Reads the history without waiting for a push that is under way, or for a server that does
-    /// not answer: then it is as it was before that, and what is decided by it is looked at once
-    /// more when it is done.
+    /// Reads the history without waiting for a push that is under way, or for a server that does not answer: then it is
+    /// the last known state, and a decision by it is checked again when it is carried out.
     ///
     /// # Errors
     /// When the repository cannot be read.
@@ -94,14 +93,14 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files directly in a folder, by name, at most a thousand; empty if there is no such folder.
+    /// Returns the files directly in a folder, by name, at most a thousand; empty if there is no such folder.
     pub async fn files(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
         self.at_tip(move |repo, tip| files_in(repo, tip, &folder)).await
     }
 
-    /// The same, without waiting for a push that is under way, or for a server that does not answer: then as
-    /// they were before.
+    /// Returns the files without waiting for a push that is under way, or for a server that does not answer: then their
+    /// last known state.
     pub async fn files_beside(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
         self.beside(move |repo, tip| files_in(repo, tip, &folder)).await
@@ -124,14 +123,14 @@ impl ManifestRepository {
                 WriteError::unreachable(self.place().folder.display(), "its server does not answer")
             }
         };
-        // What somebody else has pushed since is looked at when something is done with it.
+        // Later pushes of others are read when the result is used.
         match self.as_seen_last(read).await {
             Ok((true, read)) => Ok(read),
             Ok((false, _)) | Err(_) => Err(why),
         }
     }
 
-    /// Runs `read` on what is here, and asks nobody; and whether the branch was ever seen.
+    /// Runs `read` on the known state without a request, and returns if the branch was ever seen.
     async fn as_seen_last<T: Send + 'static>(
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
@@ -143,7 +142,7 @@ impl ManifestRepository {
         .await
     }
 
-    /// Reads what is here with a handle of its own: waits for nobody, and asks no server.
+    /// Reads the known state with a handle of its own: waits for nothing, and sends no request.
     pub(in crate::git) async fn read_local_repository<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Repository, &BranchPlace) -> Result<T, git2::Error> + Send + 'static,
@@ -156,21 +155,22 @@ impl ManifestRepository {
             Ok(read) => read.map_err(|error| place.failed(&error)),
             Err(_) => Err(WriteError::Corrupt {
                 repository: place.folder.display().to_string(),
-                cause: "reading it failed by a fault of ours".to_owned(),
+                cause: "the service failed to read it".to_owned(),
             }),
         }
     }
 
-    /// The paths that the commit at the tip touched, in order; none where that cannot be told here.
+    /// Returns the paths that the commit at the tip touched, in order; none where the clone does not have the commit or
+    /// its parent.
     pub async fn last_change(&self) -> Result<Vec<PathChange>, WriteError> {
         let Some(tip) = self.tip().await? else { return Ok(Vec::new()) };
         Ok(self.change_of(&tip).await?.map_or_else(Vec::new, |change| change.paths))
     }
 
-    /// Reads what a commit changed. `None` if that cannot be told here: a clone does not have it,
-    /// or not its parent; and if it touched more than ten thousand paths.
+    /// Reads the changes of a commit. `None` if they are not known here: a clone does not have the commit, or not its
+    /// parent; and if it touched more than ten thousand paths.
     ///
-    /// Reads what is here, beside the writer, and asks no server.
+    /// Reads the known state, beside the writer, and sends no request.
     ///
     /// # Errors
     /// When the repository cannot be read.
@@ -191,9 +191,9 @@ impl ManifestRepository {
         .await
     }
 
-    /// Reads what a deployment has replaced of somebody's hand, as its commit and the one before
-    /// say; `None` where it replaced nothing, or where our clone does not go back so far. For one
-    /// whose process died before it could be recorded.
+    /// Reads the manual edit that a deployment has replaced, from its commit and the one before; `None` where it
+    /// replaced none, or where the clone does not go back so far. For a deployment whose process died before it could
+    /// be recorded.
     pub async fn replaced_edit(
         &self,
         target: &TargetName,
@@ -231,7 +231,7 @@ impl ManifestRepository {
     }
 }
 
-/// A commit behind its parent, if it has one; `None` where one of both is not here.
+/// Returns a commit with its parent, if it has one; `None` where one of both is not here.
 pub(in crate::git) fn with_parent<'r>(
     repo: &'r Repository,
     commit: &CommitSha,

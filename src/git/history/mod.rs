@@ -1,8 +1,8 @@
-//! THE PAST: what the commits of the branch say was done, and what stands now. For who has lost the
-//! record of it.
+//! The history of the branch as its commits record it, and the apps that it has now. For a service that has lost its
+//! database.
 //!
-//! A writer's clone of a server has the newest commits only, so the whole branch is fetched into a
-//! clone of its own, which goes again. Reads only.
+//! A writer's clone of a server has the newest commits only, so the whole branch is fetched into a clone of its own,
+//! which is removed afterwards. Reads only.
 
 pub mod revisions;
 pub(super) mod trailers;
@@ -31,40 +31,40 @@ use crate::model::rollback::TreeId;
 /// The most deeds that are read, the newest: a hundred a day for years.
 const MOST: usize = 200_000;
 
-/// Of commits that cannot be read, so many are named.
+/// The number of unreadable commits that are named.
 const MOST_UNREAD: usize = 100;
 
-/// What a branch says of the past, and what it has now.
+/// The records of a branch, and the apps that it has now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BranchHistory {
-    /// What was done, oldest first; each id once.
+    /// The records, oldest first; each id once.
     pub records: Vec<CommitRecord>,
-    /// Every app that stands, in order.
+    /// All present apps, in order.
     pub standing: Vec<PresentApp>,
-    /// Commits that speak of a deed and that nothing can be made of: which, and why.
+    /// Commits with trailers that cannot be read: each with the reason.
     pub unread: Vec<(CommitSha, String)>,
-    /// Whether there was more than is read.
+    /// True if there was more than the limit.
     pub cut: bool,
 }
 
 /// An app that a target has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentApp {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// What.
+    /// The app.
     pub app: AppKey,
-    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand.
+    /// The newest revision whose files `latest` has; `None` after a manual edit.
     pub live: Option<DeployId>,
     /// The bytes of its Application.
     pub application: Option<Vec<u8>>,
 }
 
 impl ManifestRepository {
-    /// Reads what was done on the branch, from its first commit on.
+    /// Reads the records of the branch, from its first commit on.
     ///
     /// # Errors
-    /// When the server cannot be asked, or the repository cannot be read.
+    /// When the server cannot be reached, or the repository cannot be read.
     pub async fn past(&self, branch: &str) -> Result<BranchHistory, WriteError> {
         let (location, reference) = (self.location().clone(), format!("{HEADS}{branch}"));
         blocking(move || match location {
@@ -94,7 +94,7 @@ fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> 
     let Some(tip) = tree::present(repo.refname_to_id(reference))? else {
         return Ok(BranchHistory::default());
     };
-    let mut past = BranchHistory { standing: standing(repo, tip)?, ..BranchHistory::default() };
+    let mut past = BranchHistory { standing: list_apps(repo, tip)?, ..BranchHistory::default() };
     let mut seen = BTreeSet::new();
     let mut walk = repo.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
@@ -107,7 +107,7 @@ fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> 
         read_commit(repo, id?, &mut past)?;
     }
     past.records.reverse();
-    // A commit that was taken over by somebody else's says the same again: the first one did it.
+    // A commit that another one took over repeats its record: the first one counts.
     past.records.retain(|deed| match deed {
         CommitRecord::Deployment(one) => seen.insert(one.id.clone()),
         CommitRecord::Removal(one) => seen.insert(one.id.clone()),
@@ -123,7 +123,7 @@ fn read_commit(repo: &Repository, id: Oid, past: &mut BranchHistory) -> Result<(
     let words = Trailers { message: &message, commit: sha.clone(), at };
     match deed(&words) {
         None => {}
-        Some(Ok(CommitRecord::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
+        Some(Ok(CommitRecord::Deployment(one))) => match read_files(repo, &commit.tree()?, *one)? {
             Some(one) => past.records.push(CommitRecord::Deployment(Box::new(one))),
             None => not_read(past, sha, "it has no folder of that revision".to_owned()),
         },
@@ -139,9 +139,9 @@ fn not_read(past: &mut BranchHistory, commit: CommitSha, why: String) {
     }
 }
 
-/// The deed with the files that its commit brought; `None` if it did not bring them. A deployment's
-/// commit has the folder of its revision, a rollback's has as `latest` the revision that it names.
-fn brought(
+/// Returns the record with the files of its commit; `None` if the commit does not have them. A deployment's commit has
+/// the folder of its revision, a rollback's has as `latest` the revision that it names.
+fn read_files(
     repo: &Repository,
     root: &Tree<'_>,
     mut one: PastDeployment,
@@ -162,8 +162,8 @@ fn brought(
     Ok(Some(one))
 }
 
-/// Every app that the tip has a `latest` of.
-fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, StepError> {
+/// Lists every app that has a `latest` at the tip.
+fn list_apps(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, StepError> {
     let root = repo.find_commit(tip)?.tree()?;
     let folders = |path: &RepoPath| {
         let folder = tree::folder(repo, Some(&root), &path.to_string())?;

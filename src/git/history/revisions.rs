@@ -1,8 +1,8 @@
-//! An app's history on a target, for people who only look: its revisions with their trees, the files
-//! of one, what a commit changed in `latest`, and what commits say of deployments.
+//! An app's history on a target, for people who only read: its revisions with their trees, the files of one, the
+//! changes of a commit in `latest`, and the messages of deployments' commits.
 //!
-//! Reads what is here, beside the writer, and asks no server: who wants to know what others have
-//! pushed looks at the tip before.
+//! It reads the known state, beside the writer, and sends no request: a caller that needs later pushes of others
+//! fetches the tip before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,19 +20,19 @@ use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 
-/// How many commits back somebody looks for what a commit says.
+/// The number of commits that are searched for a message.
 const LOOK_BACK: usize = 5_000;
 /// The most files that are read of a folder; a revision has a dozen.
 const FILES_LIMIT: usize = 200;
 /// The most bytes of one file; a manifest has some thousand.
 const LARGEST: usize = 1024 * 1024;
 
-/// What the commit of a deployment says, and when it was made.
+/// The message of a deployment's commit, with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitNote {
-    /// What it says.
+    /// The trailers.
     pub said: RevisionTrailers,
-    /// When it was committed.
+    /// The time of the commit.
     pub at: Timestamp,
 }
 
@@ -46,8 +46,7 @@ pub struct Around {
 }
 
 impl ManifestRepository {
-    /// The revisions of an app on a target, newest first, and its `latest`; empty if there is no such
-    /// app.
+    /// Returns the revisions of an app on a target, newest first, and its `latest`; empty if there is no such app.
     ///
     /// # Errors
     /// When the repository cannot be read; so for all that follow.
@@ -63,8 +62,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files of a revision, or of `latest` where none is named, by name; `None` if there is no
-    /// such folder. Files of more than a mebibyte are left out, and those after the first 200.
+    /// Returns the files of a revision, or of `latest` where none is named, by name; `None` if there is no such folder.
+    /// Files of more than a mebibyte are left out, and those after the first 200.
     pub async fn files_of(
         &self,
         target: &TargetName,
@@ -81,8 +80,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files of an app's `latest` around a commit. `None` if that cannot be told here: a clone
-    /// does not have the commit, or not its parent.
+    /// Returns the files of an app's `latest` around a commit. `None` if they are not known here: a clone does not have
+    /// the commit, or not its parent.
     pub async fn around(
         &self,
         commit: &CommitSha,
@@ -101,8 +100,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// Reads what the commits of these deployments say, on the way back from the branch's tip: some
-    /// thousand commits, or as far as a clone goes.
+    /// Reads the messages of these deployments' commits, from the branch's tip backwards: some thousand commits, or as
+    /// far as a clone goes.
     pub async fn said_of(
         &self,
         wanted: BTreeSet<DeployId>,

@@ -1,8 +1,7 @@
-//! What the words of a commit say was done, read back. Pure.
+//! The reader of commit messages and their trailers. Pure.
 //!
-//! `message` has written them. Anybody who may push can write such words too: each part is checked as
-//! if it came from outside, and what is taken for a deed of ours names a folder that the commit has
-//! (`past`).
+//! `message` has written them. Anybody who may push can write such words too: each part is checked as if it came from
+//! outside, and a record counts as the service's only if it names a folder that the commit has (`past`).
 
 use std::str::FromStr;
 
@@ -18,7 +17,7 @@ use crate::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Rollback, TreeId};
 
-/// What a deployment's commit says of it.
+/// The trailers of a deployment's commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RevisionTrailers {
     /// The image tag.
@@ -27,17 +26,17 @@ pub struct RevisionTrailers {
     pub repository: Option<RepoName>,
     /// The commit that its WAML was read at.
     pub commit: Option<CommitSha>,
-    /// Who asked for it.
+    /// The actor of the deployment.
     pub actor: Option<String>,
     /// The template and its version.
     pub template: Option<String>,
     /// The digest of the rendered files.
     pub digest: Option<Digest>,
-    /// Why, if anybody said it.
+    /// The reason, if one was given.
     pub reason: Option<String>,
 }
 
-/// The deployment that a commit is of, and what it says; `None` where it is no deployment's.
+/// Reads the deployment of a commit, with its trailers; `None` where it is no deployment's.
 pub(in crate::git) fn read_deployment(message: &str) -> Option<(DeployId, RevisionTrailers)> {
     let subject = message.lines().next()?.strip_prefix("deploy ")?;
     let id = DeployId::parse(trailer(message, DEPLOY_ID)?).ok()?;
@@ -54,7 +53,7 @@ pub(in crate::git) fn read_deployment(message: &str) -> Option<(DeployId, Revisi
     Some((id, said))
 }
 
-/// `devx/my-app 1.10 to prod-cluster-1`
+/// Reads the tag of a subject: `devx/my-app 1.10 to prod-cluster-1`.
 fn tag(subject: &str) -> Option<ImageTag> {
     let mut words = subject.split(' ');
     let (_app, tag) = (words.next()?, words.next()?);
@@ -68,8 +67,7 @@ pub(in crate::git) struct Trailers<'c> {
     pub(in crate::git) at: Timestamp,
 }
 
-/// Reads what a commit says was done; `None` where it says nothing of that kind, and what is wrong
-/// with it where it says it in words that are not ours.
+/// Reads the record of a commit; `None` where it has none, and the fault where its words are not the service's.
 pub(in crate::git) fn deed(words: &Trailers<'_>) -> Option<Result<CommitRecord, String>> {
     if let Some(id) = trailer(words.message, DEPLOY_ID) {
         return Some(deployment(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
@@ -87,7 +85,7 @@ fn deployment(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> 
     pushed(words, id, (app, target, tag))
 }
 
-/// `Revision` and `Replaces` are ids; what they were, their own commits say.
+/// Reads a rollback. `Revision` and `Replaces` are ids; the commits of these have the rest.
 fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
     let (what, target) = subject(words.message, "roll ", " on ")?;
     let (app, tag) = what.rsplit_once(" back to ").ok_or("the subject names no tag")?;
@@ -127,7 +125,7 @@ fn pushed(
             tag: parse(tag)?,
         },
         repository_number: trailer(message, REPOSITORY_NUMBER).and_then(|text| text.parse().ok()),
-        actor: somebody(text("Actor")),
+        actor: actor_or_ghost(text("Actor")),
         reason: text("Reason"),
         template: trailer(message, "Template").map(str::to_owned),
         templates_commit: trailer(message, "Template-Commit").map(parse).transpose()?,
@@ -156,7 +154,7 @@ fn removal(words: &Trailers<'_>, id: &str) -> Result<RemovalRecord, String> {
         id,
         target,
         app,
-        actor: somebody(text("Actor")),
+        actor: actor_or_ghost(text("Actor")),
         reason: text("Reason"),
         taken: Taken {
             digest: trailer(message, "Tree-Digest").map(|digest| Digest(digest.to_owned())),
@@ -166,20 +164,20 @@ fn removal(words: &Trailers<'_>, id: &str) -> Result<RemovalRecord, String> {
     })
 }
 
-/// Reads the time when it was asked for from its id: never after its commit, which knows seconds
-/// only. Whoever forges an id would be the newest for ever.
+/// Reads the time of the request from its id: never after its commit, which has seconds only. A forged id would be the
+/// newest for ever.
 fn asked_at(id: &DeployId, at: Timestamp) -> Timestamp {
     time_of(id).filter(|time| time.as_second() <= at.as_second()).unwrap_or(at)
 }
 
-/// The two ends of the first line.
+/// Returns the two ends of the first line.
 fn subject<'m>(message: &'m str, begin: &str, between: &str) -> Result<(&'m str, &'m str), String> {
     let line = message.lines().next().unwrap_or_default();
     let rest = line.strip_prefix(begin).and_then(|rest| rest.rsplit_once(between));
     rest.ok_or_else(|| format!("its subject is not `{begin}…{between}…`"))
 }
 
-/// The value of a trailer; they begin behind the subject and an empty line.
+/// Returns the value of a trailer; they begin behind the subject and an empty line.
 fn trailer<'m>(message: &'m str, key: &str) -> Option<&'m str> {
     let of_it = |line: &'m str| line.strip_prefix(key)?.strip_prefix(": ");
     message.lines().skip(2).find_map(of_it).map(str::trim).filter(|value| !value.is_empty())
@@ -190,8 +188,8 @@ fn app_key(text: &str) -> Result<AppKey, String> {
     Ok(AppKey { namespace: parse(namespace)?, slug: parse(slug)? })
 }
 
-/// A commit without an actor is of nobody whom the forge knew.
-fn somebody(actor: String) -> String {
+/// Returns the actor; a commit without one has an actor that the code host did not know.
+fn actor_or_ghost(actor: String) -> String {
     if actor.is_empty() { NOBODY.to_owned() } else { actor }
 }
 

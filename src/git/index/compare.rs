@@ -1,5 +1,5 @@
-//! What a target has now against what it had at the last look, by object ids from the target's
-//! folder down: what nobody touched is not opened, and no file is read here.
+//! The comparison of a target with its state at the last read, by object ids from the target's folder down: unchanged
+//! folders are not opened, and no file is read here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::objects::tree::{self, NamedEntry};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 
-/// Where a target's things are, and which files of `latest` are wanted.
+/// The paths of a target, and the wanted files of `latest`.
 pub(super) struct IndexScope {
     manifests: RepoPath,
     applications: RepoPath,
@@ -19,7 +19,7 @@ pub(super) struct IndexScope {
     files: usize,
 }
 
-/// Object ids as they were at the last look. What is the same is shared with the look before.
+/// The object ids at the last read. Unchanged parts are shared with the read before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SeenIds {
     manifests: Option<Oid>,
@@ -43,17 +43,17 @@ struct SeenApp {
     files: Vec<NamedEntry>,
 }
 
-/// What is new, not read yet.
+/// The changes, not read yet.
 #[derive(Debug, Default)]
 pub(super) struct ComparedChanges {
     pub(super) changed: Vec<FoundApp>,
     pub(super) gone: Vec<AppKey>,
 }
 
-/// What a look came to.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(super) enum Compared {
-    /// All is as it was.
+    /// Nothing has changed.
     Same,
     /// This is there, and that of it is new.
     New(SeenIds, ComparedChanges),
@@ -73,14 +73,14 @@ pub(super) struct FoundApp {
     pub(super) application: Application<Oid>,
 }
 
-/// What became of an app's Application.
+/// The change of an app's Application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Application<T = Vec<u8>> {
-    /// It is as it was.
+    /// The Application has not changed.
     Same,
     /// There is none, or one that is too large to be one.
     Gone,
-    /// It has these bytes now.
+    /// The Application has these bytes now.
     Now(T),
 }
 
@@ -90,7 +90,7 @@ impl IndexScope {
         Self { manifests, applications: layout::applications_folder(target), wanted, files }
     }
 
-    /// Finds what is there now, if that is not more apps than `most`, and what of it is new.
+    /// Finds the present apps, if there are not more than `most`, and their changes.
     pub(super) fn compare(
         &self,
         repo: &Repository,
@@ -202,7 +202,7 @@ impl SeenIds {
         Ok(count)
     }
 
-    /// Apps of this look that another one has no more.
+    /// Lists the apps of this read that the other one does not have.
     fn apps_missing_in(&self, now: &Self) -> Vec<AppKey> {
         let gone = self.namespaces.iter().flat_map(|(namespace, before)| {
             let now = now.namespaces.get(namespace);
@@ -218,7 +218,7 @@ impl SeenIds {
         self.namespaces.get(&app.namespace)?.apps.get(&app.slug)
     }
 
-    /// Adds what is new of Applications: to the apps that are told anyway, and by themselves.
+    /// Adds the changes of Applications: to apps that have changes anyway, and by themselves.
     fn tell_applications(&self, before: &Self, found: &mut ComparedChanges) {
         for one in &mut found.changed {
             let known = before.app(&one.app).map(|_| before.application.get(&one.app).copied());
@@ -248,7 +248,7 @@ impl SeenIds {
     }
 }
 
-/// `NAMESPACE.SLUG.yaml`; the folder has other files, too.
+/// Lists the Applications: `NAMESPACE.SLUG.yaml`; the folder has other files, too.
 fn application_files(
     repo: &Repository,
     id: Option<Oid>,

@@ -1,7 +1,7 @@
-//! What one version of a folder differs in from another, in git's own words for differences.
+//! The difference between two versions of a folder, in git's format for deltas.
 //!
-//! Versions of a folder have a beginning and an end in common, and twenty bytes between them that
-//! do not compress. So no search is needed, and what is sent does not grow with the folder. Pure.
+//! Versions of a folder have a beginning and an end in common, and twenty bytes between them that do not compress. So
+//! no search is needed, and the sent bytes do not grow with the folder. Pure.
 
 /// Below this many bytes a folder is sent whole: it is as small as a difference.
 const SMALL: usize = 128;
@@ -10,7 +10,7 @@ const COPY: usize = 0x00ff_ffff;
 /// The most bytes that one insertion can hold.
 const INSERT: usize = 127;
 
-/// The difference, if it is less than half of the whole.
+/// Returns the difference, if it is less than half of the whole.
 pub(in crate::git) fn between(former: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if now.len() < SMALL {
         return None;
@@ -31,7 +31,7 @@ fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Seven bits a byte, the lowest first.
+/// Writes a size: seven bits a byte, the lowest first.
 fn size(delta: &mut Vec<u8>, mut size: usize) {
     loop {
         let low = low_byte(size) & 0x7f;

@@ -1,9 +1,8 @@
-//! Edits of a root folder, made in memory.
+//! Edits of a root folder in memory.
 //!
-//! No work tree and no index: only the folders on the way to a changed path are made anew, so the
-//! cost follows the depth of the path and not the size of the repository. What is not named in
-//! the edits is carried over by its object id and cannot be lost. Knows no branch and no remote,
-//! and not why anything is edited.
+//! There is no work tree and no index: only the folders on the way to a changed path are written again, so the cost
+//! follows the depth of the path and not the size of the repository. Every entry that the edits do not name is carried
+//! over by its object id and cannot be lost. The module knows no branch, no remote, and no reason for an edit.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::git::objects::ObjectOverlay;
 use crate::git::objects::folder::{EntryKind, Folder};
 use crate::model::revision::ManifestFile;
 
-/// What a change does to a root folder.
+/// The result of a change to a root folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum EditOutcome {
     /// The new root.
@@ -47,13 +46,13 @@ enum Node {
     Leaf(Leaf),
 }
 
-/// What a path is made.
+/// The new content of a path.
 pub(in crate::git) enum Leaf {
     /// A file of these bytes.
     File(Oid),
     /// A folder that is there already as an object.
     Folder(Oid),
-    /// Nothing.
+    /// No content.
     Gone,
 }
 
@@ -62,7 +61,7 @@ impl Edits {
         self.0.is_empty()
     }
 
-    /// Adds a file if there is one to write and `wanted(what is there, the new one)` says so.
+    /// Adds a file if there is one to write and `wanted(the existing one, the new one)` is true.
     pub(in crate::git) fn file_if(
         &mut self,
         objects: &mut ObjectOverlay<'_>,
@@ -104,8 +103,8 @@ impl Edits {
         }
     }
 
-    /// The folder that this makes of `base`, with its inner folders made before it; `None` if
-    /// nothing is left in it: git keeps no empty folder. `path` is where it is, for errors.
+    /// Builds the folder of these edits on `base`, with its inner folders before it; `None` if nothing is left in it:
+    /// git keeps no empty folder. `path` is where it is, for errors.
     fn build(
         self,
         objects: &mut ObjectOverlay<'_>,
@@ -140,7 +139,7 @@ impl Edits {
     }
 }
 
-/// The folder of that name as it is; a file there is somebody's, and stops the change.
+/// Returns the folder of that name as it is; a file there belongs to a person, and stops the change.
 fn inner_base(
     objects: &ObjectOverlay<'_>,
     folder: &Folder,

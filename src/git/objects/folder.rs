@@ -1,8 +1,8 @@
-//! One folder of a repository as git stores it: edited in its bytes, without taking it apart.
+//! One folder of a repository as git stores it, edited in its bytes without parsing all of it.
 //!
-//! A folder of five thousand apps is 200 kB, of which a deployment changes twenty bytes; what is
-//! not named stays as it is, byte for byte. Pure. Git's order of names, in which a folder counts as
-//! if a slash stood behind it, is kept here and nowhere else.
+//! A folder of five thousand apps is 200 kB, of which a deployment changes twenty bytes; every other entry stays as it
+//! is, byte for byte. Pure. Git's order of names, in which a folder counts as if a slash followed it, is implemented
+//! here and nowhere else.
 
 use std::cmp::Ordering;
 
@@ -11,14 +11,14 @@ use git2::Oid;
 /// The length of an object id in a folder.
 const ID: usize = 20;
 
-/// What an entry is, by its mode.
+/// The kind of an entry, by its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum EntryKind {
     /// A file, executable or not.
     File,
     /// A folder.
     Folder,
-    /// A symbolic link, or a commit of another repository: never ours.
+    /// A symbolic link, or a commit of another repository: the service never writes one.
     Other,
 }
 
@@ -28,7 +28,7 @@ pub(in crate::git) struct FolderEntry<'a> {
     pub(in crate::git) name: &'a [u8],
     pub(in crate::git) kind: EntryKind,
     pub(in crate::git) id: Oid,
-    /// Where it stands in the bytes.
+    /// The offset of the entry in the bytes.
     start: usize,
     end: usize,
 }
@@ -38,7 +38,7 @@ pub(in crate::git) struct FolderEntry<'a> {
 pub(in crate::git) struct Folder(Vec<u8>);
 
 impl Folder {
-    /// Of what the object database has; `None` where that is no folder.
+    /// Parses the bytes of the object database; `None` where they are no folder.
     pub(in crate::git) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let whole = Self(bytes);
         let end = whole.entries().last().map_or(0, |entry| entry.end);
@@ -71,7 +71,7 @@ impl Folder {
         self.entries().find(|entry| entry.name == name.as_bytes())
     }
 
-    /// Makes a name this; what had it before goes. `kind` is a file or a folder.
+    /// Sets the entry of a name and removes its former entry. `kind` is a file or a folder.
     pub(in crate::git) fn put(&mut self, name: &str, kind: EntryKind, id: Oid) {
         self.remove(name);
         let after = |entry: &FolderEntry<'_>| order(entry.name, entry.kind, name, kind).is_gt();

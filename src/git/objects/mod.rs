@@ -1,12 +1,11 @@
-//! The objects that a push will bring, held in memory until the branch has them.
+//! The new objects of a push, held in memory until the branch has them.
 //!
-//! Whoever edits makes objects here and reads through here, so that a second change finds what the
-//! first one made. In the end it is known exactly what is new: nothing has to walk the trees of a
-//! hundred thousand files to find it out. What is only here was never on a disk, so that an attempt
-//! that fails leaves nothing behind.
+//! An edit writes its objects here and reads through here, so that a second change finds the objects of the first one.
+//! In the end the new objects are known exactly: no walk over the trees of a hundred thousand files is needed. Nothing
+//! here was ever on a disk, so that a failed attempt leaves nothing behind.
 //!
-//! New is what was not seen in the tip's own folders beside it. That an object lies in our clone
-//! says nothing: the server may have forgotten an old revision that the clone still has.
+//! An object is new if it was not seen in the tip's own folders beside it. That the clone has an object proves nothing:
+//! the server may have removed an old revision that the clone still has.
 
 pub(super) mod folder;
 pub(super) mod delta;
@@ -25,12 +24,12 @@ use crate::git::error::{StepError, WriteError};
 use crate::git::layout::RepoPath;
 use crate::git::objects::folder::{EntryKind, Folder, FolderEntry};
 
-/// One object that the server has not.
+/// One object that the server does not have.
 #[derive(Debug)]
 pub(super) struct NewObject {
     pub(super) kind: ObjectType,
     pub(super) bytes: Vec<u8>,
-    /// How it differs from a folder that the server has, or gets before it.
+    /// The delta to a folder that the server has, or gets before it.
     pub(super) delta: Option<Delta>,
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Delta {
     pub(super) bytes: Vec<u8>,
 }
 
-/// New objects, in the order in which they were made: an object comes after those it is made of.
+/// New objects, in the order in which they were written: an object comes after those it refers to.
 pub(super) type New = IndexMap<Oid, NewObject>;
 
 /// Objects on top of a repository's.
@@ -53,9 +52,9 @@ pub(super) struct ObjectOverlay<'r> {
     tip: Option<Oid>,
     odb: Odb<'r>,
     new: New,
-    /// How many bytes that are, all together.
+    /// The size of all objects, in bytes.
     bytes: usize,
-    /// What the server has, as far as it was looked at.
+    /// The objects of the server, as far as they were read.
     there: HashSet<Oid>,
 }
 
@@ -75,7 +74,7 @@ impl<'r> ObjectOverlay<'r> {
         WriteError::Moved { repository, path: path.to_string() }.into()
     }
 
-    /// The repository, and the commit in it that all this is on top of.
+    /// Returns the repository, and its commit that the new objects build on.
     pub(super) fn base(&self) -> (&'r Repository, Option<Oid>) {
         (self.repo, self.tip)
     }
@@ -84,23 +83,23 @@ impl<'r> ObjectOverlay<'r> {
         self.new
     }
 
-    /// Returns the size of what was made, in bytes.
+    /// Returns the size of the new objects, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns how many objects were made so far: a place to come back to.
+    /// Returns the number of objects so far: a place to come back to.
     pub(super) fn mark(&self) -> usize {
         self.new.len()
     }
 
-    /// Forgets what was made since.
+    /// Forgets the objects since a mark.
     pub(super) fn back_to(&mut self, mark: usize) {
         self.new.truncate(mark);
         self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
     }
 
-    /// The id that a file with these bytes has, without making it.
+    /// Computes the id of a file with these bytes, without adding it.
     pub(super) fn id_of(bytes: &[u8]) -> Result<Oid, git2::Error> {
         hash_object(ObjectType::Blob, bytes)
     }
@@ -113,7 +112,7 @@ impl<'r> ObjectOverlay<'r> {
         self.add(ObjectType::Commit, text, None)
     }
 
-    /// A folder; `former` is the one that it was made of.
+    /// Adds a folder; `former` is the one that it was derived from.
     pub(super) fn folder(
         &mut self,
         folder: Folder,
@@ -140,7 +139,7 @@ impl<'r> ObjectOverlay<'r> {
         Ok(id)
     }
 
-    /// Notes that the server has what is named in a folder of its own.
+    /// Records that the server has the entries of one of its folders.
     pub(super) fn are_there(&mut self, folder: &Folder) {
         self.there.extend(folder.entries().map(|entry| entry.id));
     }
@@ -153,7 +152,7 @@ impl<'r> ObjectOverlay<'r> {
         Folder::parse(bytes).ok_or_else(|| git2::Error::from_str("a folder's object is damaged"))
     }
 
-    /// The bytes of a file; `None` where there are more than that.
+    /// Returns the bytes of a file; `None` where there are more than that.
     pub(super) fn read_file(&self, id: Oid, most: usize) -> Result<Option<Vec<u8>>, git2::Error> {
         if let Some(object) = self.new.get(&id) {
             return Ok((object.bytes.len() <= most).then(|| object.bytes.clone()));
@@ -165,7 +164,7 @@ impl<'r> ObjectOverlay<'r> {
         Ok(Some(self.odb.read(id)?.data().to_vec()))
     }
 
-    /// Finds what is at a path.
+    /// Finds the object at a path.
     pub(super) fn find(
         &self,
         root: Option<Oid>,
@@ -180,7 +179,7 @@ impl<'r> ObjectOverlay<'r> {
         Ok(at)
     }
 
-    /// The folder at a path; `None` where nothing or something else is.
+    /// Returns the folder at a path; `None` where nothing or something else is.
     pub(super) fn folder_at(
         &self,
         root: Option<Oid>,
@@ -193,7 +192,7 @@ impl<'r> ObjectOverlay<'r> {
     }
 }
 
-/// Computes the id of an object that we make. Whoever is sent objects looks for collisions by themselves.
+/// Computes the id of a new object. The receiver of objects checks for collisions itself.
 fn hash_object(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
     let mut sum = Sha1::new();
     sum.update(format!("{} {}\0", kind.str(), bytes.len()));

@@ -1,7 +1,7 @@
-//! A pack of exactly the new objects, as `git receive-pack` takes it.
+//! A pack of exactly the new objects, as `git receive-pack` accepts it.
 //!
-//! Written by hand: every object is known with what it was made of, so that there is nothing to
-//! search. Format: `gitformat-pack(5)`.
+//! It is written by hand: every object and its base are known, so that there is nothing to search. Format:
+//! `gitformat-pack(5)`.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -16,22 +16,22 @@ use sha1::{Digest as _, Sha1};
 use crate::git::objects::pack_index::{self, SUM};
 use crate::git::objects::{New, NewObject};
 
-/// How long a chain of differences may get; git itself makes none that is longer.
+/// The longest chain of deltas; git itself writes none that is longer.
 const DEPTH: usize = 50;
 
-/// From so many objects on they become one pack and not as many files; git's own number.
+/// The number of objects from which they become one pack and not as many files; git's own number.
 const PACKED: usize = 100;
 
-/// Which differences a pack may hold.
+/// The deltas that a pack may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum Deltas {
-    /// Also from objects that the server has: what git calls a thin pack.
+    /// Also deltas to objects that the server has: a thin pack, in git's words.
     Thin,
     /// None: every object is whole, for a server that trips over the others.
     None,
 }
 
-/// What a push brings: its objects, and their thin pack, which is sent, and kept when it was taken.
+/// The load of a push: its objects, and their thin pack, which is sent, and kept when the server accepted it.
 pub(in crate::git) struct NewObjects {
     new: New,
     thin: OnceCell<Pack>,
@@ -63,7 +63,7 @@ impl NewObjects {
         odb.refresh()
     }
 
-    /// The bytes of the thin pack, made once.
+    /// Returns the bytes of the thin pack, built once.
     pub(in crate::git) fn thin(&self) -> &[u8] {
         &self.thin_pack().bytes
     }
@@ -72,7 +72,7 @@ impl NewObjects {
         self.thin.get_or_init(|| Pack::of(&self.new, Deltas::Thin))
     }
 
-    /// The bytes of a pack of whole objects.
+    /// Returns the bytes of a pack of whole objects.
     pub(in crate::git) fn whole(&self) -> Vec<u8> {
         Pack::of(&self.new, Deltas::None).bytes
     }
@@ -88,7 +88,7 @@ fn header(count: usize) -> Vec<u8> {
 /// A pack, and where its objects begin.
 struct Pack {
     bytes: Vec<u8>,
-    /// Where an object begins, and how many differences lead to it; in the order of the bytes.
+    /// The offset of each object, and the length of its chain of deltas; in the order of the bytes.
     written: IndexMap<Oid, (usize, usize)>,
     /// The objects that differences begin with and that are not in it.
     bases: BTreeSet<Oid>,
@@ -105,7 +105,7 @@ impl Pack {
         pack
     }
 
-    /// The pack with the objects that its differences begin with: a repository may keep no other.
+    /// Builds the pack with the bases of its deltas: a repository may keep no other.
     fn with_bases(&self, odb: &Odb<'_>) -> Result<Self, git2::Error> {
         let outside = || self.bases.iter().filter(|id| !self.written.contains_key(*id));
         let mut bytes = header(self.written.len() + outside().count());
@@ -164,7 +164,7 @@ impl Pack {
         Some(depth)
     }
 
-    /// Kind and length: four bits of it in the first byte, then seven a byte, the lowest first.
+    /// Writes kind and length: four bits of it in the first byte, then seven a byte, the lowest first.
     fn entry(&mut self, kind: u8, length: usize) {
         let mut byte = (kind << 4) | low_bits(length, 4);
         let mut rest = length >> 4;

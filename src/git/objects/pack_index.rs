@@ -1,7 +1,7 @@
-//! Keeps a pack in a clone, with the index that says where its objects are.
+//! The writer of a pack into a clone, with the index of its objects.
 //!
-//! Whoever made the pack knows that already; libgit2 would inflate and hash every object to find it out.
-//! Format: the second version of `gitformat-pack(5)`.
+//! The writer of the pack knows the index already; libgit2 would inflate and hash every object to compute it. Format:
+//! the second version of `gitformat-pack(5)`.
 
 use std::fs;
 use std::io::{Error, Result};
@@ -11,11 +11,11 @@ use flate2::Crc;
 use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
-/// How long the sum at the end of a pack is.
+/// The length of the checksum at the end of a pack.
 pub(in crate::git) const SUM: usize = 20;
 
-/// Saves a pack that has the bases of all its differences; `objects` says where each begins, in the order of the
-/// bytes. No reader sees a part of it: the index comes last, and each file gets its name when it is whole.
+/// Saves a pack that has the bases of all its deltas; `objects` has the offset of each, in the order of the bytes. No
+/// reader sees a part of it: the index comes last, and each file gets its name when it is whole.
 pub(in crate::git) fn save(folder: &Path, pack: &[u8], objects: &[(Oid, usize)]) -> Result<()> {
     let index = build_index(pack, objects).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
     fs::create_dir_all(folder)?;

@@ -1,5 +1,4 @@
-//! The one reader of a repository's commits and trees, for those who only read. Knows no branch and
-//! no remote.
+//! The reader of a repository's commits and trees, for all code that only reads. Knows no branch and no remote.
 
 use std::path::Path;
 
@@ -12,19 +11,19 @@ use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::TreeId;
 
-/// How many commits back a deploy id is looked for, or who edited a folder: it was lost by a crash, not by
-/// a year.
+/// The number of commits that are searched for a deploy id, or for the author of a folder: it was lost by a crash, not
+/// by a year.
 pub(in crate::git) const LOOK_BACK: usize = 1_000;
 
 /// A name and its object.
 pub(in crate::git) type NamedEntry = (String, Oid);
 
-/// The commit of that object id.
+/// Returns the commit of that object id.
 pub(in crate::git) fn sha(id: Oid) -> CommitSha {
     CommitSha::parse(id.to_string()).expect("git prints an object id as hexadecimal digits")
 }
 
-/// The object, or that it is not here.
+/// Returns the object, or `None` if it is not here.
 pub(in crate::git) fn present<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -33,7 +32,7 @@ pub(in crate::git) fn present<T>(found: Result<T, git2::Error>) -> Result<Option
     }
 }
 
-/// The root of a commit's tree; an empty repository has none.
+/// Returns the root of a commit's tree; an empty repository has none.
 pub(in crate::git) fn root(
     repo: &Repository,
     tip: Option<Oid>,
@@ -41,12 +40,12 @@ pub(in crate::git) fn root(
     tip.map(|tip| repo.find_commit(tip)?.tree()).transpose()
 }
 
-/// The commits on the way back from `tip`, the first parents; a shallow clone ends somewhere.
+/// Lists the commits backwards from `tip`, by first parents; a shallow clone ends somewhere.
 pub(in crate::git) fn back(repo: &Repository, tip: Oid) -> impl Iterator<Item = Commit<'_>> {
     std::iter::successors(repo.find_commit(tip).ok(), |commit| commit.parent(0).ok())
 }
 
-/// The commit of a deployment, a rollback or a removal on the way back from `tip`.
+/// Finds the commit of a deployment, a rollback or a removal backwards from `tip`.
 pub(in crate::git) fn commit_of<'r>(
     repo: &'r Repository,
     tip: Oid,
@@ -56,7 +55,7 @@ pub(in crate::git) fn commit_of<'r>(
     commits.find(|commit| is_of(&String::from_utf8_lossy(commit.message_bytes()), id))
 }
 
-/// The parent as it was written, if there is one: at the edge of a shallow clone git itself says that
+/// Returns the parent as the commit names it, if there is one: at the edge of a shallow clone git itself says that
 /// there is none.
 pub(in crate::git) fn parent(commit: &Commit<'_>) -> Result<Option<Oid>, git2::Error> {
     let header = commit.raw_header_bytes();
@@ -64,7 +63,7 @@ pub(in crate::git) fn parent(commit: &Commit<'_>) -> Result<Option<Oid>, git2::E
     parent.map(|digits| Oid::from_str(&String::from_utf8_lossy(digits))).transpose()
 }
 
-/// The object and its kind at a path.
+/// Returns the object and its kind at a path.
 pub(in crate::git) fn find(
     root: Option<&Tree<'_>>,
     path: &RepoPath,
@@ -72,7 +71,7 @@ pub(in crate::git) fn find(
     find_text(root, &path.to_string())
 }
 
-/// The same for any text; what cannot be a path is not there.
+/// Finds the object at a path of any text; a text that cannot be a path has none.
 pub(in crate::git) fn find_text(
     root: Option<&Tree<'_>>,
     path: &str,
@@ -90,12 +89,12 @@ pub(in crate::git) fn find_text(
     }
 }
 
-/// git2 gives an error for the others that looks like damage.
+/// Checks that a text can be a path: for others git2 gives an error that looks like damage.
 fn is_path(text: &str) -> bool {
     !text.contains('\0') && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// The folder at a path; `None` where nothing or something else is.
+/// Returns the folder at a path; `None` where nothing or something else is.
 pub(in crate::git) fn folder<'r>(
     repo: &'r Repository,
     root: Option<&Tree<'_>>,
@@ -107,7 +106,7 @@ pub(in crate::git) fn folder<'r>(
     }
 }
 
-/// The bytes of the file at a path; `None` where nothing or something else is.
+/// Returns the bytes of the file at a path; `None` where nothing or something else is.
 pub(in crate::git) fn file(
     repo: &Repository,
     root: Option<&Tree<'_>>,
@@ -119,12 +118,12 @@ pub(in crate::git) fn file(
     }
 }
 
-/// The folders in a folder, by name.
+/// Returns the folders in a folder, by name.
 pub(in crate::git) fn folders(tree: &Tree<'_>) -> Vec<NamedEntry> {
     entries(tree, ObjectType::Tree).collect()
 }
 
-/// The files in a folder that are wanted, by name.
+/// Returns the wanted files in a folder, by name.
 pub(in crate::git) fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<NamedEntry> {
     entries(tree, ObjectType::Blob).filter(|(name, _)| wanted(name)).collect()
 }
@@ -169,7 +168,7 @@ pub(in crate::git) fn read_folder(
     Ok((files, left))
 }
 
-/// The folders of an app that are named like a deploy id. Anything else there is not ours.
+/// Lists the folders of an app that are named like a deploy id. Other entries there do not belong to the service.
 pub(in crate::git) fn revision_folders(
     repo: &Repository,
     root: Option<&Tree<'_>>,

@@ -1,7 +1,7 @@
-//! The key that commits are signed with, as the operator gave it. Pure.
+//! The key that signs commits, as the operator configured it. Pure.
 //!
-//! An ssh key is read whole here, its passphrase tried. Of an OpenPGP key the armor is read and
-//! that it is a secret key; what it can do only `gpg` knows.
+//! An ssh key is read whole here, its passphrase tried. Of an OpenPGP key only the armor is read, and that it is a
+//! secret key; its capabilities only `gpg` knows.
 
 use std::fmt;
 
@@ -28,14 +28,14 @@ pub struct OpenPgpKey {
     pub(super) passphrase: Option<SecretString>,
 }
 
-/// What is wrong with a key or its passphrase. Nothing of them is in it.
+/// The fault of a key or its passphrase. Nothing of them is in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
-    /// Something else.
+    /// The text is no key.
     #[error("this is no {0}")]
     NoKey(&'static str),
-    /// The half that everybody may know.
-    #[error("this is the half of a key that everybody may know, and not the private one")]
+    /// The text is a public key.
+    #[error("this is the public half of a key, not the private one")]
     Public,
     /// A key of the other format.
     #[error("this is {0}, which another `format` is for")]
@@ -49,11 +49,11 @@ pub enum SigningKeyError {
     /// Behind another passphrase.
     #[error("the passphrase does not unlock this key")]
     WrongPassphrase,
-    /// It would end in the middle.
+    /// The passphrase has several lines and would be cut.
     #[error("a passphrase of several lines cannot be given to gpg")]
     Lines,
     /// Damaged.
-    #[error("this key is damaged, or not whole")]
+    #[error("this key is damaged, or a part of it is missing")]
     Damaged,
 }
 
@@ -68,7 +68,7 @@ const SSH: &str = "OPENSSH PRIVATE KEY";
 const OPENPGP: &str = "PGP PRIVATE KEY BLOCK";
 
 impl SigningPrivateKey {
-    /// The private key in a file that `ssh-keygen` made.
+    /// Reads the private key in a file that `ssh-keygen` made.
     ///
     /// # Errors
     /// [`SigningKeyError`]
@@ -100,7 +100,7 @@ impl SigningPrivateKey {
         SshKey::new(&key).map(|key| Self::Ssh(Box::new(key))).ok_or(SigningKeyError::Damaged)
     }
 
-    /// The secret key that `gpg --armor --export-secret-keys KEY` prints.
+    /// Reads the secret key that `gpg --armor --export-secret-keys KEY` prints.
     ///
     /// # Errors
     /// [`SigningKeyError`]
@@ -131,7 +131,7 @@ impl SigningPrivateKey {
     }
 }
 
-/// A variable often has the two characters in place of a line's end.
+/// Restores the lines of a key: a variable often has the two characters in place of a line's end.
 fn lines_of(text: &SecretString) -> SecretString {
     let text = text.expose_secret().replace("\\n", "\n").replace("\r\n", "\n");
     format!("{}\n", text.trim()).into()
@@ -191,12 +191,12 @@ fn holds_secret_key(armored: &str) -> Option<bool> {
 
 const SECRET_KEY: u8 = 5;
 
-/// The kind of a packet, from its first byte in the new or the old form.
+/// Returns the kind of a packet, from its first byte in the new or the old form.
 fn tag(head: u8) -> u8 {
     if head & 0xc0 == 0xc0 { head & 0x3f } else { (head >> 2) & 0x0f }
 }
 
-/// RFC 9580, 6.1.1.
+/// Computes the checksum of RFC 9580, 6.1.1.
 fn crc24(bytes: &[u8]) -> [u8; 3] {
     let mut crc: u32 = 0x00b7_04ce;
     for byte in bytes {

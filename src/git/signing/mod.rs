@@ -1,13 +1,13 @@
-//! Signatures under commits, as git itself makes and checks them.
+//! Signatures of commits, as git itself makes and checks them.
 //!
 //! ```text
-//! key        pure: what the operator gave, read and looked at
+//! key        pure: the operator's key, read and checked
 //! ssh        a signature with an ssh key, made in this process
-//! openpgp    a signature by the system's `gpg`, in a home of its own, for nobody else
-//! program    runs that program: bounded in time and in what it says
+//! openpgp    a signature by the system's `gpg`, in a home of its own that nobody else uses
+//! program    runs that program: bounded in time and in its output
 //! ```
 //!
-//! Knows no repository and no commit: bytes in, armored text out. What is signed is decided elsewhere.
+//! The module knows no repository and no commit: bytes in, armored text out. The caller decides what is signed.
 
 pub mod key;
 mod openpgp;
@@ -21,13 +21,13 @@ use crate::git::signing::key::SigningPrivateKey;
 use crate::git::signing::openpgp::GnupgHome;
 pub use crate::git::signing::ssh::SshKey;
 
-/// A key, and where it may be kept while it is in use.
+/// A key, and the folder for its use.
 #[derive(Debug, Clone)]
 pub struct SigningKey {
     /// The key.
     pub key: SigningPrivateKey,
-    /// A folder for homes of `gpg`, which an ssh key has no use for. What is in it is removed; nobody
-    /// else may use it.
+    /// The folder for homes of `gpg`, which an ssh key does not need. Its content is removed; no other program may use
+    /// it.
     pub home: PathBuf,
 }
 
@@ -55,8 +55,8 @@ impl CommitSigner {
         signing.sign(b"a signature for trial\n").map(|_| signing)
     }
 
-    /// The signature of those bytes, armored, without a line's end after it: the value of a
-    /// commit's header `gpgsig`. Blocks; some milliseconds for OpenPGP.
+    /// Signs those bytes: the signature is armored, without a line's end after it, as the value of a commit's header
+    /// `gpgsig`. Blocks; some milliseconds for OpenPGP.
     ///
     /// # Errors
     /// [`SigningError`]
@@ -67,7 +67,7 @@ impl CommitSigner {
         }
     }
 
-    /// Takes away what lies on the disk; another signature brings it back. Blocks.
+    /// Removes the files on the disk; another signature brings them back. Blocks.
     pub fn close(&self) {
         match &self.0 {
             Means::Ssh(_) => {}

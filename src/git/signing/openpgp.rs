@@ -1,8 +1,8 @@
 //! A signature by the system's `gpg`, as git itself gets one.
 //!
-//! In a home of its own: the service knows one key and no other, and nobody's own settings, keys or
-//! agents count. The home is made anew at each start and is gone afterwards. The passphrase goes over
-//! standard input, before what is signed.
+//! It runs in a home of its own: the service knows one key and no other, and no person's settings, keys or agents
+//! count. The home is created at each start and removed afterwards. The passphrase goes over standard input, before the
+//! payload.
 
 use std::fs;
 use std::io;
@@ -56,8 +56,8 @@ impl GnupgHome {
         &self.fingerprint
     }
 
-    /// A home that is gone, or was emptied by somebody who cleans up, is made again once. So is one
-    /// in which no signature could be made: its agent may hang.
+    /// Signs a payload. A home that is gone, or was emptied by a clean-up, is created again once. So is one in which no
+    /// signature could be made: its agent may hang.
     pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
         let mut folder = lock(&self.current);
         if !folder.join("pubring.kbx").exists() {
@@ -110,7 +110,7 @@ impl Drop for GnupgHome {
     }
 }
 
-/// A new home below `base` that has the key, and the key's fingerprint.
+/// Creates a home below `base` that has the key, and returns it with the key's fingerprint.
 ///
 /// Never in a place where one was before: the agent of that one may be about to end, and takes the
 /// sockets away by their names.
@@ -127,16 +127,17 @@ fn prepared(base: &Path) -> Result<(), SigningError> {
     make_base(base).map_err(|error| unusable(base, &error))
 }
 
-/// The folder that homes were made in, if none is left there.
+/// Removes the folder of homes, if none is left there.
 fn tidy(base: &Path) {
     let _ = fs::remove_dir(base);
 }
 
-/// Never asks, neither on a terminal nor in a window; says on standard error what it does.
+/// The arguments of every run: it never prompts, neither on a terminal nor in a window, and writes its status to
+/// standard error.
 const ARGUMENTS: [&str; 7] =
     ["--batch", "--no-tty", "--pinentry-mode", "loopback", "--disable-dirmngr", "--status-fd", "2"];
 
-/// Makes an empty home that nobody else may look into.
+/// Creates an empty home that only this user may read.
 fn make(home: &Path) -> Result<(), SigningError> {
     let length = home.as_os_str().len();
     if length > LONGEST {
@@ -161,7 +162,7 @@ fn remove(folder: &Path) {
         let _ = program::run("gpgconf", folder, &["--kill", "gpg-agent"], Zeroizing::default());
     }
     if let Err(error) = fs::remove_dir_all(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "the home of gpg cannot be removed");
+        tracing::warn!(folder = %folder.display(), %error, "gpg home could not be removed");
     }
 }
 
@@ -173,13 +174,13 @@ fn import(folder: &Path, key: &OpenPgpKey) -> Result<String, SigningError> {
     let ran = program::run("gpg", folder, &arguments, input)?;
     match &*secret_keys(&ran.said) {
         [one] => Ok(one.clone()),
-        [] => Err(SigningError::BadKey(why(&ran))),
+        [] => Err(SigningError::BadKey(describe_failure(&ran))),
         _ => Err(SigningError::BadKey("it holds several secret keys: export one alone".to_owned())),
     }
 }
 
-/// The fingerprints that gpg imported with their secret half: `[GNUPG:] IMPORT_OK 17 FPR`, where 16
-/// stands for that half (GnuPG's doc/DETAILS).
+/// Returns the fingerprints that gpg imported with their secret half: `[GNUPG:] IMPORT_OK 17 FPR`, where 16 stands for
+/// that half (GnuPG's doc/DETAILS).
 fn secret_keys(said: &str) -> Vec<String> {
     let lines = said.lines().filter_map(|line| line.strip_prefix("[GNUPG:] IMPORT_OK "));
     let secret = lines.filter_map(|line| {
@@ -199,20 +200,19 @@ fn has_status(ran: &Ran, status: &str) -> bool {
     })
 }
 
-/// Returns the error of a run that gave no signature. If gpg's words tell a person what to do,
-/// nothing else will help. `No secret key` is the exception: gpg says so of a home that somebody
-/// sweeps, too.
+/// Returns the error of a run without a signature. If gpg's words tell a person what to do, a retry will not help. `No
+/// secret key` is the exception: gpg says so of a home that was emptied, too.
 fn refused(ran: &Ran) -> SigningError {
     let swept = contains_words(&ran.said, NO_SECRET_KEY);
     if swept || help(&ran.said).is_empty() {
-        SigningError::NotSigned(why(ran))
+        SigningError::NotSigned(describe_failure(ran))
     } else {
-        SigningError::Unusable(why(ran))
+        SigningError::Unusable(describe_failure(ran))
     }
 }
 
 /// Formats what gpg says for people, in one line, and what to do about it.
-fn why(ran: &Ran) -> String {
+fn describe_failure(ran: &Ran) -> String {
     let mut said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
     let said = said.rfind(|line| !line.contains("created")).unwrap_or("it says nothing");
     let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
@@ -225,7 +225,7 @@ fn contains_words(said: &str, what: &str) -> bool {
     said.to_ascii_lowercase().contains(what)
 }
 
-/// Says what a person can do about gpg's words.
+/// Returns the way out for a person, by gpg's words.
 fn help(said: &str) -> &'static str {
     let has_any = |what: &[&str]| what.iter().any(|what| contains_words(said, what));
     if has_any(&["bad passphrase"]) {
@@ -276,8 +276,7 @@ fn for_nobody_else(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-/// Returns whether a folder belongs to the user that we are: to whom a folder belongs that we make
-/// in it.
+/// Returns true if a folder belongs to this process's user: the owner of a folder that it creates in it.
 fn is_ours(folder: &Path) -> io::Result<bool> {
     let probe = folder.join(format!("{}-whose", std::process::id()));
     let _left_by_a_crash = fs::remove_dir(&probe);

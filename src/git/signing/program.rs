@@ -1,5 +1,5 @@
-//! Runs `gpg`, and nothing else: with a deadline, deaf to everything but its home, and with no more
-//! of its words kept than a person reads.
+//! The runner of `gpg`: with a deadline, without input from its environment but its home, and with only as much of its
+//! output as a person reads.
 
 use std::io::{ErrorKind, Read, Write as _};
 use std::path::Path;
@@ -15,17 +15,17 @@ use crate::git::error::SigningError;
 
 /// Ten times what the first use of a key takes whose passphrase is slow to check on purpose.
 const LIMIT: Duration = Duration::from_secs(30);
-/// One that has closed its outputs is about to end.
+/// The time for a program that has closed its outputs to end.
 const GRACE: Duration = Duration::from_secs(1);
 /// More than any signature, and more than a person reads.
 const LARGEST: u64 = 64 * 1024;
 
-/// What the program did.
+/// The result of the program.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
-    /// What it says for people, and between that its lines for programs, `[GNUPG:] …`.
+    /// The text for people, and between it the lines for programs, `[GNUPG:] …`.
     pub(super) said: String,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn run(
     run_within(LIMIT, program, home, arguments, input)
 }
 
-/// The same with one limit for all that it does.
+/// Runs the program with one time limit for everything.
 pub(super) fn run_within(
     limit: Duration,
     program: &str,
@@ -47,7 +47,7 @@ pub(super) fn run_within(
     arguments: &[&str],
     input: Zeroizing<Vec<u8>>,
 ) -> Result<Ran, SigningError> {
-    let mut child = command(program, home, arguments).spawn().map_err(|e| not_begun(&e, home))?;
+    let mut child = command(program, home, arguments).spawn().map_err(|e| start_error(&e, home))?;
     let outputs = reader(child.stdout.take(), child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         // One that ends before it has read all says why; that it did not read is no news.
@@ -64,8 +64,9 @@ pub(super) fn run_within(
     Ok(Ran { status, output, said: String::from_utf8_lossy(&said).into_owned() })
 }
 
-/// A home that is gone is no missing program, and neither is a machine that can start none just now.
-fn not_begun(error: &std::io::Error, home: &Path) -> SigningError {
+/// Distinguishes the failed starts: a home that is gone is no missing program, and neither is a machine that can start
+/// none just now.
+fn start_error(error: &std::io::Error, home: &Path) -> SigningError {
     if error.kind() == ErrorKind::NotFound && home.is_dir() {
         SigningError::NoProgram(error.to_string())
     } else {
@@ -81,7 +82,7 @@ fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Both outputs, once both are at their ends, read beside us.
+/// Reads both outputs on a thread of its own, until both have ended.
 fn reader(
     output: Option<impl Read + Send + 'static>,
     said: Option<impl Read + Send + 'static>,
@@ -95,7 +96,7 @@ fn reader(
     receiver
 }
 
-/// One that says too much is cut off, and ends of it.
+/// Reads to the end. A program that prints too much is cut off, and ends of it.
 fn to_the_end(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {

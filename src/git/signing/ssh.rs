@@ -1,7 +1,7 @@
 //! A signature with an ssh key, as `ssh-keygen -Y sign -n git` makes it.
 //!
-//! Only Ed25519: the kind that `ssh-keygen` makes by default, that every git host takes, and that
-//! needs nothing but what TLS brings along.
+//! Only Ed25519: the kind that `ssh-keygen` creates by default, that every git host accepts, and that needs nothing
+//! beside the libraries of TLS.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, Signature, 
 
 use crate::git::error::SigningError;
 
-/// What git has signed with an ssh key is for git and for nothing else.
+/// The namespace of git's signatures: such a signature is valid for git and for nothing else.
 const NAMESPACE: &str = "git";
 
 /// An unlocked Ed25519 key.
@@ -22,7 +22,7 @@ pub struct SshKey {
 }
 
 impl SshKey {
-    /// From a key that is not locked; `None` if it is of another kind or contradicts itself.
+    /// Builds a signer from a key that is not locked; `None` if it is of another kind or contradicts itself.
     pub(super) fn new(key: &PrivateKey) -> Option<Self> {
         let (seed, public) = key.key_data().ed25519().map(|key| (&key.private, key.public))?;
         let pair = Ed25519KeyPair::from_seed_and_public_key(seed.as_ref(), &public.0).ok()?;
@@ -42,12 +42,12 @@ impl SshKey {
         Ok(sealed.to_pem(LineEnding::LF)?.trim_end().to_owned())
     }
 
-    /// `SHA256:…`, as `ssh-keygen -l` shows it.
+    /// Returns `SHA256:…`, as `ssh-keygen -l` shows it.
     pub(super) fn fingerprint(&self) -> String {
         self.public.fingerprint(HashAlg::Sha256).to_string()
     }
 
-    /// The half that everybody may know: a line for `allowed_signers` or a git host.
+    /// Returns the public half: a line for `allowed_signers` or a git host.
     pub fn public(&self) -> String {
         self.public.to_openssh().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! What an operator may write as the address of a repository. Pure.
+//! The addresses that an operator may write for a repository. Pure.
 //!
-//! Never prints what stands before an `@`: an address with a password in it is refused, and must
-//! not reach a log on its way out.
+//! No text before an `@` is ever printed: an address with a password in it is refused, and must not reach a log on its
+//! way out.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ impl RepositoryAddress {
     }
 }
 
-/// As people may see it.
+/// Prints the address in the form that people may see.
 impl std::fmt::Display for RepositoryAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,5 +1,5 @@
-//! Why an exchange with a git server did not work, over HTTP or ssh: the one error of the way to a
-//! remote, and what the writer makes of it. Plain values.
+//! The error of an exchange with a git server, over HTTP or ssh, and its conversion into the writer's error. Plain
+//! values.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(in crate::git) enum Failure {
     Unauthorized { status: u16 },
     #[error("HTTP {status}: no repository there")]
     NotFound { status: u16 },
-    #[error("HTTP {status}: the server asks us to wait")]
+    #[error("HTTP {status}: the server asks the service to wait")]
     Limited { status: u16, wait: Option<Duration> },
     #[error("the server answers with HTTP {status}")]
     Server { status: u16 },
@@ -43,7 +43,7 @@ pub(in crate::git) enum Failure {
 }
 
 impl Failure {
-    /// Of the HTTP client's error: the innermost cause says most, and the address is left out.
+    /// Converts the HTTP client's error: the innermost cause says most, and the address is left out.
     pub(in crate::git) fn of(error: &reqwest::Error) -> Self {
         let what = match error {
             error if error.is_connect() => "no connection",
@@ -61,7 +61,7 @@ impl Failure {
         Self::Broken(format!("the server said nothing for {} s", after.as_secs_f32()))
     }
 
-    /// Of an answer to a push that only says something else.
+    /// Builds the error of an answer to a push without a report.
     pub(in crate::git) fn unreported(words: &str) -> Self {
         Self::Broken(clean(&unreported(words)))
     }
@@ -70,7 +70,7 @@ impl Failure {
         Self::Broken(format!("the exchange was not over after {} s", after.as_secs_f32()))
     }
 
-    /// Returns whether the server surely did nothing with what was sent.
+    /// Returns true if the server surely did nothing with the request.
     pub(in crate::git) fn is_definite(&self) -> bool {
         matches!(
             self,
@@ -81,8 +81,7 @@ impl Failure {
         )
     }
 
-    /// The same, as the writer's error; `help` is what to do about a token or a key that is not
-    /// accepted.
+    /// Converts it into the writer's error; `help` is the way out for a token or a key that is not accepted.
     pub(in crate::git) fn into_error(self, repository: String, help: &str) -> WriteError {
         let cause = self.to_string();
         match self {
@@ -123,14 +122,12 @@ fn convert_complaint(
         help: trust.to_owned(),
     };
     match kind {
-        ComplaintKind::HostUnknown => {
-            not_trusted("its host key is not among those that are believed")
-        }
-        ComplaintKind::HostChanged => not_trusted("its host key is another one than is believed"),
+        ComplaintKind::HostUnknown => not_trusted("its host key is not among the trusted ones"),
+        ComplaintKind::HostChanged => not_trusted("its host key differs from the trusted one"),
         ComplaintKind::KeyRefused => refused(help),
         ComplaintKind::ReadOnly => refused("give that key the right to write there"),
         ComplaintKind::NoRepository => WriteError::NotFound { repository },
-        // What nobody knows may pass: a host that is being worked on has many words for it.
+        // An unknown failure may pass: a host under maintenance has many words for it.
         ComplaintKind::NoConnection | ComplaintKind::Other => {
             WriteError::unreachable(repository, said)
         }
@@ -143,7 +140,7 @@ pub(in crate::git) fn unreported(words: &str) -> String {
     format!("the server did not report what became of the push, but said: {said}")
 }
 
-/// Text of others for our messages: one line, bounded, and no NUL for libgit2 to trip over.
+/// Cleans others' text for messages: one line, bounded, and without a NUL that libgit2 would stumble over.
 pub(in crate::git) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }

@@ -1,7 +1,7 @@
-//! Git's smart HTTP over the HTTP client of the process: four requests, and who we are in each.
+//! Git's smart HTTP over the HTTP client of the process: four requests, with their credentials.
 //!
-//! So that one TLS stack, one proxy setting and one set of limits hold for every connection. The
-//! token travels in a header only. Knows requests and bytes; what they mean is known elsewhere.
+//! One TLS stack, one proxy setting and one set of limits hold for every connection. The token is in a header only. The
+//! module knows requests and bytes; their meaning is known elsewhere.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::git::writer::fence::Fence;
 use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::retry::Disposition;
 
-/// How to reach one repository over HTTP.
+/// The settings of one repository over HTTP.
 #[derive(Debug, Clone)]
 pub(in crate::git) struct HttpRemote {
     pub(in crate::git) base: Url,
     pub(in crate::git) client: Client,
     pub(in crate::git) tokens: Tokens,
-    /// The longest silence of a server that we sit through.
+    /// The longest silence of a server before the exchange is cut.
     pub(in crate::git) silence: Duration,
     /// The longest a whole request may take.
     pub(in crate::git) total: Duration,
     pub(in crate::git) runtime: tokio::runtime::Handle,
-    /// When it closes, every exchange is cut.
+    /// The fence; when it closes, every exchange is cut.
     pub(in crate::git) fence: Fence,
 }
 
@@ -58,14 +58,14 @@ impl Exchange {
         format!("application/x-{}-{kind}", self.service)
     }
 
-    /// Returns whether what is sent may change something.
+    /// Returns true if the request may change something.
     pub(in crate::git) fn is_push(self) -> bool {
         self.service == "git-receive-pack" && !self.advertise
     }
 }
 
 impl HttpRemote {
-    /// The same within that fence.
+    /// Returns the remote with that fence.
     pub(in crate::git) fn within(&self, fence: &Fence) -> Self {
         Self { fence: fence.clone(), ..self.clone() }
     }
@@ -107,18 +107,21 @@ impl HttpRemote {
         Ok(answer)
     }
 
-    /// The next bytes of an answer.
+    /// Returns the next bytes of an answer.
     pub(in crate::git) fn chunk(
         &self,
         response: &mut Response,
     ) -> Result<Option<Vec<u8>>, Failure> {
-        let chunk = self.heard(response.chunk())?;
+        let chunk = self.within_silence(response.chunk())?;
         Ok(chunk.map(Into::into))
     }
 
     /// Waits for the server's answer, unless it is silent for too long or the fence closes. The
     /// fence is looked at first: who stood still sends nothing more.
-    fn heard<T>(&self, said: impl Future<Output = reqwest::Result<T>>) -> Result<T, Failure> {
+    fn within_silence<T>(
+        &self,
+        said: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, Failure> {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -161,7 +164,7 @@ impl HttpRemote {
             None => request,
         };
         // Not before the runtime is entered: sending begins with a timer.
-        let response = self.heard(async { request.send().await })?;
+        let response = self.within_silence(async { request.send().await })?;
         check(&response, &self.base, &exchange.content_type())?;
         Ok(response)
     }
@@ -173,8 +176,7 @@ impl HttpRemote {
     ) -> Result<Option<SecretString>, Failure> {
         let bounded = async { tokio::time::timeout(self.silence, asked).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
-            let why =
-                format!("whoever issues it said nothing for {} s", self.silence.as_secs_f32());
+            let why = format!("its issuer did not answer for {} s", self.silence.as_secs_f32());
             Err(NoToken { why, next: Disposition::Retry { after: None } })
         });
         Ok(answer?)
@@ -184,9 +186,9 @@ impl HttpRemote {
 /// Judges an answer by its head alone.
 fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure> {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    // Before the status: a push that is sent on arrives there as a question, without our token, and
+    // Before the status: a push that is sent on arrives there as a question, without the token, and
     // what is answered to that says nothing about the repository.
-    if let Some(to) = moved(response.url(), base) {
+    if let Some(to) = redirected_to(response.url(), base) {
         return Err(Failure::Moved { to });
     }
     judge(response.status(), retry_after_seconds(response.headers()))?;
@@ -197,8 +199,8 @@ fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// The repository that we were sent on to, if the answer came from elsewhere.
-fn moved(from: &Url, base: &Url) -> Option<String> {
+/// Returns the repository that a redirect led to, if the answer came from elsewhere.
+fn redirected_to(from: &Url, base: &Url) -> Option<String> {
     if from.origin() == base.origin() && from.path().starts_with(base.path()) {
         return None;
     }
@@ -246,7 +248,7 @@ mod tests {
     fn who_is_sent_on_is_told_the_repositorys_address() {
         let url = |text: &str| Url::parse(text).unwrap();
         let base = url("https://git.example.com/o/n.git");
-        let to = |from: &str| moved(&url(from), &base);
+        let to = |from: &str| redirected_to(&url(from), &base);
         assert_eq!(to("https://git.example.com/o/n.git/git-receive-pack"), None);
         for tail in ["/info/refs?service=git-receive-pack", "/git-receive-pack", "/git-upload-pack"]
         {

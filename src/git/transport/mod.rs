@@ -1,8 +1,8 @@
-//! Our ways to a server, as a transport of libgit2.
+//! The ways to a server, as a transport of libgit2.
 //!
-//! What a fetch is, libgit2 knows; here are only its bytes. libgit2 gives a transport nothing but an
-//! address, so the call that is under way stands in a thread-local. libgit2 works on the calling
-//! thread only, and reports back through the same call.
+//! libgit2 knows the protocol of a fetch; this module only moves its bytes. libgit2 gives a transport nothing but an
+//! address, so the call that is under way is in a thread-local. libgit2 works on the calling thread only, and reports
+//! back through the same call.
 
 pub(super) mod http;
 pub mod ssh;
@@ -29,23 +29,23 @@ use crate::git::transport::ssh::session::Session;
 use crate::git::writer::fence::Fence;
 use crate::support::sync::lock;
 
-/// What libgit2 takes for the address; the real one is in the call.
+/// The scheme of the address for libgit2; the real address is in the call.
 const SCHEME: &str = "the-deployer";
-/// The same where all goes over one connection, in both directions.
+/// The scheme for a transport with one connection in both directions.
 const SPOKEN_SCHEME: &str = "the-deployer-ssh";
 
 /// A failed exchange.
 pub(super) struct WireError {
     /// libgit2's view.
     pub(super) git: git2::Error,
-    /// Ours, where the transport failed: more exact, and typed.
+    /// The transport's own error: more exact, and typed.
     pub(super) failure: Option<Failure>,
-    /// Whether a pack had begun to go out: the server may have taken it.
+    /// True if a pack had begun to go out: the server may have accepted it.
     pub(super) pack_sent: bool,
 }
 
 impl WireError {
-    /// In the writer's words, where the transport failed.
+    /// Converts it into the writer's error, where the transport failed.
     pub(super) fn trouble(self, remote: &Remote) -> StepError {
         match self.failure {
             Some(failure) => remote.error(failure).into(),
@@ -54,8 +54,8 @@ impl WireError {
     }
 }
 
-/// Runs `act` with the address that makes libgit2 come back to `remote` for every byte. When the fence
-/// closes, it is cut.
+/// Runs `act` with the address that makes libgit2 call `remote` for every byte. When the fence closes, the exchange is
+/// cut.
 pub(super) fn over<T>(
     remote: &Remote,
     fence: &Fence,
@@ -215,7 +215,7 @@ struct Stream {
     exchange: Exchange,
     body: Vec<u8>,
     response: Option<reqwest::Response>,
-    /// What of the answer is here and was not read yet.
+    /// The part of the answer that was not read yet.
     chunk: io::Cursor<Vec<u8>>,
     received: u64,
 }
@@ -264,7 +264,7 @@ impl Stream {
     }
 }
 
-/// Tells libgit2 of the scheme, once in a process.
+/// Registers the scheme with libgit2, once in a process.
 #[expect(unsafe_code, reason = "libgit2's list of transports has no safe way in; see SAFETY")]
 fn register() -> Result<(), git2::Error> {
     static REGISTERED: OnceLock<Result<(), String>> = OnceLock::new();

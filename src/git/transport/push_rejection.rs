@@ -1,17 +1,17 @@
-//! What a git server means when it does not move the branch. Pure: words in, a decision out.
+//! The meaning of a git server's answer when it does not move the branch. Pure: words in, a decision out.
 //!
-//! Servers differ in wording and not in kind, so this reads words. A text that it does not know
-//! is a refusal: shown to a person and not tried for ever.
+//! Servers differ in wording and not in kind, so this reads words. An unknown text is a refusal: it is shown to a
+//! person and not retried for ever.
 
 use std::fmt;
 
-/// How many characters of a server's message are kept; enough for GitHub's longest rule list.
+/// The limit of characters of a server's message; enough for GitHub's longest rule list.
 const MESSAGE_LIMIT: usize = 1_000;
 
-/// What became of the branch, by the server's status line for it.
+/// The outcome of a push, by the server's status line for the branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushVerdict {
-    /// Somebody moved the branch first: look again, and apply the change to what is there now.
+    /// Another process moved the branch first: fetch again, and apply the change to the new tip.
     LostRace,
     /// The server does not want this push.
     Refused(PushRefusal),
@@ -20,7 +20,7 @@ pub enum PushVerdict {
 /// The server's no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushRefusal {
-    /// Which rule it was, as far as the words tell.
+    /// The kind of the rule, as far as the words say.
     pub kind: RefusalKind,
     /// The server's words, cleaned and cut.
     pub message: String,
@@ -35,9 +35,9 @@ pub enum RefusalKind {
     Quota,
     /// A hook of that server.
     Hook,
-    /// The server failed at storing the objects; nobody forbade anything.
+    /// The server failed to store the objects; no rule forbade anything.
     ServerFault,
-    /// Something else.
+    /// Another kind.
     Other,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for PushRefusal {
     }
 }
 
-/// Reads the server's status for the branch, with what it printed beside it.
+/// Reads the server's status for the branch, with its output.
 pub fn classify(status: &str, printed: &str) -> PushVerdict {
     if is_lost_race(status) {
         return PushVerdict::LostRace;
@@ -78,9 +78,9 @@ pub fn classify(status: &str, printed: &str) -> PushVerdict {
     PushVerdict::Refused(PushRefusal { kind: kind(&both), message: message(status, printed) })
 }
 
-/// The words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved under us.
+/// Checks for the words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved meanwhile.
 ///
-/// Only the status line counts: what a hook prints is free text, and could say anything.
+/// Only the status line counts: the output of a hook is free text, and could say anything.
 fn is_lost_race(status: &str) -> bool {
     const WORDS: [&str; 10] = [
         "cannot lock ref",
@@ -125,7 +125,7 @@ fn kind(text: &str) -> RefusalKind {
     found.map_or(RefusalKind::Other, |(kind, _)| *kind)
 }
 
-/// One line: the status, then what was printed, without control characters.
+/// Returns one line: the status, then the printed text, without control characters.
 fn message(status: &str, printed: &str) -> String {
     let text = if printed.trim().is_empty() {
         status.to_owned()

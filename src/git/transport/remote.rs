@@ -1,4 +1,4 @@
-//! A repository on a server, whatever the way to it.
+//! A repository on a server, over HTTP or ssh.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::git::transport::ssh::{SshAccess, SshRemote};
 use crate::git::transport::token::Tokens;
 use crate::git::writer::fence::Fence;
 
-/// What a branch's reference begins with.
+/// The prefix of a branch's reference.
 pub(in crate::git) const HEADS: &str = "refs/heads/";
 
 /// The way to one repository. Clones share it.
@@ -28,19 +28,19 @@ pub(in crate::git) enum Remote {
     Ssh(Arc<SshRemote>),
 }
 
-/// Where a repository's branch is, and how to come in.
+/// The location of a repository's branch, and its credentials.
 #[derive(Debug, Clone)]
 pub struct RemoteSettings {
     /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
     pub url: String,
     /// The branch: `main`.
     pub branch: String,
-    /// Where the bare clone is kept; who writes to a local path needs none. Nobody else may use it.
+    /// The folder of the bare clone; a local path needs none. No other program may use it.
     pub clone_dir: PathBuf,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
-    /// private key.
+    /// The source of tokens, asked before each exchange; a token is sent as basic auth of the user `x-access-token`.
+    /// For ssh it gives the private key.
     pub tokens: Tokens,
-    /// How to come in, where it is behind ssh.
+    /// The access over ssh, where the repository is behind ssh.
     pub ssh: Option<SshAccess>,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
@@ -50,15 +50,15 @@ pub struct RemoteSettings {
     pub total: Duration,
 }
 
-/// Where a repository is.
+/// The location of a repository.
 pub(in crate::git) enum RemoteSource {
     Folder(PathBuf),
     Server(Remote),
 }
 
 impl RemoteSettings {
-    /// The address, as people may see it, the branch's reference, and the way there. Must be called in
-    /// a runtime; the error says what is wrong or missing.
+    /// Returns the address as people may see it, the branch's reference, and the connection. Must be called in a
+    /// runtime; the error says which setting is wrong or missing.
     pub(in crate::git) fn locate(&self) -> Result<(String, String, RemoteSource), String> {
         let address = RepositoryAddress::parse(&self.url)?;
         let (name, reference) = (address.to_string(), reference(&self.branch)?);
@@ -79,7 +79,7 @@ impl RemoteSettings {
     }
 }
 
-/// The reference of a branch that an operator named.
+/// Returns the reference of a branch that an operator named.
 pub(in crate::git) fn reference(branch: &str) -> Result<String, String> {
     let reference = format!("{HEADS}{branch}");
     if git2::Reference::is_valid_name(&reference) && !branch.starts_with('-') {
@@ -115,8 +115,7 @@ impl Remote {
         Ok(carried)
     }
 
-    /// Takes away what lies on this disk to come in with; another exchange brings it back. Blocks for
-    /// a moment.
+    /// Removes the key from this machine's disk; another exchange brings it back. Blocks for a moment.
     pub(in crate::git) fn close(&self) {
         match self {
             Self::Http(_) => {}
@@ -124,7 +123,7 @@ impl Remote {
         }
     }
 
-    /// The branches of the server, as `git receive-pack` advertises them.
+    /// Returns the branches of the server, as `git receive-pack` advertises them.
     pub(in crate::git) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
@@ -132,7 +131,7 @@ impl Remote {
         }
     }
 
-    /// Asks whether the repository could be pushed to: one small request.
+    /// Checks that the repository could be pushed to, with one small request.
     pub(in crate::git) fn probe(&self) -> Result<(), Failure> {
         match self {
             Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
@@ -140,7 +139,7 @@ impl Remote {
         }
     }
 
-    /// A failure in the writer's words.
+    /// Converts a failure into the writer's error.
     pub(in crate::git) fn error(&self, failure: Failure) -> WriteError {
         let help = match self {
             Self::Http(wire) => wire.tokens.help(),

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! options     pure: the command line
-//! complaint   pure: what ssh and the server print, read
-//! folder      our key, the host keys that are believed, the connection that is kept
-//! session     one child: bytes in, bytes out, each with an end; our own push over it
+//! complaint   pure: the output of ssh and the server, as a kind of error
+//! folder      the key, the trusted host keys, the shared connection
+//! session     one child: bytes in, bytes out, each with a limit; a push over it
 //! ```
 //!
-//! So that ssh's own keys, certificates of hosts and ciphers hold, which companies set rules for.
-//! Knows bytes only; what a fetch or a push is, others know. Here is how one repository is reached:
-//! its key, the host keys that are believed, the folder of both.
+//! The system's `ssh` is used so that its own keys, certificates of hosts and ciphers hold, for which companies set
+//! rules. The module moves bytes only; the protocols of a fetch and a push are known elsewhere. This file has the
+//! connection to one repository: its key, the trusted host keys, the folder of both.
 
 pub(in crate::git) mod complaint;
 mod folder;
@@ -30,16 +30,16 @@ use crate::model::ssh::SshAddress;
 use crate::support::retry::Disposition;
 use crate::support::sync::lock;
 
-/// How to come in over ssh. The private key itself comes from where a token comes from.
+/// The access over ssh. The private key itself comes from the token's source.
 #[derive(Debug, Clone)]
 pub struct SshAccess {
     /// The file with the host keys that are believed, as `ssh-keyscan` writes it.
     pub known_hosts: PathBuf,
-    /// Where ssh runs; made for our eyes only. No other repository may use it.
+    /// The folder of ssh, which only this user may read. No other repository may use it.
     pub folder: PathBuf,
 }
 
-/// How to reach one repository over ssh.
+/// The connection to one repository over ssh.
 #[derive(Debug)]
 pub(in crate::git) struct SshRemote {
     pub(in crate::git) address: SshAddress,
@@ -47,7 +47,7 @@ pub(in crate::git) struct SshRemote {
     known_hosts: PathBuf,
     /// Locked while it is made ready, so that two children do not both.
     folder: Mutex<KeyFolder>,
-    /// The longest silence of a server that we sit through.
+    /// The longest silence of a server before the exchange is cut.
     silence: Duration,
     /// The longest a whole exchange may take.
     total: Duration,
@@ -55,23 +55,22 @@ pub(in crate::git) struct SshRemote {
 }
 
 impl SshRemote {
-    /// Must be called in a runtime, whose threads then wait for the children. The error says what
-    /// is missing.
+    /// Builds the remote. Must be called in a runtime, whose threads then wait for the children. The error names the
+    /// missing setting.
     pub(in crate::git) fn new(
         address: SshAddress,
         access: Option<SshAccess>,
         keys: Tokens,
         (silence, total): (Duration, Duration),
     ) -> Result<Self, String> {
-        let missing =
-            || format!("{address} needs a key and the host keys that are believed: set `ssh`");
+        let missing = || format!("{address} needs a key and trusted host keys: set `ssh`");
         let SshAccess { known_hosts, folder } = access.ok_or_else(missing)?;
         let folder = Mutex::new(KeyFolder::new(folder, address.clone()));
         let runtime = tokio::runtime::Handle::current();
         Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
     }
 
-    /// The folder with the key and the host keys in it, for one child at a time.
+    /// Returns the folder with the key and the host keys in it, for one child at a time.
     fn prepare_folder(&self) -> Result<MutexGuard<'_, KeyFolder>, Failure> {
         let key = self.key()?;
         let mut folder = lock(&self.folder);
@@ -101,15 +100,15 @@ impl SshRemote {
     fn key(&self) -> Result<SecretString, Failure> {
         let bounded = async { tokio::time::timeout(self.silence, self.keys.any()).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
-            let why = format!("no key was to be had for {} s", self.silence.as_secs_f32());
+            let why = format!("no key could be got for {} s", self.silence.as_secs_f32());
             Err(NoToken { why, next: Disposition::Retry { after: None } })
         });
         let none = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };
         Ok(answer?.ok_or_else(none)?)
     }
 
-    /// Takes the key away from the disk and lets the connection go; the next exchange brings both
-    /// back. Blocks for a moment.
+    /// Removes the key from the disk and closes the connection; the next exchange brings both back. Blocks for a
+    /// moment.
     pub(in crate::git) fn close(&self) {
         // Nobody waits for the lock while the connection ends.
         let leaving = lock(&self.folder).leave();
@@ -118,13 +117,13 @@ impl SshRemote {
         }
     }
 
-    /// The next exchange makes a connection of its own.
+    /// Has the next exchange open a connection of its own.
     fn forget_connection(&self) {
         lock(&self.folder).forget_connection();
     }
 }
 
-/// Neither the key nor a connection is left behind. Nobody waits for the latter.
+/// Leaves neither the key nor a connection behind; does not wait for the connection to end.
 impl Drop for SshRemote {
     fn drop(&mut self) {
         let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! Where the token for a repository comes from: asked before each exchange with its host, and once
-//! more after the host did not accept what was given.
+//! The source of tokens for a repository: it is asked before each exchange with its host, and once more after the host
+//! did not accept a token.
 //!
-//! Knows neither files nor Apps: whoever opens a repository hands in a source. A source keeps what
-//! is good, so that asking is cheap.
+//! The module knows neither files nor Apps: the caller that opens a repository passes a source. A source caches a good
+//! token, so that asking is cheap.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,16 +12,16 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 pub use crate::git::error::NoToken;
 
-/// What is wanted of a source.
+/// The kind of token that is asked for.
 #[derive(Debug, Clone)]
 pub enum Ask {
-    /// A token to come in with; one that was handed out before will do.
+    /// Any token; a cached one will do.
     Any,
     /// Another than this, which the host answered with 401.
     InsteadOf(SecretString),
 }
 
-/// A token, or `None`: we come as anybody, or there is no other one.
+/// A token, or `None`: access is anonymous, or there is no other token.
 pub type TokenAnswer = Result<Option<SecretString>, NoToken>;
 
 type Asking = Pin<Box<dyn Future<Output = TokenAnswer> + Send>>;
@@ -34,8 +34,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// A source that is asked; `help` is what a person can do about a token that the host does not
-    /// accept.
+    /// Builds a source from a function; `help` is the way out for a person when the host does not accept a token.
     pub fn new<F>(help: &str, ask: impl Fn(Ask) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = TokenAnswer> + Send + 'static,
@@ -43,7 +42,7 @@ impl Tokens {
         Self { ask: Arc::new(move |what| Box::pin(ask(what))), help: help.into() }
     }
 
-    /// No token: we come as anybody.
+    /// Returns a source without tokens, for anonymous access.
     pub fn none() -> Self {
         Self::new("give it a token", |_| std::future::ready(Ok(None)))
     }
@@ -59,7 +58,8 @@ impl Tokens {
         (self.ask)(Ask::Any).await
     }
 
-    /// `None` where the source has no other one: the same would be refused again.
+    /// Returns another token than the refused one; `None` where the source has no other one: the same would be refused
+    /// again.
     pub(in crate::git) async fn instead_of(&self, refused: &SecretString) -> TokenAnswer {
         let other = (self.ask)(Ask::InsteadOf(refused.clone())).await?;
         Ok(other.filter(|other| other.expose_secret() != refused.expose_secret()))

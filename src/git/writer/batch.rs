@@ -1,8 +1,7 @@
-//! Several changes become several commits, one on top of the other, for one push: who asked for each,
-//! who committed it, and over what.
+//! The commits of several changes, one on top of the other, for one push, each with its own author.
 //!
-//! A change that cannot be made, or has nothing to do, leaves no commit and does not stop the
-//! others. Whether that is final is not decided here: the tip may be an old one.
+//! A change that fails, or has nothing to do, leaves no commit and does not stop the others. This module does not
+//! decide that a failure is final: the tip may be an old one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,18 +19,18 @@ use crate::git::signing::CommitSigner;
 use crate::git::writer::queue::Job;
 use crate::model::id::DeployId;
 
-/// From so many bytes of new objects on no more changes are added to a push. A deployment has some
-/// tens of kilobytes, and new versions of the folders on its way, which are held whole.
+/// The size of new objects, in bytes, from which no more changes are added to a push. A deployment has some tens of
+/// kilobytes, and new versions of the folders on its path, which are held whole.
 const LARGEST: usize = 32 * 1024 * 1024;
 
-/// What the changes make of a tip.
+/// The commits of the changes on a tip.
 pub(in crate::git) struct Built {
-    /// What became of each change, in order; of the first ones only, where the others would have
-    /// made the push too large.
+    /// The outcome of each change, in order; of the first ones only, where the others would have made the push too
+    /// large.
     pub(in crate::git) outcomes: Vec<ChangeOutcome>,
     /// The last commit; `None` if there was nothing to commit.
     pub(in crate::git) tip: Option<Oid>,
-    /// Exactly what the server has not.
+    /// The objects that the server does not have.
     pub(in crate::git) load: NewObjects,
 }
 
@@ -42,21 +41,21 @@ impl Built {
     }
 }
 
-/// Returns whether gpg failed in a way that passes: that hits whoever comes next, too.
+/// Returns true if gpg failed in a way that passes: that affects the next change, too.
 fn is_unsigned(outcome: &ChangeOutcome) -> bool {
     matches!(outcome, ChangeOutcome::Failed(WriteError::NotSigned { why, .. }) if why.passes())
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::git) enum ChangeOutcome {
-    /// It is that commit.
+    /// The change is that commit.
     Commit(Oid),
     /// Everything is there as it would be written.
     Unchanged,
     /// An earlier try of it is there.
     AlreadyThere,
-    /// It cannot be made, or its commit not signed.
+    /// The change failed, or its commit could not be signed.
     Failed(WriteError),
 }
 
@@ -112,18 +111,18 @@ pub(in crate::git) fn build(
     Ok(Built { outcomes, tip: made, load: NewObjects::of(objects.into_new()) })
 }
 
-/// Who makes commits.
+/// The committer of all commits.
 #[derive(Debug, Clone)]
 pub(in crate::git) struct Committer {
     pub(in crate::git) identity: CommitIdentity,
     /// The domain of the addresses that people have whom the code host names.
     pub(in crate::git) people: String,
-    /// What proves that a commit is ours.
+    /// The signer of commits.
     pub(in crate::git) signing: Option<Arc<CommitSigner>>,
 }
 
 impl Committer {
-    /// The text of a change's commit. Its author is the person who asked; ourselves, where none did.
+    /// Builds the text of a change's commit. Its author is the person who asked; the service, where none did.
     pub(in crate::git) fn commit(
         &self,
         tree: Oid,
@@ -160,12 +159,12 @@ pub(in crate::git) fn check(
     Ok(())
 }
 
-/// `Name <e-mail> seconds +0000`
+/// Writes the identity in git's form: `Name <e-mail> seconds +0000`.
 fn stamp(CommitIdentity { name, email }: &CommitIdentity, at: Timestamp) -> String {
     format!("{} <{}> {} +0000", plain(name), plain(email), at.as_second())
 }
 
-/// Without what ends a name or a line in a commit.
+/// Removes characters that end a name or a line in a commit.
 fn plain(text: &str) -> String {
     let text: String =
         text.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();

@@ -1,7 +1,7 @@
-//! One writer for one manifest repository: each change becomes one commit on its branch.
+//! The writer of one manifest repository: each change becomes one commit on its branch.
 //!
-//! The door to the module: settings in, typed outcomes out, git's blocking work beside the async
-//! workers. Knows neither what the files mean nor why they are deployed.
+//! This is the entry of the module: settings in, typed outcomes out, git's blocking work beside the async workers. It
+//! knows neither the meaning of the files nor the reason of a deployment.
 
 pub(super) mod queue;
 pub(super) mod batch;
@@ -49,26 +49,26 @@ use crate::git::writer::queue::{Job, PendingReleases, Queue};
 use crate::model::release::Release;
 use crate::support::lease::Lease;
 
-/// Where the repository is, and how it is written to.
+/// The location of the repository, and the settings of its writer.
 #[derive(Debug, Clone)]
 pub struct WriterSettings {
-    /// The branch that Argo CD follows, and how to come in.
+    /// The branch that Argo CD follows, and its credentials.
     pub remote: RemoteSettings,
-    /// Whether nobody but this process writes to the repository at that path: then a lock that
-    /// is left behind is known as such after a second, and not after minutes.
+    /// True if no other process writes to the repository at that path: then a stale lock is known as such after a
+    /// second, and not after minutes.
     pub alone: bool,
-    /// Who commits.
+    /// The committer.
     pub identity: CommitIdentity,
     /// The domain of the addresses that people have as authors whom the code host names:
     /// `users.noreply.github.com`.
     pub people: String,
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
-    /// How often a server may be pushed to; a folder of this machine has no budget.
+    /// The push budget for a server; a folder of this machine has none.
     pub budget: PushAllowance,
-    /// Who pushes to a server.
+    /// The client that pushes to a server.
     pub push: PushBy,
-    /// What time it is, for the budget and for leases.
+    /// The clock for the budget and for leases.
     pub now: Now,
 }
 
@@ -84,7 +84,7 @@ pub struct ManifestRepository {
 }
 
 impl ManifestRepository {
-    /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
+    /// Opens the repository; for a server opens or begins the clone, and sends no request yet.
     pub async fn open(settings: WriterSettings) -> Result<Self, WriteError> {
         let (name, reference, source) = settings.remote.locate().map_err(WriteError::Invalid)?;
         batch::check(&settings.identity)?;
@@ -108,7 +108,7 @@ impl ManifestRepository {
         Ok(Self::begin(writer, location, budget))
     }
 
-    /// Sets the writer's loop going; it ends with the last clone of what is returned.
+    /// Starts the writer's loop; it ends with the last clone of the returned value.
     fn begin(writer: Writer, location: Location, budget: PushAllowance) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (PendingReleases::default(), Arc::<Counters>::default());
@@ -131,8 +131,8 @@ impl ManifestRepository {
         Self { jobs, coming, counters, writer, signing, location }
     }
 
-    /// Takes away the copies of keys on this disk. A process that ends calls it: the writer may not be
-    /// dropped any more. What is written afterwards brings them back.
+    /// Removes the copies of keys on this disk. A process that ends calls it: the writer may not be dropped any more. A
+    /// later write brings them back.
     pub async fn close(&self) {
         let (signing, location) = (self.signing.clone(), self.location.clone());
         let closing = move || {
@@ -153,17 +153,17 @@ impl ManifestRepository {
         local::create(path, branch)
     }
 
-    /// Says that a deployment of the release is on its way, so that its other targets, if they come
-    /// now, go in the same push.
+    /// Announces that a deployment of the release is on its way, so that its other targets, if they come now, go in the
+    /// same push.
     pub fn announce(&self, release: &Release) -> PendingRelease {
         self.coming.announce(release)
     }
 
-    /// Writes one deployment; `at` is the time of its commit, and after the lease's end it is not
-    /// pushed ([`WriteError::LeaseOver`]).
+    /// Writes one deployment; `at` is the time of its commit, and after the lease's end it is not pushed
+    /// ([`WriteError::LeaseOver`]).
     ///
-    /// If the caller stops waiting, it is not pushed either. A push that is under way is not undone:
-    /// whether it got through, the repository tells.
+    /// If the caller stops waiting, it is not pushed either. A push that is under way is not undone: the repository
+    /// shows if it got through.
     pub async fn write(
         &self,
         write: DeploymentChange,
@@ -173,7 +173,7 @@ impl ManifestRepository {
         self.write_announced(write, at, lease, None).await
     }
 
-    /// The same for a deployment that was announced.
+    /// Writes a deployment that was announced.
     pub async fn write_announced(
         &self,
         write: DeploymentChange,
@@ -189,8 +189,8 @@ impl ManifestRepository {
         ended
     }
 
-    /// Makes a change that was decided on after a look, if what was seen is still so
-    /// ([`WriteError::Moved`] if not); `at` and `lease` are as for [`ManifestRepository::write`].
+    /// Makes a change that was decided on before, if its paths still have the same content ([`WriteError::Moved`] if
+    /// not); `at` and `lease` are as for [`ManifestRepository::write`].
     pub async fn amend(
         &self,
         conditional_edit: ConditionalEdit,
@@ -200,7 +200,7 @@ impl ManifestRepository {
         self.change(ManifestChange::Amend(conditional_edit), (at, lease), None).await
     }
 
-    /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
+    /// Makes a former revision live again, if the state is still that of the decision ([`WriteError::Moved`] if not);
     /// `at` and `lease` are as for [`ManifestRepository::write`].
     pub async fn roll_back(
         &self,
@@ -231,7 +231,7 @@ impl ManifestRepository {
         answered.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Returns the counts of what the writer has done since it was opened.
+    /// Returns the counters of the writer since it was opened.
     pub fn done(&self) -> Done {
         self.counters.done()
     }
@@ -286,8 +286,8 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The work was dropped or panicked: the process is going down, or must be looked at.
+/// Builds the error of a writer that was dropped or panicked: the process is going down, or must be looked at.
 fn stopped() -> WriteError {
-    let cause = "the writer stopped in the middle; what it did is seen at the next try";
+    let cause = "the writer stopped in the middle; the next try finds what was pushed";
     WriteError::unreachable("the manifest repository", cause)
 }

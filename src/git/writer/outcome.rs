@@ -1,10 +1,10 @@
-//! How a write ended, and how the branch took a push. Plain values.
+//! The outcomes of a write, and of a push of the branch. Plain values.
 
 use crate::git::error::WriteError;
 use crate::git::transport::push_rejection::PushRefusal;
 use crate::model::id::CommitSha;
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a deployment is recorded with the commit that holds it"]
 pub enum PushOutcome {
@@ -25,16 +25,16 @@ pub enum PushOutcome {
     },
 }
 
-/// What became of moving the branch.
+/// The outcome of moving the branch.
 #[derive(Debug)]
 pub(in crate::git) enum Published {
-    /// It is at our commit.
+    /// The branch is at the new commit.
     Done,
-    /// Somebody moved it first.
+    /// Another process moved it first.
     Lost,
     /// A lease had ended; nothing was moved.
     Late,
-    /// Somebody is moving it now; the error is for when that lasts.
+    /// Another process is moving it now; the error is for when that lasts.
     Locked(WriteError),
     /// The server does not want it.
     Refused(PushRefusal),

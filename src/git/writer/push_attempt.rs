@@ -1,10 +1,9 @@
-//! One round of the writer: the waiting changes become commits on the tip, the branch is moved to
-//! the last of them, and everybody is answered.
+//! One push round of the writer: the waiting changes become commits on the tip, the branch is moved to the last of
+//! them, and every caller gets an answer.
 //!
-//! Applies the changes to the tip as it is known, and publishes on the condition that the branch is
-//! still there. That the server moved the branch proves that the tip was not an old one; without a
-//! push only a tip seen now may say that there is nothing to do, or that something cannot be done.
-//! Never forces.
+//! The round applies the changes to the known tip, and pushes on the condition that the branch is still there. A
+//! successful push proves that the tip was not an old one; without a push only a fresh tip may show that there is
+//! nothing to do, or that a change fails. It never forces.
 
 use std::collections::HashSet;
 
@@ -23,47 +22,47 @@ use crate::git::writer::queue::{Base, Job};
 use crate::model::id::DeployId;
 use crate::support::disk;
 
-/// How often a change is applied again after others were faster. Each time somebody else got
-/// through, so twelve in a row means a repository too busy for us just now.
+/// The limit of lost races. Each time another process got through, so twelve in a row means that the repository is too
+/// busy just now.
 pub(in crate::git) const TRIES: u32 = 12;
 
-/// The one writer of a repository; whoever has it, has it alone.
+/// The one writer of a repository; its holder has it alone.
 pub(in crate::git) struct Writer {
     pub(in crate::git) home: BranchBackend,
     pub(in crate::git) committer: Committer,
     pub(in crate::git) branch: String,
     /// The address, for messages.
     pub(in crate::git) name: String,
-    /// What leases are compared with.
+    /// The time that leases are compared with.
     pub(in crate::git) now: Now,
 }
 
-/// What became of a round.
+/// The outcome of a round.
 pub(in crate::git) struct PushAttempt {
-    /// Whether the server was asked to move the branch.
+    /// True if the server was asked to move the branch.
     pub(in crate::git) pushed: bool,
-    /// How many changes were answered by a push that got through; none if there was none.
+    /// The number of changes that a successful push answered; none if there was none.
     pub(in crate::git) landed: usize,
     pub(in crate::git) end: PushAttemptEnd,
 }
 
-/// How a round ended.
+/// The end of a round.
 pub(in crate::git) enum PushAttemptEnd {
-    /// Everybody has an answer but these, for whom the push had no room.
+    /// Every caller has an answer except those whose jobs had no room in the push.
     Answered(Vec<Job>),
-    /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
+    /// Another process pushed first: all jobs again, on the new tip. The error is for when that lasts.
     Lost(Vec<Job>, WriteError),
     /// The server does not want it, for the sake of one of them or of all.
     Refused(Vec<Job>, PushRefusal),
 }
 
-/// What became of the branch.
+/// The outcome of moving the branch.
 enum Attempt {
     /// The answers to the first of the jobs; whether a push of theirs got through.
     Told(Answers, bool),
     Lost(WriteError),
     Refused(PushRefusal),
-    /// Somebody's lease has ended on the way, and nothing got through: again, without them.
+    /// The lease of a job has ended on the way, and nothing got through: again, without it.
     Late,
 }
 
@@ -75,7 +74,7 @@ impl Writer {
         let (mut pushed, mut landed) = (false, 0);
         let mut attempt = Ok(Attempt::Late);
         while matches!(attempt, Ok(Attempt::Late)) {
-            jobs = self.held(jobs);
+            jobs = self.drop_late(jobs);
             if jobs.is_empty() {
                 break;
             }
@@ -101,21 +100,21 @@ impl Writer {
         PushAttempt { pushed, landed, end }
     }
 
-    /// Those that may be pushed still. A job that nobody waits for is dropped; whoever waits for one
-    /// whose lease has ended is told so.
-    fn held(&self, jobs: Vec<Job>) -> Vec<Job> {
+    /// Returns the jobs that may still be pushed. A job without a waiting caller is dropped; the caller of a job whose
+    /// lease has ended gets an error.
+    fn drop_late(&self, jobs: Vec<Job>) -> Vec<Job> {
         let now = self.now.now();
         let awaited = jobs.into_iter().filter(Job::is_awaited);
         let (late, held): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
         for job in late {
             let id = job.change.id().map(tracing::field::display);
-            tracing::warn!(repository = %self.name, id, "a change is not pushed: its lease has ended");
+            tracing::warn!(repository = %self.name, deployment = id, "lease ended, change not pushed");
             job.answer(Err(WriteError::LeaseOver { repository: self.name.clone() }));
         }
         held
     }
 
-    /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
+    /// Runs a step; when git fails on this machine, creates the clone again and repeats the step once.
     pub(in crate::git) fn with_repair<T>(
         &mut self,
         mut step: impl FnMut(&mut Self) -> Result<T, StepError>,
@@ -130,7 +129,7 @@ impl Writer {
             Err(StepError::Damaged(error)) => error,
             other => return other.map_err(|trouble| self.final_error(trouble)),
         };
-        tracing::warn!(repository = %self.name, cause = first.message(), "git failed; the clone is made again");
+        tracing::warn!(repository = %self.name, error = first.message(), "git failed, clone is created again");
         let second = self.home.repair().and_then(|()| step(self));
         second.map_err(|trouble| self.final_error(trouble))
     }
@@ -199,26 +198,32 @@ impl Writer {
                 Ok(Attempt::Lost(self.lost_races()))
             }
             Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
-            Published::Unclear(error) => Ok(self.cleared_up(error, last, built, jobs)),
+            Published::Unclear(error) => Ok(self.find_outcome(error, last, built, jobs)),
         }
     }
 
-    /// The connection was cut after the pack was sent. If the branch has our last commit now, the
-    /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
-    fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
+    /// Finds the outcome after the connection was cut behind the pack. If the branch has the last commit now, the push
+    /// got through, and all of it; if not, it did not, or comes late: then the next try finds it.
+    fn find_outcome(
+        &mut self,
+        error: WriteError,
+        last: Oid,
+        built: Built,
+        jobs: &[Job],
+    ) -> Attempt {
         let tip = self.home.fetch_tip().ok().flatten();
         match tip.filter(|tip| {
             back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)
         }) {
             Some(tip) => Attempt::Told(self.answers(Some(tip), built.outcomes, jobs), true),
-            // It was cut by us. If it comes late, the branch is the fence for the others' next try.
+            // The service cut it. If it comes late, the branch is the fence for the others' next try.
             None if matches!(error, WriteError::LeaseOver { .. }) => Attempt::Late,
             None => Attempt::Told(vec![Err(error); built.outcomes.len()], false),
         }
     }
 
-    /// Returns which of the jobs that were tried have come to the branch since: a push of which
-    /// nobody knew how it ended, or another's of the same change.
+    /// Returns the tried jobs that have come to the branch since: by a push of unknown outcome, or by another's of the
+    /// same change.
     fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
         let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
         let mut bases: HashSet<Base> = tried.collect();
@@ -268,8 +273,8 @@ impl Writer {
         }
     }
 
-    /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
-    /// remove can be anybody's doing.
+    /// Returns the outcome of a change that is in the repository already. An existing revision belongs to its
+    /// deployment, wherever its commit is. A removal without anything left may be another's work.
     fn already(&self, tip: Oid, change: &ManifestChange) -> PushOutcome {
         let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
         match (found, change) {

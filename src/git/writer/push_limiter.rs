@@ -1,8 +1,8 @@
-//! How often a repository may be pushed to. Pure: times come in.
+//! The push budget of a repository. Pure: times come in.
 //!
-//! GitHub advises at most six pushes a minute to a repository ("Repository limits", GitHub Docs).
-//! Some go at once; after these they are spaced, and no minute ever has more than it may. While a
-//! push waits, what arrives joins it, so that a budget costs time under load and no throughput.
+//! GitHub advises at most six pushes a minute to a repository ("Repository limits", GitHub Docs). Some go at once;
+//! after these they are spaced, and no minute ever has more than its limit. While a push waits, new changes join it, so
+//! that a budget costs time under load and no throughput.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::support::rate_limit::{Rate, RateLimiter};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// How often a repository may be pushed to.
+/// The limits of pushes to a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PushAllowance {
-    /// How many pushes may follow one another at once. At least one.
+    /// The number of pushes that may follow one another at once. At least one.
     pub burst: u32,
     /// The most pushes of any minute. At least one.
     pub per_minute: u32,
 }
 
 impl PushAllowance {
-    /// What GitHub advises.
+    /// The limits that GitHub advises.
     pub const GITHUB: Self = Self { burst: 3, per_minute: 6 };
-    /// As many as one writer can make; only a fault would push more.
+    /// The limits of a server without advice: one writer cannot push more, only a fault would.
     pub const GENEROUS: Self = Self { burst: 100, per_minute: 1200 };
 
-    /// The default for a repository's address: what its host advises.
+    /// Returns the default for a repository's address: the limits that its host advises.
     pub fn of_address(address: &str) -> Self {
         let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
         let rest = rest.split('/').next().unwrap_or_default();
@@ -86,7 +86,7 @@ fn since(at: Timestamp, now: Timestamp) -> Duration {
 mod tests {
     use super::*;
 
-    /// Returns when each of so many pushes goes, in seconds, if all want to go at once.
+    /// Returns the time of each of so many pushes, in seconds, if all want to go at once.
     fn times(budget: PushAllowance, count: usize) -> Vec<u64> {
         let mut limiter = PushLimiter::new(budget);
         let begin = Timestamp::UNIX_EPOCH;

@@ -1,16 +1,16 @@
-//! The writer's loop: takes what waits, keeps to the budget, and brings jobs to their end.
+//! The writer's loop: it takes waiting jobs, keeps to the push budget, and brings jobs to their end.
 //!
 //! ```text
 //! queue ─► round ─► answered
 //!            │ ▲
-//!            │ └── lost a race: again at once, with whoever has come meanwhile
-//!            └──── refused: by halves, until who is at fault stands alone
+//!            │ └── lost a race: again at once, with the jobs that have arrived meanwhile
+//!            └──── refused: by halves, until the job at fault stands alone
 //! ```
 //!
-//! A refusal hits a whole push, and one commit may be its cause: a hook that looks for secrets must
-//! not stop the five hundred others that wait. So the jobs go again in halves. Where three in a row
-//! that stand alone are refused, it may be about none of them: the others come again a little later.
-//! Who may not be pushed any more is sorted out by each round: see `fence`.
+//! A refusal hits a whole push, and one commit may be its cause: a hook that looks for secrets must not stop the five
+//! hundred others that wait. So the jobs go again in halves. Where three in a row that stand alone are refused, it may
+//! be about none of them: the others come again a little later. Each round sorts out the jobs whose lease has ended:
+//! see `fence`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -24,10 +24,10 @@ use crate::git::writer::push_limiter::PushLimiter;
 use crate::git::writer::queue::{Job, Queue};
 use crate::support::sync::lock;
 
-/// When so many jobs in a row were refused, each by itself, the others are not asked about now.
+/// The number of jobs refused in a row, each by itself, after which the others are not pushed now.
 const ALONE: u32 = 3;
 
-/// What a repository's writer has done since it was opened.
+/// The counters of a repository's writer since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     /// Moves of the branch.
@@ -62,28 +62,28 @@ impl Drop for WaitingGuard<'_> {
     }
 }
 
-/// The loop, and what it needs.
+/// The loop, with its writer and limits.
 pub(in crate::git) struct PushLoop {
     pub(in crate::git) writer: Arc<tokio::sync::Mutex<Writer>>,
     pub(in crate::git) queue: Queue,
     pub(in crate::git) limiter: PushLimiter,
     pub(in crate::git) now: Now,
     pub(in crate::git) counters: Arc<Counters>,
-    /// What has to go again before anything new, in this order.
+    /// The jobs that go again before any new one, in this order.
     pub(in crate::git) again: VecDeque<Group>,
-    /// How many jobs in a row were refused, each by itself.
+    /// The number of jobs refused in a row, each by itself.
     pub(in crate::git) alone: u32,
 }
 
 /// Jobs that go together.
 pub(in crate::git) struct Group {
     jobs: Vec<Job>,
-    /// Whether others may join: not while a refusal is narrowed down.
+    /// True if other jobs may join: not while a refusal is narrowed down.
     open: bool,
 }
 
 impl PushLoop {
-    /// Runs until nobody can bring a job any more.
+    /// Runs until no caller is left.
     pub(in crate::git) async fn run(mut self) {
         while let Some(group) = self.next().await {
             let Group { mut jobs, open } = group;
@@ -106,16 +106,16 @@ impl PushLoop {
         }
     }
 
-    /// Until the budget allows a push.
+    /// Waits until the budget allows a push.
     async fn wait(&mut self) {
         let pause = self.limiter.wait(self.now.now().wall);
         if !pause.is_zero() {
-            tracing::debug!(?pause, "the push budget is used up; what comes now goes along");
+            tracing::debug!(?pause, "push budget used up, changes wait");
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// `None` if the work panicked: then whoever waits is told so by the end of its channel.
+    /// Runs one round; `None` if it panicked: then the end of its channel tells the callers.
     async fn round(&self, jobs: Vec<Job>) -> Option<PushAttempt> {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let working = tokio::task::spawn_blocking(move || {
@@ -137,13 +137,13 @@ impl PushLoop {
         match end {
             PushAttemptEnd::Answered(rest) if rest.is_empty() => {}
             PushAttemptEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
-            PushAttemptEnd::Lost(jobs, error) => self.lost(jobs, &error, open).await,
-            PushAttemptEnd::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
+            PushAttemptEnd::Lost(jobs, error) => self.requeue(jobs, &error, open).await,
+            PushAttemptEnd::Refused(jobs, refusal) => self.narrow_down(jobs, refusal).await,
         }
     }
 
-    /// All again, but for those that have lost too often.
-    async fn lost(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
+    /// Queues all jobs again, except those that lost too many races.
+    async fn requeue(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
         for job in &mut jobs {
             job.lost += 1;
         }
@@ -154,9 +154,9 @@ impl PushLoop {
         self.again.push_front(Group { jobs, open });
     }
 
-    /// By halves; one that stands alone is answered. After the third in a row the others are not
-    /// asked about now: they are told so, come again by themselves, and nobody gets another's no.
-    async fn refused(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
+    /// Handles a refusal by halves; a job that stands alone gets the answer. After the third in a row the others are
+    /// not pushed now: their callers come again by themselves, and no job gets another's refusal.
+    async fn narrow_down(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
         if jobs.len() > 1 {
             let rest = jobs.split_off(jobs.len() / 2);
             self.again.push_front(Group { jobs: rest, open: false });
@@ -184,7 +184,7 @@ fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &WriteError) {
     }
 }
 
-/// After a lost race: none at first, then longer, so that many writers do not meet for ever.
+/// Waits after a lost race: not at first, then longer, so that many writers do not meet for ever.
 async fn give_way(lost: u32) {
     let millis = u64::from(lost.saturating_sub(1)).pow(2) * 5;
     tokio::time::sleep(Duration::from_millis(millis)).await;

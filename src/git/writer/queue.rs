@@ -1,7 +1,7 @@
-//! What waits for the writer of a repository, and how long the writer waits for company.
+//! The queue of the writer of a repository, and its wait for jobs of the same release.
 //!
-//! A writer that is idle takes a job at once. While it pushes, jobs gather, and all of them go into
-//! the next push. The queue has a bound: who comes when it is full, waits before its door.
+//! An idle writer takes a job at once. While it pushes, jobs gather, and all of them go into the next push. The queue
+//! has a limit: when it is full, callers wait.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,39 +21,38 @@ use crate::support::sync::lock;
 /// The most jobs that wait, and so the most commits of one push. Each holds a deployment's files,
 /// some tens of kilobytes.
 pub(in crate::git) const LONGEST: usize = 1_000;
-/// How long a job waits for other targets of its release that are on their way: they are planned in
+/// The time for which a job waits for other targets of its release that are on their way: they are planned in
 /// milliseconds. One that takes longer goes with the next push.
 const LINGER: Duration = Duration::from_millis(150);
 
-/// What a push builds on; no commit where there was no branch.
+/// The base of a push; no commit where there was no branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::git) struct Base(pub(in crate::git) Option<Oid>);
 
-/// A change that somebody waits for.
+/// A change with a waiting caller.
 pub(in crate::git) struct Job {
     pub(in crate::git) change: ManifestChange,
     /// The time of its commit.
     pub(in crate::git) at: Timestamp,
-    /// Until when it may be pushed.
+    /// The lease: the change may be pushed until its end.
     pub(in crate::git) lease: Lease,
     pub(in crate::git) answer: oneshot::Sender<Result<PushOutcome, WriteError>>,
-    /// How often others were faster.
+    /// The number of lost races.
     pub(in crate::git) lost: u32,
-    /// The tip that it was tried on first, where a push of it was sent and did not get through, or
-    /// nobody knows whether it did.
+    /// The base of its first push that was sent and did not get through, or whose outcome is unknown.
     pub(in crate::git) tried_on: Option<Base>,
     /// Says, as long as the job is here, that it is on its way: see [`PendingReleases`].
     pub(in crate::git) pending: Option<PendingRelease>,
 }
 
 impl Job {
-    /// Answers whoever waits; who has gone needs no answer.
+    /// Answers the caller; a caller that has gone needs no answer.
     pub(in crate::git) fn answer(self, with: Result<PushOutcome, WriteError>) {
         let _gone = self.answer.send(with);
     }
 
-    /// Returns whether somebody still waits for the change. A change that nobody waits for is not
-    /// made: whoever brought it has lost it to another, or has been told to stop.
+    /// Returns true if the caller still waits for the change. A change without a waiting caller is not made: the caller
+    /// has lost it to another process, or was stopped.
     pub(in crate::git) fn is_awaited(&self) -> bool {
         !self.answer.is_closed()
     }
@@ -66,7 +65,7 @@ pub(in crate::git) struct Queue {
 }
 
 impl Queue {
-    /// The next jobs, as soon as there is one; `None` when nobody can bring one any more.
+    /// Returns the next jobs, as soon as there is one; `None` when no caller is left.
     pub(in crate::git) async fn next(&mut self) -> Option<Vec<Job>> {
         let mut jobs = vec![self.jobs.recv().await?];
         self.join(&mut jobs);
@@ -74,7 +73,7 @@ impl Queue {
         Some(jobs)
     }
 
-    /// Until every target of these releases that is on its way is here.
+    /// Waits until every target of these releases that is on its way is here.
     async fn linger(&mut self, jobs: &mut Vec<Job>) {
         while self.coming.awaits(jobs) {
             self.coming.0.changed.notified().await;
@@ -82,7 +81,7 @@ impl Queue {
         }
     }
 
-    /// Adds what has come meanwhile.
+    /// Adds the jobs that have arrived meanwhile.
     pub(in crate::git) fn join(&mut self, jobs: &mut Vec<Job>) {
         while jobs.len() < LONGEST
             && let Ok(job) = self.jobs.try_recv()
@@ -92,8 +91,8 @@ impl Queue {
     }
 }
 
-/// Which releases are on their way to the writer, and to how many targets. A deployment is, from the
-/// moment it is planned until its job is answered. Clones share it.
+/// The releases that are on their way to the writer, with the number of targets of each. A deployment counts from its
+/// plan until its job is answered. Clones share them.
 #[derive(Clone, Default)]
 pub(in crate::git) struct PendingReleases(Arc<Shared>);
 
@@ -116,13 +115,13 @@ impl PendingReleases {
         PendingRelease { coming: self.clone(), release: release.clone() }
     }
 
-    /// A job has come: whoever waits for it looks again.
+    /// Wakes the waiting writer: a job has arrived.
     pub(in crate::git) fn arrived(&self) {
         self.0.changed.notify_one();
     }
 
-    /// Returns whether all that is here is one release, and more of it is on its way. Who waits
-    /// beside it waits for nobody else's targets: under load nobody ever waits for company.
+    /// Returns true if all jobs here are of one release, and more of it is on its way. Jobs of other releases do not
+    /// wait for its targets: under load no job waits.
     fn awaits(&self, jobs: &[Job]) -> bool {
         let releases = jobs.iter().map(|job| job.pending.as_ref().map(|way| &way.release));
         let Some(Some(first)) = releases.clone().next() else { return false };

@@ -27,32 +27,32 @@ use crate::model::facts::FactUnavailable;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
-/// How many tags a page is asked for: what the larger registries give at most.
+/// The number of tags that a page should have: the most that the larger registries give.
 const A_PAGE: usize = 1000;
 const PAGES: usize = 20;
 /// Google's answer has all tags with their times in one page.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// All pages of one question.
+/// The limit of bytes for all pages of one request.
 const LISTING_BYTES: usize = 16 * 1024 * 1024;
 /// Manifests are at most 4 MiB by the specification; honest ones have some 10 KiB.
 const MANIFEST_BYTES: usize = 1024 * 1024;
 /// An image's configuration has its whole history.
 const CONFIG_BYTES: usize = 1024 * 1024;
-/// What is said in place of a page that may not be the end.
+/// The note in place of a page that may not be the last.
 const END_UNKNOWN: &str = "there may be older builds: not all tags were looked at, or not in time";
-/// How many at once; the client has a bound of its own over all of them.
+/// The limit of requests at once; the client has its own limit over all of them.
 const AT_ONCE: usize = 8;
 
 /// The newest images of a repository, as far as they were looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageBuilds {
-    /// Newest first; those that do not say when they were made come last.
+    /// The builds, newest first; those without a time come last.
     pub builds: Vec<ImageBuild>,
-    /// How many tags there are, as far as they were listed.
+    /// The number of tags, as far as they were listed.
     pub tags: usize,
-    /// Whether every tag was listed and looked at. If not, newer builds may be missing.
+    /// True if every tag was listed and looked up. If not, newer builds may be missing.
     pub complete: bool,
-    /// What was left out of the list, for people.
+    /// The limits that were reached, for people.
     pub notes: Vec<String>,
     /// The `skip` of the next page, if there is one.
     pub next: Option<usize>,
@@ -61,32 +61,32 @@ pub struct ImageBuilds {
 /// One page of the newest images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildsRange {
-    /// So many of the newest are passed over.
+    /// The number of newest images to skip.
     pub skip: usize,
-    /// At most so many come after them.
+    /// The largest number of images on the page.
     pub limit: usize,
 }
 
 impl BuildsRange {
-    /// The newest ones.
+    /// Returns the first page.
     pub fn first(limit: usize) -> Self {
         Self { skip: 0, limit }
     }
 
-    /// The `skip` of the next page.
+    /// Returns the `skip` of the next page.
     fn end(self) -> usize {
         self.skip.saturating_add(self.limit)
     }
 }
 
-/// Why not all tags were listed.
+/// The reason why not all tags were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// There are more pages.
+    /// The registry has more pages.
     Pages,
     /// The pages have more bytes.
     Bytes,
-    /// There are more tags.
+    /// The registry has more tags.
     Tags,
 }
 
@@ -105,10 +105,11 @@ impl Cut {
 }
 
 impl Registries {
-    /// A page of the newest images beside that one. What was not found out by the end of `patience` is left out.
+    /// Returns a page of the newest images beside that one. Lookups that are not finished at the end of `patience` are
+    /// left out.
     ///
     /// # Errors
-    /// [`FactUnavailable`] when the registry does not list its tags, or is none that we may ask.
+    /// [`FactUnavailable`] when the registry does not list its tags, or may not be asked.
     pub async fn builds(
         &self,
         image: &ImageReference,
@@ -119,7 +120,7 @@ impl Registries {
         let question = self.question(image, now)?;
         let turn = tokio::time::timeout(patience / 4, self.lists.acquire());
         let _turn = turn.await.map_err(|_| {
-            FactUnavailable::new("too many lists of builds are being made at once; come again")
+            FactUnavailable::new("too many lists of builds are being created at once; try again")
         })?;
         let listed = tokio::time::timeout(patience / 2, question.tags());
         let (listing, cut) = listed.await.map_err(|_| {
@@ -162,7 +163,8 @@ impl Registries {
         Ok(ImageBuilds { builds, tags: listing.tags.len(), complete, notes, next })
     }
 
-    /// The images of these tags beside that one, of those that there are and that answer within `patience`.
+    /// Returns the images of these tags beside that one, without missing ones and those that do not answer within
+    /// `patience`.
     pub async fn builds_of(
         &self,
         image: &ImageReference,
@@ -176,14 +178,14 @@ impl Registries {
     }
 }
 
-/// Those that do not say when they were made come last.
+/// Orders builds by time; those without a time come last.
 fn newest_first(a: &ImageBuild, b: &ImageBuild) -> Ordering {
     (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
 }
 
 impl ImageQuestion<'_> {
-    /// Looks at further tags, so that the order has that many images; what was found of them, and whether every one
-    /// was looked at in time.
+    /// Looks up further tags, so that the order has that many images; returns their builds, and false if the time was
+    /// too short.
     async fn extend(
         &self,
         order: &mut ListOrder,
@@ -213,7 +215,7 @@ impl ImageQuestion<'_> {
         (builds.into_iter().map(|build| (build.tag.clone(), build)).collect(), in_time)
     }
 
-    /// All tags, and why these are not all.
+    /// Lists the tags, with the reason why these are not all.
     async fn tags(&self) -> Result<(TagListing, Option<Cut>), FactUnavailable> {
         let mut all = TagListing::default();
         let mut query = format!("n={A_PAGE}");
@@ -250,8 +252,8 @@ impl ImageQuestion<'_> {
         Ok(answer)
     }
 
-    /// Fetches the builds that these tags lead to, in any order, and whether every one was looked
-    /// at in time. One that cannot be read is told without its time rather than left out.
+    /// Fetches the builds of these tags, in any order, and returns false beside them if the time was too short. A build
+    /// that cannot be read has no time, rather than being left out.
     async fn fetch_builds(&self, tags: &[&str], patience: Duration) -> (Vec<ImageBuild>, bool) {
         let looking: Vec<_> = tags.iter().map(|tag| Box::pin(self.build(tag))).collect();
         let mut looking = futures::stream::iter(looking).buffer_unordered(AT_ONCE);
@@ -265,7 +267,7 @@ impl ImageQuestion<'_> {
         (builds, in_time)
     }
 
-    /// One tag; `None` if it is no image.
+    /// Looks up one tag; `None` if it is no image.
     async fn build(&self, tag: &str) -> Option<ImageBuild> {
         let image = ImageReference { reference: tag.to_owned(), ..self.image.clone() };
         if let Some(build) = lock(&self.registries.builds).get(&image, self.now) {
@@ -279,7 +281,7 @@ impl ImageQuestion<'_> {
             }
             Ok(None) => None,
             Err(why) => {
-                tracing::debug!(%image, %why, "an image could not be looked at");
+                tracing::debug!(%image, error = %why, "image lookup failed");
                 Some(ImageBuild { tag: tag.to_owned(), digest: None, created: None, commit: None })
             }
         }
@@ -303,7 +305,7 @@ impl ImageQuestion<'_> {
         Ok(Some(ImageBuild { tag: tag.to_owned(), digest: Some(digest), created, commit }))
     }
 
-    /// The text of a manifest, and its digest.
+    /// Returns the text of a manifest, and its digest.
     async fn manifest(
         &self,
         reference: &str,

@@ -1,4 +1,4 @@
-//! The registries, and something asked of one image's repository with whatever proof its registry wants to see.
+//! The registries, and the requests about one image's repository with the login that its registry requires.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -24,9 +24,9 @@ use crate::support::http::OutboundHttp;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
-/// How long it is remembered that a tag is there.
+/// The time for which an existing tag is cached.
 pub const THERE: SignedDuration = SignedDuration::from_mins(10);
-/// How long it is remembered that a tag is not there.
+/// The time for which a missing tag is cached.
 pub const NOT_THERE: SignedDuration = SignedDuration::from_secs(5);
 /// A thousand apps on a few tags each.
 const IMAGES: usize = 4096;
@@ -50,9 +50,9 @@ pub(super) const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
 const TOKEN_LIFE: i64 = 60;
 /// A token is not used in its last moments: it must live until the answer.
 const TOKEN_MARGIN: i64 = 10;
-/// A token service's answer; ours have some 10 KiB at most.
+/// The largest answer of a token server; known ones have some 10 KiB at most.
 const TOKEN_BYTES: usize = 32 * 1024;
-/// A token goes into a header of each request, and a thousand of them are remembered.
+/// The longest token: it goes into a header of each request, and a thousand of them are cached.
 const LONGEST_TOKEN: usize = 12 * 1024;
 
 /// The registries that may be asked.
@@ -63,23 +63,23 @@ pub struct Registries {
     images: Mutex<BoundedCache<ImageReference, ImageLookup>>,
     tokens: Mutex<BoundedCache<(String, String), CachedAuth>>,
     pub(super) builds: Mutex<BoundedCache<ImageReference, ImageBuild>>,
-    /// By image without a reference.
+    /// The order of the list, by image without a reference.
     pub(super) orders: Mutex<BoundedCache<ImageReference, ListOrder>>,
     /// Lists of builds that may be made now.
     pub(super) lists: Semaphore,
 }
 
-/// What was found, and when.
+/// The result of a lookup, with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageLookup {
-    /// Whether the tag is there.
+    /// True if the tag exists.
     pub there: bool,
-    /// When the registry said so.
+    /// The time of the registry's answer.
     pub at: Timestamp,
 }
 
 impl Registries {
-    /// The registries by host, as people name them; [`ANY_OTHER`] is a host too.
+    /// Builds the registries by host, as people name them; [`ANY_OTHER`] is a host too.
     ///
     /// # Errors
     /// When no HTTP client can be made.
@@ -99,7 +99,7 @@ impl Registries {
         })
     }
 
-    /// Returns whether the configuration lets us ask for this image.
+    /// Returns true if the configuration lets the service ask for this image.
     pub fn may_ask(&self, image: &ImageReference) -> bool {
         self.find_registry(image).is_some()
     }
@@ -110,10 +110,10 @@ impl Registries {
         self.known.get(&image.host).or_else(other)
     }
 
-    /// Asks the registry whether the image's tag is there.
+    /// Looks up the image's tag at its registry.
     ///
     /// # Errors
-    /// [`FactUnavailable`] when the registry does not say, or is none that we may ask.
+    /// [`FactUnavailable`] when the registry does not say, or may not be asked.
     pub async fn find_tag(
         &self,
         image: &ImageReference,
@@ -155,28 +155,28 @@ pub(super) struct ImageQuestion<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What is asked of the image's repository.
+/// A request about the image's repository.
 #[derive(Debug, Clone)]
 pub(super) struct RegistryRequest<'a> {
     pub(super) method: Method,
     /// Below the repository's name: `manifests/1.0`.
     pub(super) path: String,
-    /// Which kinds of answer will do.
+    /// The accepted media types.
     pub(super) accept: &'a str,
     /// A longer answer is cut.
     pub(super) limit: usize,
 }
 
-/// How a registry let us in, for the next question.
+/// The login that a registry accepted, for the next request.
 #[derive(Debug, Clone)]
 pub(super) enum CachedAuth {
-    /// With this token.
+    /// This token.
     Token(SecretString),
-    /// With our name and password in each request.
+    /// The configured name and password, in each request.
     Login,
 }
 
-/// What goes into `Authorization`.
+/// The value of `Authorization`.
 enum Proof {
     None,
     Token(SecretString),
@@ -184,7 +184,7 @@ enum Proof {
 }
 
 impl ImageQuestion<'_> {
-    /// The registry's answer, whatever it says; a proof that it refuses is had anew once.
+    /// Returns the registry's answer, whatever its status; a login that it refuses is renewed once.
     pub(super) async fn answer(
         &self,
         wanted: &RegistryRequest<'_>,
@@ -211,8 +211,8 @@ impl ImageQuestion<'_> {
             StatusCode::NOT_FOUND => Ok(false),
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 let who = match &self.registry.login {
-                    None => "it wants to know who we are: add our login under `registries`",
-                    Some(_) => "our login under `registries` is wrong, or may not pull it",
+                    None => "it requires a login: add one under `registries`",
+                    Some(_) => "the login under `registries` is wrong, or may not pull it",
                 };
                 Err(self.not_known(&format!(
                     "answers {} for {}; {who}",
@@ -220,13 +220,12 @@ impl ImageQuestion<'_> {
                     self.image.name
                 )))
             }
-            StatusCode::TOO_MANY_REQUESTS => Err(self.not_known("is asked too often for now")),
+            StatusCode::TOO_MANY_REQUESTS => Err(self.not_known("limits the rate of requests now")),
             status => Err(self.not_known(&format!("answers {status}"))),
         }
     }
 
-    /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know
-    /// HEAD is asked by GET.
+    /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know HEAD gets a GET.
     async fn send_request(
         &self,
         wanted: &RegistryRequest<'_>,
@@ -281,14 +280,15 @@ impl ImageQuestion<'_> {
         proof: &SecretString,
     ) -> Result<(), FactUnavailable> {
         let value = HeaderValue::try_from(format!("{scheme} {}", proof.expose_secret()));
-        let mut value = value
-            .map_err(|_| self.not_known("has given or wants a proof that no header can carry"))?;
+        let mut value = value.map_err(|_| {
+            self.not_known("asks for a token, or gave one, that no HTTP header can carry")
+        })?;
         value.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, value);
         Ok(())
     }
 
-    /// Gets the proof that the registry's challenge asks for.
+    /// Gets the login that the registry's challenge requires.
     async fn proof(&self, headers: &HeaderMap) -> Result<Proof, FactUnavailable> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter();
         let challenges = challenge::read(texts.filter_map(|text| text.to_str().ok()));
@@ -300,7 +300,7 @@ impl ImageQuestion<'_> {
             return self.token(bearer).await.map(Proof::Token);
         }
         if challenges.is_empty() {
-            return Err(self.not_known("refuses us, and does not say what it wants (401)"));
+            return Err(self.not_known("refuses the request and names no way to log in (401)"));
         }
         let proof = self.login().await?;
         let until = saturating_add(self.now, THERE);
@@ -308,11 +308,11 @@ impl ImageQuestion<'_> {
         Ok(proof)
     }
 
-    /// Our name and password, as they are now: those of some registries change twice a day.
+    /// Returns the configured name and password, read now: those of some registries change twice a day.
     async fn login(&self) -> Result<Proof, FactUnavailable> {
         match &self.registry.login {
             Some(login) => Ok(Proof::Login(login.clone(), self.password(login).await?)),
-            None => Err(self.not_known("wants a login: add ours under `registries`")),
+            None => Err(self.not_known("requires a login: add one under `registries`")),
         }
     }
 
@@ -338,10 +338,10 @@ impl ImageQuestion<'_> {
         if !answer.status.is_success() {
             let why = match (answer.status, &self.registry.login) {
                 (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, None) => {
-                    "; add our login under `registries`"
+                    "; add a login under `registries`"
                 }
                 (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(_)) => {
-                    "; our login under `registries` is wrong, or may not pull it"
+                    "; the login under `registries` is wrong, or may not pull it"
                 }
                 _ => "",
             };
@@ -359,11 +359,12 @@ impl ImageQuestion<'_> {
         Ok(token)
     }
 
-    /// Parses the address where tokens are given. Our password goes there, so it is https; or http
-    /// at the very registry that the configuration lets us speak http with.
+    /// Parses the address of a token server. The password goes there, so it is https; or http at the very registry that
+    /// is configured with http.
     fn realm(&self, realm: &str) -> Result<Url, FactUnavailable> {
-        let refuse =
-            |why: &str| self.not_known(&format!("has its tokens given where we do not go: {why}"));
+        let refuse = |why: &str| {
+            self.not_known(&format!("names a token server that the service does not use: {why}"))
+        };
         let url = Url::parse(realm).map_err(|_| refuse("that is no address"))?;
         let own = self.image.authority().split(':').next();
         let same_host = url.host_str() == own;
@@ -387,7 +388,7 @@ impl ImageQuestion<'_> {
     }
 }
 
-/// The token and how many seconds it lives.
+/// Returns the token and its lifetime in seconds.
 fn token_of(body: &[u8]) -> Option<(SecretString, i64)> {
     #[derive(Deserialize)]
     struct Body {

@@ -1,4 +1,4 @@
-//! What an image says of its making: its manifest, and the configuration that the manifest names. Pure.
+//! The build data of an image: its manifest, and the configuration that the manifest names. Pure.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -6,34 +6,34 @@ use serde::Deserialize;
 use crate::lookups::registry::listing::first;
 use crate::lookups::registry::tags::is_real;
 
-/// How many platforms of an index are looked at; an image has a dozen.
+/// The limit of platforms of an index that are looked up; an image has a dozen.
 const CHILDREN: usize = 64;
 
-/// One build: a tag, and what its image says of itself.
+/// One build: a tag, and the data of its image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageBuild {
     /// The tag.
     pub tag: String,
-    /// `sha256:…` of what the tag leads to.
+    /// The digest that the tag leads to: `sha256:…`.
     pub digest: Option<String>,
-    /// When it was made; `None` where it does not say, or says 1970.
+    /// The time of the build; `None` where the image has none, or 1970.
     pub created: Option<Timestamp>,
     /// The commit that it was made of, as its label says.
     pub commit: Option<String>,
 }
 
-/// What a manifest leads to.
+/// The content of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Manifest {
     /// Several images, one a platform; the digest of one of them.
     Index { child: String, said: ImageClaims },
     /// One image; the digest of its configuration.
     Image { config: String, said: ImageClaims },
-    /// Something else that is kept in a registry.
+    /// Another kind of artifact in the registry.
     Other,
 }
 
-/// When it was made, and of what, as far as it says so.
+/// The time and source of the build, as far as the image has them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ImageClaims {
     pub(super) created: Option<Timestamp>,
@@ -52,7 +52,7 @@ impl ImageClaims {
     }
 }
 
-/// What labels or annotations say that we ask for (OCI, `annotations.md`); the others are passed over.
+/// The labels or annotations that are used (OCI, `annotations.md`); the others are skipped.
 #[derive(Debug, Default, Deserialize)]
 struct Texts {
     #[serde(rename = "org.opencontainers.image.created")]
@@ -106,7 +106,7 @@ pub(super) fn manifest(body: &[u8]) -> Option<Manifest> {
     Some(image.map_or(Manifest::Other, |config| Manifest::Image { config: config.digest, said }))
 }
 
-/// The usual platform, else the first; attestations have the platform `unknown`.
+/// Chooses the usual platform, else the first; attestations have the platform `unknown`.
 fn choose(manifests: &[Child]) -> Option<String> {
     let platform = |child: &Child, os: &str, architecture: &str| {
         let none = Platform::default();
@@ -148,13 +148,13 @@ fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().filter(|at| is_real(*at))
 }
 
-/// A label can be anything; a commit's id is hexadecimal.
+/// Returns a commit's id: a label can be anything, an id is hexadecimal.
 fn commit(text: &str) -> Option<String> {
     let hexadecimal = text.bytes().all(|b| b.is_ascii_hexdigit());
     (hexadecimal && (7..=64).contains(&text.len())).then(|| text.to_ascii_lowercase())
 }
 
-/// Returns whether a text is a digest and nothing else: it stands in an address.
+/// Returns true if a text is a digest and nothing else: it becomes part of an address.
 pub(super) fn is_digest(text: &str) -> bool {
     text.split_once(':').is_some_and(|(kind, digits)| {
         let hexadecimal = digits.bytes().all(|b| b.is_ascii_hexdigit());

@@ -19,10 +19,10 @@ use serde_json::error::Category;
 
 use crate::lookups::registry::tags::{TagListing, is_real};
 
-/// One image has a few tags; those beyond have no time.
+/// The limit of tags of one image in the list; those beyond have no time.
 const TAGS_OF_ONE: usize = 32;
 
-/// Adds what a page lists. Of one that is cut short by its length (`cut`) what came before the end counts. `false`
+/// Adds the tags of a page. Of one that is cut short by its length (`cut`) the part before the end counts. `false`
 /// where it is no page of tags.
 pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut TagListing) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -33,7 +33,7 @@ pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut TagListing) -> boo
     }
 }
 
-/// A part of a page, and where what it lists is added.
+/// A part of a page, and the list that its tags are added to.
 struct Seed<'a> {
     part: Part,
     listing: &'a mut TagListing,
@@ -142,7 +142,7 @@ impl Dated<'_> {
     }
 }
 
-/// The first `MOST` of a list; the others are passed over.
+/// Reads the first `MOST` of a list; the others are skipped.
 pub(super) fn first<'de, D, T, const MOST: usize>(reader: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

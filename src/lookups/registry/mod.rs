@@ -1,20 +1,23 @@
-//! Whether an image's tag exists: the OCI distribution API, with its tokens.
+//! Registries: lookups of an image's tag and of the newest builds, over the OCI distribution API with its tokens.
 //!
 //! ```text
-//! HEAD /v2/<name>/manifests/<tag> ─▶ 200 it is there, 404 it is not
+//! HEAD /v2/<name>/manifests/<tag> ─▶ 200 it exists, 404 it does not
 //!         │ 401 WWW-Authenticate: Bearer realm=…
 //!         ▼
-//! GET realm?service=…&scope=…  (our name and password, if we have them) ─▶ a token, and again
+//! GET realm?service=…&scope=…  (the configured name and password, if any) ─▶ a token, and again
 //! ```
 //!
-//! Tags hardly ever go away, so that one is there is remembered for minutes; that it is not only
-//! for seconds, because somebody waits for it to be pushed.
+//! `client` looks up a tag, `builds` the newest images, with `listing`, `tags` and `image_config` for its answers;
+//! `route` decides which hosts may be asked.
+//!
+//! Tags hardly ever go away, so an existing tag is cached for minutes; a missing one only for seconds, because a person
+//! waits for it to be pushed.
 
-mod client; // whether a tag is there, with the proof that the registry wants
-mod route; // to hosts that are named, and to public ones
+mod client; // tags, with the login that the registry requires
+mod route; // configured hosts, and public ones
 mod listing; // pages of tags
-mod tags; // which tags are kept, and which of them are looked at
-mod image_config; // what a manifest and an image's configuration say
+mod tags; // the choice of tags to look up
+mod image_config; // manifests and image configurations
 mod builds; // the newest images
 
 pub use crate::lookups::registry::builds::{BuildsRange, ImageBuilds};

@@ -1,6 +1,6 @@
-//! The way to a registry, and to where it sends the service on: a registry that the configuration names is asked
-//! wherever it is; every other host must be public, as a stranger has named it: a developer in an image's name, or a
-//! registry in a redirect or in the address of its tokens.
+//! The connection to a registry, and its redirects: a registry that the configuration names is asked wherever it is;
+//! every other host must be public, as a stranger has named it: a developer in an image's name, or a registry in a
+//! redirect or in the address of its tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use crate::support::credential::Credential;
 use crate::support::http::OutboundHttp;
 use crate::support::http::public::PublicOnly;
 
-/// Every other registry that is on the Internet, asked without credentials.
+/// The entry for every other registry on the Internet, asked without credentials.
 pub const ANY_OTHER: &str = "*";
 
-/// What is configured of one registry.
+/// The configuration of one registry.
 #[derive(Debug, Clone, Default)]
 pub struct RegistryAccess {
-    /// Who we are there; `None`: anybody.
+    /// The login; `None`: anonymous.
     pub login: Option<BasicLogin>,
-    /// Whether it is reached by http. Everything goes in the clear then.
+    /// True if the registry is reached by http, without encryption. Everything goes in the clear then.
     pub insecure: bool,
 }
 
@@ -36,15 +36,15 @@ pub struct BasicLogin {
     pub password: Credential,
 }
 
-/// How often one request is sent on.
+/// The limit of redirects of one request.
 const REDIRECTS: usize = 3;
 
 /// Clients for both kinds of hosts. Neither follows a redirect by itself.
 #[derive(Debug)]
 pub(super) struct RegistryClients {
-    /// For hosts that the configuration names.
+    /// The client for hosts that the configuration names.
     named: Http,
-    /// For every other one: connects to public addresses only.
+    /// The client for every other host: it connects to public addresses only.
     public: Http,
     guard: PublicOnly,
     /// Hosts with their ports.
@@ -71,14 +71,13 @@ impl RegistryClients {
         Ok(Self { named, public, guard: outbound.public_only(), hosts: hosts.collect() })
     }
 
-    /// Returns whether an image's host that no entry names may be asked, as far as its spelling
-    /// says.
+    /// Returns true if an image's host without an entry may be asked, as far as its spelling says.
     pub(super) fn may_be_public(&self, host: &str) -> bool {
         let url = Url::parse(&format!("https://{}/", image::authority_of(host)));
         url.is_ok_and(|url| self.guard.check(&url).is_ok())
     }
 
-    /// Asks, and goes where the answer sends us on.
+    /// Sends a request, and follows redirects.
     pub(super) async fn ask(
         &self,
         request: Request,
@@ -95,7 +94,7 @@ impl RegistryClients {
             let Some((to, again)) = redirect(&answer, &from)?.zip(again) else { return Ok(answer) };
             request = sent_on(again, to)?;
         }
-        Err(not_followed(request.url(), "on and on"))
+        Err(not_followed(request.url(), "again and again"))
     }
 
     fn http_for(&self, url: &Url) -> Result<&Http, FactUnavailable> {
@@ -114,24 +113,24 @@ fn authority(url: &Url) -> (String, Option<u16>) {
     (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default())
 }
 
-/// Returns the address that the answer sends us on to, if it does.
+/// Returns the address of a redirect, if the answer is one.
 fn redirect(answer: &HttpAnswer, from: &Url) -> Result<Option<Url>, FactUnavailable> {
     if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
     let to = answer.headers.get(LOCATION).and_then(|to| to.to_str().ok());
     let to = to.and_then(|to| from.join(to).ok());
-    to.map(Some).ok_or_else(|| not_followed(from, "to what is no address"))
+    to.map(Some).ok_or_else(|| not_followed(from, "to something that is no address"))
 }
 
-/// The same request to another address. What says who we are stays behind when the host changes.
+/// Builds the same request to another address. Credentials are removed when the host changes.
 fn sent_on(mut request: Request, to: Url) -> Result<Request, FactUnavailable> {
     let from = request.url();
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(not_followed(from, "from https to http"));
     }
     if !matches!(to.scheme(), "https" | "http") {
-        return Err(not_followed(from, "to what is no web address"));
+        return Err(not_followed(from, "to something that is no web address"));
     }
     if authority(from) != authority(&to) || from.scheme() != to.scheme() {
         for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
@@ -139,12 +138,12 @@ fn sent_on(mut request: Request, to: Url) -> Result<Request, FactUnavailable> {
         }
     }
     *request.url_mut() = to;
-    // Whoever writes a login into an address means to be told ours.
+    // A registry that writes a login into an address is after the service's own.
     let url = request.url_mut();
     let _never_without_a_host = url.set_username("").and_then(|()| url.set_password(None));
     Ok(request)
 }
 
 fn not_followed(from: &Url, how: &str) -> FactUnavailable {
-    FactUnavailable::new(format!("{} sends us {how}", from.host_str().unwrap_or_default()))
+    FactUnavailable::new(format!("{} redirects {how}", from.host_str().unwrap_or_default()))
 }

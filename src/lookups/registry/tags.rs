@@ -1,31 +1,31 @@
-//! A registry's list of tags, and which of them are likely to be the newest. Pure.
+//! A registry's list of tags, and the choice of those that are likely to be the newest. Pure.
 //!
-//! The distribution API lists names without times, in no order that says anything of time. Google's
-//! registries say the times of all in the same answer; for others a tag's own text must do until its image
-//! has been looked at: in `1.0.202206151506-sha.649008fb` the greatest number is the newest.
+//! The distribution API lists names without times, in no order by time. Google's registries send the times of all in
+//! the same answer; for others a tag's own text must do until its image has been looked up: in
+//! `1.0.202206151506-sha.649008fb` the greatest number is the newest.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 
-/// Which tags one question keeps: years of builds. What is beyond is counted as left out.
+/// The limit of tags that one request keeps: years of builds. Tags beyond it are counted as left out.
 pub(super) const MOST_TAGS: usize = 20_000;
 
 /// Images that are looked at for one answer, where their times are not known beforehand.
 const LOOKED_AT: usize = 60;
-/// So many for one answer where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the
-/// list. What was looked at is remembered, and further pages look at further tags.
+/// The limit of lookups for one answer where tags say nothing of their age, such as commits' ids: the newest may be
+/// anywhere in the list. Results are cached, and further pages look up further tags.
 const MOST_LOOKED_AT: usize = 300;
 
 /// The tags of a repository, as far as they were listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TagListing {
-    /// In the registry's order; at most [`MOST_TAGS`].
+    /// The tags in the registry's order; at most [`MOST_TAGS`].
     pub(super) tags: Vec<String>,
-    /// When each image was made, by tag, where the list says that; as many at most.
+    /// The time of each image by tag, where the list has it; at most as many.
     pub(super) times: BTreeMap<String, Timestamp>,
-    /// Whether there were more tags than are kept.
+    /// True if there were more tags than are kept.
     pub(super) is_full: bool,
 }
 
@@ -53,8 +53,8 @@ impl TagListing {
     }
 }
 
-/// The order in which the images of a repository are listed, page by page. It only grows while it is remembered: a
-/// page that goes on tells nothing twice, and passes over nothing.
+/// The order in which the images of a repository are listed, page by page. It only grows while it is cached: the next
+/// page repeats nothing, and skips nothing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ListOrder {
     /// Images, newest first as far as they were looked at together.
@@ -64,12 +64,12 @@ pub(super) struct ListOrder {
 }
 
 impl ListOrder {
-    /// Returns whether there are tags that nobody has looked at yet.
+    /// Returns true if there are tags that were not looked up yet.
     pub(super) fn may_grow(&self, listing: &TagListing) -> bool {
         listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
     }
 
-    /// The tags that are looked at next, so that there are that many images.
+    /// Returns the tags to look up next, so that there are that many images.
     pub(super) fn next<'a>(&self, listing: &'a TagListing, wanted: usize) -> Vec<&'a str> {
         // Those of earlier pages count no more: this answer looks at as many again.
         let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
@@ -99,8 +99,8 @@ fn is_build(tag: &str) -> bool {
     !of_another && legal && tag.len() <= 128 && tag.bytes().next().is_some_and(word)
 }
 
-/// The query of the link that leads on (RFC 8288). Only the query is taken: wherever it says that the next page is,
-/// our credentials go to the same place as before.
+/// Returns the query of the link to the next page (RFC 8288). Only the query is used: whatever host the link names, the
+/// credentials go to the same place as before.
 pub(super) fn next_page(link: &str) -> Option<String> {
     let one = link.split(',').find(|one| {
         let relation = one.split(';').skip(1).any(|parameter| {
@@ -115,7 +115,7 @@ pub(super) fn next_page(link: &str) -> Option<String> {
     (!query.is_empty() && query.len() <= 2048 && query.chars().all(legal)).then(|| query.to_owned())
 }
 
-/// The tags that are likely to be the newest, at most so many, each once.
+/// Returns the tags that are likely to be the newest, at most so many, each once.
 ///
 /// Where times are known they decide. Of the others, half are those with the greatest version, and half are
 /// the last ones of the list: several registries list in the order of their making.
@@ -141,8 +141,8 @@ pub(super) fn likely<'a>(
     all.filter(|tag| seen.insert(*tag)).take(most).collect()
 }
 
-/// Further tags whose text says nothing of their age, the last of the list first: with those that are chosen already at
-/// most so many.
+/// Chooses further tags whose text says nothing of their age, the last of the list first: with the chosen ones at most
+/// so many.
 pub(super) fn undated<'a>(
     tags: &'a [String],
     times: &BTreeMap<String, Timestamp>,
@@ -164,7 +164,7 @@ fn is_version(tag: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit()) && (!is_commit || is_number)
 }
 
-/// As people count: `1.9` is before `1.10`.
+/// Orders texts as people count: `1.9` is before `1.10`.
 pub(super) fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -180,7 +180,7 @@ pub(super) fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns what the text begins with: digits, or none.
+/// Returns the begin of the text: digits, or none.
 fn run(text: &str) -> &str {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());

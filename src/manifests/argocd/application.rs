@@ -1,7 +1,7 @@
 //! The Argo CD `Application` of an app, and the parent app of a cluster.
 //!
-//! Plain files, never generators: what a cluster runs can be read in the repository, and no
-//! hiccup of a generator can delete it.
+//! They are plain files, never generators: a reader of the repository sees what a cluster runs, and no hiccup of a
+//! generator can delete it.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -16,13 +16,13 @@ use crate::waml::emit;
 /// The manifest repository as Argo CD sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its address, without credentials.
+    /// The address, without credentials.
     pub url: String,
     /// The branch, `main`.
     pub branch: String,
 }
 
-/// What an Application shows of an app.
+/// The data of an app that its Application shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationInfo<'a> {
     /// Namespace and slug.
@@ -33,7 +33,7 @@ pub struct ApplicationInfo<'a> {
     pub slack: Option<&'a str>,
     /// The service's repository, and the address of its pages.
     pub repository: &'a RepoName,
-    /// Where the forge shows repositories: `https://github.com`; absent for local git.
+    /// The web address of the code host: `https://github.com`; absent for local git.
     pub forge_url: Option<&'a str>,
     /// The WAML's links.
     pub links: &'a [Link],
@@ -44,8 +44,8 @@ pub struct ApplicationInfo<'a> {
 /// An annotation key's last part has at most so many characters.
 const LONGEST_KEY: usize = 63;
 
-/// With it, deleting an Application deletes what it deployed (Argo CD, "Application Deletion").
-/// Without it, an app that is removed would run on, with nobody who knows of it.
+/// The finalizer with which deleting an Application deletes its objects (Argo CD, "Application Deletion"). Without it,
+/// a removed app would run on, unknown to everybody.
 pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 
 /// The project that every Argo CD has.
@@ -96,9 +96,8 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     emit::document(&application).into_bytes()
 }
 
-/// Leaves these workloads' numbers of pods, and no others, to their autoscalers in the same
-/// Application; `None` where it is so already, or is none that can be read. What somebody else put
-/// into it stays.
+/// Leaves these workloads' numbers of pods, and no others, to their autoscalers in the same Application; `None` where
+/// it is so already, or the file cannot be read. Other people's additions stay.
 pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Vec<u8>> {
     let before = parse_document(application)?;
     let mut after = before.clone();
@@ -106,7 +105,7 @@ pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Ve
     (after != before).then(|| emit::document(&after).into_bytes())
 }
 
-/// Tells Argo CD what of the workloads is not its own.
+/// Tells Argo CD which fields of the workloads are not its own.
 fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
     // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
     // one that is there alone, and never deletes it.
@@ -132,7 +131,7 @@ fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
     policy.insert("syncOptions".to_owned(), all.into());
 }
 
-/// Has Argo CD heed `ignoreDifferences` when it syncs, and not only when it compares.
+/// The option by which Argo CD heeds `ignoreDifferences` when it syncs, and not only when it compares.
 const RESPECT: &str = "RespectIgnoreDifferences=true";
 
 const JSON_POINTERS: &str = "jsonPointers";
@@ -157,7 +156,8 @@ fn is_number_of_pods(entry: &Json) -> bool {
     is(JSON_POINTERS, REPLICAS) || is(JQ_PATHS, REPLICAS_ABOVE_ZERO)
 }
 
-/// Without it every push to the shared repository would refresh every application.
+/// Returns the annotation for the app's own folder: without it every push to the shared repository would refresh every
+/// application.
 fn own_folder_only() -> Map<String, Json> {
     let own = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
     own.as_object().cloned().unwrap_or_default()
@@ -206,9 +206,8 @@ pub(super) fn metadata(name: &str, target: &Target) -> Map<String, Json> {
     metadata.as_object().cloned().unwrap_or_default()
 }
 
-/// Annotation keys take letters, digits, `-`, `_` and `.`; other characters of a link's name
-/// become `-`, and the WAML's own name stands in `spec.info`. Two that become the same are
-/// numbered.
+/// Lists the links as annotations. Keys take letters, digits, `-`, `_` and `.`; other characters of a link's name
+/// become `-`, and the WAML's own name is in `spec.info`. Two that become the same are numbered.
 fn links(about: &ApplicationInfo<'_>) -> Vec<(String, String)> {
     let repository = about.forge_url.map(|url| {
         ("repository".to_owned(), format!("{}/{}", url.trim_end_matches('/'), about.repository))
@@ -264,7 +263,7 @@ mod tests {
     use crate::model::id::{Namespace, Slug, TargetName};
     use crate::model::target::Clusters;
 
-    /// The Application of an app with these links.
+    /// Builds the Application of an app with these links.
     fn application(target: &str, slack: Option<&str>, links: &[(&str, &str)]) -> Json {
         let target = Clusters::any().find(&TargetName::parse(target).unwrap()).unwrap();
         let app = AppKey {
@@ -378,7 +377,7 @@ mod tests {
         assert_eq!(own["spec"]["project"], "the-deployer-prod-eu");
     }
 
-    /// The links' keys and addresses, without those that are always there.
+    /// Returns the links' keys and addresses, without those that are always there.
     fn links_of(slack: Option<&str>, links: &[(&str, &str)]) -> Vec<(String, String)> {
         let application = application("t", slack, links);
         let annotations = application["metadata"]["annotations"].as_object().unwrap();

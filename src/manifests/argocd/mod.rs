@@ -1,4 +1,4 @@
-//! What Argo CD reads: the Application of an app and of a cluster, and a cluster's AppProject.
+//! Argo CD's objects: the Application of an app and of a cluster, and a cluster's AppProject.
 
 pub mod application;
 pub mod project;

@@ -1,4 +1,4 @@
-//! The Argo CD `AppProject` of a cluster: the bounds within which its apps may be anything.
+//! The Argo CD `AppProject` of a cluster: the bounds for its apps.
 
 use serde_json::{Value as Json, json};
 
@@ -8,12 +8,11 @@ use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
 use crate::waml::emit;
 
-/// Writes `apps/<cluster>/project.yaml`: what the cluster's apps may be. `None` where the operator
-/// has a project of their own.
+/// Writes `apps/<cluster>/project.yaml`, the bounds of the cluster's apps. `None` where the operator has a project of
+/// their own.
 ///
-/// It is in the parent's folder, so the parent brings it about, before the Applications that name it
-/// (an earlier sync wave), and the folder is never empty: Argo CD does not prune the last object of
-/// an app by itself.
+/// It is in the parent's folder, so the parent creates it, before the Applications that name it (an earlier sync wave),
+/// and the folder is never empty: Argo CD does not prune the last object of an app by itself.
 pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     if target.argocd.project.is_some() {
         return None;
@@ -48,11 +47,10 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     Some(emit::document(&project).into_bytes())
 }
 
-/// Gives the project that is there the destinations of the one that would be written now; `None`
-/// where it has them, or is none that can be read. Where the configuration allows every namespace,
-/// those that somebody wrote into the file stay, and what is denied is added. Everything else of it
-/// is its editors': sync windows, roles, keys of signatures. It stays byte for byte where the
-/// destinations are a block of lines.
+/// Gives the existing project the destinations of a fresh one; `None` where it has them, or cannot be read. Where the
+/// configuration allows every namespace, those that people wrote into the file stay, and the denied ones are added.
+/// Everything else of it belongs to its editors: sync windows, roles, keys of signatures. It stays byte for byte where
+/// the destinations are a block of lines.
 pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(there).ok()?;
     let before = parse_document(text.as_bytes())?;
@@ -170,7 +168,7 @@ mod tests {
         assert_eq!(namespaces, ["team-*", "shop", "!kube-*", "!argocd", "!team-infra"]);
     }
 
-    /// A project as it is written for that list.
+    /// Writes a project for that list.
     fn written(allow: Option<&[&str]>) -> String {
         let mut target = Target::unconfigured(TargetName::parse("prod-1").unwrap());
         target.policies.namespaces.allow =

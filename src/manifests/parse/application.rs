@@ -1,11 +1,11 @@
-//! What an Application says of its app: whose it is, as we write it into `spec.info`.
+//! The owner of an app, as the service writes it into `spec.info` of the Application.
 
 use serde_json::Value as Json;
 
 use crate::manifests::untyped::parse_documents;
 use crate::model::id::RepoName;
 
-/// Whose an app is. What is not there, or not readable, is not known.
+/// The owner of an app. A missing or unreadable part is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppOwner {
     /// The owning team's e-mail address.
@@ -14,7 +14,8 @@ pub struct AppOwner {
     pub repository: Option<RepoName>,
 }
 
-/// An address has at most so many characters (RFC 5321); what is longer is none of ours.
+/// The limit of an owner's characters: an e-mail address has at most so many (RFC 5321), and the service never wrote a
+/// longer one.
 const LONGEST_OWNER: usize = 320;
 
 impl AppOwner {

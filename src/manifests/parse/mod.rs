@@ -1,13 +1,13 @@
-//! READING BACK: what manifests in the repository say of hosts, paths and objects.
+//! The reader of manifests in the repository: their hosts, paths and objects.
 //!
-//! The files may be anybody's: another version of us, another tool, a person with an editor. What
-//! cannot be read is left out and named, and never a fault.
+//! The files may come from another version of the service, another program, or a person with an editor. An unreadable
+//! file is left out and named, and is never a fault.
 
-pub mod application; // whose an app is
-pub mod names; // what an app's objects are known by
+pub mod application; // the owner of an app
+pub mod names; // the names of an app's objects
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
-pub(crate) mod secrets; // Secrets that controllers make of other objects
+pub(crate) mod secrets; // Secrets that controllers create from other objects
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::manifests::parse::rule::fuzz as fuzz_rule;
@@ -23,19 +23,20 @@ use crate::waml::node::Node;
 use crate::waml::scalar::untyped;
 use crate::waml::yaml::{self, Budget};
 
-/// Ours have some kilobytes; a dashboard in a `ConfigMap` may have more than a WAML.
+/// The limits of a file: files of the service have some kilobytes; a dashboard in a `ConfigMap` may have more than a
+/// WAML.
 const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 4 << 20, depth: 64 };
 
-/// What was read, and the names of the files that could not be.
+/// The result of reading files, with the names of the unreadable ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadFiles<T> {
-    /// What was read.
+    /// The result.
     pub found: Vec<T>,
     /// The files that are no YAML.
     pub unreadable: Vec<String>,
 }
 
-/// Reads what an app's files hold, and lists the names of those that could not be read.
+/// Reads an app's files, and lists the names of the unreadable ones.
 pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
     let ReadFiles { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
     let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
@@ -59,15 +60,15 @@ fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> 
     found.iter().filter_map(Json::as_object)
 }
 
-/// Checks that an object tells Argo CD that: `Prune=false`, `Delete=false`.
+/// Checks that an object has that option for Argo CD: `Prune=false`, `Delete=false`.
 pub(crate) fn has_sync_option(json: &Json, option: &str) -> bool {
     let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
     let options = options.and_then(Json::as_str).unwrap_or_default();
     options.split(',').any(|one| one.trim() == option)
 }
 
-/// Lists the disks of former revisions, the newest first, that Argo CD was told to leave in the
-/// cluster and that are not live: each once, as it was asked for last.
+/// Lists the disks of former revisions, the newest first, that Argo CD leaves in the cluster and that are not live:
+/// each once, as in its last revision.
 pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
     let mut found: Vec<Disk> = Vec::new();
     for files in former {
@@ -83,9 +84,8 @@ pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk
     found
 }
 
-/// Lists the live disks as the oldest of the former revisions asked for them that have them without
-/// a gap up to now; the newest come first. That is how a disk was made: behind a gap it may have
-/// been deleted, and made anew.
+/// Lists the live disks as the oldest of the former revisions had them that have them without a gap up to now; the
+/// newest come first. A disk was created like that: behind a gap it may have been deleted, and created again.
 pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
     let mut wanted = live.disks.clone();
     let mut found: Vec<Disk> = Vec::new();

@@ -1,7 +1,7 @@
-//! What the objects of an app's files are known by in a cluster: API group, kind and name.
+//! The names of an app's objects in a cluster: API group, kind and name.
 //!
-//! All apps of a namespace are read for this. Files that we wrote begin with just that, so their first
-//! four lines are enough; any other is read as YAML.
+//! All apps of a namespace are read for this. Files of the service begin with just that, so their first four lines are
+//! enough; any other is read as YAML.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub fn names(objects: &[LiveObject], interned: &mut Interned) -> Arc<[ObjectName
     objects.iter().map(name).collect()
 }
 
-/// Reads the object of a file that is written as we write them; `None` of every other.
+/// Reads the object of a file in the service's own form; `None` for every other.
 fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();

@@ -1,8 +1,8 @@
-//! Hosts and paths of the routing objects that we and others write: Traefik's `IngressRoute`,
-//! Kubernetes' `Ingress`, the Gateway API's `HTTPRoute`.
+//! Hosts and paths of routing objects, by the service or by others: Traefik's `IngressRoute`, Kubernetes' `Ingress`,
+//! the Gateway API's `HTTPRoute`.
 //!
-//! A path that is compared whole counts as a prefix, too: whoever has it leaves no room for
-//! another there. Rules by regular expression are left out: what they take cannot be told.
+//! A path that is compared whole counts as a prefix, too: it leaves no room for another app there. Rules by regular
+//! expression are left out: their paths cannot be listed.
 
 use std::collections::BTreeSet;
 

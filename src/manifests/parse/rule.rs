@@ -1,13 +1,12 @@
-//! Traefik's rules: which hosts and path prefixes one takes.
+//! Traefik's rules: the hosts and path prefixes of one.
 //!
-//! `Host(`a`) && (PathPrefix(`/x`) || Path(`/y`))` takes `a/x` and `a/y`. Conditions that only
-//! narrow what is taken (`Headers`, `Method`, `ClientIP`, a negation) are taken for met: two apps on
-//! one host and path are a clash even if headers part them. What a regular expression takes cannot
-//! be told, and is left out.
+//! `Host(`a`) && (PathPrefix(`/x`) || Path(`/y`))` takes `a/x` and `a/y`. Conditions that only narrow a rule
+//! (`Headers`, `Method`, `ClientIP`, a negation) are taken for met: two apps on one host and path are a clash even if
+//! headers separate them. The paths of a regular expression cannot be listed, and are left out.
 
 /// More alternatives than this are no rule of a person's; the rest is left out.
 const MOST: usize = 256;
-/// How deep parentheses and negations may nest.
+/// The depth to which parentheses and negations may nest.
 const DEEPEST: usize = 32;
 
 /// Reads the pairs of host and path; none where no host is named.
@@ -19,12 +18,12 @@ pub(super) fn routes(rule: &str) -> Vec<(String, String)> {
     ways.into_iter().flat_map(Way::pairs).take(MOST).collect()
 }
 
-/// What one alternative asks for. `None`: anything.
+/// The condition of one alternative. `None`: anything.
 #[derive(Debug, Clone, Default)]
 struct Way {
     hosts: Option<Vec<String>>,
     paths: Option<Vec<String>>,
-    /// By a regular expression; takes what cannot be told.
+    /// True for a regular expression, whose paths cannot be listed.
     untold: bool,
 }
 
@@ -189,7 +188,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads `*.example.com` of the expression that we write for it; `None` of any other.
+/// Reads `*.example.com` from the expression that the service writes for it; `None` for any other.
 fn wildcard(expression: &str) -> Option<String> {
     let rest = expression.strip_prefix(r"^[^.]+\.")?.strip_suffix('$')?;
     let host = rest.replace(r"\.", ".");
@@ -197,7 +196,7 @@ fn wildcard(expression: &str) -> Option<String> {
     host.chars().all(is_plain).then(|| format!("*.{host}"))
 }
 
-/// Any rule is read, and gives no more pairs than [`MOST`].
+/// Checks that any rule is read, and gives no more pairs than [`MOST`].
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(rule) = std::str::from_utf8(data) else { return };

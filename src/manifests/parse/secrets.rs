@@ -1,4 +1,4 @@
-//! Secrets that a controller makes of other objects: they stand in no manifest, and are one with every other Secret
+//! Secrets that a controller creates from other objects: they are in no manifest, and are one with every other Secret
 //! of their name in the namespace.
 
 use serde_json::Value as Json;
@@ -6,10 +6,10 @@ use serde_json::Value as Json;
 use crate::model::facts::LiveObject;
 use crate::model::stateful::group;
 
-/// Tells cert-manager's ingress-shim to make a Certificate, and so the Secret, of an `Ingress`.
+/// The annotations by which cert-manager's ingress-shim creates a Certificate, and so the Secret, for an `Ingress`.
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
 
-/// Lists the Secrets that somebody will make of the object.
+/// Lists the Secrets that a controller will create from the object.
 pub(crate) fn made_by(object: &Json) -> Vec<LiveObject> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str);
     let own_name = || text("/metadata/name");

@@ -1,4 +1,4 @@
-//! The cloud that a cluster runs in: rights, databases, caches.
+//! The cloud that a cluster runs in: roles, databases, caches.
 
 use std::collections::BTreeMap;
 
@@ -33,17 +33,17 @@ const TOO_MUCH: [&str; 16] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cloud {
-    /// Whose cloud it is.
+    /// The provider of the cloud.
     pub provider: Provider,
-    /// What there is in Google's; for `provider: gcp`.
+    /// Google's cloud; for `provider: gcp`.
     pub gcp: Gcp,
-    /// What there is in Amazon's; for `provider: aws`.
+    /// Amazon's cloud; for `provider: aws`.
     pub aws: Aws,
-    /// Which apps get an identity in the cloud.
+    /// The apps that get an identity in the cloud.
     pub identities: Identities,
-    /// What makes the database of an app.
+    /// The kind of database that apps get.
     pub database: DatabaseKind,
-    /// What makes the Redis of an app.
+    /// The kind of Redis that apps get.
     pub redis: RedisKind,
     /// The image of a Redis in the cluster, without its tag: the tag is the version.
     pub redis_image: String,
@@ -53,11 +53,11 @@ pub struct Cloud {
     pub redis_exporter: Option<String>,
 }
 
-/// Whose cloud it is.
+/// The provider of a cloud.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// None that we make anything in.
+    /// No cloud in which the service creates anything.
     #[default]
     None,
     /// Google's, through Config Connector.
@@ -66,18 +66,18 @@ pub enum Provider {
     Aws,
 }
 
-/// Which apps get an identity of their own.
+/// The apps that get an identity of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identities {
-    /// Those that ask for rights.
+    /// Apps that ask for roles.
     #[default]
     OnRequest,
     /// Every app, so that rights can be given to it from elsewhere too.
     EveryApp,
 }
 
-/// What there is in Google's cloud.
+/// Google's cloud.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gcp {
@@ -90,7 +90,7 @@ pub struct Gcp {
     /// The roles that apps may have, whole or with `*` at the end: `roles/pubsub.*`. Default: all
     /// but those over everything in the project, and those that give rights away.
     pub roles: Option<Vec<String>>,
-    /// Where databases and caches are made: `europe-west3`.
+    /// The region of databases and caches: `europe-west3`.
     pub region: String,
     /// The network that they are reached from: `projects/acme-prod/global/networks/main`.
     /// Default: none; then databases have an address in the internet that lets nobody in but
@@ -98,7 +98,7 @@ pub struct Gcp {
     pub network: Option<String>,
 }
 
-/// What there is in Amazon's cloud.
+/// Amazon's cloud.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Aws {
@@ -107,22 +107,22 @@ pub struct Aws {
     pub role: Option<String>,
 }
 
-/// What makes the database of an app.
+/// The kind of database that apps get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DatabaseKind {
-    /// Nothing: `database` is refused.
+    /// No database: `database` is refused.
     #[default]
     None,
     /// Cloud SQL, through Config Connector; needs `provider: gcp`.
     CloudSql,
 }
 
-/// What makes the Redis of an app.
+/// The kind of Redis that apps get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RedisKind {
-    /// Nothing: `redis` is refused.
+    /// No Redis: `redis` is refused.
     None,
     /// One pod beside the app.
     #[default]
@@ -171,18 +171,18 @@ impl Gcp {
 }
 
 impl Cloud {
-    /// Lists what is asked of the cloud and cannot be had from it as it is configured.
+    /// Lists the resources that the configuration requires and the configured cloud cannot provide.
     pub(super) fn problems(&self) -> impl Iterator<Item = PlatformProblem> {
         let gcp = self.provider == Provider::Gcp;
         let sql = self.database == DatabaseKind::CloudSql;
         let memorystore = self.redis == RedisKind::Memorystore;
         let no_project = gcp && self.gcp.project.is_empty();
         let no_region = gcp && (sql || memorystore) && self.gcp.region.is_empty();
-        let where_to = "it is not known where to make databases and caches";
+        let where_to = "the place for databases and caches is not set";
         let all = [
             (sql && !gcp, "database", "cloudsql is Google's", "set `provider: gcp`"),
             (memorystore && !gcp, "redis", "memorystore is Google's", "set `provider: gcp`"),
-            (no_project, "gcp.project", "it is not known which project is meant", "set its id"),
+            (no_project, "gcp.project", "the project is not set", "set its id"),
             (no_region, "gcp.region", where_to, "set it to a region: europe-west3"),
         ];
         all.into_iter().filter(|(wrong, ..)| *wrong).map(|(_, key, message, help)| {

@@ -1,8 +1,7 @@
-//! What a cluster has to offer beyond Kubernetes itself: how traffic comes in, who makes
-//! certificates, where secrets and rights come from, what measures. The operator says it once for
-//! all clusters and again where one differs; templates and rules go by it.
+//! The platform of a cluster, which is everything beyond Kubernetes itself: ingress, certificates, secrets, cloud,
+//! monitoring. The operator sets it once for all clusters and again where one differs; templates and rules read it.
 //!
-//! Each part is complete: what the configuration leaves out has a default here.
+//! Each part is complete: a key that the configuration leaves out has a default here.
 
 pub mod problem; // what cannot be so
 pub mod network; // traffic, certificates, network policies
@@ -20,21 +19,21 @@ use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
 use crate::model::platform::problem::PlatformProblem;
 use crate::model::platform::secrets::Secrets;
 
-/// What a cluster has to offer.
+/// The platform of a cluster: everything beyond Kubernetes itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Platform {
-    /// How traffic comes into the cluster.
+    /// The way of traffic into the cluster.
     pub ingress: Ingress,
-    /// Who makes certificates.
+    /// The issuer of certificates.
     pub certificates: Certificates,
-    /// Whether pods may talk to each other freely.
+    /// Network policies: the traffic between pods.
     pub network_policy: NetworkPolicy,
-    /// Where secrets are kept, and how they reach a pod.
+    /// The store of secrets, and their way to a pod.
     pub secrets: Secrets,
     /// The cloud that the cluster runs in.
     pub cloud: Cloud,
-    /// What measures, and who is told.
+    /// Metrics and alerts.
     pub monitoring: Monitoring,
 }
 

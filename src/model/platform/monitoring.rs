@@ -1,4 +1,4 @@
-//! What measures, who is told, and what the classes of objectives promise.
+//! Metrics, alerts, and the classes of objectives.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::platform::problem::PlatformProblem;
 
-/// What measures, and who is told.
+/// Metrics and alerts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Monitoring {
-    /// Whether each app gets its `PrometheusRule` objects. `false` where the Prometheus operator,
-    /// which defines that kind, is not installed. Default: true.
+    /// True if each app gets its `PrometheusRule` objects. `false` where the Prometheus operator, which defines that
+    /// kind, is not installed. Default: true.
     pub enabled: bool,
-    /// Whose metrics count requests over HTTP.
+    /// The source of the metrics that count HTTP requests.
     pub http: HttpMetrics,
-    /// Which side of a connection Istio's metrics are taken from.
+    /// The side of a connection that Istio's metrics are taken from.
     pub istio_reporter: IstioReporter,
-    /// Where the metrics of an app's database come from.
+    /// The source of the metrics of an app's database.
     pub database: StoreMetrics,
-    /// Where the metrics of an app's Redis come from.
+    /// The source of the metrics of an app's Redis.
     pub redis: StoreMetrics,
     /// Labels of every `PrometheusRule`, so that the `ruleSelector` of a Prometheus finds it:
     /// `{release: prometheus}`.
     pub rule_labels: BTreeMap<String, String>,
-    /// What the label `severity` says, by which Alertmanager routes.
+    /// The values of the label `severity`, by which Alertmanager routes.
     pub severities: Severities,
     /// The runbook of an alert, where the WAML has no link called `Runbook`. `{alert}`,
     /// `{namespace}`, `{slug}` and `{target}` are filled in.
@@ -37,7 +37,7 @@ pub struct Monitoring {
     pub dashboard_url: Option<String>,
     /// The bounds of the histograms that latency is read from, where they are not the usual ones.
     pub latency_bounds: LatencyBounds,
-    /// What can be promised.
+    /// The classes of objectives.
     pub slo: Objectives,
 }
 
@@ -59,7 +59,7 @@ impl Default for Monitoring {
     }
 }
 
-/// Whose metrics count requests over HTTP.
+/// The source of the metrics that count HTTP requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HttpMetrics {
@@ -70,22 +70,22 @@ pub enum HttpMetrics {
     Istio,
 }
 
-/// Which side of a connection reports it.
+/// The side of a connection that reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IstioReporter {
-    /// The app's own proxy: everything that reached a pod, whoever sent it.
+    /// The app's own proxy: it counts every request that reached a pod.
     #[default]
     Destination,
     /// The caller's proxy: also what reached no pod, but only from callers in the mesh.
     Source,
 }
 
-/// Where the metrics of a store come from.
+/// The source of a store's metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreMetrics {
-    /// Who measures. Default: `stackdriver` for a database and for Memorystore, and for a Redis in the
+    /// The program that measures. Default: `stackdriver` for a database and for Memorystore, and for a Redis in the
     /// cluster its `cloud.redis_exporter`.
     pub source: Option<StoreSource>,
     /// The label matchers that find an app's store among all, with `{namespace}`, `{slug}` and
@@ -94,7 +94,7 @@ pub struct StoreMetrics {
     pub selector: Option<String>,
 }
 
-/// Who measures a store.
+/// The program that measures a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreSource {
@@ -104,15 +104,15 @@ pub enum StoreSource {
     Stackdriver,
 }
 
-/// What the label `severity` says.
+/// The values of the label `severity`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Severities {
-    /// Somebody gets up. Default: `page`.
+    /// An alert for which a person gets up. Default: `page`.
     pub page: String,
-    /// Somebody looks in working hours. Default: `ticket`.
+    /// An alert for working hours. Default: `ticket`.
     pub ticket: String,
-    /// It is written down. Default: `info`.
+    /// An alert that is only recorded. Default: `info`.
     pub info: String,
 }
 
@@ -126,18 +126,19 @@ impl Default for Severities {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LatencyBounds {
-    /// Of HTTP: Traefik's `metrics.prometheus.buckets`, or Istio's. Default: what these come with.
+    /// The bounds of HTTP histograms: Traefik's `metrics.prometheus.buckets`, or Istio's. Default: the defaults of
+    /// these programs.
     pub http: Option<Vec<u32>>,
-    /// Of the apps' gRPC servers. Default: what go-grpc-prometheus comes with.
+    /// The bounds of the apps' gRPC servers. Default: the defaults of go-grpc-prometheus.
     pub grpc: Option<Vec<u32>>,
 }
 
-/// What can be promised.
+/// The classes of objectives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Objectives {
-    /// The classes that a WAML's `slo.requestClass` names. What is written here replaces the
-    /// default: `critical` 99.99 %, `high` 99.9 %, `medium` 99.5 %, `low` 99 %.
+    /// The classes that a WAML's `slo.requestClass` names. A written class replaces the default: `critical` 99.99 %,
+    /// `high` 99.9 %, `medium` 99.5 %, `low` 99 %.
     pub classes: BTreeMap<String, SloClass>,
 }
 
@@ -151,18 +152,18 @@ impl Default for Objectives {
     }
 }
 
-/// What one class promises.
+/// The objective of one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SloClass {
     /// Percent of requests that succeed.
     pub availability: f64,
-    /// How fast they are answered.
+    /// The latency objective.
     #[serde(default)]
     pub latency: Option<SloLatency>,
 }
 
-/// How fast requests are answered.
+/// A latency objective.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SloLatency {
@@ -174,8 +175,7 @@ pub struct SloLatency {
 }
 
 impl Monitoring {
-    /// Lists what a schema does not see: the path of each wrong value, what is wrong, and what to
-    /// do.
+    /// Lists the faults that a schema does not see: the path of each wrong value, the fault, and the way out.
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let classes = self.slo.classes.iter().flat_map(|(name, class)| {
             let wrong = class.percentages().filter(|(_, percent)| !is_percent(*percent));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How traffic comes into the cluster. Each part that is said twice is said for addresses that
-/// are reached from the internet (`public: true` in a WAML) and for all others.
+/// The way of traffic into the cluster. Each part with two values has one for addresses that are reached from the
+/// internet (`public: true` in a WAML) and one for all others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ingress {
@@ -19,8 +19,8 @@ pub struct Ingress {
     /// The gateways of the Gateway API. Default: `public` and `internal` in the namespace
     /// `gateways`, each with the listener `https`.
     pub gateways: Gateways,
-    /// Whether connections are encrypted. Default: both. Where they are not, no certificate is
-    /// made. With a gateway that is its listener's business, and this says only whether there is
+    /// The encryption of connections. Default: encrypted for both kinds of addresses. An address without encryption
+    /// gets no certificate. With a gateway, its listener decides about encryption, and this only says whether there is
     /// a certificate.
     pub tls: Tls,
     /// Annotations of every route, for what else reads them: `external-dns`, a controller's own.
@@ -133,13 +133,13 @@ pub struct Gateway {
     pub section: Option<String>,
 }
 
-/// Whether connections are encrypted.
+/// The encryption of connections, by kind of address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tls {
-    /// To addresses that are reached from the internet.
+    /// Encryption for addresses that are reached from the internet.
     pub public: bool,
-    /// To all others.
+    /// Encryption for all other addresses.
     pub internal: bool,
 }
 
@@ -159,17 +159,17 @@ pub struct Annotations {
     pub internal: BTreeMap<String, String>,
 }
 
-/// Who makes certificates.
+/// The issuer of certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Certificates {
-    /// The kind of object that asks for one.
+    /// The kind of object that requests a certificate.
     pub kind: CertificateKind,
-    /// Who signs them.
+    /// The issuer that signs them.
     pub issuer: Issuer,
 }
 
-/// The kind of object that asks for a certificate.
+/// The kind of object that requests a certificate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CertificateKind {
@@ -178,11 +178,11 @@ pub enum CertificateKind {
     CertManager,
     /// `CachedCertificate` of cached-certificate-operator.
     CachedCertificate,
-    /// None: somebody else sees to it.
+    /// No certificate: another program takes care of it.
     None,
 }
 
-/// Who signs certificates. Default: the `ClusterIssuer` of cert-manager called `letsencrypt`.
+/// The issuer that signs certificates. Default: the `ClusterIssuer` of cert-manager called `letsencrypt`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Issuer {
@@ -204,15 +204,15 @@ impl Default for Issuer {
     }
 }
 
-/// Whether pods may talk to each other freely.
+/// Network policies: the traffic between pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkPolicy {
-    /// Whether each app gets a policy that lets in only what its ports are for.
+    /// True if each app gets a policy that lets in only the traffic for its ports.
     pub enabled: bool,
-    /// From where, beside the app's own namespace, its ports are reached.
+    /// The sources, beside the app's own namespace, that reach its ports.
     pub ingress: Sources,
-    /// To where, beside its own namespace and DNS, the app may connect. Default: everywhere.
+    /// The destinations, beside its own namespace and DNS, that the app may connect to. Default: everywhere.
     pub egress: Option<Destinations>,
 }
 
@@ -220,13 +220,13 @@ pub struct NetworkPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sources {
-    /// By their names.
+    /// Namespaces by their names.
     pub namespaces: Vec<String>,
-    /// By labels, all of which a namespace has.
+    /// Namespaces by labels, all of which a namespace has.
     pub labels: BTreeMap<String, String>,
 }
 
-/// Where an app may connect to.
+/// The destinations that an app may connect to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Destinations {

@@ -1,12 +1,12 @@
-//! What the parts of a platform tell of what their configuration says and what does not go together.
+//! The faults that the parts of a platform find in their configuration.
 
-/// Something that the configuration says and that cannot be so.
+/// A part of the configuration that cannot be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformProblem {
     /// The key below `platform`: `cloud.gcp.region`.
     pub key: String,
-    /// What is wrong with it, in one sentence without a full stop.
+    /// The fault, in one sentence without a full stop.
     pub message: String,
-    /// What to do.
+    /// The way out.
     pub help: &'static str,
 }

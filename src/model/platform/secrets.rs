@@ -1,4 +1,4 @@
-//! Where secrets are kept, and how they reach a pod.
+//! The store of secrets, and their way to a pod.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,15 @@ use crate::model::platform::cloud::Identities;
 use crate::model::platform::problem::PlatformProblem;
 use crate::model::platform::vault_path::VaultPath;
 
-/// Where secrets are kept, and how they reach a pod.
+/// The store of secrets, and their way to a pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Secrets {
-    /// How a secret of the WAML becomes something that the pod can read.
+    /// The way in which a secret of the WAML becomes readable for the pod.
     pub delivery: Delivery,
     /// The Vault that keeps them.
     pub vault: Vault,
-    /// What External Secrets reads from; for `delivery: external-secrets`.
+    /// The store that External Secrets reads from; for `delivery: external-secrets`.
     pub external: ExternalStore,
 }
 
@@ -24,35 +24,35 @@ pub struct Secrets {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Vault {
-    /// Its address: `https://vault.example.com`. Default: none; then nothing is looked up in it.
+    /// Its address: `https://vault.example.com`. Default: none; then the service looks nothing up in it.
     pub address: Option<String>,
-    /// Where its key-value engine (version 2) is mounted.
+    /// The mount path of its key-value engine (version 2).
     pub mount: String,
-    /// Where its Kubernetes auth method for this cluster is mounted.
+    /// The mount path of its Kubernetes auth method for this cluster.
     pub auth: String,
     /// The namespace within Vault (Enterprise) that holds both mounts. Default: none.
     pub namespace: Option<String>,
-    /// Whether vault-config-operator runs in the cluster and makes each app's role and policy.
-    /// Where it does not, `role` says which role an app has.
+    /// True if vault-config-operator runs in the cluster and creates each app's role and policy. Where it does not,
+    /// `role` says which role an app has.
     pub operator: bool,
-    /// Which apps get a role and a policy: those whose WAML has `vault` or whose secrets need one, or all.
+    /// The apps that get a role and a policy: those whose WAML has `vault` or whose secrets need one, or all.
     pub roles: Identities,
-    /// How the operator logs in to Vault.
+    /// The login of the operator at Vault.
     pub operator_login: OperatorLogin,
     /// The name of an app's role in `auth`, with `{namespace}` and `{slug}` in it. Default: a
-    /// name of our own, unique for target, namespace and slug.
+    /// name of the-deployer, unique for target, namespace and slug.
     pub role: Option<String>,
-    /// What any app may read besides its own namespace's paths, as globs of a Vault policy:
-    /// `shared/*`, `+/public/*`.
+    /// The paths that any app may read besides its own namespace's, as globs of a Vault policy: `shared/*`,
+    /// `+/public/*`.
     pub shared: Vec<String>,
     /// The `VaultConnection` of the Vault Secrets Operator, NAME or NAMESPACE/NAME. Default: the
     /// operator's own.
     pub connection: Option<String>,
-    /// How often the Vault Secrets Operator looks for a new version of a secret: `60s`.
+    /// The interval at which the Vault Secrets Operator looks for a new version of a secret: `60s`.
     pub refresh: String,
 }
 
-/// How vault-config-operator logs in to Vault when it makes an app's role and policy.
+/// The login of vault-config-operator at Vault, for an app's role and policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OperatorLogin {
@@ -64,25 +64,25 @@ pub struct OperatorLogin {
     pub service_account: String,
 }
 
-/// What External Secrets reads from.
+/// The store that External Secrets reads from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExternalStore {
     /// The store's name.
     pub name: String,
-    /// Whether it serves the whole cluster or one namespace.
+    /// The kind of the store: for the whole cluster or for one namespace.
     pub kind: StoreKind,
-    /// How often it is read again: `1h`.
+    /// The interval at which the store is read again: `1h`.
     pub refresh: String,
 }
 
-/// Whether a store of External Secrets serves the whole cluster or one namespace.
+/// The kind of a store of External Secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StoreKind {
-    /// One for the whole cluster.
+    /// One store for the whole cluster.
     #[default]
     ClusterSecretStore,
-    /// One of that name in each app's namespace.
+    /// One store of that name in each app's namespace.
     SecretStore,
 }
 
@@ -124,7 +124,7 @@ impl Secrets {
         let no_role = delivery.needs_role() && !vault.operator && vault.role.is_none();
         let role = no_role.then(|| PlatformProblem {
             key: "secrets.vault.role".to_owned(),
-            message: "nobody makes roles, and it is not known which one an app has".to_owned(),
+            message: "no role is created for apps, and none is named".to_owned(),
             help: "set `operator: true`, or `role` with {namespace} and {slug} in it",
         });
         let shared = vault.shared.iter().enumerate().filter_map(|(n, glob)| {
@@ -142,7 +142,7 @@ impl Secrets {
 }
 
 impl Vault {
-    /// Checks that an app may read what the path stands for: what is its namespace's, or shared.
+    /// Checks that an app may read a path: one of its namespace's, or a shared one.
     pub fn allows(&self, app: &AppKey, path: VaultPath<'_>) -> bool {
         let own = format!("{}/*", app.namespace);
         let globs = self.shared.iter().map(String::as_str).chain([own.as_str()]);
@@ -156,18 +156,18 @@ impl Vault {
     }
 }
 
-/// How a secret reaches a pod.
+/// The way of a secret to a pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
-    /// It is a Kubernetes `Secret` that somebody else puts there.
+    /// A Kubernetes `Secret` that another program creates.
     #[default]
     Kubernetes,
-    /// By the Vault agent, which annotations on the pod ask for.
+    /// The Vault agent, which annotations on the pod ask for.
     VaultAgent,
-    /// By an `ExternalSecret` of External Secrets.
+    /// An `ExternalSecret` of External Secrets.
     ExternalSecrets,
-    /// By a `VaultStaticSecret` of the Vault Secrets Operator.
+    /// A `VaultStaticSecret` of the Vault Secrets Operator.
     VaultSecretsOperator,
 }
 

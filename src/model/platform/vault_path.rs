@@ -1,4 +1,4 @@
-//! Paths in Vault's key-value engine, as a policy writes them, and which of them an app may ask for.
+//! Paths in Vault's key-value engine, as a policy writes them, and the check of the ones that an app may read.
 //!
 //! A path becomes part of a policy (HCL), of a template of the Vault agent and of requests to
 //! Vault. Its alphabet has nothing that means something in any of them but Vault's own two
@@ -33,7 +33,7 @@ impl<'a> VaultPath<'a> {
         wildcards(text).map(|()| Self(text))
     }
 
-    /// Checks that it stands for one secret.
+    /// Checks that the path names one secret.
     pub fn is_plain(self) -> bool {
         !self.0.contains(['+', '*'])
     }

@@ -1,14 +1,13 @@
-//! A push as GitHub would tell of it, with what Argo CD reads of that, and its signature. Pure.
+//! A push in the form of GitHub's event, as far as Argo CD reads it, and its signature. Pure.
 //!
-//! What Argo CD does with it (its `util/webhook/webhook.go` and `util/app/path/path.go`):
+//! Argo CD handles it like this (its `util/webhook/webhook.go` and `util/app/path/path.go`):
 //!
-//! - `repository.html_url` without `.git` must be the Application's `repoURL`, whatever the scheme,
-//!   the user and the port; `ref` its branch, or `default_branch` if it follows `HEAD`.
-//! - An Application whose `manifest-generate-paths` one of the paths is in is refreshed. Without
-//!   any path every Application of the repository is.
-//! - What it has rendered at `before` for every *other* Application counts at `after` from then on.
-//!   So the paths must be all that lies between the two; where they are not known to be, there must
-//!   be no `before`.
+//! - `repository.html_url` without `.git` must be the Application's `repoURL`, whatever the scheme, the user and the
+//!   port; `ref` its branch, or `default_branch` if it follows `HEAD`.
+//! - An Application is refreshed if one of the paths is in its `manifest-generate-paths`. Without any path every
+//!   Application of the repository is refreshed.
+//! - For every *other* Application, the manifests that were rendered at `before` count at `after` from then on. So the
+//!   paths must be all paths that changed between the two; where they are not known to be, there must be no `before`.
 
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -20,7 +19,7 @@ use crate::model::id::CommitSha;
 
 /// The header that says what kind of event it is.
 pub const KIND: &str = "x-github-event";
-/// Its value.
+/// The value of that header.
 pub const PUSH: &str = "push";
 /// The header with the event's id, which Argo CD does not read; a proxy's log may.
 pub const DELIVERY: &str = "x-github-delivery";
@@ -33,19 +32,19 @@ const NONE: &str = "0000000000000000000000000000000000000000";
 /// One commit that was pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushNotice<'a> {
-    /// The repository's address as it stands in Applications.
+    /// The repository's address as Applications have it.
     pub url: &'a str,
     /// The branch: `main`.
     pub branch: &'a str,
     /// The commit.
     pub commit: &'a CommitSha,
-    /// What it changed.
+    /// The paths that it changed.
     pub touched: &'a TouchedPaths,
-    /// When it was pushed.
+    /// The time of the push.
     pub at: Timestamp,
 }
 
-/// What a commit changed, by path.
+/// The paths that a commit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedPaths {
     /// The commit before, and with it the promise that these are all paths.
@@ -58,18 +57,18 @@ pub struct TouchedPaths {
     pub removed: Vec<String>,
 }
 
-/// What was there before a commit.
+/// The state before a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreviousCommit {
     /// That commit, and the paths are all that changed since.
     Commit(CommitSha),
-    /// Nothing: it is the first commit, and the paths are all there is.
+    /// No commit: it is the first one, and the paths are all there is.
     Nothing,
-    /// Not known, or more may have changed than these paths.
+    /// Unknown, or more may have changed than these paths.
     Unknown,
 }
 
-/// The event's body.
+/// Returns the event's body.
 pub fn body(push: &PushNotice<'_>) -> String {
     let PushNotice { url, branch, commit, touched, at } = push;
     let TouchedPaths { before, added, modified, removed } = touched;
@@ -110,7 +109,7 @@ pub fn body(push: &PushNotice<'_>) -> String {
     event.to_string()
 }
 
-/// The value of [`SIGNATURE`] for a body.
+/// Returns the value of [`SIGNATURE`] for a body.
 pub fn sign(secret: &SecretString, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
         .expect("HMAC takes keys of every length");
@@ -118,8 +117,8 @@ pub fn sign(secret: &SecretString, body: &[u8]) -> String {
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// The page of a repository with that address, as a code host would have it: `https://HOST/PATH`
-/// for every kind of ssh address, and without `.git`.
+/// Returns the page of a repository with that address, as a code host would have it: `https://HOST/PATH` for every kind
+/// of ssh address, and without `.git`.
 fn web_address(url: &str) -> String {
     let url = url.strip_suffix(".git").unwrap_or(url);
     if let Some(rest) = url.strip_prefix("ssh://") {
@@ -136,7 +135,7 @@ fn web_address(url: &str) -> String {
     }
 }
 
-/// The last two names of an address: `OWNER/NAME`.
+/// Returns the last two names of an address: `OWNER/NAME`.
 fn full_name(url: &str) -> &str {
     let start = url.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
     url.get(start..).unwrap_or(url)

@@ -1,7 +1,7 @@
-//! A cluster's Argo CD is told of a push, so that it need not wait for its next look: one POST,
-//! signed, with an end. Tries nothing twice by itself, and goes nowhere but where it was told to.
+//! The client of a cluster's Argo CD, which gets an event about each push, so that it need not wait for its next poll:
+//! one POST, signed, with a timeout. It retries nothing by itself, and follows no redirects.
 
-pub mod event; // what is said, and its signature, pure
+pub mod event; // the event and its signature, pure
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ pub struct Hook {
     pub cluster: TargetName,
     /// `https://HOST/api/webhook`
     pub url: String,
-    /// What events are signed with; Argo CD's `webhook.github.secret`.
+    /// The key that signs events; Argo CD's `webhook.github.secret`.
     pub secret: SecretString,
-    /// How they are sent; it must follow no redirects, or a signed event would go to strangers.
+    /// The HTTP client; it must follow no redirects, or a signed event would go to strangers.
     pub client: reqwest::Client,
-    /// How long one try may take.
+    /// The longest time of one try.
     pub timeout: Duration,
 }
 
@@ -62,13 +62,13 @@ impl Hook {
                  authority in outbound.ca; http:// is only for `server.insecure: \"true\"`",
             ),
             300..=399 => ReceiverVerdict::Refused(
-                "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now",
+                "it redirects; set clusters[].argocd.webhook.url to where it is now",
             ),
             400 => ReceiverVerdict::Refused(
                 "compare clusters[].argocd.webhook.secret with webhook.github.secret in argocd-secret",
             ),
             404 | 405 | 410 => ReceiverVerdict::Refused(
-                "nobody takes events there; the address ends with /api/webhook",
+                "nothing accepts events there; the address ends with /api/webhook",
             ),
             401 | 403 => ReceiverVerdict::Refused(
                 "something before it wants a login; let POST /api/webhook through",
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(judged(200, Some(("content-type", "text/plain"))), Ok(()));
     }
 
-    /// As an Argo CD answers that is installed with its defaults.
+    /// The answer of an Argo CD that is installed with its defaults.
     #[test]
     fn who_speaks_plain_http_to_tls_is_told_to_speak_tls() {
         let to = Some(("location", "https://argocd-server.argocd.svc/api/webhook"));

@@ -1,11 +1,10 @@
-//! What programs are told of a deployment: CloudEvents 1.0 with CDEvents 0.5.1 in them. Pure.
+//! Events about a deployment for programs: CloudEvents 1.0 with CDEvents 0.5.1 in them. Pure.
 //!
-//! A message of the outbox becomes the events of that change: a run is queued, started or finished,
-//! and one that has changed what is on its target says so of the service, too. What stands in an
-//! event depends only on what is settled by then, so that the same event, sent again, says the
-//! same. `docs/cloudevents.md` is for who receives them.
+//! A message of the outbox becomes the events of that change: a run is queued, started or finished, and a run that has
+//! changed what is on its target has an event about the service, too. The content of an event depends only on settled
+//! facts, so that a repeated event is the same. `docs/cloudevents.md` is for receivers.
 
-mod record; // what a warehouse wants to know
+mod record; // the record for a data warehouse
 #[cfg(test)]
 mod tests;
 
@@ -26,18 +25,18 @@ const CDEVENTS: &str = "0.5.1";
 /// The version that each type of event has in it.
 const TYPES: &str = "0.3.0";
 
-/// CloudEvents asks of everybody to forward events up to this size; in bytes.
+/// The largest event, in bytes: CloudEvents wants everybody to forward events up to this size.
 pub const LARGEST: usize = 64 * 1024;
 
-/// What went wrong, for people; in characters.
+/// The longest text of the errors, for people; in characters.
 const LONGEST_ERRORS: usize = 1000;
 
 /// One event, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudEvent {
-    /// Unique and stable: an event that comes again has it again.
+    /// The id, unique and stable: a repeated event has it again.
     pub id: String,
-    /// What it tells of.
+    /// The kind of event.
     pub kind: Announcement,
     /// The JSON text, no larger than [`LARGEST`].
     pub body: String,
@@ -46,33 +45,33 @@ pub struct CloudEvent {
 /// A change of a deployment's state.
 #[derive(Debug, Clone, Copy)]
 pub struct StateChange<'a> {
-    /// The deployment; by now it may have come further.
+    /// The deployment; by now it may have a later state.
     pub deployment: &'a Deployment,
-    /// What it came to.
+    /// The state of this change.
     pub state: ForgeState,
     /// The same for people, in one sentence.
     pub sentence: &'a str,
     /// The change's place among those of the deployment, from 1.
     pub seq: i64,
-    /// When it came to be so.
+    /// The time of the change.
     pub at: Timestamp,
 }
 
-/// Where events come from.
+/// The origin of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventOrigin {
-    /// Our address, without a slash at its end.
+    /// The service's address, without a slash at its end.
     pub url: String,
-    /// Where people look at repositories: `https://github.com`.
+    /// The web address of the code host: `https://github.com`.
     pub forge: Option<String>,
 }
 
-/// Whether the app was on the target before.
+/// The earlier state of the app on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousState {
-    /// It was, and is another now.
+    /// The app was there, and changed.
     There,
-    /// It was not.
+    /// The app was not there.
     Absent,
 }
 
@@ -200,7 +199,7 @@ fn event(
     CloudEvent { id, kind, body: body.to_string() }
 }
 
-/// The page that people look at.
+/// Returns the page that people look at.
 fn page(deployment: &Deployment, origin: &EventOrigin) -> String {
     format!("{}/deployments/{}", origin.url, deployment.id)
 }
@@ -209,8 +208,8 @@ fn service_id(deployment: &Deployment, app: &AppKey) -> String {
     format!("{}/{app}", deployment.request.target)
 }
 
-/// Returns what is deployed as a package URL: of the source, since nobody has asked the registry
-/// for the image's digest. <https://github.com/package-url/purl-spec>
+/// Returns the deployed app as a package URL: of the source, since the registry was not asked for the image's digest.
+/// <https://github.com/package-url/purl-spec>
 fn package(deployment: &Deployment, origin: &EventOrigin) -> String {
     let release = &deployment.request.release;
     let (repository, commit) = (&release.repository, &release.commit);

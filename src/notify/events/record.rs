@@ -1,4 +1,4 @@
-//! The record of a deployment as a data warehouse wants it: `customData`, versioned, bounded.
+//! The record of a deployment for a data warehouse: `customData`, versioned, bounded.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,13 +12,13 @@ use crate::model::revision::Digest;
 use crate::model::status::one_line;
 use crate::model::violation::{Severity, Violation};
 
-/// Raised when a field goes or means something else; a new field leaves it.
+/// The version, raised when a field is removed or changes its meaning; a new field does not change it.
 const VERSION: u32 = 1;
 
 /// Texts of people and of rules are cut after so many characters.
 const LONGEST_TEXT: usize = 500;
-/// What all violations of an event may take, in bytes of JSON; the rest of an event is far below
-/// the other half of [`super::LARGEST`].
+/// The largest size of all violations of an event, in bytes of JSON; the rest of an event is far below the other half
+/// of [`super::LARGEST`].
 const VIOLATIONS: usize = 32 * 1024;
 
 /// A deployment as it was at the change.
@@ -30,7 +30,7 @@ pub(super) struct Record<'a> {
     /// The change's place among those of the deployment, from 1.
     sequence: i64,
     state: ForgeState,
-    /// What came to be, in one sentence.
+    /// The outcome, in one sentence.
     sentence: String,
     url: String,
     target: &'a TargetName,
@@ -44,18 +44,18 @@ pub(super) struct Record<'a> {
     description: String,
     /// The forge's number of the deployment.
     forge_id: Option<i64>,
-    /// Whether a program asked, and no person.
+    /// True if a program asked, and no person.
     automatic: bool,
-    /// What makes it a rollback.
+    /// The rollback's data, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollback: Option<BackTo<'a>>,
     received_at: Timestamp,
-    /// What is known at its end only.
+    /// The data that only an ended deployment has.
     #[serde(flatten)]
     ended: Option<Ended<'a>>,
 }
 
-/// From which revision to which.
+/// The revisions of a rollback: from and to.
 #[derive(Debug, Serialize)]
 struct BackTo<'a> {
     to: &'a DeployId,
@@ -77,7 +77,7 @@ struct Ended<'a> {
     errors: usize,
     warnings: usize,
     violations: Vec<Line>,
-    /// How many are not in the list because it would be too long.
+    /// The number of violations that are not in the list because it would be too long.
     violations_left_out: usize,
     manifests: Option<Manifests<'a>>,
 }
@@ -116,7 +116,7 @@ struct Manifests<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Takes the deployment apart; a new field asks here whether programs are told.
+    /// Builds the record from all fields of the deployment, so that a new field must be decided about here.
     pub(super) fn of(change: StateChange<'a>, url: String, ended: bool) -> Self {
         let StateChange { deployment, state, sentence, seq, at: _ } = change;
         let DeploymentRequest {
@@ -209,7 +209,7 @@ fn manifests(pushed: &Pushed) -> Manifests<'_> {
     Manifests { commit, changed: *changed, digest, files: files.len() }
 }
 
-/// The first violations, as many as may be.
+/// Returns the first violations, up to the limit.
 fn within(violations: &[Violation]) -> Vec<Line> {
     let mut left = VIOLATIONS;
     let fits = |line: &Line| {

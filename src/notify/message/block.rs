@@ -1,4 +1,4 @@
-//! Block Kit, as far as it is used: values that Slack takes, because each is made within its limit.
+//! Block Kit, as far as it is used: values that Slack accepts, because each is built within its limit.
 //!
 //! Limits: <https://docs.slack.dev/reference/block-kit/blocks>.
 
@@ -24,9 +24,9 @@ pub const MOST_BUTTONS: usize = 25;
 pub const LONGEST_BUTTON: usize = 75;
 /// A button's address.
 pub const LONGEST_URL: usize = 3000;
-/// All blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters
-/// on, which is documented nowhere (slackapi/bolt-js#2509); how it counts is not known either, so
-/// there is room, and [`size`] counts as much as can be counted.
+/// The limit of all blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters on, which
+/// is documented nowhere (slackapi/bolt-js#2509); how it counts is not known either, so there is room, and [`size`]
+/// counts as much as can be counted.
 pub const MOST_TOGETHER: usize = 12_000;
 
 /// One block.
@@ -87,30 +87,29 @@ pub struct Button {
 }
 
 impl Block {
-    /// A header; its name is cut to what Slack keeps.
+    /// Builds a header; its name is cut to Slack's limit.
     pub fn header(text: &str, block_id: &str) -> Self {
         Self::Header { text: Plain::new(text, LONGEST_HEADER), block_id: cut(block_id, 255) }
     }
 
-    /// A section of markup. Markup that may be too long must have been cut before, where it was
-    /// still text.
+    /// Builds a section of markup. Markup that may be too long must have been cut before, where it was still text.
     pub fn section(text: &str) -> Self {
         Self::Section { text: Some(Markup::new(text, LONGEST_SECTION)), fields: vec![] }
     }
 
-    /// A section in two columns; the first ten.
+    /// Builds a section in two columns, of the first ten fields.
     pub fn fields(fields: &[String]) -> Self {
         let fields = fields.iter().take(MOST_FIELDS).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Section { text: None, fields: fields.collect() }
     }
 
-    /// Small print; the first ten.
+    /// Builds small print, of the first ten texts.
     pub fn context(texts: &[String]) -> Self {
         let elements = texts.iter().take(MOST_CONTEXT).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Context { elements: elements.collect() }
     }
 
-    /// A row of buttons; the first twenty-five.
+    /// Builds a row of the first twenty-five buttons.
     pub fn actions(buttons: Vec<Button>) -> Self {
         Self::Actions { elements: buttons.into_iter().take(MOST_BUTTONS).collect() }
     }
@@ -144,7 +143,7 @@ impl Markup {
 }
 
 impl Button {
-    /// A button; none where its address is longer than Slack takes.
+    /// Builds a button; none where its address exceeds Slack's limit.
     pub fn new(action_id: &'static str, text: &str, url: String) -> Option<Self> {
         let fits = length(&url) <= LONGEST_URL;
         fits.then(|| Self { text: Plain::new(text, LONGEST_BUTTON), url, action_id })

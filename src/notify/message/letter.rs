@@ -1,23 +1,23 @@
-//! Blocks and text of a message, within every limit: what does not fit is left out from the end of
-//! its list, and the message says how much that was.
+//! The blocks and the text of a message, within every limit: if a list is too long, its last entries are left out, and
+//! the message has their number.
 
 use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
 use crate::notify::message::parts::{self, MOST_VIOLATIONS};
 use crate::notify::message::text::{cut, escape_line, length};
-use crate::notify::message::{Letter, MessageAudience, News, NewsKind, Stamp};
+use crate::notify::message::{MessageAudience, News, NewsKind, SlackMessage, Stamp};
 
 /// A message in its parts.
 pub(super) struct MessageParts {
-    /// One line.
+    /// The text, one line.
     pub(super) text: String,
-    /// What comes first.
+    /// The first blocks.
     pub(super) head: Vec<Block>,
     /// A list that can be cut.
     pub(super) items: Vec<Block>,
-    /// How many more there are that are not in the list.
+    /// The number of entries that are not in the list.
     pub(super) hidden: usize,
-    /// What comes last.
+    /// The last blocks.
     pub(super) tail: Vec<Block>,
 }
 
@@ -28,7 +28,7 @@ const LONGEST_PLAIN: usize = 12_000;
 const LONGEST_SUMMARY: usize = 1500;
 const LONGEST_LINE: usize = 400;
 
-pub(super) fn assemble_message(told: &MessageParts, stamp: &Stamp) -> Letter {
+pub(super) fn assemble_message(told: &MessageParts, stamp: &Stamp) -> SlackMessage {
     let mut shown = told.items.len();
     let blocks = loop {
         let blocks = together(told, shown);
@@ -37,7 +37,7 @@ pub(super) fn assemble_message(told: &MessageParts, stamp: &Stamp) -> Letter {
         }
         shown -= 1;
     };
-    Letter {
+    SlackMessage {
         text: cut(&told.text, LONGEST_TEXT),
         plain: plain(told, shown),
         blocks,
@@ -67,8 +67,7 @@ fn plain(told: &MessageParts, shown: usize) -> String {
     text.lines().take_while(fits).collect::<Vec<_>>().join("\n")
 }
 
-/// A deployment is in the manifest repository: for teams that want to hear of it, and for those
-/// who were told that the one before had failed.
+/// Writes the message of a success: for teams that want it, and for those that got the message of the failure before.
 pub(super) fn success(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let title = success_title(news);
@@ -99,7 +98,7 @@ pub(super) fn success(news: &News<'_>) -> MessageParts {
     }
 }
 
-/// Nobody has looked whether its pods run: what is claimed is that it is deployed.
+/// Writes the title of a success. It claims only that the app is deployed: its pods were not checked.
 fn success_title(news: &News<'_>) -> String {
     match news.kind {
         NewsKind::RolledBack => parts::rollback_title(news.deployment),
@@ -110,7 +109,7 @@ fn success_title(news: &News<'_>) -> String {
     }
 }
 
-/// A deployment did not arrive: why, and what to do about it.
+/// Writes the message of a failure, with the reason and the way out.
 pub(super) fn failure(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let title = match &deployment.rollback {
@@ -121,7 +120,7 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     let violations = &deployment.violations;
-    head.push(Block::section(&why(news, violations.errors())));
+    head.push(Block::section(&subtitle(news, violations.errors())));
     head.push(parts::facts(news));
     let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
     MessageParts {
@@ -133,14 +132,14 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     }
 }
 
-/// The sentence under the title.
-fn why(news: &News<'_>, errors: usize) -> String {
+/// Writes the sentence under the title.
+fn subtitle(news: &News<'_>, errors: usize) -> String {
     let you = if news.reader == MessageAudience::Person { "You started it. " } else { "" };
     let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);
     let why = match (news.kind, errors) {
         (NewsKind::GivenUp, _) => {
             format!(
-                "Given up, and not because of the WAML: {summary}\nDeploy again once that is mended."
+                "Failed, and not because of the WAML: {summary}\nDeploy again once that is fixed."
             )
         }
         (_, 0) => format!("Rejected: {summary}"),

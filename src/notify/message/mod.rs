@@ -1,16 +1,16 @@
-//! Every sentence that a person reads in a chat. Pure: a deployment and how it ended in, a
-//! [`Letter`] out.
+//! Every sentence that a person reads in a chat. Pure: a deployment and its outcome go in, a [`SlackMessage`] comes
+//! out.
 //!
 //! ```text
-//! News ─▶ letter: failure | success ─▶ Vec<Block> ─▶ Letter, within every limit of Slack's
+//! News ─▶ letter: failure | success ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
 //! ```
 //!
-//! Texts from outside (a WAML, a tag, a login) go through [`text`], so that none of them can
-//! mention anybody, link anywhere or break out of its place.
+//! Texts from outside (a WAML, a tag, a login) go through [`text`], so that none of them can mention anybody, link
+//! anywhere or break out of its place.
 
 pub mod block; // Block Kit, as far as it is used, with its limits
-mod letter; // it arrived, perhaps again, or it did not: blocks and text, within the limits
-mod parts; // what several messages have
+mod letter; // the blocks and text of one message, within the limits
+mod parts; // parts that several messages share
 pub mod text; // texts of others, made harmless and cut
 
 use crate::model::deployment::Deployment;
@@ -19,73 +19,73 @@ use crate::model::rollback::Holds;
 
 pub use crate::notify::message::block::Block;
 
-/// What is told, with all that it takes to tell it.
+/// A deployment's outcome, with all data for its message.
 #[derive(Debug, Clone)]
 pub struct News<'a> {
     /// The deployment, at its end.
     pub deployment: &'a Deployment,
-    /// What kind of news it is.
+    /// The kind of news.
     pub kind: NewsKind,
-    /// Who reads it.
+    /// The reader.
     pub reader: MessageAudience<'a>,
-    /// Who started the deployment.
+    /// The person who started the deployment.
     pub person: SlackPerson,
-    /// Where it leads.
+    /// The links of the message.
     pub links: Links<'a>,
     /// The newest release that arrived before it and was not rolled back from.
     pub last_good: Option<LastGood>,
-    /// Whom a hold keeps from deploying to the target.
+    /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.
     pub undeliverable: Option<Undeliverable>,
-    /// Its place in the outbox, which Slack keeps with the message so that it can be found again.
+    /// The id of the message in the outbox, which Slack keeps with it so that it can be found again.
     pub stamp: Stamp,
 }
 
-/// What kind of news it is.
+/// The kind of news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewsKind {
-    /// It was rejected: the WAML, or the request, is at fault.
+    /// The deployment was rejected: the WAML, or the request, is at fault.
     Rejected,
-    /// It was given up: something that is not the WAML's fault.
+    /// The deployment failed for a reason that is not the WAML's fault.
     GivenUp,
-    /// It is deployed.
+    /// The deployment succeeded.
     Deployed,
-    /// It was rolled back to a former revision.
+    /// The app was rolled back to a former revision.
     RolledBack,
-    /// It is deployed, after so many failures in a row that the team was told of.
+    /// The deployment succeeded, after so many failures in a row that the team got messages about.
     Recovered {
-        /// How many.
+        /// The number of failures.
         failures: usize,
     },
 }
 
-/// Who reads a message.
+/// The reader of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageAudience<'a> {
-    /// A channel; the one that the app's team asked for, if it did.
+    /// A channel, with the name that the app's team set, if it did.
     Team(Option<&'a str>),
     /// The person who started the deployment.
     Person,
 }
 
-/// Who started a deployment.
+/// The person who started a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlackPerson {
-    /// As the forge names them.
+    /// The login at the code host.
     pub name: String,
-    /// As Slack does, if they are known there.
+    /// The Slack user, if there is one.
     pub slack: Option<UserId>,
 }
 
-/// Somebody on Slack: `U` or `W`, then capital letters and digits.
+/// A user of Slack: `U` or `W`, then capital letters and digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UserId(String);
 
-/// Where a message leads.
+/// The links of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Links<'a> {
-    /// Begins every link to our pages; without a slash at the end.
+    /// The beginning of every link to the service's pages; without a slash at the end.
     pub pages: &'a str,
     /// Begins every link to a repository; none where repositories have no pages.
     pub forge: Option<&'a str>,
@@ -96,47 +96,47 @@ pub struct Links<'a> {
 /// The newest release that arrived before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastGood {
-    /// Its deployment.
+    /// The deploy id.
     pub id: DeployId,
-    /// Its tag.
+    /// The image tag.
     pub tag: ImageTag,
 }
 
 /// A channel that did not take its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undeliverable {
-    /// As the WAML names it.
+    /// The channel as the WAML names it.
     pub channel: String,
-    /// Why, and what to do; a sentence without a full stop.
+    /// The fault and the way out; a sentence without a full stop.
     pub problem: String,
 }
 
 /// A message's place in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
-    /// The deployment it tells of.
+    /// The deployment of the message.
     pub deployment: DeployId,
     /// The word of its sink.
     pub sink: String,
-    /// Its place among the deployment's messages for that sink.
+    /// The number of the message among those of the deployment for that sink.
     pub seq: i64,
 }
 
 /// A message, ready to be sent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Letter {
-    /// One line: what a notification shows, and who cannot show blocks.
+pub struct SlackMessage {
+    /// The text, one line: notifications show it, and clients without blocks.
     pub text: String,
     /// The message.
     pub blocks: Vec<Block>,
     /// The whole message as text, for when the blocks are refused.
     pub plain: String,
-    /// Its place in the outbox.
+    /// The id of the message in the outbox.
     pub stamp: Stamp,
 }
 
-/// The message for that news.
-pub fn letter(news: &News<'_>) -> Letter {
+/// Writes the message for that news.
+pub fn letter(news: &News<'_>) -> SlackMessage {
     let told = match news.kind {
         NewsKind::Rejected | NewsKind::GivenUp => letter::failure(news),
         NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Recovered { .. } => {
@@ -147,21 +147,21 @@ pub fn letter(news: &News<'_>) -> Letter {
 }
 
 impl UserId {
-    /// The id, if the text has its form.
+    /// Parses the id, if the text has its form.
     pub fn parse(text: &str) -> Option<Self> {
         let legal = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
         let form = text.starts_with(['U', 'W']) && text.chars().all(legal);
         (form && (3..=30).contains(&text.len())).then(|| Self(text.to_owned()))
     }
 
-    /// As text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Stamp {
-    /// One word, by which a message is recognised.
+    /// Writes one word, by which a message is recognised.
     pub fn mark(&self) -> String {
         format!("{}/{}/{}", self.deployment, self.sink, self.seq)
     }

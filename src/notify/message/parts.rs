@@ -1,4 +1,4 @@
-//! What several messages have: titles, who and where, violations, buttons, small print.
+//! The parts that several messages share: titles, people and places, violations, buttons, small print.
 
 use crate::model::deployment::Deployment;
 use crate::model::event::Recipient;
@@ -25,19 +25,19 @@ pub(super) fn subject(deployment: &Deployment) -> String {
     deployment.app.as_ref().map_or_else(repository, |app| app.slug.to_string())
 }
 
-/// How it ended, to be seen before anything is read.
+/// The icon of the outcome, at the begin of a message.
 pub(super) const SUCCESS: &str = "✅";
 pub(super) const FAILURE: &str = "❌";
 const ROLLED_BACK: &str = "⏪";
 
-/// The title of a message. Of identifiers alone, so that plain text needs no escaping.
+/// Writes the title of a message. It has identifiers alone, so that plain text needs no escaping.
 pub(super) fn title(icon: &str, deployment: &Deployment, verb: &str) -> String {
     let request = &deployment.request;
     let subject = subject(deployment);
     format!("{icon} {subject} {} {verb} {}", request.release.tag, request.target)
 }
 
-/// The title of a rollback's message: no release was made, an older one took its place again.
+/// Writes the title of a rollback's message: an older release took the place of the live one.
 pub(super) fn rollback_title(deployment: &Deployment) -> String {
     let request = &deployment.request;
     let (subject, tag) = (subject(deployment), &request.release.tag);
@@ -92,7 +92,7 @@ fn commit(deployment: &Deployment, links: Links<'_>) -> String {
     }
 }
 
-/// A mention where they are known; else their name, which is only text.
+/// Writes a mention of a Slack user; else the person's name, which is only text.
 pub(super) fn mention(person: &SlackPerson) -> String {
     match &person.slack {
         Some(user) => format!("<@{}>", user.as_str()),
@@ -100,8 +100,8 @@ pub(super) fn mention(person: &SlackPerson) -> String {
     }
 }
 
-/// Says what a rollback keeps from being deployed, and how that ends; nothing where it took no
-/// hold, or the target has none.
+/// Writes the deployments that a rollback's hold stops, and its end; nothing without a hold, or where the target has
+/// none.
 pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
     let Rollback { away, .. } = deployment.rollback.as_ref().filter(|rollback| rollback.hold)?;
     let away = away.as_ref().map_or_else(String::new, |away| {
@@ -130,7 +130,7 @@ pub(super) fn undeliverable(undeliverable: &Undeliverable) -> Block {
     Block::section(&format!(":warning: This was meant for {channel}: {problem}."))
 }
 
-/// A violation with its place and what to do.
+/// Writes a violation with its place and the way out.
 pub(super) fn violation(violation: &Violation, deployment: &Deployment, links: Links<'_>) -> Block {
     let Violation { rule, message, position, help, .. } = violation;
     let mut parts = Vec::new();
@@ -144,7 +144,7 @@ pub(super) fn violation(violation: &Violation, deployment: &Deployment, links: L
     Block::section(&parts.join("\n"))
 }
 
-/// `.weave.yaml:12:5`, and for the WAML a link to that line of that commit.
+/// Writes `.weave.yaml:12:5`, and for the WAML a link to that line of that commit.
 fn place(position: &Position, deployment: &Deployment, links: Links<'_>) -> String {
     let Position { file, line, column, .. } = position;
     let text = format!("{}:{line}:{column}", escape_line(file, LONGEST_FILE));
@@ -158,7 +158,7 @@ fn place(position: &Position, deployment: &Deployment, links: Links<'_>) -> Stri
     }
 }
 
-/// Returns whether a path can stand in a link as it is.
+/// Returns true if a path can be part of a link as it is.
 fn is_path(file: &str) -> bool {
     file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/'))
 }
@@ -172,7 +172,7 @@ fn page(links: Links<'_>, id: &impl std::fmt::Display) -> String {
     format!("{}/deployments/{id}", links.pages)
 }
 
-/// To the log, to the commit, and to the last good revision.
+/// Builds the buttons: to the log, to the commit, and to the last good revision.
 pub(super) fn buttons(news: &News<'_>) -> Block {
     let (deployment, links) = (news.deployment, news.links);
     let log = Button::new("log", "Log", page(links, &deployment.id));
@@ -185,7 +185,7 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
     Block::actions([log, commit, good].into_iter().flatten().collect())
 }
 
-/// The deploy id; and, where the channel could not be chosen, whose message it is.
+/// Writes the deploy id; and, where the channel could not be chosen, whose message it is.
 pub(super) fn small_print(news: &News<'_>) -> Block {
     let mut texts = vec![format!("deployment {}", news.deployment.id)];
     if let (MessageAudience::Team(Some(team)), None) = (&news.reader, &news.undeliverable) {

@@ -164,7 +164,7 @@ fn a_recovery_and_a_success_have_their_own_words() {
     );
 }
 
-/// A rollback to v41 from v42, which took a hold.
+/// Returns a rollback to v41 from v42, which took a hold.
 fn rolled_back() -> Deployment {
     let mut deployment = deployment(&[]);
     let release = deployment.request.release.clone();
@@ -243,7 +243,7 @@ fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
     assert!(!letter.plain.contains("github"), "{}", letter.plain);
 }
 
-/// Every text that somebody else wrote, full of what Slack reads as its own.
+/// Builds a deployment with Slack's markup in every text that others write.
 fn hostile(size: usize) -> Deployment {
     let evil =
         "<!channel> <!here|x> <@U999> <#C1> <https://evil|us> @everyone & \u{202e}🦀 ``` *_~ "

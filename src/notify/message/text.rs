@@ -1,7 +1,7 @@
-//! Texts of others in Slack's own markup: harmless, and not longer than they may be.
+//! Texts of others in Slack's own markup: harmless, and within their limits.
 //!
-//! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to
-//! leave plain text alone (`verbatim`, `parse: none`); escaped they are only themselves.
+//! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to leave plain text
+//! alone (`verbatim`, `parse: none`); escaped they are only themselves.
 
 use crate::support::text::remove_invisible;
 
@@ -10,13 +10,13 @@ pub fn escape_line(text: &str, most: usize) -> String {
     escaped(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
-/// The length of a text in the largest of the units that it may be counted in.
+/// Returns the length of a text in the largest of the units that it may be counted in.
 pub fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// The text, cut with a mark that something is missing; only for what is markup already if
-/// it cannot be too long.
+/// Cuts the text, with a mark that something is missing; only for a text that is markup already if it cannot be too
+/// long.
 pub fn cut(text: &str, most: usize) -> String {
     if length(text) <= most {
         return text.to_owned();
@@ -30,13 +30,13 @@ pub fn cut(text: &str, most: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// Without what would move a cursor, and without what nobody sees.
+/// Removes characters that move a cursor, and invisible ones.
 fn harmless(text: &str) -> String {
     let seen = remove_invisible(text);
     seen.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Whole characters only: half of `&amp;` would be shown.
+/// Escapes the text by whole characters: half of `&amp;` would be shown.
 fn escaped(text: &str, most: usize) -> String {
     let mut all = String::with_capacity(text.len());
     let mut room = most;

@@ -1,4 +1,4 @@
-//! Where a message goes: a channel by its name or id, or a person. Pure.
+//! The destination of a message: a channel by its name or id, or a person. Pure.
 
 use crate::notify::message::UserId;
 
@@ -13,7 +13,7 @@ pub struct Channel(String);
 pub enum SlackAddress {
     /// A channel.
     Channel(Channel),
-    /// A person, in their own conversation with our bot.
+    /// A person, in their own conversation with the bot.
     Person(UserId),
     /// The one channel of an incoming webhook.
     Hook,
@@ -23,7 +23,7 @@ pub enum SlackAddress {
 const LONGEST: usize = 80;
 
 impl Channel {
-    /// The channel of a text such as `#squad-devx`, `squad-devx` or `C0123456789`.
+    /// Parses the channel of a text such as `#squad-devx`, `squad-devx` or `C0123456789`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if is_id(text) {
@@ -37,7 +37,7 @@ impl Channel {
         (form && !of_a_person).then_some(Self(name))
     }
 
-    /// As Slack takes it.
+    /// Returns the form that Slack accepts.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,7 +54,7 @@ impl Channel {
 }
 
 impl SlackAddress {
-    /// As Slack takes it.
+    /// Returns the form that Slack accepts.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Channel(channel) => channel.as_str(),
@@ -72,7 +72,7 @@ impl SlackAddress {
     }
 }
 
-/// Of a public channel (`C`) or a private one (`G`, in old workspaces).
+/// Checks for the id of a public channel (`C`) or a private one (`G`, in old workspaces).
 fn is_id(text: &str) -> bool {
     let legal = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
     text.starts_with(['C', 'G']) && (9..=30).contains(&text.len()) && text.chars().all(legal)

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::notify::slack::error::SlackError;
 
-/// What came back.
+/// One answer of Slack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SlackAnswer {
     pub(super) status: u16,
@@ -18,12 +18,12 @@ pub(super) struct SlackAnswer {
     pub(super) body: Vec<u8>,
 }
 
-/// Where Slack does not say how long to wait.
+/// The wait where Slack does not name one.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
-/// Slack's words are short; what is not is somebody else's page.
+/// The limit of a word of Slack's: a longer text is another program's page.
 const LONGEST_WORD: usize = 100;
 
-/// The object of a method's answer.
+/// Returns the object of a method's answer.
 pub(super) fn of_method(
     method: &'static str,
     what: &str,
@@ -64,7 +64,7 @@ fn wait(what: &str, answer: &SlackAnswer) -> SlackError {
     SlackError::Wait { what: what.to_owned(), after: after.max(Duration::from_secs(1)) }
 }
 
-/// An answer that is none of Slack's: a gateway's page, or nothing.
+/// Builds the error of an answer that is none of Slack's: a gateway's page, or nothing.
 fn without_a_word(method: &'static str, answer: &SlackAnswer) -> SlackError {
     let status = format!("HTTP {}", answer.status);
     match answer.status {
@@ -79,7 +79,7 @@ fn without_a_word(method: &'static str, answer: &SlackAnswer) -> SlackError {
     }
 }
 
-/// Converts one of Slack's error codes into our error.
+/// Converts one of Slack's error codes into an error.
 fn refusal(
     method: &'static str,
     what: &str,
@@ -138,9 +138,9 @@ fn is_of_blocks(code: &str) -> bool {
 fn place(code: &str) -> Option<&'static str> {
     Some(match code {
         "channel_not_found" => {
-            "there is no such channel, or it is private and our bot is not in it: correct `slack` in the WAML, or invite the bot there"
+            "there is no such channel, or it is private and the bot is not in it: correct `slack` in the WAML, or invite the bot there"
         }
-        "not_in_channel" => "our bot is not in it: invite it there with `/invite`",
+        "not_in_channel" => "the bot is not in it: invite it there with `/invite`",
         "is_archived" | "channel_is_archived" => {
             "it is archived: name another one in `slack` of the WAML, or open it again"
         }
@@ -152,18 +152,18 @@ fn place(code: &str) -> Option<&'static str> {
         | "team_not_found"
         | "external_channel_migrating"
         | "slack_connect_blocked_file_type" => {
-            "it does not let our bot write: name another one in `slack` of the WAML, or let the bot write there"
+            "it does not let the bot write: name another one in `slack` of the WAML, or let the bot write there"
         }
         "user_not_found" | "user_disabled" | "user_not_visible" | "cannot_dm_bot" | "is_bot"
         | "user_is_bot" => "that person cannot be written to",
         "messages_tab_disabled" => {
-            "our app takes no part in direct messages: turn on its Messages tab (docs/slack.md)"
+            "the app takes no part in direct messages: turn on its Messages tab (docs/slack.md)"
         }
         _ => return None,
     })
 }
 
-/// Codes that say that a person must give us rights, and which.
+/// Returns the way out for codes that mean missing permissions.
 fn credentials(code: &str) -> Option<&'static str> {
     Some(match code {
         "not_authed"
@@ -194,7 +194,7 @@ fn credentials(code: &str) -> Option<&'static str> {
     })
 }
 
-/// `invalid_blocks: [ERROR] must be …`: what Slack says beside its word.
+/// Writes Slack's details beside its word: `invalid_blocks: [ERROR] must be …`.
 fn details(word: String, body: &Json) -> String {
     let messages = body.pointer("/response_metadata/messages").and_then(Json::as_array);
     match messages.and_then(|messages| messages.first()).and_then(Json::as_str) {
@@ -203,7 +203,7 @@ fn details(word: String, body: &Json) -> String {
     }
 }
 
-/// Returns what Slack warns of, without what it says to everybody.
+/// Returns the warnings of an answer, without those that every answer has.
 pub(super) fn warnings(body: &Json) -> Vec<String> {
     let list = body.pointer("/response_metadata/warnings").and_then(Json::as_array);
     let texts = list.into_iter().flatten().chain(body.get("warning"));

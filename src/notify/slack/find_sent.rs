@@ -1,7 +1,7 @@
-//! Whether a message has arrived, when nobody knows: it is looked for where it would be.
+//! The search for a message that may have arrived, at the place where it would be.
 //!
-//! Slack keeps two things of ours with a message, either of which is enough: the name of its first
-//! block, and its metadata.
+//! Slack keeps two things of the service with a message, either of which is enough: the name of its first block, and
+//! its metadata.
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -16,11 +16,11 @@ const MOST_PAGES: usize = 10;
 /// Slack's own bound for channels on a page; for messages it advises less.
 const CHANNELS_A_PAGE: u32 = 1000;
 const MESSAGES_A_PAGE: u32 = 200;
-/// How far Slack's clock may be behind ours, in seconds.
+/// The largest lag of Slack's clock behind this machine's, in seconds.
 const CLOCKS_DIFFER: i64 = 600;
 
 impl SlackClient {
-    /// The message, if it is at that place since that time: in a thread, if one is named.
+    /// Finds the message, if it is at that place since that time: in a thread, if one is named.
     ///
     /// # Errors
     /// [`SlackError`]; [`SlackError::Blind`] and [`SlackError::Scope`] say that it cannot be found out.
@@ -67,7 +67,7 @@ impl SlackClient {
         }
     }
 
-    /// The id of a place; `None` where Slack has none such for us.
+    /// Returns the id of a channel or person; `None` where the bot sees none.
     async fn id_of(
         &self,
         place: &SlackAddress,
@@ -77,7 +77,7 @@ impl SlackClient {
             SlackAddress::Channel(channel) if channel.is_id() => {
                 Ok(Some(channel.as_str().to_owned()))
             }
-            SlackAddress::Channel(channel) => match self.learned(channel.as_str()) {
+            SlackAddress::Channel(channel) => match self.channel_id(channel.as_str()) {
                 Some(id) => Ok(Some(id)),
                 None => self.listed(channel.as_str(), now).await,
             },
@@ -106,7 +106,7 @@ impl SlackClient {
         });
         let id = id.await?;
         if let Some(id) = &id {
-            self.learn(name, id);
+            self.remember_channel(name, id);
         }
         Ok(id)
     }

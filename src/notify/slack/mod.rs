@@ -1,14 +1,15 @@
-//! Slack, spoken to with a bot's token or through an incoming webhook.
+//! The client of Slack, with a bot's token or an incoming webhook.
 //!
-//! Nothing is tried again in here: each call is made once, takes no longer than its timeout, and ends
-//! with an answer or with a [`SlackError`] that says whether the message may have arrived.
+//! Nothing is retried here: each call is made once, takes no longer than its timeout, and ends with an answer or with a
+//! [`SlackError`] that says if the message may have arrived. `address` has channels and people, `answer` reads Slack's
+//! answers, `find_sent` searches for a message that may have arrived, and `people` finds users.
 
 pub mod address; // channels and people
 mod answer; // Slack's answers, pure
-pub mod error; // what can go wrong, and what may help
-mod find_sent; // whether a message has arrived
-mod rate_limit; // how fast, pure
-pub mod people; // who somebody is on Slack
+pub mod error; // the errors, with a way out
+mod find_sent; // the search for a message that may have arrived
+mod rate_limit; // the rate limits, pure
+pub mod people; // the Slack user of a person
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,7 @@ use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
-use crate::notify::message::Letter;
+use crate::notify::message::SlackMessage;
 use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::answer::SlackAnswer;
 use crate::notify::slack::error::SlackError;
@@ -41,19 +42,19 @@ const LARGEST_ANSWER: usize = 8 * 1024 * 1024;
 /// Names of channels whose ids are remembered.
 const MOST_IDS: usize = 10_000;
 
-/// How Slack is reached.
+/// The settings of the client.
 #[derive(Debug, Clone)]
 pub struct SlackClientSettings {
-    /// By which way.
+    /// The way to Slack.
     pub door: SlackTransport,
-    /// How long a call may take.
+    /// The longest time of a call.
     pub timeout: Duration,
 }
 
-/// By which way messages go in.
+/// The way in which messages reach Slack.
 #[derive(Debug, Clone)]
 pub enum SlackTransport {
-    /// As a bot.
+    /// With a bot's token.
     Bot {
         /// The API's address.
         api_url: String,
@@ -64,7 +65,7 @@ pub enum SlackTransport {
     Hook(SecretString),
 }
 
-/// Slack. Clones share what is known of its channels and its patience.
+/// The client of Slack. Clones share the known channels and the rate limits.
 #[derive(Debug, Clone)]
 pub struct SlackClient(Arc<Inner>);
 
@@ -74,22 +75,22 @@ struct Inner {
     client: reqwest::Client,
     channels: Mutex<ChannelLimits>,
     methods: Mutex<MethodBlocks>,
-    /// Ids of channels by name, as answers told them.
+    /// The ids of channels by name, from earlier answers.
     ids: Mutex<HashMap<String, String>>,
 }
 
-/// What is posted, and where.
+/// A message to post, with its destination.
 #[derive(Debug, Clone, Copy)]
 pub struct Post<'a> {
-    /// Where to; a webhook goes where it goes.
+    /// The destination; a webhook has its own.
     pub to: &'a SlackAddress,
     /// The message.
-    pub letter: &'a Letter,
-    /// In which form.
+    pub letter: &'a SlackMessage,
+    /// The form of the message.
     pub form: MessageForm,
     /// The message that it is a reply to.
     pub thread: Option<&'a str>,
-    /// Whether the channel shows a reply, too.
+    /// True if the channel shows a reply, too.
     pub broadcast: bool,
 }
 
@@ -112,14 +113,13 @@ pub struct Posted {
 }
 
 impl SlackClient {
-    /// Slack behind this door.
+    /// Builds the client.
     pub fn new(settings: SlackClientSettings, client: reqwest::Client) -> Self {
         let (channels, methods, ids) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self(Arc::new(Inner { settings, client, channels, methods, ids }))
     }
 
-    /// Returns whether we write as a bot: a bot may choose the channel, reply, look and write to
-    /// people.
+    /// Returns true for a bot, which may choose the channel, reply, search, and write to people.
     pub fn is_bot(&self) -> bool {
         match self.0.settings.door {
             SlackTransport::Bot { .. } => true,
@@ -148,12 +148,12 @@ impl SlackClient {
         let answered = self.call(POST, what, &message(post), now).await;
         let answered = answered.inspect_err(|error| self.refused(what, error))?;
         for warning in answer::warnings(&answered) {
-            tracing::warn!(channel = what, warning, "Slack took the message and warns");
+            tracing::warn!(channel = what, warning, "Slack accepted the message with a warning");
         }
         let text = |key| answered.get(key).and_then(Json::as_str).map(str::to_owned);
         let posted = text("channel").zip(text("ts")).map(|(channel, ts)| Posted { channel, ts });
         if let Some(posted) = &posted {
-            self.learn(what, &posted.channel);
+            self.remember_channel(what, &posted.channel);
         }
         Ok(posted)
     }
@@ -169,7 +169,7 @@ impl SlackClient {
         let request = self.0.client.post(url.expose_secret()).json(&content(post));
         let answer = self.ask(request).await?;
         let taken = answer::of_hook(&answer).inspect_err(|error| self.refused(what, error));
-        self.heed(taken, what, now)
+        self.apply_wait(taken, what, now)
     }
 
     /// Calls a method of the Web API, once.
@@ -197,7 +197,7 @@ impl SlackClient {
         if let Err(SlackError::Wait { after, .. }) = &answered {
             lock(&self.0.methods).block(method, method == POST, now, *after);
         }
-        self.heed(answered, what, now)
+        self.apply_wait(answered, what, now)
     }
 
     /// Errors name their innermost cause only: the outer ones repeat the address, which for a
@@ -217,8 +217,8 @@ impl SlackClient {
         }
     }
 
-    /// Blocks the channel for as long as Slack asks to wait.
-    fn heed<T>(
+    /// Blocks the channel for the wait that Slack asks for.
+    fn apply_wait<T>(
         &self,
         answered: Result<T, SlackError>,
         what: &str,
@@ -242,7 +242,7 @@ impl SlackClient {
         }
     }
 
-    fn learn(&self, name: &str, id: &str) {
+    fn remember_channel(&self, name: &str, id: &str) {
         let mut ids = lock(&self.0.ids);
         if ids.len() >= MOST_IDS {
             ids.clear();
@@ -250,12 +250,12 @@ impl SlackClient {
         ids.insert(name.to_owned(), id.to_owned());
     }
 
-    fn learned(&self, name: &str) -> Option<String> {
+    fn channel_id(&self, name: &str) -> Option<String> {
         lock(&self.0.ids).get(name).cloned()
     }
 }
 
-/// The arguments of `chat.postMessage`.
+/// Returns the arguments of `chat.postMessage`.
 fn message(post: Post<'_>) -> Json {
     let mut message = content(post);
     let more = json!({
@@ -275,7 +275,7 @@ fn message(post: Post<'_>) -> Json {
 }
 
 fn content(post: Post<'_>) -> Json {
-    let Letter { text, blocks, plain, .. } = post.letter;
+    let SlackMessage { text, blocks, plain, .. } = post.letter;
     let mut content = match post.form {
         MessageForm::Blocks => json!({"text": text, "blocks": blocks}),
         MessageForm::Plain => json!({"text": plain}),
@@ -290,7 +290,7 @@ fn extend(object: &mut Json, more: Json) {
     }
 }
 
-/// Arguments as a browser's form sends them; a body, because addresses end in logs.
+/// Writes arguments as a browser's form sends them; a body, because addresses end in logs.
 fn as_form(arguments: &Json) -> String {
     let pairs = arguments.as_object().into_iter().flatten().map(|(key, value)| {
         (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))

@@ -1,4 +1,4 @@
-//! Who somebody of the forge is on Slack: by the configuration, or by an e-mail address.
+//! The Slack user of a person at the code host: by the configuration, or by an e-mail address.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,25 +13,25 @@ use crate::support::cache::BoundedCache;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
-/// What is configured of people.
+/// The configuration of people.
 #[derive(Debug, Clone, Default)]
 pub struct PeopleSettings {
-    /// By login, in lower case.
+    /// The configured people by login, in lower case.
     pub people: BTreeMap<String, Someone>,
     /// A text with `{login}` in it that makes e-mail addresses.
     pub email: Option<String>,
 }
 
-/// Somebody, as the configuration names them.
+/// A person, as the configuration names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Someone {
-    /// By Slack's id.
+    /// Slack's user id.
     User(UserId),
-    /// By an e-mail address.
+    /// An e-mail address.
     Email(String),
 }
 
-/// Finds people, and remembers whom it found. Clones share what is remembered.
+/// Finds people, and caches the result. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct People {
     settings: Arc<PeopleSettings>,
@@ -41,9 +41,9 @@ pub struct People {
 
 /// People change their addresses, but not by the hour.
 const KNOWN: SignedDuration = SignedDuration::from_hours(24);
-/// Somebody who is unknown may join.
+/// The time for which an unknown user is cached: they may join.
 const UNKNOWN: SignedDuration = SignedDuration::from_hours(1);
-/// More than anybody has developers.
+/// The limit of cached users: more than any company has developers.
 const MOST: usize = 10_000;
 /// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore in it.
 const LONGEST_LOGIN: usize = 60;
@@ -51,17 +51,17 @@ const LONGEST_LOGIN: usize = 60;
 const LOOKUP: &str = "users.lookupByEmail";
 
 impl People {
-    /// People of that Slack.
+    /// Builds the lookup of people in that Slack.
     pub fn new(settings: PeopleSettings, slack: SlackClient) -> Self {
         let remembered = Arc::new(Mutex::new(BoundedCache::new(MOST)));
         Self { settings: Arc::new(settings), slack, remembered }
     }
 
-    /// Finds the Slack user of a login; `None` when nobody knows. `profile` is asked for the e-mail
-    /// address of the forge's profile, if it comes to that.
+    /// Finds the Slack user of a login; `None` when there is none. `profile` is read for the e-mail address of the
+    /// profile at the code host, if it comes to that.
     ///
     /// # Errors
-    /// [`SlackError`] when Slack could not be asked and may be asked again.
+    /// [`SlackError`] when the lookup failed and may be retried.
     pub async fn find(
         &self,
         login: &str,
@@ -125,12 +125,13 @@ impl People {
             Err(SlackError::NoAnswer(why)) => return Err(SlackError::Unreachable(why)),
             Err(problem) => problem,
         };
-        tracing::warn!(%problem, "people cannot be looked up on Slack, they are named instead");
+        tracing::warn!(error = %problem, "Slack user lookup failed, names are used instead");
         Ok(None)
     }
 }
 
-/// Programs have logins with brackets; and what is no login must not come into an address.
+/// Checks that a login is a person's. Programs have logins with brackets; and a text that is no login must not become
+/// part of an address.
 fn is_person(login: &str) -> bool {
     (1..=LONGEST_LOGIN).contains(&login.len())
         && login.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))

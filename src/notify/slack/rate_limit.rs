@@ -1,8 +1,8 @@
-//! How fast Slack may be written to. Pure: times come in.
+//! The rate limits of Slack. Pure: times come in.
 //!
-//! Slack takes one message a second in each channel, with bursts that it calls short and does not
-//! number (<https://docs.slack.dev/apis/web-api/rate-limits>), and says with 429 and `Retry-After` when
-//! that was too much. Channels do not wait for each other.
+//! Slack takes one message a second in each channel, with bursts that it calls short and does not number
+//! (<https://docs.slack.dev/apis/web-api/rate-limits>), and says with 429 and `Retry-After` when that was too much.
+//! Channels do not wait for each other.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::time::saturating_add;
 
 /// One message a second in the long run, and three at once after a pause.
 const CHANNEL: Rate = Rate { burst: 3, every: Duration::from_secs(1) };
-/// Channels that nobody wrote to lately are forgotten from here on.
+/// The limit of channels: unused ones are removed.
 const MOST: usize = 1000;
 
 /// The rate limits of the channels, and of what else is written to.
@@ -33,14 +33,14 @@ impl ChannelLimits {
         limiter.try_acquire(now)
     }
 
-    /// Gives a turn back: what it was taken for was refused.
+    /// Gives a turn back after a refused call.
     pub(super) fn release(&mut self, channel: &str) {
         if let Some(limiter) = self.0.get_mut(channel) {
             limiter.release(1);
         }
     }
 
-    /// Nothing is written there for so long: Slack has asked for it.
+    /// Blocks the channel for the wait that Slack asked for.
     pub(super) fn block(&mut self, channel: &str, now: Timestamp, wait: Duration) {
         self.limiter(channel).block_until(saturating_add(now, wait.min(LONGEST_RETRY_AFTER)));
     }
@@ -52,12 +52,12 @@ impl ChannelLimits {
     }
 }
 
-/// The methods that nobody may call for a while. Slack limits each method for the whole app and
-/// workspace; a short wait after a message is its channel's alone.
+/// The methods that are blocked for a while. Slack limits each method for the whole app and workspace; a short wait
+/// after a message is its channel's alone.
 #[derive(Debug, Default)]
 pub(super) struct MethodBlocks(HashMap<&'static str, RetryGate>);
 
-/// What Slack asks for where only one channel was too fast.
+/// The wait that Slack asks for where only one channel was too fast.
 const OF_A_CHANNEL: Duration = Duration::from_secs(2);
 
 impl MethodBlocks {
@@ -66,7 +66,7 @@ impl MethodBlocks {
         self.0.get(method)?.wait(now)
     }
 
-    /// Slack asked for so long; `posts` tells that the method writes into a channel.
+    /// Blocks a method for the wait that Slack asked for; `posts` says that it writes into a channel.
     pub(super) fn block(
         &mut self,
         method: &'static str,

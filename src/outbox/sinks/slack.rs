@@ -261,7 +261,7 @@ async fn send(
 async fn post(
     sink: &SlackSink,
     place: &Place,
-    letter: &message::Letter,
+    letter: &message::SlackMessage,
     broadcast: bool,
     now: Timestamp,
 ) -> Result<Option<Posted>, SlackError> {

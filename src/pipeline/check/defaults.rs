@@ -1,8 +1,8 @@
-//! Defaults that no file of a template ever sees.
+//! The check for defaults that no file of a template reads.
 //!
-//! A default may reach a template in another form than it is written in: a port's number as the
-//! end of a route. So it is tried out: without it the view of some sample changes, and a file reads
-//! what has changed; or nothing is said of it, as no sample shows what it is for.
+//! A default may reach a template in another form than it is written in: a port's number as the end of a route. So it
+//! is tried: without it the view of some sample changes, and a file reads the changed part; or there is no violation,
+//! as no sample shows the use of the default.
 
 use serde_json::Value as Json;
 
@@ -12,8 +12,7 @@ use crate::templates::lint::reads::{EACH, TemplateRead, Way};
 use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
-/// Lists what is said of the defaults of a template, of which these are the versions with their
-/// reads.
+/// Lists the violations of a template's defaults; `versions` has its versions with their reads.
 pub(super) fn unused(
     versions: &[(&Template, Vec<TemplateRead>)],
     samples: &[Sample],
@@ -61,7 +60,7 @@ fn leaves(name: &str, node: &Node, key: &Position) -> Vec<(Vec<String>, Position
     below.map(under).collect()
 }
 
-/// One default taken away.
+/// One default removed.
 struct Trial<'t> {
     versions: &'t [(&'t Template, Vec<TemplateRead>)],
     samples: &'t [Sample],
@@ -72,7 +71,7 @@ struct Trial<'t> {
 enum Verdict {
     /// No sample shows a difference.
     Unknown,
-    /// What differs is read by nobody.
+    /// No file reads the difference.
     Unread,
     Used,
 }
@@ -109,7 +108,7 @@ impl Trial<'_> {
     }
 }
 
-/// Checks that a read sees what lies at that way.
+/// Checks that a read covers the value at that path.
 fn covers(read: &TemplateRead, way: &Way) -> bool {
     let alike = |(a, b): (&String, &String)| a == b || a == EACH || b == EACH;
     let common = read.way.iter().zip(way).all(alike);
@@ -132,7 +131,7 @@ fn without(node: &Node, path: &[String]) -> Node {
     node
 }
 
-/// Collects the ways to what is not the same in both.
+/// Collects the paths of the differences of both.
 fn differences(before: &Json, after: &Json, way: &mut Way, changed: &mut Vec<Way>) {
     match (before, after) {
         (Json::Object(a), Json::Object(b)) => {

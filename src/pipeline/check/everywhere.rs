@@ -1,5 +1,5 @@
-//! What there is for every template, whatever its samples: the names at the top of the view, what a
-//! section can say, and what the view makes of it on targets that offer different things.
+//! The names that exist for every template, whatever its samples: the top of the view, the keys of a section, and the
+//! view's values on targets with different platforms.
 
 use serde_json::Value as Json;
 
@@ -22,7 +22,7 @@ namespace: x
 deploy: {x: {}}
 "#;
 
-/// All of which the view makes more than the WAML says.
+/// Settings of which the view has more than the WAML.
 const MOST: &str = r#"
 schema: "2"
 name: x
@@ -50,7 +50,7 @@ const WITH_STORES: &str = r#"
     iam: {roles: [roles/pubsub.publisher]}
 "#;
 
-/// What targets offer, beside what they do by default.
+/// The platforms of the tried targets, beside the default one.
 const PLATFORMS: [&str; 2] = [
     r#"{
         "secrets": {"delivery": "external-secrets"},

@@ -1,5 +1,5 @@
-//! A set of templates tried out: with its own samples, as a deployment would, and for what the
-//! samples do not reach: names that nothing gives, and defaults that nothing reads.
+//! The check of a set of templates: it renders the set's own samples, as a deployment would, and finds unknown names
+//! and unused defaults that the samples do not reach.
 //!
 //! Pure, as the stages are; `the-deployer templates check` shows the report.
 
@@ -27,13 +27,13 @@ use crate::templates::{engine, view as views};
 use crate::waml::Waml;
 use crate::waml::node::Node;
 
-/// What was found out.
+/// The result of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use = "a report is for telling"]
 pub struct CheckReport {
     /// Each version of each template, by name.
     pub templates: Vec<Checked>,
-    /// What is wrong or doubtful, in the order of the files.
+    /// The violations and warnings, in the order of the files.
     pub violations: Vec<Violation>,
 }
 
@@ -49,9 +49,9 @@ impl CheckReport {
 pub struct Checked {
     /// `backend-default@latest`
     pub template: String,
-    /// Its files.
+    /// The number of its files.
     pub files: usize,
-    /// Its samples.
+    /// The number of its samples.
     pub samples: usize,
     /// The targets of all samples: how often it was rendered.
     pub targets: usize,
@@ -62,7 +62,7 @@ pub struct Checked {
 /// A WAML to try a template with.
 pub(super) struct Sample {
     waml: Waml,
-    /// Where it begins.
+    /// The position of its first file.
     place: Position,
     /// The targets for which it is accepted.
     pub(super) targets: Vec<TargetName>,
@@ -142,7 +142,8 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
         let Ok(merged) = merge::layers(&waml, target) else { continue };
         let wanted = merged.template().split('@').next().unwrap_or_default();
         if wanted != name {
-            let message = format!("the sample lies with `{name}` and is for `{wanted}`");
+            let message =
+                format!("the sample is in the folder of `{name}` and deploys with `{wanted}`");
             let violation =
                 Violation::error("samples", message).at("template", Some(place.clone()));
             found.push(violation.help(format!("write `template: {name}` in it, or move it")));
@@ -157,7 +158,7 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
     Some(Sample { waml, place, targets, release })
 }
 
-/// Renders every sample for every target, as the service does, and keeps what the template saw.
+/// Renders every sample for every target, as the service does, and keeps the views.
 fn tried(
     template: &Template,
     samples: &mut [Sample],
@@ -206,12 +207,12 @@ fn is_pinned_elsewhere(wanted: &str, template: &Template) -> bool {
     wanted.split_once('@').is_some_and(|(_, version)| version != template.version.as_str())
 }
 
-/// Rules are checked against no cluster in particular.
+/// Returns facts without any lookup: rules are checked against no cluster in particular.
 fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
-/// Builds what a template sees of a sample with these defaults; `None` where the sample is refused.
+/// Builds the view of a sample with these defaults; `None` where the sample is refused.
 fn view(
     sample: &Sample,
     target: &TargetName,

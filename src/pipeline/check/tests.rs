@@ -1,4 +1,4 @@
-//! Sets of templates, and what is said of them.
+//! Sets of templates, and their violations.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn file(path: &str, text: &str) -> TemplateFile {
     TemplateFile { path: path.to_owned(), text: text.to_owned() }
 }
 
-/// The template `t`, with these defaults and one file with that behind an object's head.
+/// Builds the template `t`, with these defaults and one file with that text behind an object's head.
 fn set(defaults: &str, body: &str) -> TemplateSources {
     let files = vec![
         file("t/defaults.yaml", defaults),
@@ -29,8 +29,8 @@ fn severity(violation: &Violation) -> &'static str {
     if violation.is_error() { "error" } else { "warning" }
 }
 
-/// All but that the sample sets what a template so small does not use, and that what it makes is
-/// no object of Kubernetes.
+/// Returns the violations of a small template, without those about unused parts of the sample and about objects that
+/// Kubernetes does not know.
 fn of_template(defaults: &str, body: &str) -> Vec<String> {
     let all = lint_sources(&set(defaults, body));
     all.into_iter()
@@ -55,7 +55,7 @@ fn names_that_nothing_gives_are_told_in_branches_that_no_sample_reaches() {
         of_template("", body),
         [
             "error: t/latest/configmap.yaml.tmpl:5:29: there is no `lables` [undefined]",
-            "warning: t/latest/configmap.yaml.tmpl:5:46: nothing shows that there is `app.slig`: no sample has it, and no WAML can [undefined]",
+            "warning: t/latest/configmap.yaml.tmpl:5:46: `app.slig` may not exist: no sample has it, and no WAML can have it [undefined]",
         ]
     );
     let report = templates(&set("", body)).unwrap();
@@ -101,8 +101,7 @@ fn components_see_what_they_are_given_and_nothing_else() {
     let found: Vec<_> =
         lint_sources(&sources).into_iter().filter(|l| l.contains("[undefined]")).collect();
     assert_eq!(found.len(), 2, "{found:#?}");
-    let unseen =
-        "components/pod.yaml.tmpl:1:91: nothing shows that there is `service[].ports[].tarjet`";
+    let unseen = "components/pod.yaml.tmpl:1:91: `service[].ports[].tarjet` may not exist";
     assert!(found[0].contains(unseen), "{found:#?}");
     assert!(found[1].contains("the component has no parameter `target`"), "{found:#?}");
 }
@@ -148,7 +147,7 @@ fn samples_that_cannot_be_used_are_told() {
     };
     let other = with(&WAML.replace("template: t\n", ""));
     assert!(
-        other[0].contains("the sample lies with `t` and is for `backend-default`"),
+        other[0].contains("the sample is in the folder of `t` and deploys with `backend-default`"),
         "{other:?}"
     );
     let bare = with(&WAML.replace(WAML.split("deploy:").nth(1).unwrap(), " {}\n"));

@@ -1,19 +1,19 @@
-//! The differences, object by object, as many as there is room for.
+//! The differences of a preview, object by object, up to the limit of the text.
 
 use super::markdown::{code, count, fenced, html};
 use super::{Outlook, Preview, TargetPreview};
 use crate::manifests::diff::Change;
 use crate::support::text::truncate_chars;
 
-/// Of 65,535 characters; counted in bytes, which are more.
+/// The limit of the text, below GitHub's 65,535 characters; counted in bytes, which are more.
 const ROOM: usize = 60_000;
 /// The last line, and the headings of targets without differences that fit, need some of it.
 const RESERVE: usize = 1_000;
-/// Of one object; who needs more, renders it.
+/// The limit of lines for one object; `bart render` shows all.
 const LINES: usize = 300;
-/// Of one line; certificates and scripts have longer ones.
+/// The limit of characters of one line; certificates and scripts have longer ones.
 const CHARACTERS: usize = 400;
-/// Of one object.
+/// The limit of bytes for one object.
 const BYTES: usize = 16_000;
 
 /// Writes the text; `None` if there is nothing to show.
@@ -31,7 +31,7 @@ pub(super) fn text(preview: &Preview) -> Option<String> {
     (!out.text.is_empty()).then_some(out.text)
 }
 
-/// What is written so far, and what found no room.
+/// The text so far, and the number of parts without room.
 #[derive(Default)]
 struct Out {
     text: String,
@@ -103,7 +103,7 @@ fn change(change: &Change) -> String {
     )
 }
 
-/// Counts how many lines would come, and how many would go.
+/// Counts the added and the removed lines.
 pub(super) fn lines(change: &Change) -> (usize, usize) {
     let begin = |sign: char| change.diff.lines().filter(|line| line.starts_with(sign)).count();
     (begin('+'), begin('-'))

@@ -1,4 +1,4 @@
-//! Which facts a preview goes by: those about the WAML, not those about the commit or the moment.
+//! The facts that a preview uses: those about the WAML, not those about the commit or the moment.
 
 use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::TargetName;
@@ -7,7 +7,7 @@ use crate::model::violation::Violation;
 use crate::pipeline::{Input, plan};
 use crate::support::globs::Globs;
 
-/// Rules that only a deployment meets: what they say is a note.
+/// The rules that only a deployment meets: their violations are notes.
 const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 
 /// Collects what to ask for a preview: not for the image, nor where the commit is.
@@ -18,8 +18,8 @@ pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
     Some(questions)
 }
 
-/// Selects the facts that may refuse a preview, and lists what could not be had of them. That is
-/// nobody's mistake here: a deployment will ask again.
+/// Selects the facts that may refuse a preview, and lists the failed lookups of them. A failed lookup is not the
+/// author's mistake: a deployment will repeat it.
 pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     let mut notes = Vec::new();
     let own = Facts {
@@ -54,7 +54,7 @@ fn without_windows(clusters: &Clusters, target: &TargetName) -> Clusters {
     clusters
 }
 
-/// Lists what a deployment would meet now beside the rules about the WAML.
+/// Lists the violations that a deployment would meet now beside those of the WAML.
 pub(super) fn met_now(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
     let only = Facts {
         owner: facts.owner.clone(),
@@ -73,7 +73,7 @@ fn sentence(violation: &Violation) -> String {
     format!("{} [{}]", violation.message, violation.rule)
 }
 
-/// After the merge the commit is on the base, and on no other branch by that.
+/// Returns the fact about the branch after the merge: the commit is on the base, and on no other branch because of it.
 fn branch(input: &Input, facts: &Facts, base: &str) -> Option<String> {
     let target = facts.clusters.find(&input.target)?;
     let globs = target.policies.branches?;

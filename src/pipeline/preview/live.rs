@@ -1,4 +1,4 @@
-//! What is deployed now, as far as a preview must know: with which release to render.
+//! The live release of an app on a target, with which a preview is rendered.
 
 use crate::manifests::files;
 use crate::model::deployment::Deployment;
@@ -8,14 +8,13 @@ use crate::model::revision::ManifestFile;
 
 /// The label that every object carries.
 const VERSION: &str = "app.kubernetes.io/version";
-/// Where nothing is live, nothing is compared either.
+/// The tag without a live release: then nothing is compared either.
 const NO_TAG: &str = "preview";
 
-/// Finds the release to render with, and the live tag: of the newest deployment that left what is
-/// live, else of the newest that succeeded; else of the label, which has a tag's first 63
-/// characters.
+/// Finds the release to render with, and the live tag: of the newest deployment that left the live revision, else of
+/// the newest that succeeded; else of the label, which has a tag's first 63 characters.
 ///
-/// `succeeded` is newest first. `ours` is the release of the head, for what is not known.
+/// `succeeded` is newest first. `ours` is the release of the head, for the unknown parts.
 pub fn release(
     live: &[ManifestFile],
     succeeded: &[Deployment],

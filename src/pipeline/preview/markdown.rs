@@ -2,8 +2,7 @@
 
 use crate::support::text::reveal_invisible;
 
-/// Escapes a foreign text in running Markdown: no markup, no HTML, no line of its own, nobody is
-/// called.
+/// Escapes a foreign text in running Markdown: no markup, no HTML, no line of its own, no mention.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in reveal_invisible(text).chars() {
@@ -21,8 +20,8 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Writes a message of ours in running Markdown: what it quotes in backticks is code, the rest is
-/// text. A quoted value may have backticks too; both kinds are harmless, however the pairs fall.
+/// Writes a message in running Markdown: a text in backticks is code, the rest is text. A quoted value may have
+/// backticks too; both kinds are harmless, however the pairs fall.
 pub(super) fn message(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut out = String::new();
@@ -58,8 +57,7 @@ pub(super) fn code(text: &str) -> String {
     format!("`{}`", text.trim())
 }
 
-/// Writes a block that shows the text as it is, with what nobody sees; its fence is longer than any
-/// in the text.
+/// Writes a block that shows the text as it is, with invisible characters; its fence is longer than any in the text.
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let text = reveal_invisible(text);
     let (mut longest, mut run) = (0, 0);

@@ -1,21 +1,20 @@
-//! What a pull request would change, if it were deployed as it is: pure, from the WAML at its head and what
-//! is live.
+//! The preview of a pull request: the changes if it were deployed as it is. Pure, from the WAML at its head and the
+//! live revisions.
 //!
 //! ```text
 //! of_target (a target) ─▶ TargetPreview ┐
 //! of_target (a target) ─▶ TargetPreview ┴▶ Preview ─ text::describe_preview ─▶ PreviewText
 //! ```
 //!
-//! Rendered with the release that is live, so that only the WAML and the templates make a difference. A rule that
-//! asks about the commit or the moment of a deployment refuses no preview: what a deployment would meet
-//! now is a note.
+//! It is rendered with the live release, so that only the WAML and the templates make a difference. A rule about the
+//! commit or the moment of a deployment refuses no preview: the stops of a deployment now are a note.
 
 mod details; // the differences, object by object
-mod facts; // which facts a preview goes by
-pub mod live; // what is deployed now
+mod facts; // the facts that a preview uses
+pub mod live; // the live release
 mod markdown; // text that cannot break out of its place
 mod remarks; // violations at their lines
-pub mod text; // all of it, within bounds
+pub mod text; // the text, within GitHub's limits
 
 pub use facts::questions;
 
@@ -28,7 +27,7 @@ use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
 
-/// What a pull request would change.
+/// The changes of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// The WAML's path in the repository.
@@ -37,15 +36,15 @@ pub struct Preview {
     pub app: AppKey,
     /// The branch that the pull request is for.
     pub base: String,
-    /// What it would change on each target, in the order of the WAML.
+    /// The changes on each target, in the order of the WAML.
     pub targets: Vec<TargetPreview>,
-    /// How many further targets were not looked at.
+    /// The number of further targets that were not checked.
     pub not_looked_at: usize,
-    /// What would be left behind.
+    /// The targets that would be left behind.
     pub left: Option<Left>,
 }
 
-/// What stays deployed though the WAML does not have it any more.
+/// The targets that stay deployed though the WAML does not have them any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// The app, as the base's WAML calls it.
@@ -54,29 +53,29 @@ pub struct Left {
     pub targets: Vec<TargetName>,
 }
 
-/// What would change on one target.
+/// The changes on one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetPreview {
     /// The target.
     pub target: TargetName,
-    /// What would become of it.
+    /// The outlook.
     pub outlook: Outlook,
     /// The tag that is live, and that it was rendered with.
     pub tag: Option<ImageTag>,
-    /// What would not stop a deployment.
+    /// The warnings, which would not stop a deployment.
     pub warnings: Vec<Violation>,
-    /// What else there is to know: what could not be looked up, what a deployment would meet now.
+    /// The notes: failed lookups, and the stops of a deployment now.
     pub notes: Vec<String>,
 }
 
-/// What a deployment of the head would do to a target.
+/// The effect of a deployment of the head on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outlook {
     /// The app is not there yet; these objects would be made: `Deployment my-app`.
     New(Vec<String>),
     /// Objects would be others.
     Changes {
-        /// Which, in order.
+        /// The changes, in order.
         changes: Vec<Change>,
         /// The workloads whose pods would be replaced.
         restarts: Vec<String>,
@@ -85,14 +84,14 @@ pub enum Outlook {
     Same,
     /// The WAML breaks rules.
     Refused(Vec<Violation>),
-    /// It could not be found out, for this reason.
+    /// The changes could not be worked out, for this reason.
     FactUnavailable(String),
 }
 
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
-/// Finds what would change on a target, with what the app's `latest` holds there now.
+/// Finds the changes on a target, compared with the app's live files there.
 pub fn of_target(
     input: &Input,
     facts: &Facts,
@@ -125,7 +124,7 @@ fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
     Outlook::Changes { changes, restarts }
 }
 
-/// Finds what merging would leave behind of what the base's WAML has.
+/// Finds the targets of the base's WAML that merging would leave behind.
 pub fn left(base: &Waml, head: &Waml) -> Option<Left> {
     let moved = base.app != head.app;
     let gone =

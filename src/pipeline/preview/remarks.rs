@@ -1,4 +1,4 @@
-//! Violations at their lines of the WAML, each once for all targets that it is of.
+//! Violations at their lines of the WAML, each once for all targets that it applies to.
 
 use super::markdown::count;
 use super::{Outlook, Preview, TargetPreview};
@@ -6,11 +6,11 @@ use crate::model::preview::Remark;
 use crate::model::violation::{Severity, Violation};
 use crate::support::text::truncate_chars;
 
-/// GitHub takes 50 with one call, and nobody reads more.
+/// The limit of remarks: GitHub takes 50 with one call, and nobody reads more.
 pub(super) const MOST: usize = 50;
-/// Of GitHub's 255.
+/// The limit of a title, below GitHub's 255.
 const TITLE: usize = 200;
-/// Of GitHub's 64 KB.
+/// The limit of a message, below GitHub's 64 KB.
 const MESSAGE: usize = 2_000;
 
 /// A violation, and the targets that it is of.

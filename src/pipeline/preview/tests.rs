@@ -57,7 +57,7 @@ fn unasked() -> Facts {
     Facts::unasked(Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
-/// What is live when that WAML has been deployed.
+/// Returns the live files after a deployment of that WAML.
 fn live(text: &str, target: &str) -> Vec<ManifestFile> {
     plan(&input(text, target), &unasked()).unwrap().files
 }
@@ -66,7 +66,7 @@ fn looked_at(text: &str, target: &str, live: &[ManifestFile], facts: &Facts) -> 
     of_target(&input(text, target), facts, "main", live, Some(release("1.4").tag))
 }
 
-/// All of a pull request from one WAML to another, with everything before deployed.
+/// Returns the preview of a pull request from one WAML to another, with the first one deployed everywhere.
 fn preview(before: &str, after: &str) -> Preview {
     let (old, new) = (waml(before), waml(after));
     let one = |target: &&TargetName| {

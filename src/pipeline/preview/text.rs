@@ -1,5 +1,5 @@
-//! What is said about a pull request, within GitHub's bounds: 65,535 characters a field, 50
-//! annotations a call. The same preview gives the same text.
+//! The text of a preview, within GitHub's limits: 65,535 characters a field, 50 annotations a call. The same preview
+//! gives the same text.
 
 use super::markdown::{code, count, escaped, message};
 use super::remarks::{self, SharedViolation, on};
@@ -10,14 +10,14 @@ use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::violation::{Rejection, Severity};
 use crate::support::text::truncate_chars;
 
-/// So many violations stand in the summary, and so many warnings.
+/// The limit of violations in the summary, and of warnings.
 const VIOLATIONS: usize = 30;
 const WARNINGS: usize = 15;
-/// So many notes, and targets that are left behind.
+/// The limit of notes, and of targets that are left behind.
 const NOTES: usize = 30;
-/// Of a message in the summary, in characters.
+/// The limit of a message in the summary, in characters.
 const MESSAGE: usize = 400;
-/// Of 65,535; in bytes, of which there are more than characters.
+/// The limit of the text, below 65,535; in bytes, of which there are more than characters.
 const ROOM: usize = 60_000;
 
 /// Describes a preview for the check run.
@@ -32,7 +32,7 @@ pub fn describe_preview(preview: &Preview) -> PreviewText {
     }
 }
 
-/// Writes what is said where the WAML cannot be read so far that there are targets.
+/// Writes the text for a WAML that cannot be read as far as its targets.
 pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
     let all = rejection.violations.iter();
     let found: Vec<SharedViolation<'_>> =
@@ -48,12 +48,12 @@ pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
     }
 }
 
-/// Writes what is said while it is being found out.
+/// Writes the text while the preview is not ready.
 pub fn under_way() -> PreviewText {
-    short(PreviewVerdict::UnderWay, "being looked at", "What this would change is being found out.")
+    short(PreviewVerdict::UnderWay, "in progress", "The changes are being worked out.")
 }
 
-/// Writes what is said where the WAML is gone.
+/// Writes the text for a missing WAML.
 pub fn no_file(file: &str) -> PreviewText {
     let text = format!(
         "There is no {} at this commit, so nothing can be deployed from it. What is deployed stays until it is removed: `bart remove`.",
@@ -62,22 +62,22 @@ pub fn no_file(file: &str) -> PreviewText {
     short(PreviewVerdict::Neutral, "no WAML", &text)
 }
 
-/// Writes what is said of a pull request that does not touch the WAML.
+/// Writes the text for a pull request that does not touch the WAML.
 pub fn untouched(file: &str) -> PreviewText {
     let text = format!("This pull request does not change {}.", code(file));
     short(PreviewVerdict::Neutral, "nothing to preview", &text)
 }
 
-/// Writes what is said of a pull request from a fork.
+/// Writes the text for a pull request from a fork.
 pub fn from_fork() -> PreviewText {
     let text = "Pull requests from forks are not previewed: a preview shows manifests.";
     short(PreviewVerdict::Neutral, "not previewed", text)
 }
 
-/// Writes what is said where it could not be found out.
+/// Writes the text for changes that could not be worked out.
 pub fn not_known(why: &str) -> PreviewText {
     let why = message(&truncate_chars(why, 2_000));
-    let text = format!("What this would change could not be found out: {why}");
+    let text = format!("The changes could not be worked out: {why}");
     short(PreviewVerdict::Neutral, "could not be previewed", &text)
 }
 
@@ -128,7 +128,7 @@ fn summary(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     out.extend(preview.targets.iter().map(row));
     if preview.not_looked_at > 0 {
         let more = count(preview.not_looked_at, "target");
-        out.push_str(&format!("\nand {more} more, not looked at: `bart validate` checks all\n"));
+        out.push_str(&format!("\nand {more} more, not checked: `bart validate` checks all\n"));
     }
     list(found, &mut out);
     notes(preview, &mut out);
@@ -232,7 +232,7 @@ fn behind(left: &Left, base: &str, out: &mut String) {
     }
 }
 
-/// Every part is bounded; this is for what nobody has thought of.
+/// Cuts the whole text: every part has its own limit, and this one is for unforeseen cases.
 fn bounded(text: String) -> String {
     if text.len() <= ROOM {
         return text;
@@ -246,7 +246,7 @@ fn bounded(text: String) -> String {
     format!("{whole}\n\nand more: `bart validate` shows all\n")
 }
 
-/// Writes `preview-7-0123…`: what tells our check runs of a head apart.
+/// Writes `preview-7-0123…`: the service's own id for the check run of a head.
 pub fn external_id(request: &PullRequest) -> String {
     format!("preview-{}-{}", request.number, request.head)
 }

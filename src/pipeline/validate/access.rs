@@ -1,5 +1,5 @@
-//! Who may deploy what where, and when: the target is known, the app is the repository's, the commit on a branch that
-//! the target takes, the deployer in one of its teams, and neither a lock, a hold nor the calendar says no.
+//! Access to a target: the target is configured, the app belongs to the repository, the commit is on a branch that the
+//! target takes, the deployer is in one of its teams, and neither a lock, a hold nor a window stops the deployment.
 
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
@@ -14,7 +14,7 @@ use crate::waml::node::Path;
 use crate::waml::quote::quoted;
 use crate::waml::suggest;
 
-/// The target is known to the configuration. (That it is under `deploy`, merging has seen to.)
+/// Checks that the target is configured. (Merging has checked that it is under `deploy`.)
 pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let is_misnamed = subject.waml.is_misnamed(subject.target);
     if is_misnamed || subject.facts.clusters.find(subject.target).is_some() {
@@ -30,14 +30,14 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.add_to_file(subject.waml, &path, violation);
 }
 
-/// An app belongs to the repository that deployed it first, and a namespace to the owners of the
+/// Checks the owner: an app belongs to the repository that deployed it first, and a namespace to the owners of the
 /// repositories that deploy there.
 ///
-/// Slugs and namespaces are first come, first served on each target. Anybody could write another
-/// team's names into a WAML; here that meets a no. An app that is new in a namespace may join
-/// when its repository has the same GitHub owner as one that is there already.
+/// Slugs and namespaces are first come, first served on each target. Anybody could write another team's names into a
+/// WAML; this rule refuses that. An app that is new in a namespace may join when its repository has the same GitHub
+/// owner as one that is there already.
 pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let what = "whose the app and its namespace are";
+    let what = "who owns the app and its namespace";
     let wanted = NeededFact { rule: "owner", what, path: None };
     let Some(owner) = wanted.require_fact(&subject.facts.owner, subject, report) else { return };
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
@@ -49,7 +49,7 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             "slug",
             format!("`{app}` on `{target}` belongs to {theirs}, not to {us}"),
             format!("belongs to {theirs}"),
-            "choose another slug; if the app has really moved, an operator says so",
+            "choose another slug; if the app has moved, an operator records its new owner",
         ),
         (Err(NotOwned::App | NotOwned::Namespace), _) => {
             let mut owners: Vec<&str> = owner.namespace.iter().map(RepoName::owner).collect();
@@ -58,10 +58,10 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             (
                 "namespace",
                 format!(
-                    "the namespace `{namespace}` on `{target}` has apps of {owners}, and {us} is none of theirs"
+                    "the namespace `{namespace}` on `{target}` has apps of {owners}, and {us} has another owner"
                 ),
                 "belongs to others".to_owned(),
-                "choose a namespace of your own; to let the repository in, an operator says so",
+                "choose a namespace of your own; to let the repository in, an operator gives it the app",
             )
         }
         (Ok(()), _) => return,
@@ -71,7 +71,7 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.add_to_file(subject.waml, &Path::root().key(key), violation);
 }
 
-/// The commit is on a branch that the target takes: a feature branch does not reach production.
+/// Checks that the commit is on a branch that the target takes: a feature branch does not reach production.
 pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let globs = subject.cluster.and_then(|target| target.policies.branches.as_deref());
     let Some(globs) = globs else { return };
@@ -95,24 +95,25 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.say(Violation::error("branch", message).help(help));
 }
 
-/// Checks that who deploys is in one of the teams that the target asks for.
+/// Checks that the person who deploys is in one of the teams that the target requires.
 pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
-    let what = "whether who deploys is in a team that the target asks for";
+    let what = "whether the person who deploys is in a team that the target requires";
     let wanted = NeededFact { rule: "deployer", what, path: None };
     let found = wanted.require_fact(&subject.facts.deployer, subject, report);
     let Some(deployer) = found.filter(|deployer| !deployer.is_in_team) else { return };
     let target = subject.target;
     let list = suggest::list(teams.iter().map(String::as_str));
-    let message = format!("{} is in none of the teams that `{target}` asks for", deployer.login);
+    let message = format!("{} is in none of the teams that `{target}` requires", deployer.login);
     let help = format!("`{target}` takes deployments by members of {list}: let one of them deploy");
     report.say(Violation::error("deployer", message).help(help));
 }
 
-/// No lock stops the deployment.
+/// Checks that no lock stops the deployment.
 pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let wanted = NeededFact { rule: "locks", what: "whether a lock stops this", path: None };
+    let wanted =
+        NeededFact { rule: "locks", what: "whether a lock stops the deployment", path: None };
     let Some(locks) = wanted.require_fact(&subject.facts.locks, subject, report) else { return };
     for lock in locks.iter().filter(|lock| is_locked_by(lock, subject)) {
         report.say(locked(lock));
@@ -147,14 +148,15 @@ fn locked(lock: &Lock) -> Violation {
     };
     let message = format!("{what} is locked by {by} since {since}, {end}: {reason}");
     Violation::error("locks", message).help(format!(
-        "{again}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
+        "{again}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
     ))
 }
 
-/// Nobody is held from deploying the app to the target, as automation is after a rollback; nor does a person
-/// deploy again what was rolled back from.
+/// Checks that no hold stops the deployment: after a rollback automation does not deploy, and a person does not deploy
+/// again the release that was rolled back.
 pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let wanted = NeededFact { rule: "hold", what: "whether a hold stops this", path: None };
+    let wanted =
+        NeededFact { rule: "hold", what: "whether a hold stops the deployment", path: None };
     let Some(Some(hold)) = wanted.require_fact(&subject.facts.hold, subject, report) else {
         return;
     };
@@ -187,7 +189,7 @@ pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.say(Violation::error("hold", message).help(help));
 }
 
-/// The target is open: the windows of its policy allow a deployment now.
+/// Checks that the target is open: the windows of its policy allow a deployment now.
 pub(super) fn windows(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let windows = subject.cluster.map_or(&[][..], |target| &target.policies.windows);
     if windows.is_empty() {

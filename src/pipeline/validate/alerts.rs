@@ -1,5 +1,5 @@
-//! Alerts: every name is a default alert's or has an expression of its own, thresholds and
-//! durations are sane, and what is tuned is there to be tuned.
+//! Alerts: every name is a default alert's or has an expression of its own, thresholds and durations are plausible, and
+//! a tuned alert exists for the app.
 
 use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
@@ -17,7 +17,7 @@ const RULE: &str = "alerts";
 /// The longest text of an alert, in bytes; a `PrometheusRule` must fit into etcd.
 const LONGEST_TEXT: usize = 2000;
 
-/// The longest that an alert may wait: what is so for longer is no news.
+/// The longest that an alert may wait: a condition that lasts longer is no news.
 const LONGEST_WAIT: f64 = 7.0 * 86_400.0;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -64,7 +64,7 @@ fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut RuleRep
     ] {
         if set {
             let message = format!("the alert `{}` has its own `{key}`", known.name);
-            let violation = Violation::error(RULE, message).expected("not yours to set");
+            let violation = Violation::error(RULE, message).expected("cannot be set here");
             let help = "remove it, or write an alert of your own under another name";
             report.add(&path.key(key), violation.help(help));
         }
@@ -82,7 +82,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
     let name = known.name;
     match (known.threshold, threshold) {
         (None, Some(_)) => {
-            let message = format!("the alert `{name}` has nothing to count");
+            let message = format!("the alert `{name}` has no threshold to set");
             refuse(&at, message, "has no threshold", "remove `threshold`".to_owned());
         }
         (Some(unit), None) => {
@@ -91,7 +91,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
             refuse(path, message, "needs `threshold`", help);
         }
         (Some(Unit::Share), Some(share)) if !(share > 0.0 && share <= 1.0) => {
-            let message = format!("{share} is not a share of a whole");
+            let message = format!("{share} is not a share from 0 to 1");
             let percent = share > 1.0 && share <= 100.0;
             let meant = if percent { share / 100.0 } else { 0.9 };
             let help = format!("write `{meant}` for {} %", meant * 100.0);
@@ -107,7 +107,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
     }
 }
 
-/// So many characters of an expression are shown again in the help.
+/// The limit of characters of an expression that the help repeats.
 const LONGEST_SHOWN: usize = 60;
 
 fn example(unit: Unit) -> &'static str {
@@ -199,7 +199,7 @@ fn text(key: &str, text: &str, path: &Path, report: &mut RuleReport<'_>) {
     report.add(&path.key(key), violation.expected("cannot be used").help(help));
 }
 
-/// Reports what the WAML tunes and the app or the target does not have: a warning.
+/// Warns of tuned alerts for which the app or the target lacks a part.
 fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     // `{}` has nothing in it that was written there, and was written there itself.
@@ -221,15 +221,15 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
     for (name, alert) in on(&watched).filter(|(name, _)| from_waml(&root.key(name))) {
         let Some(known) = find(name) else { continue };
         if let Some(missing) = missing(&watched, known, alert) {
-            let message = format!("the alert `{name}` is not made: {missing}");
+            let message = format!("the alert `{name}` is not created: {missing}");
             let help =
-                format!("remove `{name}`, or set it only where the app has what it is about");
+                format!("remove `{name}`, or set it only where the app has what it measures");
             report.add(&root.key(name), nothing(message).help(help));
         }
     }
 }
 
-/// Finds what the app or the target lacks for an alert; `None` where that is nothing.
+/// Returns the part that the app or the target lacks for an alert; `None` where it lacks none.
 fn missing(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<&'static str> {
     match known.needs {
         Needs::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),

@@ -1,4 +1,4 @@
-//! The autoscaler's numbers fit together, and what it measures is requested.
+//! The autoscaler's numbers fit together, and its metrics have requests.
 
 use super::resources::Amount;
 use super::{RuleReport, Subject};
@@ -91,8 +91,8 @@ fn measures(
         }
         if request.is_none() && !subject.is_unsure("resources") {
             let message =
-                format!("the autoscaler measures {kind} against a request that is not there");
-            let violation = Violation::error("autoscaling", message).expected("percent of nothing");
+                format!("the autoscaler measures {kind} against a request that is not set");
+            let violation = Violation::error("autoscaling", message).expected("needs a request");
             report.add(&path, violation.help(format!("add `resources.requests.{kind}`")));
         }
     }
@@ -102,7 +102,7 @@ fn measures(
 struct Unreachable<'a> {
     kind: &'a str,
     percent: u32,
-    /// What is requested, and the limit.
+    /// The request and the limit.
     amounts: (&'a str, &'a str),
     /// The limit in percent of the request.
     most: u128,
@@ -129,8 +129,7 @@ impl Unreachable<'_> {
     }
 }
 
-/// Finds the metric, where pods can never be busier than what is aimed for. A request of nothing is
-/// told at once.
+/// Finds the metric with a goal that pods can never exceed. A request of 0 is reported at once.
 fn find_unreachable<'a>(
     kind: &'a str,
     (request, limit): (&'a str, Option<&'a str>),
@@ -141,8 +140,8 @@ fn find_unreachable<'a>(
     // What is no sensible amount the rule `resources` tells.
     let requested = Amount::parse(kind, request).comparable_quantity()?;
     if requested.is_zero() {
-        let message = format!("the autoscaler measures {kind} against a request of nothing");
-        let violation = Violation::error("autoscaling", message).expected("percent of nothing");
+        let message = format!("the autoscaler measures {kind} against a request of 0");
+        let violation = Violation::error("autoscaling", message).expected("needs a request");
         let help = format!("raise `resources.requests.{kind}`");
         report.add(&path.key(kind), violation.help(help));
         return None;

@@ -1,9 +1,9 @@
-//! No object of an app takes the place of another app's: in a namespace, two of one kind and name are one.
+//! No object of an app takes the place of another app's: in a namespace, two of one kind and name are one object.
 //!
-//! Argo CD would hand such an object back and forth between two apps, and removing one of them would take
-//! it from the other. A Secret that a controller makes of an object counts as one. What the app has had before is a warning: it is the other one that came later. Another
-//! app's file that cannot be read may have any name: that is a warning, too. Where nothing is known, the rule
-//! `stateful` says so, which asks the same repository.
+//! Argo CD would hand such an object back and forth between two apps, and a removal of one app would take it from the
+//! other. A Secret that a controller creates from an object counts as one. An object that the app has had before gives
+//! a warning: the other app came later. Another app's file that cannot be read may have any name, so that is a warning,
+//! too. Where the lookup failed, the rule `stateful` says so, which reads the same repository.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::waml::section_workload::EnvVar;
 const RULE: &str = "collision";
 
 pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    twice(made, report);
+    report_shared_secrets(made, report);
     let facts = made.valid.facts();
     let Fact::Known { value: namespace, .. } = &facts.namespace else { return };
     let app = &made.valid.waml().app;
@@ -35,7 +35,7 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         };
         let message = format!("it is not known which objects {first}{more} cannot be read");
         report.say(Violation::warning(RULE, message).help(
-            "look for yourself whether one of them has a name of this app's, and mend the file",
+            "check whether one of them has the name of an object of this app, and correct the file",
         ));
     }
     for object in made.objects {
@@ -43,16 +43,22 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         // Where the object itself is another's, so is what is made of it.
         let taken = all.iter().find_map(|name| Some((name, namespace.owner_of(&app.slug, name)?)));
         if let Some((name, other)) = taken {
-            place(made, name, judged(made, object, name, other), report);
+            place(made, name, describe(made, object, name, other), report);
         }
     }
 }
 
 /// Describes an object, or a Secret that is made of it, that another app has, too.
-fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
+fn describe(
+    made: &RenderedPlan<'_>,
+    object: &Object,
+    name: &LiveObject,
+    other: &Slug,
+) -> Violation {
     let LiveObject { kind, name: shown, .. } = name;
     let other = format!("{}/{other}", made.valid.waml().app.namespace);
-    let message = format!("{kind} `{shown}`{} is already the app `{other}`'s", maker(object, name));
+    let message =
+        format!("{kind} `{shown}`{} already belongs to the app `{other}`", maker(object, name));
     let is_live = matches!(&made.valid.facts().live, Fact::Known { value, .. }
         if value.names().any(|live| live.is_same(name)));
     if is_live {
@@ -60,14 +66,14 @@ fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &S
             .help(format!("give it another name here, or in the WAML of `{other}`: both have it"))
     } else {
         Violation::error(RULE, message).expected("is taken").help(format!(
-            "choose another name; if that app is no more, `bart remove {} {other} --reason TEXT`",
+            "choose another name; if that app no longer exists, `bart remove {} {other} --reason TEXT`",
             made.valid.target().name
         ))
     }
 }
 
 /// Refuses two objects of the app itself of which one Secret would be made: each would undo the other's.
-fn twice(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+fn report_shared_secrets(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let mut seen: HashMap<String, LiveObject> = HashMap::new();
     for object in made.objects {
         for name in names(object).into_iter().filter(is_secret) {
@@ -93,16 +99,16 @@ fn is_secret(object: &LiveObject) -> bool {
     object.kind == "Secret" && object.api_version == "v1"
 }
 
-/// Lists what a cluster knows of an object: itself, and the Secrets that are made of it.
+/// Lists the names of an object in a cluster: itself, and the Secrets that are created from it.
 fn names(object: &Object) -> Vec<LiveObject> {
     let made = secrets::made_by(&object.json.clone().into());
     std::iter::once(object.identity()).chain(made).collect()
 }
 
-/// Writes `, which Certificate a makes,` of what is not in the manifests itself.
+/// Writes `, which Certificate a creates,` for an object that is not in the manifests itself.
 fn maker(object: &Object, name: &LiveObject) -> String {
     let by = object.identity();
-    if by == *name { String::new() } else { format!(", which {by} makes,") }
+    if by == *name { String::new() } else { format!(", which {by} creates,") }
 }
 
 /// Reports the violation at what makes the name: a service, a secret or a host of its own, else the
@@ -137,7 +143,7 @@ fn place(
     }
 }
 
-/// Finds the variable that asks for a Secret of that name.
+/// Finds the variable that refers to a Secret of that name.
 fn variable(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     let variables = made.valid.section().env.as_deref().unwrap_or_default();
     let asks = |one: &EnvVar| one.secret.as_ref().is_some_and(|secret| secret.name == name);

@@ -1,4 +1,4 @@
-//! The schedule parses and comes, its time zone exists, and a template of jobs has one.
+//! The schedule parses and matches some day, its time zone exists, and a template of jobs has one.
 
 use std::sync::LazyLock;
 
@@ -39,12 +39,12 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A template whose `defaults.yaml` speaks of `cron` is one of jobs.
+/// Returns true for a template of jobs: its `defaults.yaml` has `cron`.
 fn is_for_jobs(subject: &Subject<'_>) -> bool {
     subject.template.uses("cron") && subject.template.defaults.get("cron").is_some()
 }
 
-/// Kubernetes tells case apart here, and does not take `Local`.
+/// Checks the time zone. Kubernetes distinguishes case here, and does not take `Local`.
 fn time_zone(zone: &str, path: &Path, report: &mut RuleReport<'_>) {
     if ZONES.iter().any(|name| name == zone) {
         return;

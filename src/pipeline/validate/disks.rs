@@ -1,6 +1,6 @@
-//! A disk that is live only grows: what Kubernetes refuses to change is refused before it is pushed.
+//! A live disk only grows: a change that Kubernetes refuses is refused before the push.
 //!
-//! What is not known of the live disks is told by the rule `stateful`, which asks the same.
+//! A failed lookup of the live disks is reported by the rule `stateful`, which needs the same.
 
 use super::{RenderedPlan, RuleReport};
 use crate::manifests::disks;
@@ -20,8 +20,9 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let conflicts = disks::conflicts(&live.disks, &live.first_disks, &wanted);
     for (disk, Conflict { field, message, may_be_same }) in conflicts {
         let violation = if may_be_same {
-            Violation::warning(RULE, message)
-                .help("put back what it was made with, unless Argo CD syncs the app as it is")
+            Violation::warning(RULE, message).help(
+                "restore the class that it was created with, unless Argo CD syncs the app as it is",
+            )
         } else {
             Violation::error(RULE, message).help(help(field))
         };
@@ -36,8 +37,7 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A former revision had the disk, and Argo CD was told to leave it in the cluster. Whether it is there nobody
-/// here can see.
+/// Describes a disk of a former revision that Argo CD leaves in the cluster. The service cannot see if it is there.
 fn left_over(former: &Disk, wanted: &Disk) -> Violation {
     let conflicts =
         disks::conflicts(std::slice::from_ref(former), &[], std::slice::from_ref(wanted));

@@ -1,11 +1,11 @@
-//! No other app in the cluster has the host with the same path, and none of another owner's has a
-//! path of the same host inside or around it.
+//! No other app in the cluster has the host with the same path, and none of another owner's has a path of the same host
+//! inside or around it.
 //!
-//! The same host and path is an error: both would answer, by luck. Routers send a request to the
-//! longest prefix, so a path that swallows, or is swallowed by, another app's takes requests away: a
-//! `/login` on a foreign shop gets its passwords. Within one owner `/` and `/api` of one host may
-//! well be two apps, and each should know of the other: that is a warning. So it is where the app
-//! has had that path before the other one was refused for it.
+//! The same host and path is an error: which app answers would be a matter of luck. Routers send a request to the
+//! longest prefix, so a path that contains another app's, or is inside it, takes requests away: a `/login` on another
+//! team's shop gets its passwords. Within one owner `/` and `/api` of one host may well be two apps, and each should
+//! know of the other: that is a warning. It is also a warning where the app has had that path before the other one was
+//! refused for it.
 
 use super::unknown::NeededFact;
 use super::{RuleReport, Subject};
@@ -33,7 +33,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// One host of the app's.
+/// One host of the app.
 struct Address<'a> {
     subject: &'a Subject<'a>,
     host: String,
@@ -67,7 +67,7 @@ impl Address<'_> {
                 }
                 RouteOverlap::Inside | RouteOverlap::Around => shared(&ours, theirs, overlap),
             };
-            // One app's many paths under ours are one thing to know.
+            // Many paths of one app under this one give one warning.
             let is_told = |(other, v): &(&Route, Violation)| {
                 other.app == theirs.app && v.severity == violation.severity
             };
@@ -80,7 +80,7 @@ impl Address<'_> {
         }
     }
 
-    /// One that is live has been there before. What could not be asked, was not.
+    /// Claims a path of the host. A live route has been there before. A route without a lookup has not.
     fn claim(&self, path: &str) -> RouteClaim {
         let mut ours = RouteClaim { host: self.host.clone(), path: path.to_owned(), live: false };
         if let Fact::Known { value, .. } = &self.subject.facts.own_routes {
@@ -97,7 +97,7 @@ impl Address<'_> {
         );
         Violation::error(RULE, message)
             .expected("is taken")
-            .help(format!("choose another host or path, or take it out of the WAML of `{app}` first; if that app is no more, `bart remove {target} {app} --reason TEXT`"))
+            .help(format!("choose another host or path, or take it out of the WAML of `{app}` first; if that app no longer exists, `bart remove {target} {app} --reason TEXT`"))
     }
 
     fn foreign(&self, ours: &RouteClaim, theirs: &Route, overlap: RouteOverlap) -> Violation {
@@ -115,7 +115,7 @@ impl Address<'_> {
                     .to_owned()
             }
             None => format!(
-                "choose another host; nobody knows which repository `{app}` belongs to: an operator says it \
+                "choose another host; the repository that `{app}` belongs to is not known: an operator sets it \
                  with `the-deployer owners move {app} --target {target} --to OWNER/REPOSITORY --reason TEXT`"
             ),
         };

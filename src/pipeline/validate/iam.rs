@@ -1,4 +1,4 @@
-//! Rights in the cloud are well formed, not over everything, and to be had on the target.
+//! Cloud roles are well formed, not too broad, and available on the target.
 
 use super::{RuleReport, Subject};
 use crate::model::id::TargetName;
@@ -71,7 +71,7 @@ fn amazon(iam: &Iam, subject: &Subject<'_>, cloud: &Cloud, report: &mut RuleRepo
         Some(arn) if iam.aws_role.is_none() && !is_role_arn(&arn) => {
             let message = format!("{} is not the ARN of a role", quoted(&arn));
             Violation::error("iam", message).expected("needs `awsRole`").help(
-                "the operator's `platform.cloud.aws.role` makes no role of this app; set `awsRole`",
+                "the operator's `platform.cloud.aws.role` gives no valid role for this app; set `awsRole`",
             )
         }
         Some(_) => return,
@@ -88,7 +88,7 @@ fn without_effect(
 ) {
     let message = format!("`{what}` has no effect on `{target}`, which {why}");
     let violation = Violation::warning("iam", message).expected("without effect");
-    let help = format!("set `{what}` for targets that use it, or let it stand for them");
+    let help = format!("set `{what}` for targets that use it, or keep it for them");
     report.add(path, violation.help(help));
 }
 

@@ -1,4 +1,4 @@
-//! Nothing that is written is without effect in silence.
+//! Every setting of the WAML has an effect; those without one get a warning.
 
 use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
@@ -22,7 +22,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Reports parts that the template makes nothing of.
+/// Reports parts that the template does not use.
 pub(super) fn unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
         // For the rules, not for templates.
@@ -30,10 +30,10 @@ pub(super) fn unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         if is_ours || subject.template.uses(part) || !is_from_waml(&entry.node) {
             continue;
         }
-        let message = format!("the template `{}` makes nothing of `{part}`", subject.template.id());
+        let message = format!("the template `{}` does not use `{part}`", subject.template.id());
         let violation = Violation::warning("unused", message)
             .expected("without effect")
-            .help(format!("remove `{part}`, or use a template that knows it"));
+            .help(format!("remove `{part}`, or use a template that uses it"));
         report.add(&Path::root().key(part), violation);
     }
 }

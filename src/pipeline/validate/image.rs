@@ -1,4 +1,4 @@
-//! The image has a name that a registry can have, and is there.
+//! The image has a name that a registry can have, and its tag exists.
 
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
@@ -11,8 +11,8 @@ use crate::waml::quote::{quoted, quoted_host};
 /// Registries take no longer names.
 const LONGEST: usize = 255;
 
-/// Checks the image's name by the grammar of OCI's and Docker's references. The tag is no part of
-/// it: that comes with the release.
+/// Checks the image's name by the grammar of OCI's and Docker's references. The tag is no part of it: it comes with the
+/// release.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     if !parts(subject, &path, report) {
@@ -28,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// The image tag exists in its registry.
+/// Checks that the image tag exists in its registry.
 pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     // A name that the template or the release gives stands nowhere in the WAML.
@@ -46,7 +46,7 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Checks that what the settings say of the name is legal, each part by itself.
+/// Checks that the parts of the name in the settings are legal, each by itself.
 fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> bool {
     let Some(image) = &subject.section.image else { return true };
     let mut legal = true;

@@ -41,12 +41,12 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Ru
                 prefix.as_ref().map(|p| format!("{p}.{}", target.map_or("x", |t| &t.domain)))
             });
             match name.filter(|name| !is_host(name)) {
-                // The domain behind it makes it a legal name, of nothing that anybody would call so.
+                // With the domain added it would be a legal name, but not one that was meant.
                 None => match prefix.as_deref().filter(|prefix| is_ip(prefix)) {
                     None => return,
                     Some(prefix) => Violation::error("ingress", format!("{} is an address, not the beginning of a host name", quoted(prefix)))
                         .expected("not a host name")
-                        .help("write a name, such as `hostPrefix: my-app`; the target's domain comes behind it"),
+                        .help("write a name, such as `hostPrefix: my-app`; the target's domain is added to it"),
                 },
                 Some(name) if is_address(&name) => {
                     Violation::error("ingress", format!("{} is an address, not a host name", quoted(&name)))
@@ -74,7 +74,7 @@ fn paths(ingress: &Ingress, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// An address, and what it may lead to.
+/// An address, with the ports that it may lead to.
 struct Address<'a> {
     subject: &'a Subject<'a>,
     ingress: &'a Ingress,
@@ -97,8 +97,8 @@ impl Address<'_> {
         }
     }
 
-    /// Checks where a path leads where no port is named: the address's own if somebody wrote it,
-    /// else the template's, or the only one that there is.
+    /// Checks the port of a path that names none: the address's own if it was written, else the template's, or the only
+    /// port.
     fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut RuleReport<'_>) {
         let own = self.path.key("port");
         let written = self.subject.tree.at(&own).is_some_and(is_from_waml);
@@ -108,7 +108,7 @@ impl Address<'_> {
             Some(number) => self.leads_to(number, service, at, report),
             None => {
                 let violation =
-                    Violation::error("ingress", "it is not said to which port this leads")
+                    Violation::error("ingress", "this does not say to which port it leads")
                         .expected("needs `servicePort`")
                         .help(self.ways_out(None));
                 report.add(at, violation);

@@ -1,4 +1,4 @@
-//! Labels and annotations: legal keys and values, and none of those that are ours.
+//! Labels and annotations: legal keys and values, and none that the-deployer sets.
 
 use indexmap::IndexMap;
 
@@ -9,7 +9,7 @@ use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
 use crate::waml::quote::{quoted, quoted_name};
 
-/// Prefixes under which we, and Argo CD, write ourselves.
+/// The prefixes of keys that the-deployer and Argo CD set.
 const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -32,7 +32,7 @@ fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
     let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
     if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
         let violation = Violation::error("labels", format!("{shown} is set by the-deployer"))
-            .expected("not yours to set")
+            .expected("cannot be set here")
             .help(format!("use a key that does not begin with `{prefix}`"));
         report.add(path, violation);
     } else if !is_qualified_name(key) {
@@ -51,7 +51,7 @@ fn check_value(value: &str, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes allows 256 KiB of annotations on an object; half is left to others.
+/// Checks the size of annotations: Kubernetes allows 256 KiB on an object; half is left to others.
 fn check_size(annotations: Option<&IndexMap<String, Option<String>>>, report: &mut RuleReport<'_>) {
     let sizes = annotations.into_iter().flatten();
     let size: usize = sizes.map(|(k, v)| k.len() + v.as_deref().unwrap_or_default().len()).sum();

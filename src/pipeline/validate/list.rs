@@ -1,5 +1,5 @@
-//! The list of all rules: what each checks, where it comes from, how much it weighs, and when it
-//! runs. `docs/validators.md` and `the-deployer validators` are made from it.
+//! The list of all rules, with the subject, source, weight and stage of each. `docs/validators.md` and `the-deployer
+//! validators` are made from it.
 
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, collision, cron, disks, env,
@@ -7,45 +7,45 @@ use super::{
     removal, rendered, resources, routes, scaling, secrets, slo, stores, traffic, volumes,
 };
 
-/// One rule: its stable name, what it checks, and the check.
+/// One rule: its stable name, its subject, and its check.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// As it stands in a violation.
+    /// The name, as in a violation.
     pub name: &'static str,
-    /// What it checks, in one sentence.
+    /// The subject, in one sentence.
     pub about: &'static str,
-    /// Where it comes from: whose document, or whose promise.
+    /// The source: a document, or a promise of the-deployer.
     pub source: &'static str,
-    /// What a violation does.
+    /// The weight of a violation.
     pub weight: Weight,
     pub(super) check: RuleCheck,
 }
 
-/// What a rule's violations do.
+/// The weight of a rule's violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// They stop the deployment.
+    /// A violation stops the deployment.
     Error,
-    /// They are shown.
+    /// A violation is a warning.
     Warning,
-    /// It depends; the rule says on what.
+    /// A violation is an error or a warning, by the case.
     Both,
 }
 
-/// When a rule runs, and so what it can know.
+/// The stage at which a rule runs, and so the data that it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// Where the file is read.
+    /// The reading of the file.
     Reading,
-    /// Where the template is chosen.
+    /// The choice of the template.
     Choosing,
-    /// On the complete settings.
+    /// After the settings are complete.
     Settings,
-    /// On the complete settings and what is known of the world; silent where nobody was asked.
+    /// After the lookups; a rule without a lookup is silent.
     Facts,
-    /// On the rendered objects.
+    /// After rendering.
     Objects,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum RuleCheck {
 }
 
 impl Rule {
-    /// Tells when it runs.
+    /// Returns the stage at which it runs.
     pub fn when(&self) -> When {
         match self.check {
             RuleCheck::Reading => When::Reading,
@@ -73,7 +73,7 @@ impl Rule {
     }
 }
 
-/// The rules as a table: name, weight, and when it runs by which function; what it checks; where it comes from.
+/// The table of rules: name, weight, stage and function; subject; source.
 macro_rules! rules {
     ($($name:literal $weight:ident $when:ident $(($check:path))?; $about:literal; $source:literal;)*) => {
         &[$(Rule {
@@ -90,7 +90,7 @@ macro_rules! rules {
 pub const RULES: &[Rule] = rules! {
     "yaml" Error Reading;
         "The file is one YAML document within its limits, no key twice.";
-        "YAML 1.2; limits of our own";
+        "YAML 1.2; limits of the-deployer";
     "schema" Error Reading;
         "Every value has the type that the schema gives it.";
         "the JSON Schema of the WAML";
@@ -98,7 +98,7 @@ pub const RULES: &[Rule] = rules! {
         "Every key is one that the schema knows.";
         "the JSON Schema of the WAML";
     "unique" Error Reading;
-        "No list has two things of the same name.";
+        "No list has two entries of the same name.";
         "how layers are merged: docs/waml.md";
     "template" Error Choosing;
         "The template and its version exist.";
@@ -113,7 +113,7 @@ pub const RULES: &[Rule] = rules! {
         "The namespace is one for apps, neither Kubernetes' nor the platform's, and no name is.";
         r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#;
     "labels" Error Settings(labels::check);
-        "Labels and annotations are legal in Kubernetes, and not ours.";
+        "Labels and annotations are legal in Kubernetes, and none is one that the-deployer sets.";
         r#"Kubernetes, "Labels and Selectors" and "Annotations""#;
     "image" Error Settings(image::check);
         "The image has a name that a registry can have.";
@@ -125,13 +125,13 @@ pub const RULES: &[Rule] = rules! {
         "Hosts and paths are legal, and every path leads to a port of a service.";
         "the source document: ports map from ingress to service to pod; RFC 1123, RFC 3986";
     "routes" Both Settings(routes::check);
-        "Two addresses do not take each other's requests, and the target can route and cache as is asked.";
+        "Two addresses do not take each other's requests, and the target can route and cache as the WAML asks.";
         "what the target's platform can do: docs/platform.md";
     "probes" Both Settings(probes::check);
         "Probes use ports that the app has, and say in one way how they ask, with numbers that Kubernetes takes.";
         r#"Kubernetes, "Configure Liveness, Readiness and Startup Probes""#;
     "resources" Both Settings(resources::check);
-        "Quantities are such as somebody means, and requests are within limits.";
+        "Quantities are plausible, and requests are within limits.";
         r#"Kubernetes, "Resource Management for Pods and Containers""#;
     "scaling" Error Settings(scaling::check);
         "A rolling update can make progress.";
@@ -146,34 +146,34 @@ pub const RULES: &[Rule] = rules! {
         "Environment variables have legal names and one source, and secrets legal keys.";
         r#"POSIX, "Environment Variables"; Kubernetes, "Secrets""#;
     "volumes" Both Settings(volumes::check);
-        "Volumes have a folder of their own, are one thing, and disks are shared only if they can be; one larger than clouds have is a warning.";
+        "Every volume has its own folder and is either a disk or files, and a disk is shared only if its access mode allows it; a disk larger than clouds offer is a warning.";
         r#"Kubernetes, "Volumes""#;
     "cron" Error Settings(cron::check);
-        "The schedule is one that Kubernetes takes and that comes, and its time zone exists.";
+        "Kubernetes accepts the schedule, some day matches it, and its time zone exists.";
         r#"Kubernetes, "CronJob""#;
     "grpc" Both Settings(ports::grpc);
-        "gRPC is served at a port that the app has; where it is not known which, that is a warning.";
+        "gRPC is served at a port that the app has; an app that does not say which gets a warning.";
         "what measures it: docs/alerts.md";
     "slo" Both Settings(slo::check);
-        "The objective's class is known, its numbers can be kept and missed, and something measures it.";
+        "The objective's class exists, its numbers can be met and missed, and something measures it.";
         r#"the source document; The Site Reliability Workbook, chapter 5, "Alerting on SLOs""#;
     "alerts" Both Settings(alerts::check);
-        "Alerts are known or have an expression, with sane thresholds and durations.";
+        "Alerts are default ones or have an expression, with plausible thresholds and durations.";
         "the source document; Prometheus, its language and durations";
     "vault" Both Settings(secrets::vault);
-        "What is asked for in Vault has a legal path, and is the app's to read.";
+        "Every path in Vault is legal, and the app may read it.";
         "Vault, its policies; what the target shares: docs/platform.md";
     "delivery" Both Settings(secrets::delivery);
-        "How secrets reach pods on the target can do what the app wants of it.";
+        "The target's way of delivering secrets to pods can do what the app needs.";
         "what the target's platform can do: docs/platform.md";
     "iam" Both Settings(iam::check);
-        "Rights in the cloud are well formed, not over everything, and to be had on the target.";
+        "Cloud roles are well formed, not too broad, and available on the target.";
         "Google Cloud and AWS, their names of roles; docs/platform.md";
     "database" Both Settings(stores::database);
-        "A database has a version, a size and a tier that exist, on a target that has databases.";
+        "A database has a version, a size and a tier that exist, on a target that can create one.";
         "Cloud SQL, its settings; docs/platform.md";
     "redis" Both Settings(stores::redis);
-        "A Redis has a version and a size that exist, on a target that has any.";
+        "A Redis has a version and a size that exist, on a target that can create one.";
         "Memorystore, its settings; docs/platform.md";
     "canary" Error Settings(traffic::canary);
         "A canary takes steps that fit, at intervals that can be measured, and is done within a day.";
@@ -182,11 +182,11 @@ pub const RULES: &[Rule] = rules! {
         "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.";
         "Traefik, \"Weighted Round Robin\"; RFC 1123";
     "ignored" Warning Settings(ignored::check);
-        "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that every target has otherwise or that others make useless.";
-        "a promise of ours: nothing is ignored in silence";
+        "Every setting has an effect: no value is only a comment, every `match` has a target, and no setting is overridden on every target or made useless by others.";
+        "a promise of the-deployer: no setting is ignored silently";
     "unused" Warning Settings(ignored::unused);
-        "What the WAML sets is used by the template.";
-        "a promise of ours: nothing is ignored in silence";
+        "The template uses every part that the WAML sets.";
+        "a promise of the-deployer: no setting is ignored silently";
     "hosts" Both Facts(hosts::check);
         "No other app in the cluster has the host with the same path, and none of another owner's a longer or shorter path of the host; one of the same owner's is a warning.";
         "the source document: no other ingress already has the same host";
@@ -201,41 +201,41 @@ pub const RULES: &[Rule] = rules! {
         "the source document: feature branches are not deployed to production";
     "owner" Error Facts(access::owner);
         "The app and its namespace belong to the repository that deploys.";
-        "a promise of ours: nobody takes over another team's app by its name";
+        "a promise of the-deployer: nobody takes over another team's app by its name";
     "locks" Error Facts(access::locks);
         "No lock stops the deployment.";
         "whoever placed it: `bart lock`";
     "deployer" Error Facts(access::deployer);
-        "Who deploys is in one of the teams that the target asks for.";
+        "The person who deploys is in one of the teams that the target requires.";
         "the target's policy: `policies.deploy_teams` of the cluster";
     "hold" Error Facts(access::hold);
-        "Automation does not deploy over a rollback, nor anybody again what was rolled back from.";
+        "Automation does not deploy over a rollback, and nobody deploys again the release that was rolled back.";
         "the person who rolled back: `bart rollback`, `bart hold`; `policies.holds` of the cluster";
     "windows" Error Facts(access::windows);
         "The target is open: the windows of its policy allow a deployment now.";
         "the operators of the target: `policies.windows`";
     "rendered" Error Objects(rendered::check);
-        "Rendered objects are well formed, in the app's namespace, and none is there twice.";
-        r#"Kubernetes, "Objects In Kubernetes"; a promise of ours: an app stays in its namespace"#;
+        "Rendered objects are well formed and in the app's namespace, and none is rendered twice.";
+        r#"Kubernetes, "Objects In Kubernetes"; a promise of the-deployer: an app stays in its namespace"#;
     "kubernetes" Error Objects(kubernetes::check);
         "Rendered objects of Kubernetes' own kinds have only fields that the cluster's version of it knows, all that it needs, each of its type.";
         "the OpenAPI of Kubernetes, 1.25 to 1.37; the cluster's `version`, or else the newest";
     "plaintext" Both Objects(plaintext::check);
-        "No rendered object holds a secret in plain text; what may be none is a warning.";
-        "the token formats of those who issue them; a promise of ours: secrets never stand in git";
+        "No rendered object holds a secret in plain text; a text that is perhaps no secret is a warning.";
+        "the token formats of their issuers; a promise of the-deployer: secrets never stand in git";
     "stateful" Both Objects(removal::stateful);
         "No object that keeps data is removed unless the section's `removes` says so; an entry that removes nothing is a warning.";
-        "a promise of ours: data is never lost by a side effect";
+        "a promise of the-deployer: data is never lost by a side effect";
     "replicas" Both Objects(scaling::replicas);
         "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number; where the number cannot be read, nothing is deployed.";
         r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#;
     "collision" Both Objects(collision::check);
-        "No object, and no Secret that is made of one, has the kind and name of one of another app in the namespace; one that both have already is a warning. No Secret is made twice.";
-        "a promise of ours: nobody takes over another team's app by its name";
+        "No object, and no Secret that is created from one, has the kind and name of one of another app in the namespace; one that both have already is a warning. No Secret is created twice.";
+        "a promise of the-deployer: nobody takes over another team's app by its name";
     "disks" Both Objects(disks::check);
-        "A disk that is live is not made smaller, and keeps its storage class, also where it was made without one, and its access modes.";
+        "A disk that is live is not made smaller, and keeps its storage class, also where it was created without one, and its access modes.";
         r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#;
     "removal" Both Objects(removal::many);
         "A deployment that removes many objects (five, and more than half of what is live, or as the target's policy says) is stopped, unless the section's `removes` names them.";
-        "a promise of ours: data is never lost by a side effect; the target's policy: `policies.removals`";
+        "a promise of the-deployer: data is never lost by a side effect; the target's policy: `policies.removals`";
 };

@@ -1,11 +1,11 @@
-//! VALIDATE: all rules run, and every violation is told, each at its place.
+//! The validate stage: all rules run, and every violation is reported, each at its place.
 //!
-//! [`RULES`] is the list; a file has rules that tell one story. What a rule must know of the world stands in
-//! [`Facts`], so rules are pure; what could not be found out is judged in `unknown`. A value that
-//! was already reported as broken is not reported again by a rule that stumbles over it.
+//! [`RULES`] is the list; a file has rules about one subject. Facts that a rule needs are in [`Facts`], so rules are
+//! pure; `unknown` decides about failed lookups. A value with a violation of its form is not reported again by a rule
+//! that reads it.
 
 pub mod list; // all rules
-mod access; // who may deploy what where, and when
+mod access; // owner, branch, team, locks, holds, windows
 mod alerts;
 mod autoscaling;
 mod collision;
@@ -23,7 +23,7 @@ mod names; // … and those of Kubernetes and of the platform
 mod plaintext;
 mod ports; // … and gRPC's
 mod probes;
-mod removal; // what keeps data, and many objects at once
+mod removal; // objects that keep data, and many objects at once
 mod rendered;
 mod resources;
 mod routes;
@@ -33,7 +33,7 @@ mod secrets; // … Vault, delivery
 mod slo;
 mod stores; // databases, Redis
 mod traffic; // canaries, versions
-mod unknown; // what could not be found out
+mod unknown; // failed lookups
 mod volumes;
 
 use list::RuleCheck;
@@ -62,12 +62,12 @@ pub(crate) use names::is_subdomain as is_secret;
 pub use kubernetes::unavailable_kinds;
 pub use list::{RULES, Rule, Weight, When};
 
-/// What the rules look at.
+/// The input of the rules.
 #[derive(Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) waml: &'a Waml,
     pub(crate) target: &'a TargetName,
-    /// What the configuration says of the target; `None` where it does not know it.
+    /// The configuration of the target; `None` for an unknown one.
     pub(crate) cluster: Option<&'a Target>,
     pub(crate) section: &'a Section,
     pub(crate) tree: &'a Node,
@@ -77,16 +77,15 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Writes ` (the default of …)` for a value that nobody wrote: who reads of it would look for
-    /// it in vain.
+    /// Writes ` (the default of …)` for a value that the WAML does not have: its reader would look for it in vain.
     pub(crate) fn default_of(&self, path: &Path) -> String {
         let layer = self.tree.at(path).map(|node| node.origin.layer.as_ref());
         let template = layer.and_then(|layer| layer.strip_suffix("/defaults.yaml"));
         template.map_or_else(String::new, |name| format!(" (the default of `{name}`)"))
     }
 
-    /// Checks that the named part of the settings cannot be relied on, because something in it was
-    /// told already: what it seems to lack may stand there.
+    /// Checks that the named part of the settings has a reported violation: a part that seems to be missing may be in
+    /// it.
     pub(crate) fn is_unsure(&self, part: &str) -> bool {
         let misspelled =
             || self.tree.as_map().into_iter().flatten().any(|(_, one)| one.node.broken);
@@ -94,7 +93,7 @@ impl Subject<'_> {
     }
 }
 
-/// What the last rules look at: what was rendered, and of what.
+/// The input of the last rules: the rendered objects and their settings.
 #[derive(Debug)]
 pub(crate) struct RenderedPlan<'a> {
     pub(crate) objects: &'a [Object],
@@ -188,7 +187,7 @@ impl<'a> Valid<'a> {
         &self.tree
     }
 
-    /// Returns what is known of the world.
+    /// Returns the facts.
     pub fn facts(&self) -> &'a Facts {
         self.facts
     }
@@ -198,7 +197,7 @@ impl<'a> Valid<'a> {
         self.release
     }
 
-    /// Collects what a template's view is made of.
+    /// Collects the input of a template's view.
     pub(crate) fn view_input(&self) -> ViewInput<'_> {
         ViewInput {
             waml: self.waml,
@@ -209,7 +208,7 @@ impl<'a> Valid<'a> {
         }
     }
 
-    /// Returns what a reader should know, and what stops nothing.
+    /// Returns the warnings, which stop nothing.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }
@@ -231,7 +230,7 @@ pub fn run_rules<'a>(
     let section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
     let cluster = facts.clusters.find(&target).filter(|_| {
-        // A name that stands in for another may be that of a cluster which nobody means.
+        // A placeholder name may be that of a cluster which was not meant.
         !waml.is_misnamed(&target) || matches!(facts.clusters, Clusters::Any(_))
     });
     let subject = Subject {

@@ -1,4 +1,4 @@
-//! Names that become names of objects are legal, short enough for what is made from them, and free.
+//! Names that become names of objects are legal, short enough for the names derived from them, and free.
 
 use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::object::Object;
@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A Secret's name is an RFC 1123 subdomain.
+/// Checks a Secret's name, which is an RFC 1123 subdomain.
 pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !is_subdomain(name) {
         let help = "use 1 to 253 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
@@ -48,7 +48,7 @@ pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) 
     }
 }
 
-/// The slug begins a service's name, which is stricter than a label (RFC 1035).
+/// Checks the slug as the begin of a service's name, which is stricter than a label (RFC 1035).
 fn slug(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     if !is_service_name(slug) {
@@ -91,15 +91,15 @@ pub(super) fn is_port_name(text: &str) -> bool {
         && !text.contains("--")
 }
 
-/// Names that belong to Kubernetes, to the platform or to its operators are not an app's.
+/// Refuses names that belong to Kubernetes, to the platform or to its operators.
 ///
-/// An app in `kube-system`, or one whose service account is `default`, would act with rights that were
-/// given to somebody else. The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and what a
-/// rollback brings back (`deployments/rollback`).
+/// An app in `kube-system`, or one whose service account is `default`, would act with rights that were given to others.
+/// The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and the files of a rollback
+/// (`deployments/rollback`).
 pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };
-    // A name that stands in for another is none that somebody wrote.
+    // A placeholder name is not written in the WAML.
     let app = &subject.waml.app;
     if subject.waml.has_own_namespace()
         && let Some(violation) = namespace(app.namespace.as_str(), target)

@@ -77,7 +77,7 @@ fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut RuleRe
     report.add(&path.key("number"), violation.help("give each port of a service its own number"));
 }
 
-/// Two services may name the same container port; then they must mean the same one.
+/// Checks services that name the same container port: they must mean the same one.
 fn same_name(
     port: &PortRef<'_>,
     other: &PortRef<'_>,
@@ -102,7 +102,7 @@ fn format_port(number: u16, protocol: Protocol) -> String {
     }
 }
 
-/// gRPC is served at a port that the app has.
+/// Checks that gRPC is served at a port that the app has.
 pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(grpc) = &subject.section.grpc else { return };
     let slug = subject.waml.app.slug.as_str();
@@ -112,7 +112,7 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let ports = network::tcp_ports(subject.section.services(), slug);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.number)).collect();
     let Some(port) = &grpc.port else {
-        return unsaid(&all, report);
+        return report_missing_port(&all, report);
     };
     let help = match all.as_slice() {
         [] => "add a service with this port, of TCP".to_owned(),
@@ -123,12 +123,13 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.add(&Path::root().key("grpc").key("port"), violation);
 }
 
-/// An app without a service is measured all the same; one with several ports is not probed as it should be.
-fn unsaid(all: &[String], report: &mut RuleReport<'_>) {
+/// Reports gRPC without a port. An app without a service is measured all the same; one with several ports is not probed
+/// as it should be.
+fn report_missing_port(all: &[String], report: &mut RuleReport<'_>) {
     if all.is_empty() {
         return;
     }
-    let violation = Violation::warning("grpc", "it is not said which port serves gRPC")
+    let violation = Violation::warning("grpc", "the app does not say which port serves gRPC")
         .expected("needs `port`")
         .help(format!(
             "add `port`, one of {}: its probes and routes are then gRPC's",

@@ -1,4 +1,4 @@
-//! Probes use ports that the app has, and what Kubernetes takes.
+//! Probes use ports that the app has, with values that Kubernetes accepts.
 
 use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
@@ -16,7 +16,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         let Some(probe) = probed.get(kind) else { continue };
         let path = Path::root().key("probes").key(kind);
         legal(kind, probe, &path, report);
-        at_odds(kind, probe, &probed, &path, report);
+        report_conflicts(kind, probe, &probed, &path, report);
         reached(kind, probe, &probed, &path, subject, report);
     }
 }
@@ -35,13 +35,13 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
         refuse("path", message, "needs a path", "write `/health`, or `null` for a TCP connection");
     }
     if kind != "readiness" && probe.success_threshold.is_some_and(|times| times != 1) {
-        let message = format!("a {kind} probe succeeds at the first time");
+        let message = format!("a {kind} probe passes with its first success");
         refuse("successThreshold", message, "must be 1", "leave it out, or write 1");
     }
 }
 
-/// Kubernetes takes one way of asking. What only the template says gives way in silence.
-fn at_odds(
+/// Reports several ways of asking in one probe: Kubernetes takes one. Of those the template's own gives way silently.
+fn report_conflicts(
     kind: &str,
     probe: &Probe,
     probed: &Probed<'_>,

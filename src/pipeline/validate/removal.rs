@@ -1,10 +1,10 @@
-//! A deployment removes nothing that keeps data, and not much at once, without saying so: a template, or a part of the
-//! WAML, may have gone missing.
+//! A deployment removes no object that keeps data, and not many objects at once, unless the WAML says so: a template,
+//! or a part of the WAML, may be missing.
 //!
-//! What `latest` holds on the target is compared with what was rendered. Argo CD prunes what is
-//! gone, and with a volume claim or a database goes what is in it. Saying so is
-//! `removes: [{kind, name}]` in the section; once the object is gone the entry means nothing, and
-//! a warning asks for it to be taken out, lest it lets a later object of that name go too.
+//! The live objects on the target are compared with the rendered ones. Argo CD prunes the missing ones, and with a
+//! volume claim or a database goes its data. The WAML says so with `removes: [{kind, name}]` in the section; once the
+//! object is gone the entry means nothing, and a warning asks to remove it, lest it lets a later object of that name go
+//! too.
 
 use super::{RenderedPlan, RuleReport, unknown};
 use crate::manifests::object::Object;
@@ -18,13 +18,11 @@ use crate::waml::section::Removal;
 
 /// More are not named in the message; the helps have them all.
 const NAMED: usize = 5;
-/// How many bytes of entries one help has: with the words around them it is shown whole.
+/// The limit of bytes of entries in one help: with the words around them it is shown whole.
 const LONGEST_LINE: usize = 1600;
 
-/// Stops a deployment that removes much, unless what it removes is named.
-///
-/// How much that is, the target's policy says. A help has room for some dozen names: of more, warnings beside the
-/// error have the other lines to write.
+/// Stops a deployment that removes many objects without naming them. The target's policy sets the number. A help has
+/// room for some dozen names: with more, warnings beside the error have the other lines to write.
 pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     // What is not known is told by the rule `stateful`.
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
@@ -51,7 +49,7 @@ pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         live.len(),
         named.join(", ")
     );
-    let look = "look whether the template, or a large part of the WAML, has gone missing";
+    let look = "check whether the template, or a large part of the WAML, is missing";
     match action {
         OnRemoval::Warn => report.say(Violation::warning("removal", message).help(look)),
         OnRemoval::Stop => {
@@ -109,7 +107,7 @@ pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     };
     for object in gone(live, made.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
         if !declared.iter().any(|removal| is_meant(removal, object)) {
-            report.say(undeclared(object, staying.contains(object)));
+            report.say(describe_undeclared(object, staying.contains(object)));
         }
     }
     for (path, removal) in Path::root().each("removes", &made.valid.section().removes) {
@@ -122,7 +120,7 @@ pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Finds what is live and was not rendered; an object is the same in any version of its group.
+/// Finds the live objects that were not rendered; an object is the same in any version of its group.
 fn gone<'a>(live: &'a [LiveObject], objects: &[Object]) -> impl Iterator<Item = &'a LiveObject> {
     let rendered: Vec<LiveObject> = objects.iter().map(Object::identity).collect();
     live.iter().filter(move |live| !rendered.iter().any(|object| object.is_same(live)))
@@ -132,19 +130,19 @@ fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
     removal.kind == object.kind && removal.name == object.name
 }
 
-/// `stays`: Argo CD is told to leave it in the cluster.
-fn undeclared(object: &LiveObject, stays: bool) -> Violation {
+/// Describes an object that is removed without an entry. `stays` says that Argo CD leaves it in the cluster.
+fn describe_undeclared(object: &LiveObject, stays: bool) -> Violation {
     let LiveObject { api_version: _, kind, name } = object;
     let message = if stays {
         format!(
             "this deployment would take {kind} `{name}` out of the manifests: Argo CD leaves it in the cluster, \
-             and the data in it is no app's"
+             and the data in it then belongs to no app"
         )
     } else {
         format!("this deployment would remove {kind} `{name}`, and the data in it")
     };
     Violation::error("stateful", message).help(format!(
-        "put back what makes it; if it is to go, say so under the target: `removes: [{{kind: {kind}, name: {name}}}]`"
+        "put back the part that creates it; if it is to go, say so under the target: `removes: [{{kind: {kind}, name: {name}}}]`"
     ))
 }
 
@@ -153,12 +151,12 @@ fn idle(removal: &Removal, still: bool) -> Violation {
     let (message, help) = if still {
         (
             format!("{shown} is still rendered, so nothing removes it"),
-            "take away what makes it, or this entry",
+            "remove the part that creates it, or remove this entry",
         )
     } else {
         (
             format!("there is no {shown} to remove"),
-            "take this entry out: it has done its work, or has the wrong name",
+            "remove this entry: the object is gone already, or the name is wrong",
         )
     };
     Violation::warning("stateful", message).expected("removes nothing").help(help)

@@ -1,4 +1,4 @@
-//! Rendered objects are well formed, in the app's namespace, and none is there twice.
+//! Rendered objects are well formed and in the app's namespace, and none is rendered twice.
 //!
 //! The last rule: it guards against mistakes of templates, so its violations name the template.
 
@@ -83,7 +83,7 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     for object in made.objects {
         if let Some(owner) = names::reserved_for(made, object) {
             let message = format!("has a name that is taken: it is {owner}");
-            report.say(fault(object, &message, "choose another name for what makes it"));
+            report.say(fault(object, &message, "choose another name for the part that creates it"));
         }
     }
 }

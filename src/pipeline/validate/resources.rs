@@ -16,7 +16,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// What is requested of one kind of resource, and the limit.
+/// The request and the limit of one kind of resource.
 struct Resource<'a> {
     subject: &'a Subject<'a>,
     name: &'static str,
@@ -76,7 +76,7 @@ impl Resource<'_> {
             "the request of {request} {kind}{of_request} is over the limit of {limit}{of_limit}"
         );
         let help = format!("lower `resources.requests.{kind}`, or raise `resources.limits.{kind}`");
-        // At the one of the two that somebody wrote.
+        // At the one of the two that the WAML has.
         let (side, expected) = match (of_request.is_empty(), of_limit.is_empty()) {
             (false, true) => ("limits", format!("at least {request}")),
             _ => ("requests", format!("at most {limit}")),
@@ -98,13 +98,13 @@ fn amounts(amounts: Option<&Amounts>) -> [(&'static str, Option<&str>); 3] {
 /// A text as an amount of CPU or of bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Amount {
-    /// No quantity at all.
+    /// The text is no quantity.
     Unreadable,
     /// Fewer bytes than anything can be made of.
     Tiny,
     /// More than a machine has.
     Huge(Quantity),
-    /// What somebody may have meant.
+    /// The quantity that was probably meant.
     Plausible(Quantity),
 }
 

@@ -15,21 +15,21 @@ const MOST_RULES: usize = 16;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
-    twice(subject.section.ingresses(), &target, report);
+    report_duplicates(subject.section.ingresses(), &target, report);
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         rules(ingress, &target, &path, report);
         for (cache, path) in caches(ingress, &path) {
-            unkept(cache, &path, report);
-            unheard(subject, &target, &path, report);
+            report_immutable_without_age(cache, &path, report);
+            report_lost_headers(subject, &target, &path, report);
         }
     }
-    unreached(subject, &target, report);
+    report_unreachable(subject, &target, report);
     if target.platform.ingress.kind == IngressKind::Kubernetes {
         grpc_by_nginx(subject, &target, report);
     }
 }
 
-/// Kubernetes' `Ingress` has no word for gRPC: its controller is told by an annotation, which is
+/// Checks gRPC on Kubernetes' `Ingress`, which has no field for it: its controller reads an annotation, which is
 /// ingress-nginx's own and for all paths of the object.
 fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let views = ingress::ingresses(subject.section, subject.waml.app.slug.as_str(), target);
@@ -58,8 +58,8 @@ fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut RuleReport
 fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
     let class = &view.class;
     let stranger = (!class.contains("nginx")).then(|| {
-        let message = format!("it is not known how the ingress class `{class}` is told of gRPC");
-        (message, "tell the operator: `platform.ingress.annotations` can say it in the controller's words")
+        let message = format!("the-deployer cannot configure gRPC for the ingress class `{class}`");
+        (message, "tell the operator: `platform.ingress.annotations` can have the controller's annotation for it")
     });
     let plain = (!view.tls).then(|| {
         let message = "connections to this address are not encrypted; ingress-nginx takes gRPC over TLS alone";
@@ -68,8 +68,8 @@ fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
     stranger.into_iter().chain(plain).collect()
 }
 
-/// Reports the same host and path for the same people: which of the two answers, nobody can say.
-fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
+/// Reports the same host and path for the same audience: which of the two answers is undefined.
+fn report_duplicates(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
     let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate() {
         let (public, host) = (ingress.public.unwrap_or(false), host(ingress, target));
@@ -78,7 +78,7 @@ fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
                 |(p, h, w, _): &&(bool, String, &str, Path)| (*p, h, *w) == (public, &host, way);
             if let Some((.., first)) = seen.iter().find(same) {
                 let message = format!("`{host}{way}` is the address of `{first}` too");
-                let violation = Violation::error("routes", message).expected("stands here again");
+                let violation = Violation::error("routes", message).expected("is repeated here");
                 let help = "keep one of the two, or give it another host or path";
                 report.add(&at, violation.help(help));
             } else {
@@ -118,16 +118,21 @@ fn caches(ingress: &Ingress, path: &Path) -> Vec<(Cache, Path)> {
     own.into_iter().chain(of_paths).collect()
 }
 
-fn unkept(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
+fn report_immutable_without_age(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
     if cache.immutable == Some(true) && cache.max_age.unwrap_or(0) == 0 {
-        let message = "what never changes is kept for no time";
+        let message = "`immutable` is set, but caches may keep the answers for no time";
         let violation = Violation::error("routes", message).expected("needs `maxAge`");
         report.add(&path.key("immutable"), violation.help("add `maxAge: 31536000`, a year"));
     }
 }
 
-/// Kubernetes' `Ingress` has no word for headers.
-fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut RuleReport<'_>) {
+/// Reports caching on Kubernetes' `Ingress`, which has no field for headers.
+fn report_lost_headers(
+    subject: &Subject<'_>,
+    target: &Target,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     let written = subject.tree.at(path).is_some_and(is_from_waml);
     if target.platform.ingress.kind == IngressKind::Kubernetes && written {
         let message = format!("`{}` cannot set the header `Cache-Control`", target.name);
@@ -136,8 +141,8 @@ fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut Rul
     }
 }
 
-/// A policy that lets in nothing from outside leaves every address without an answer.
-fn unreached(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
+/// Reports a network policy that lets in nothing from outside: it leaves every address without an answer.
+fn report_unreachable(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let policy = &target.platform.network_policy;
     let open = !policy.ingress.namespaces.is_empty() || !policy.ingress.labels.is_empty();
     if policy.enabled && !open && !subject.section.ingresses().is_empty() {

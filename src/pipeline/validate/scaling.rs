@@ -1,4 +1,4 @@
-//! How many pods there are: while they are replaced, while nodes are drained, and when an autoscaler takes over.
+//! The number of pods: while they are replaced, while nodes are drained, and when an autoscaler takes over.
 
 use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::int_or_string::NumberOrPercent;
@@ -8,7 +8,7 @@ use crate::model::violation::Violation;
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quoted;
 
-/// A rolling update can make progress.
+/// Checks that a rolling update can make progress.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(scaling) = &subject.section.scaling else { return };
     let path = Path::root().key("scaling");
@@ -43,9 +43,8 @@ fn number(
     found
 }
 
-/// Reads a number as `number` does, where pods stay or are away, of which Kubernetes takes no more
-/// than 100 %: only `maxSurge` may be more. What comes of a number that is refused is nothing to
-/// tell.
+/// Reads a number as `number` does, for pods that stay or are away, of which Kubernetes takes no more than 100 %: only
+/// `maxSurge` may be more. The consequences of a refused number are not reported.
 fn part_of_all(
     rule: &'static str,
     what: &str,
@@ -94,7 +93,7 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes takes one of the two. Over a template's default the WAML's own wins; two of the
+/// Reports both of two fields of which Kubernetes takes one. The WAML's own wins over a template's default; two of the
 /// WAML's are a contradiction.
 fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
     let written = |key| {
@@ -119,7 +118,7 @@ impl Subject<'_> {
     }
 }
 
-/// A deployment that hands the number of pods over to an autoscaler says so.
+/// Reports a deployment that hands the number of pods over to an autoscaler.
 pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     if let Fact::Missing { why } = &made.valid.facts().live {
         return unknown_replicas(made, why, report);
@@ -129,16 +128,16 @@ pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
             "{kind} `{name}` runs {number} pods, and from now on its autoscaler says how many"
         );
         let help = format!(
-            "nothing is to be done: this deployment keeps `replicas: {number}`, so that no pod goes before the \
-             autoscaler counts, and the next one leaves it out"
+            "nothing to do: this deployment keeps `replicas: {number}`, so that no pod is removed before the \
+             autoscaler takes over, and the next one leaves it out"
         );
         let violation = Violation::warning("replicas", message).help(help);
         report.add(&Path::root().key("autoscaling"), violation);
     }
 }
 
-/// Reports, whatever the target's policy lets pass, that the number is not known: a number that is
-/// live and not kept costs pods.
+/// Reports an unknown number, whatever the target's policy for failed lookups: a live number that is not kept costs
+/// pods.
 fn unknown_replicas(made: &RenderedPlan<'_>, why: &str, report: &mut RuleReport<'_>) {
     let mut objects = made.objects.iter();
     let Some(workload) = objects.find_map(|object| scaled_by(&object.json)) else {

@@ -5,14 +5,14 @@
 
 use crate::waml::quote::quoted;
 
-/// What is wrong with a schedule, and what to do.
+/// The fault of a schedule, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScheduleError {
     pub(super) message: String,
     pub(super) help: &'static str,
 }
 
-/// What a field may hold.
+/// The bounds of a field.
 struct Bounds {
     name: &'static str,
     least: u32,
@@ -53,11 +53,11 @@ const FIELDS: [Bounds; 5] = [
 
 const HELP: &str = "write minute, hour, day of the month, month and day of the week: `30 4 * * *` is each day at 4:30";
 
-/// The words that stand for whole schedules.
+/// The words for whole schedules.
 const WORDS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// Checks that Kubernetes takes the schedule, and it ever comes.
+/// Checks that Kubernetes accepts the schedule, and that some day matches it.
 pub(super) fn check(text: &str) -> Result<(), ScheduleError> {
     if text.contains("TZ") {
         let message = "a schedule cannot say its time zone".to_owned();
@@ -75,7 +75,7 @@ pub(super) fn check(text: &str) -> Result<(), ScheduleError> {
     for ((found, part), bounds) in fields.iter_mut().zip(parts).zip(&FIELDS) {
         *found = field(part, bounds)?;
     }
-    comes(fields)
+    check_some_day_matches(fields)
 }
 
 fn word(text: &str) -> Result<(), ScheduleError> {
@@ -111,7 +111,7 @@ fn is_duration(text: &str) -> bool {
     !text.is_empty() && text != "+" && text != "-"
 }
 
-/// The values that a field stands for, one bit each, and whether it says nothing of its own.
+/// The values of a field, one bit each, and true if the field is `*` or `?`.
 #[derive(Debug, Clone, Copy)]
 struct Field {
     bits: u64,
@@ -182,11 +182,13 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
     read.ok_or_else(|| format!("{} is no number", quoted(text)))
 }
 
-/// How long months are; February has its leap day.
+/// The lengths of months; February has its leap day.
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/// Checks that there is such a time at all. When both kinds of day are said, either will do.
-fn comes([minute, hour, day, month, weekday]: [Field; 5]) -> Result<(), ScheduleError> {
+/// Checks that some time matches. When both kinds of day are set, either will do.
+fn check_some_day_matches(
+    [minute, hour, day, month, weekday]: [Field; 5],
+) -> Result<(), ScheduleError> {
     let never = |message: &str, help| Err(ScheduleError { message: message.to_owned(), help });
     if [minute, hour, day, month, weekday].iter().any(|field| field.bits == 0) {
         return never("a field of the schedule is empty", HELP);

@@ -1,6 +1,6 @@
-//! Secrets that the app refers to exist, are its own to read, and reach its pods as it wants them.
+//! Secrets that the app refers to exist, the app may read them, and they reach its pods as it needs them.
 //!
-//! Where they are looked for is the cluster's affair: Kubernetes Secrets of the namespace, or Vault.
+//! The cluster decides where they are looked up: Kubernetes Secrets of the namespace, or Vault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,11 +74,11 @@ fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
     violation.expected("no such secret").help(format!("{remedy} first, or correct the name"))
 }
 
-/// Says where it was looked for, and what to do. A cluster whose Secrets somebody else makes may be
-/// looked at itself, or the Vault that they are made from.
+/// Names the place of the lookup and the way out. In a cluster whose Secrets another program creates the service looks
+/// in the cluster itself, or in the Vault that they are created from.
 fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     let app = &subject.waml.app;
-    let cluster = format!("have it made in the namespace `{}` of the cluster", app.namespace);
+    let cluster = format!("create it in the namespace `{}` of the cluster", app.namespace);
     let secrets = subject.cluster.map(|target| &target.platform.secrets);
     let Some(secrets) =
         secrets.filter(|one| one.delivery != Delivery::Kubernetes || one.vault.address.is_some())
@@ -106,7 +106,7 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
     if any { Some(Path::root().key("secrets")) } else { from_env() }
 }
 
-/// Checks that what is asked for in Vault has a legal path, and is the app's to read.
+/// Checks that every path in Vault is legal, and that the app may read it.
 pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
@@ -125,7 +125,7 @@ pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         check_path(text, &path, subject, &target, report);
     }
     if !target.platform.secrets.vault.operator && subject.template.uses("vault") {
-        let message = format!("nobody makes roles in Vault for apps on `{}`", target.name);
+        let message = format!("nothing creates Vault roles for apps on `{}`", target.name);
         let violation = Violation::warning("vault", message).expected("without effect");
         let help = "ask the operator for the right to read these paths";
         report.add(&Path::root().key("vault"), violation.help(help));
@@ -145,7 +145,7 @@ fn check_path<'a>(
         // Whose a path is goes by the namespace.
         Ok(found) if subject.waml.stands_in => return Some(found),
         Ok(found) if target.platform.secrets.vault.allows(app, found) => return Some(found),
-        Ok(_) => Violation::error("vault", format!("{shown} is not `{app}`'s to read"))
+        Ok(_) => Violation::error("vault", format!("`{app}` may not read {shown}"))
             .expected("not this namespace's")
             .help(format!(
                 "use a path below `{}/`; what is shared, the operator lists in `platform.secrets.vault.shared`",
@@ -159,11 +159,11 @@ fn check_path<'a>(
     None
 }
 
-/// What brings environment variables, too.
+/// The kinds of delivery that bring environment variables, too.
 const OTHERS: &str = "`kubernetes`, `external-secrets` or `vault-secrets-operator`";
 
-/// Checks that how secrets reach pods on the target can do what the app wants of it: the Vault
-/// agent brings files, and no environment variables.
+/// Checks that the target's way of delivering secrets can do what the app needs: the Vault agent brings files, and no
+/// environment variables.
 pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     if target.platform.secrets.delivery != Delivery::VaultAgent {
@@ -176,7 +176,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for key in subject.section.annotations.iter().flatten().map(|(key, _)| key) {
         if agent::is_ours(key) {
             let message = format!("{} is set by the-deployer on `{}`", quoted(key), target.name);
-            let violation = Violation::error("delivery", message).expected("not yours to set");
+            let violation = Violation::error("delivery", message).expected("cannot be set here");
             let help = "list the secret under `secrets`; its `path` says where it is in Vault";
             report.add(&Path::root().key("annotations").key(key), violation.help(help));
         }

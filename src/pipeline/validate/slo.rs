@@ -1,4 +1,4 @@
-//! The service level objective can be kept, measured and missed.
+//! The service level objective can be met, measured and missed.
 
 use super::{RuleReport, Subject};
 use crate::model::platform::monitoring::{HttpMetrics, Monitoring, SloClass, is_percent};
@@ -24,7 +24,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let (root, monitoring) = (Path::root().key("slo"), watched.monitoring());
     let promise = promised(slo, &monitoring.slo);
     if class(slo, monitoring, &root, report) {
-        something(&promise, &root, report);
+        require_objective(&promise, &root, report);
     }
     percentages(slo, &promise, &root, report);
     if monitoring.enabled {
@@ -63,7 +63,7 @@ fn measured(
 const OTHER_CONTROLLERS: [&str; 8] =
     ["nginx", "haproxy", "kong", "contour", "istio", "cilium", "alb", "gce"];
 
-/// Traefik counts only what goes through it.
+/// Checks that requests are counted: Traefik counts only those that go through it.
 fn counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
     let by_traefik = monitoring.http == HttpMetrics::Traefik;
@@ -105,7 +105,7 @@ fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleRepor
     false
 }
 
-fn something(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
+fn require_objective(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let mut lacks = |path: &Path, message: &str, expected: &str, help: &str| {
         report.add(path, Violation::error(RULE, message).expected(expected).help(help));
     };
@@ -113,7 +113,7 @@ fn something(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     match (promise.availability, promise.milliseconds, promise.fast) {
         (None, None, None) => lacks(
             root,
-            "the objective promises nothing",
+            "the `slo` has no objective",
             "needs `requestClass`",
             "add `requestClass: high`, or `availability: 99.9`",
         ),
@@ -146,7 +146,7 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleRepor
                 .expected("more than 0, less than 100");
             report.add(&path, violation.help("write percent, as in `99.9`"));
         } else if own.is_some() && percent <= 1.0 {
-            let message = format!("{percent} percent is as good as nothing");
+            let message = format!("{percent} percent is too little to promise");
             let help = format!("write percent: `{}`", percent * 100.0);
             report.add(&path, Violation::error(RULE, message).expected("a ratio?").help(help));
         } else if FASTEST_BURN * (100.0 - percent) >= 100.0 {
@@ -154,14 +154,14 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleRepor
                 "with {percent} percent no failure is fast enough for a page by the rate of the last hour"
             );
             let violation = Violation::warning(RULE, message).expected("less than 93.1");
-            let help = "promise more, or live with being told after 6 hours";
+            let help = "promise more, or accept that the alert may fire only after 6 hours";
             report.add(&path, violation.help(help));
         }
     }
 }
 
-/// A histogram answers only for the bounds that it has. Where the operator says them, they are
-/// known; the usual ones are an assumption.
+/// Checks the latency against the histogram's bounds: a histogram answers only for those. Where the operator sets them,
+/// they are known; the usual ones are an assumption.
 fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let Some(milliseconds) = promise.milliseconds.filter(|_| promise.fast.is_some()) else {
         return;

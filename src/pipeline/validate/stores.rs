@@ -1,4 +1,4 @@
-//! The stores of an app's own exist as it asks for them, on a target that has any.
+//! The app's databases and caches exist in the requested form, on a target that can create them.
 
 use super::resources::not_a_quantity;
 use super::{RuleReport, Subject};
@@ -13,11 +13,11 @@ use crate::waml::suggest;
 /// Cloud SQL's disks have 10 to 65,536 GB.
 const SIZES: std::ops::RangeInclusive<u64> = (10 << 30)..=(65_536 << 30);
 
-/// The major versions that there are, and the next: what comes later comes with a release of ours.
+/// The existing major versions, and the next one: later ones come with a release of the-deployer.
 const POSTGRES: std::ops::RangeInclusive<u32> = 10..=20;
 const MYSQL: std::ops::RangeInclusive<u32> = 5..=9;
 
-/// A database has a version, a size and a tier that exist, on a target that has databases.
+/// Checks that a database has a version, a size and a tier that exist, on a target that can create one.
 pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(database) = &subject.section.database else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -27,8 +27,8 @@ pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let here = Path::root().key("database");
     match target.platform.cloud.database {
         DatabaseKind::None => {
-            let message = format!("there is nothing on `{}` that makes databases", target.name);
-            let violation = Violation::error("database", message).expected("cannot be had here");
+            let message = format!("`{}` cannot create databases", target.name);
+            let violation = Violation::error("database", message).expected("not available here");
             let help = "set `database: null` for this target and give the app another one by `env`; or ask the operator for `platform.cloud.database`";
             report.add(&here, violation.help(help));
         }
@@ -106,14 +106,14 @@ fn is_tier(text: &str) -> bool {
 /// Less than this, and Redis is busy with itself.
 const SMALLEST: u64 = 32 << 20;
 
-/// More than this fits on few nodes, and nobody means it for a pod beside the app.
+/// The largest Redis beside the app: a larger one fits on few nodes, and nobody means it.
 const LARGEST: u64 = 64 << 30;
 
 /// Memorystore has instances of 1 to 300 whole GB.
 const MEMORYSTORE: std::ops::RangeInclusive<u64> = (1 << 30)..=(300 << 30);
 
-/// The versions of Redis and of Valkey that there are, without patches. The two last majors are still being
-/// made: they may get more, and the next major version comes with a release of ours.
+/// The existing versions of Redis and of Valkey, without patches. The two last majors still get new minors, and the
+/// next major comes with a release of the-deployer.
 const VERSIONS: [(u32, &[u32]); 7] = [
     (3, &[0, 2]),
     (4, &[0]),
@@ -124,13 +124,13 @@ const VERSIONS: [(u32, &[u32]); 7] = [
     (9, &[0, 1]),
 ];
 
-/// No version of either has had so many patches.
+/// The limit of patches: no version of either has had so many.
 const MOST_PATCHES: u32 = 40;
 
 /// Memorystore's: there are no others, and there will be none.
 const OF_MEMORYSTORE: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
 
-/// A Redis has a version and a size that exist, on a target that has any.
+/// Checks that a Redis has a version and a size that exist, on a target that can create one.
 pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(redis) = &subject.section.redis else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -140,8 +140,8 @@ pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let kind = target.platform.cloud.redis;
     let here = Path::root().key("redis");
     if kind == RedisKind::None {
-        let message = format!("there is nothing on `{}` that makes a Redis", target.name);
-        let violation = Violation::error("redis", message).expected("cannot be had here");
+        let message = format!("`{}` cannot create a Redis", target.name);
+        let violation = Violation::error("redis", message).expected("not available here");
         let help = "set `redis: null` for this target and give the app another one by `env`; or ask the operator for `platform.cloud.redis`";
         report.add(&here, violation.help(help));
         return;
@@ -159,7 +159,7 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRe
         Known::Yes => {}
         Known::No => {
             let message =
-                format!("{} is not a version of Redis that can be had here", quoted(text));
+                format!("{} is not a version of Redis that is available here", quoted(text));
             let violation = Violation::error("redis", message).expected("needs a version");
             report.add(path, violation.help(ways_out(kind, text)));
         }
@@ -210,12 +210,12 @@ fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRep
     }
 }
 
-/// Whether there is a version.
+/// The result of a lookup of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Yes,
     No,
-    /// It looks like one, and none of that number has been heard of.
+    /// It has the form of a version, and no such number is known.
     Doubtful,
 }
 

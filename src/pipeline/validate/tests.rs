@@ -1,4 +1,4 @@
-//! One section at a time, and what is said of it.
+//! One section at a time, and its violations.
 
 mod refused;
 mod traffic;
@@ -37,7 +37,7 @@ fn planned(text: &str) -> Vec<Violation> {
     }
 }
 
-/// The Deployment that a section for the target `t` gives.
+/// Returns the Deployment of a section for the target `t`.
 fn rendered(section: &str) -> Json {
     let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
     let file = rendered.files.iter().find(|file| file.name == "deployment.yaml").unwrap();
@@ -48,7 +48,7 @@ fn plan_of(text: &str) -> Result<Rendered, Rejection> {
     plan_on(text, Platform::default())
 }
 
-/// The same on a target that offers this.
+/// Plans it on a target with this platform.
 fn plan_on(text: &str, platform: Platform) -> Result<Rendered, Rejection> {
     let clusters = Clusters::Any(Box::new(platform));
     plan_with(text, &Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters))
@@ -69,7 +69,7 @@ fn plan_with(text: &str, facts: &Facts) -> Result<Rendered, Rejection> {
     plan(&input, facts)
 }
 
-/// All violations of a section for the target `t`.
+/// Returns all violations of a section for the target `t`.
 pub(super) fn planned_section(section: &str) -> Vec<Violation> {
     planned(&format!("{HEAD}deploy:\n  t:\n{section}"))
 }
@@ -136,7 +136,7 @@ fn a_port_is_a_number_and_a_protocol() {
     );
 }
 
-/// The readiness probe's port, and the names of the container's ports.
+/// Returns the readiness probe's port, and the names of the container's ports.
 fn readiness(section: &str) -> (Json, Vec<String>) {
     let rendered = rendered(section);
     let container = &rendered["spec"]["template"]["spec"]["containers"][0];
@@ -299,7 +299,7 @@ fn the_autoscalers_numbers_fit() {
         ),
         [
             "8:19: the autoscaler has no upper bound [autoscaling]",
-            "8:32: the autoscaler measures cpu against a request that is not there [autoscaling]",
+            "8:32: the autoscaler measures cpu against a request that is not set [autoscaling]",
         ]
     );
 }
@@ -335,7 +335,7 @@ fn names_and_labels_are_legal() {
     );
 }
 
-/// What Kubernetes takes is not refused.
+/// Values that Kubernetes accepts are not refused.
 #[test]
 fn what_kubernetes_takes_is_taken() {
     let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
@@ -436,7 +436,7 @@ fn a_template_that_is_not_there_is_refused_with_those_that_are() {
 fn what_the_template_does_not_use_is_a_warning() {
     assert_eq!(
         check_section("    canary: {stepWeight: 10}\n"),
-        ["8:5: the template `backend-default@latest` makes nothing of `canary` [unused]"]
+        ["8:5: the template `backend-default@latest` does not use `canary` [unused]"]
     );
 }
 

@@ -16,18 +16,18 @@ const SHORTEST: SignedDuration = SignedDuration::from_secs(10);
 /// A release that takes longer than this meets the next one.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 
-/// A canary's numbers are sane: it gets somewhere, in a time that somebody waits for.
+/// Checks that a canary's numbers are plausible: it reaches its end, in a time that a person waits for.
 ///
-/// From Flagger's analysis: traffic grows by `stepWeight` each `interval` until `maxWeight`, so a
-/// release takes at least `interval` × the steps up to `maxWeight` (a last, smaller step is one,
-/// too), and a rollback `interval × threshold`.
+/// From Flagger's analysis: traffic grows by `stepWeight` each `interval` until `maxWeight`, so a release takes at
+/// least `interval` × the steps up to `maxWeight` (a last, smaller step is one, too), and a rollback `interval ×
+/// threshold`.
 pub(super) fn canary(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(canary) = &subject.section.canary else { return };
     let path = Path::root().key("canary");
     if let (Some(step), Some(max)) = (canary.step_weight, canary.max_weight)
         && step > max
     {
-        let message = format!("a step of {step} % is over the most of {max} %");
+        let message = format!("a step of {step} % is over the maximum of {max} %");
         let violation = Violation::error("canary", message)
             .expected(format!("at most {max}"))
             .help("let `stepWeight` go several times into `maxWeight`: 10 and 50");
@@ -65,8 +65,7 @@ fn report_interval(
     report.add(path, violation.help("write it like `30s`, `1m` or `1h`, at least 10s"));
 }
 
-/// Checks the times that a release takes when all goes well, and until all traffic is back when it
-/// does not.
+/// Checks the time of a release that succeeds, and the time until all traffic is back when it fails.
 fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut RuleReport<'_>) {
     let Canary { step_weight, max_weight, interval: _, threshold } = canary;
     let steps = step_weight.zip(*max_weight).filter(|(step, max)| *step > 0 && step <= max);
@@ -76,7 +75,7 @@ fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut Rul
         within(interval, max.div_ceil(step), what, help, path, report);
     }
     if let Some(threshold) = threshold {
-        let what = "a release that fails is taken back after {}: `interval` × `threshold`";
+        let what = "a release that fails is rolled back after {}: `interval` × `threshold`";
         let help = "shorten the interval or lower the threshold, so that it is done within 24h";
         within(interval, *threshold, what, help, path, report);
     }
@@ -98,7 +97,7 @@ fn within(
     }
 }
 
-/// Live versions have names of their own, and shares that are all of the traffic.
+/// Checks that live versions have names of their own, and shares that are all of the traffic.
 pub(super) fn versions(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(versions) = subject.section.versions.as_deref() else { return };
     let path = Path::root().key("versions");
@@ -137,7 +136,7 @@ fn total(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
     let silent = versions.iter().position(|version| version.weight.is_none());
     if let Some(index) = silent.filter(|_| versions.len() > 1) {
         let violation =
-            Violation::error("versions", "it is not said how much traffic this version gets")
+            Violation::error("versions", "this version does not say how much traffic it gets")
                 .expected("needs `weight`")
                 .help("add `weight: 0`, and let all weights be 100 together");
         return report.add(&path.index(index), violation);
@@ -145,7 +144,7 @@ fn total(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
     let sum: u64 = versions.iter().map(|version| u64::from(version.weight.unwrap_or(100))).sum();
     if sum != 100 && !versions.is_empty() {
         let violation =
-            Violation::error("versions", format!("the weights are {sum} together, not 100"))
+            Violation::error("versions", format!("the weights add up to {sum}, not 100"))
                 .expected(format!("{sum} together"))
                 .help("a weight is a share of all traffic in percent");
         report.add(path, violation);

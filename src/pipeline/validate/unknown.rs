@@ -1,8 +1,7 @@
-//! What could not be found out: the one place that says what that means.
+//! Failed lookups: the one place that decides what they mean.
 //!
-//! A fact is missing when whoever should know it did not answer. The target's policy
-//! `policies.unknown` decides: `fail`, the default in production, or `warn`, the default
-//! elsewhere.
+//! A fact is missing when its service did not answer. The target's policy `policies.unknown` decides: `fail`, the
+//! default in production, or `warn`, the default elsewhere.
 
 use jiff::SignedDuration;
 
@@ -16,19 +15,18 @@ use crate::waml::node::Path;
 /// A fact older than this says so in whatever is made of it.
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a rule wants to know, and where it says so when that cannot be had.
+/// A fact that a rule needs, and the path for the violation if its lookup failed.
 pub(super) struct NeededFact<'a> {
     /// The rule.
     pub(super) rule: &'static str,
-    /// What there is to know, after "it is not known": `whether the image exists`.
+    /// The fact, after "it is not known": `whether the image exists`.
     pub(super) what: &'a str,
     /// The path in the settings that it is about, if it is about one.
     pub(super) path: Option<&'a Path>,
 }
 
 impl NeededFact<'_> {
-    /// Returns what is known; nothing where nobody was asked. Reports a violation where there was
-    /// no answer.
+    /// Returns the value of a fact; nothing where no lookup was made. Reports a violation where the lookup failed.
     pub(super) fn require_fact<'f, T>(
         &self,
         fact: &'f Fact<T>,
@@ -55,7 +53,7 @@ pub(super) fn missing(
     cluster: Option<&Target>,
 ) -> Violation {
     let message = format!("it is not known {what}: {why}");
-    let again = "deploy again once this can be found out";
+    let again = "deploy again once the lookup works";
     let by_environment = |target: &Target| match target.environment {
         Environment::Production => OnUnknown::Fail,
         Environment::Development => OnUnknown::Warn,
@@ -64,8 +62,9 @@ pub(super) fn missing(
     match cluster.map_or(OnUnknown::Warn, policy) {
         OnUnknown::Fail => Violation::error(rule, message)
             .help(format!("{again}, or let an operator set the target's `policies.unknown: warn`")),
-        OnUnknown::Warn => Violation::warning(rule, message)
-            .help("look for yourself: the target's policy lets what is not known pass"),
+        OnUnknown::Warn => Violation::warning(rule, message).help(
+            "check it yourself: the target's policy lets the deployment pass without the lookup",
+        ),
     }
     .expected("could not be checked")
 }

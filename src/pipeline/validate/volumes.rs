@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A mounted secret becomes a volume too.
+/// Checks the name of a volume: a mounted secret becomes a volume too.
 fn name(volume: &Volume, section: &Section, path: &Path, report: &mut RuleReport<'_>) {
     let secrets = section.secrets.iter().flatten().filter(|secret| secret.mount_path.is_some());
     if let Some(secret) = secrets.into_iter().find(|s| volume_name(&s.name) == volume.name) {
@@ -55,7 +55,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
             report.add(&path.key("size"), not_a_quantity("volumes", size, "memory"));
         }
         Some((_, Some(size))) if size.is_zero() => {
-            let violation = Violation::error("volumes", "a disk has room for something");
+            let violation = Violation::error("volumes", "a disk needs a size above 0");
             let violation =
                 violation.expected("more than 0").help("write bytes as `256Mi` or `1Gi`");
             report.add(&path.key("size"), violation);
@@ -66,8 +66,10 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
         // Some file systems have no bounds, so it is no error.
         Some((text, Some(size))) if size.whole().is_none_or(|bytes| bytes > MUCH_STORAGE) => {
             let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-            let violation =
-                Violation::warning("volumes", format!("{text} is more than clouds have in a disk"));
+            let violation = Violation::warning(
+                "volumes",
+                format!("{text} is more than clouds offer in a disk"),
+            );
             let help = format!("write `size: {digits}Gi` for gibibytes, if that was meant");
             report.add(&path.key("size"), violation.expected("too much").help(help));
         }
@@ -88,7 +90,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A storage class' name is an RFC 1123 subdomain.
+/// Checks a storage class' name, which is an RFC 1123 subdomain.
 fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let illegal = |class: &&str| !super::names::is_subdomain(class);
     if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
@@ -102,7 +104,7 @@ fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
 fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let Some(files) = &volume.files else { return };
     if volume.size.is_some() {
-        let message = format!("the volume {} is a disk and files", quoted(&volume.name));
+        let message = format!("the volume {} is both a disk and files", quoted(&volume.name));
         let violation = Violation::error("volumes", message).expected("one too many");
         let help = "keep `size` or `files`, or make two volumes";
         report.add(&path.key("files"), violation.help(help));
@@ -115,7 +117,7 @@ fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Two pods on two nodes cannot both have a disk that is for one.
+/// Checks a disk for one pod: two pods on two nodes cannot both have it.
 fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
     if !volume.is_for_one() {
         return;
@@ -129,9 +131,9 @@ fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Rule
     let at_once = section.cron.as_ref().filter(|_| subject.template.uses("cron"));
     let (why, help) = match at_once {
         Some(cron) if cron.concurrency.unwrap_or(Concurrency::Allow) == Concurrency::Allow => {
-            ("two runs may be at it at once", "set `cron: {concurrency: Forbid}`")
+            ("two runs may use it at once", "set `cron: {concurrency: Forbid}`")
         }
-        None if autoscaled => ("the app is scaled by load", "take `autoscaling` away"),
+        None if autoscaled => ("the app is scaled by load", "remove `autoscaling`"),
         None if replicas > 1 => ("the app has several pods", "set `scaling: {replicas: 1}`"),
         _ => return,
     };
@@ -180,7 +182,7 @@ fn is_folder(text: &str) -> bool {
         && text.split('/').all(|part| part != "..")
 }
 
-/// `//data/./x/` is `/data/x`.
+/// Splits a path: `//data/./x/` is `/data/x`.
 fn parts(text: &str) -> Vec<&str> {
     text.split('/').filter(|part| !matches!(*part, "" | ".")).collect()
 }

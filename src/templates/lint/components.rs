@@ -1,4 +1,4 @@
-//! Where components are defined, and with which parameters.
+//! The definitions of components, with their parameters.
 
 use std::collections::HashMap;
 

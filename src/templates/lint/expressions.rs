@@ -1,4 +1,4 @@
-//! What an expression in a tag stands for: which parts of the view, or something computed.
+//! The meaning of an expression in a tag: parts of the view, or a computed value.
 
 use crate::templates::lexer::{TagToken, TokenKind};
 use crate::templates::lint::components::dotted;
@@ -11,11 +11,11 @@ const KEYWORDS: [&str; 19] = [
     "true", "True", "false", "False", "and", "or", "not", "is", "in", "if", "else", "none", "None",
     "null", "loop", "self", "for", "continue", "break",
 ];
-/// Filters that hand on what they get, or a part of its elements.
+/// Filters that return their input, or a part of its elements.
 const KEEPING: [&str; 7] = ["sort", "unique", "reverse", "slice", "filter", "safe", "default"];
 
 impl TemplateReader<'_> {
-    /// Finds what an expression stands for, and the parts of the view that it names.
+    /// Finds the meaning of an expression, and the parts of the view that it names.
     pub(crate) fn expression(&mut self, tokens: &[TagToken<'_>]) -> (Binding, Vec<TemplateRead>) {
         let mut parts = Vec::new();
         let mut reads = Vec::new();
@@ -68,7 +68,7 @@ impl TemplateReader<'_> {
         (bound, reads)
     }
 
-    /// Reads a name with its parts: what it stands for, where it ends, and the reads it is.
+    /// Reads a name with its parts: its meaning, its end, and its reads.
     fn name(
         &mut self,
         tokens: &[TagToken<'_>],
@@ -113,8 +113,7 @@ impl TemplateReader<'_> {
         Some((bound, end, reads))
     }
 
-    /// Reads one step of a name, `.name`, `["name"]`, `[0]`; what stands in brackets is read by
-    /// itself.
+    /// Reads one step of a name, `.name`, `["name"]`, `[0]`; the text in brackets is read by itself.
     fn step(&mut self, tokens: &[TagToken<'_>], at: usize) -> Option<(String, usize)> {
         let sign = tokens.get(at)?;
         if sign.is(".") || sign.is("?.") {

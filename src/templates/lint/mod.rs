@@ -1,7 +1,9 @@
-//! LINT: what the text of a template reads, held against what there is to read.
+//! The lint of templates: their reads, compared with the names that exist.
+//!
+//! [`reads`] lists the reads of a template, [`shape`] the names that exist, and [`undefined`] compares them.
 
-mod components; // what components are given
-mod expressions; // what a tag's expression stands for
-pub(crate) mod reads; // what a template reads
-pub(crate) mod shape; // what there is to read
-pub(crate) mod undefined; // what is read and is not there
+mod components; // the parameters of components
+mod expressions; // the meaning of a tag's expression
+pub(crate) mod reads; // the reads of a template
+pub(crate) mod shape; // the names that exist
+pub(crate) mod undefined; // reads of unknown names

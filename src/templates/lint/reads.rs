@@ -1,7 +1,7 @@
-//! What a template reads: every name, and every part of it, in branches that no sample reaches too.
+//! The reads of a template: every name, and every part of it, in branches that no sample reaches too.
 //!
-//! Follows names that loops, `set` and components give to a part of the view. Where it cannot be
-//! told what a name stands for, nothing is said of its parts.
+//! It follows names that loops, `set` and components give to a part of the view. Where the meaning of a name is not
+//! clear, its parts are not checked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,39 +13,39 @@ use crate::templates::lint::components::{Component, components, trimmed};
 pub(crate) type Way = Vec<String>;
 /// Any element of a list, or any value of a map.
 pub(crate) const EACH: &str = "[]";
-/// Longer ways come of components that call themselves.
+/// The longest path: longer ones come from components that call themselves.
 pub(crate) const LONGEST_WAY: usize = 12;
 /// More than any set of components can be called with in different ways.
 const MOST_CALLS: usize = 5_000;
 
-/// One place where a template reads something.
+/// One place where a template reads a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TemplateRead {
     pub(crate) way: Way,
-    /// Whether all that lies below is read with it.
+    /// True if all parts below are read with it.
     pub(crate) whole: bool,
-    /// Whether the name is one that nothing gives a value in a component.
+    /// True if a component reads a name without a value.
     pub(crate) unbound: bool,
     pub(crate) file: String,
-    /// In bytes.
+    /// The offset, in bytes.
     pub(crate) at: usize,
     pub(crate) length: usize,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Binding {
     /// One of these parts of the view.
     Parts(Vec<Way>),
-    /// Something that was computed.
+    /// A computed value.
     Anything,
 }
 
-/// What names stand for.
+/// The names in scope, with their meaning.
 pub(crate) type NameScope = Vec<(String, Binding)>;
 
-/// Collects what the files of one version of a template read; `texts` are those of the files and of
-/// everything they may use, by the engine's names.
+/// Collects the reads of the files of one version of a template; `texts` are those of the files and of everything they
+/// may use, by the engine's names.
 pub(crate) fn collect_reads(
     files: &[String],
     texts: &HashMap<String, &str>,
@@ -78,7 +78,7 @@ pub(crate) struct TemplateReader<'r> {
     pub(crate) calls: Vec<(String, NameScope)>,
     seen: HashSet<(String, NameScope)>,
     pub(crate) scopes: Vec<NameScope>,
-    /// Whether names that are not bound come from nowhere: in a component.
+    /// True in a component, where unbound names have no value.
     pub(crate) isolated: bool,
     pub(crate) file: String,
 }
@@ -148,7 +148,7 @@ impl TemplateReader<'_> {
             "endfor" => drop(self.scopes.pop()),
             "set" | "set_global" => self.set(rest),
             "include" | "extends" => self.include(rest),
-            // A filter's own name is none of ours; its arguments may have some.
+            // A filter's own name is no read; its arguments may have reads.
             "filter" => self.value(rest.get(1..).unwrap_or_default()),
             "<" => {
                 self.call(tokens, 0);
@@ -163,7 +163,7 @@ impl TemplateReader<'_> {
         self.note(reads, true);
     }
 
-    /// Gives a name to what an expression stands for; what it stands for is read where it is used.
+    /// Binds a name to the meaning of an expression; the read counts where the name is used.
     pub(crate) fn bound(&mut self, tokens: &[TagToken<'_>]) -> Binding {
         let (bound, reads) = self.expression(tokens);
         self.note(reads, bound == Binding::Anything);

@@ -1,4 +1,4 @@
-//! What the view of a template can hold: what the WAML's schema allows and what samples show.
+//! The shape of a template's view: the WAML's schema, and the values of samples.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::templates::lint::reads::EACH;
 /// The deepest that is looked into a schema, which may be about itself.
 const DEEPEST: usize = 12;
 
-/// What is known of one place in the view.
+/// The shape of one place in the view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ViewShape {
-    /// Whether it may have names that nobody can list.
+    /// True if it may have names that cannot be listed.
     open: bool,
-    /// What each element of a list, or value of a map, is.
+    /// The shape of each element of a list, or value of a map.
     each: Option<Box<ViewShape>>,
     parts: BTreeMap<String, ViewShape>,
 }
 
 impl ViewShape {
-    /// Adds what a value shows.
+    /// Adds the shape of a value.
     pub(crate) fn add(&mut self, value: &Json) {
         match value {
             Json::Object(map) => {
@@ -34,7 +34,7 @@ impl ViewShape {
         }
     }
 
-    /// Adds what a schema allows at that place.
+    /// Adds the shape of a schema at that place.
     pub(crate) fn add_schema(&mut self, place: &[&str], schema: &Json) {
         match place.split_first() {
             Some((first, rest)) => self.part(first).add_schema(rest, schema),

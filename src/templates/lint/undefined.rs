@@ -1,4 +1,4 @@
-//! Names that a template reads and nothing gives a value.
+//! The check for names that a template reads and that have no value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::templates::lint::reads::{EACH, TemplateRead};
 use crate::templates::lint::shape::ViewShape;
 use crate::waml::suggest;
 
-/// Finds what is read and is not there: one violation for each such part, at its first place.
+/// Finds reads of unknown names: one violation for each such part, at its first place.
 pub(crate) fn find_undefined(
     reads: &[TemplateRead],
     shape: &ViewShape,
@@ -65,7 +65,7 @@ fn missing(read: &TemplateRead, shape: &ViewShape) -> Violation {
             .help(suggest::hint(name, shape.names(before)));
     }
     let way = format_way(read.way.get(..=known).unwrap_or_default());
-    let message = format!("nothing shows that there is `{way}`: no sample has it, and no WAML can");
+    let message = format!("`{way}` may not exist: no sample has it, and no WAML can have it");
     let help = match suggest::nearest(name, shape.names(before)) {
         Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),
         None => "correct it, or add a sample that has it".to_owned(),

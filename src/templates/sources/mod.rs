@@ -1,8 +1,8 @@
-//! TEMPLATES, and where they come from: built in, a folder of the operator's, or a repository.
+//! The sources of templates: built in, a folder of the operator's, or a repository.
 //!
-//! Gives their text; what is made of it is the pipeline's business.
+//! They give the text of templates; `set` compiles it.
 
-pub mod repository; // what lies in a repository, as templates
+pub mod repository; // the templates in a repository
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use rust_embed::RustEmbed;
 
 use crate::model::template::{TemplateFile, TemplateSources};
 
-/// Why templates could not be had.
+/// The reason why templates cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// The folder is not one of templates.
@@ -25,9 +25,9 @@ pub enum CatalogueError {
     /// A file or folder could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// More than a set of templates can sensibly be.
@@ -35,21 +35,21 @@ pub enum CatalogueError {
         "{path} is too much: a set of templates has at most {MOST_FILES} files of at most {LARGEST} bytes"
     )]
     TooMuch {
-        /// Where it became too much.
+        /// The file that exceeds the limit.
         path: PathBuf,
     },
-    /// Something in a repository that is no file of its own.
+    /// An entry of a repository that is no plain file.
     #[error("{path} is {what}: put the file itself there")]
     NoFile {
-        /// Where.
+        /// The path of the entry.
         path: PathBuf,
-        /// What: `a symbolic link`.
+        /// The kind of the entry: `a symbolic link`.
         what: &'static str,
     },
     /// A file in a repository that is no text.
     #[error("{path} is not UTF-8: templates are text")]
     NoText {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
 }
@@ -156,7 +156,7 @@ fn collect(
     Ok(())
 }
 
-/// Accepts all but pages for people, so that a misnamed file is told of.
+/// Accepts all files but Markdown pages, so that a misnamed file is reported.
 fn is_text(name: &str) -> bool {
     Path::new(name).extension().is_none_or(|end| end != "md")
 }

@@ -1,7 +1,7 @@
-//! What lies in a repository at one commit, as templates.
+//! The templates in a repository at one commit.
 //!
-//! The same limits and names as for a folder; but no link is followed: a repository is whole by
-//! itself, and its content must not depend on the machine that reads it.
+//! The same limits and names hold as for a folder; but no link is followed: a repository is whole by itself, and its
+//! content must not depend on the machine that reads it.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ use crate::model::id::CommitSha;
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::templates::sources::{APPS, CatalogueError, is_text, sorted};
 
-/// Something that lies in a folder of the repository.
+/// An entry of a folder in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderItem {
     /// Below the folder, with `/` between names.
     pub path: String,
-    /// Its bytes, or what it is instead of a file.
+    /// The bytes, or the kind of an entry that is no file.
     pub content: Result<Vec<u8>, &'static str>,
 }
 
-/// What lies in the three folders of a set of templates.
+/// The content of the three folders of a set of templates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folders {
-    /// In `apps/`.
+    /// The files in `apps/`.
     pub apps: Vec<FolderItem>,
-    /// In `components/`.
+    /// The files in `components/`.
     pub components: Vec<FolderItem>,
-    /// In `policies/`.
+    /// The files in `policies/`.
     pub policies: Vec<FolderItem>,
 }
 

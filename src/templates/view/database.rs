@@ -1,5 +1,4 @@
-//! A database of the app's own, in Cloud SQL. The app logs in with its service account: there is
-//! no password.
+//! A database of the app's own, in Cloud SQL. The app logs in with its service account: there is no password.
 
 use serde_json::{Value as Json, json};
 
@@ -105,7 +104,7 @@ fn user(engine: Engine, app: &AppKey, target: &Target) -> String {
     }
 }
 
-/// Names the user as the app logs in: `MySQL` knows it by what stands before the `@`.
+/// Returns the user name of the app's login: `MySQL` knows it by the part before the `@`.
 fn login(engine: Engine, app: &AppKey, target: &Target) -> String {
     let user = user(engine, app, target);
     match engine {

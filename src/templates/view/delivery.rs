@@ -1,8 +1,8 @@
-//! How secrets reach an app's pods on a target: by the objects of operators, or by the Vault agent.
+//! The delivery of secrets to an app's pods on a target: by the objects of operators, or by the Vault agent.
 //!
-//! The agent is asked by annotations of the pod, in which its templates are. A template writes each key of a secret into a file of its own, as a mounted Kubernetes Secret
-//! has them. It is text of ours; what a WAML has a part in stands in it as a quoted Go string of
-//! which all but letters, digits and a few harmless characters are escaped.
+//! The agent reads annotations of the pod, which have its templates. A template writes each key of a secret into a file
+//! of its own, as a mounted Kubernetes Secret has them. Its text is the-deployer's; a value of the WAML is in it as a
+//! quoted Go string of which all but letters, digits and a few harmless characters are escaped.
 //!
 //! The names are those of the injector, `agent-inject/agent/annotations.go` of hashicorp/vault-k8s.
 
@@ -22,15 +22,15 @@ const PREFIX: &str = "vault.hashicorp.com/";
 /// Below which a secret without a folder of its own has one of its name.
 pub(crate) const FOLDER: &str = "/vault/secrets";
 
-/// How long the part of an annotation is that tells secrets apart: a key has 63 characters, and
+/// The limit of the part of an annotation that distinguishes secrets: a key has 63 characters, and
 /// `agent-inject-template-` is 22 of them.
 const LONGEST: usize = 41;
 
-/// What the template itself renders to: nothing. The files are written on the way.
+/// The file to which the template itself renders, empty: it writes the other files on the way. The files are written on
+/// the way.
 const MARKER: &str = ".agent";
 
-/// Adds those annotations by which the Vault agent is asked to the pods' other ones; null without
-/// any.
+/// Adds the annotations for the Vault agent to the pods' other ones; null without any.
 pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
     let secrets = collect_secrets(section, app);
     if target.platform.secrets.delivery != Delivery::VaultAgent || secrets.is_empty() {
@@ -61,8 +61,8 @@ pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target:
     Json::Object(all)
 }
 
-/// Checks that the annotation is one that says what the agent brings, which is ours to say. Others
-/// tune it, `vault.hashicorp.com/agent-limits-cpu`, and are the app's.
+/// Checks that the-deployer sets the annotation, because it names the secrets. Others tune the agent,
+/// `vault.hashicorp.com/agent-limits-cpu`, and the app may set them.
 pub(crate) fn is_ours(key: &str) -> bool {
     let ours = [
         "agent-inject-",

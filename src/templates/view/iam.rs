@@ -1,4 +1,4 @@
-//! Rights in the cloud: an identity of the app's own, and what it may do.
+//! Cloud roles: an identity of the app's own, and its roles.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use crate::waml::section::Section;
 /// Two fewer, and with the longest id of a project it is still a user that `PostgreSQL` takes: 63.
 const LONGEST_ACCOUNT: usize = 28;
 
-/// Of a service account's display name, in bytes (Google Cloud, IAM, `projects.serviceAccounts`).
+/// The limit of a service account's display name, in bytes (Google Cloud, IAM, `projects.serviceAccounts`).
 const LONGEST_DISPLAY_NAME: usize = 100;
 
-/// What an app needs that logs in to a Cloud SQL database with its service account.
+/// The roles of an app that logs in to a Cloud SQL database with its service account.
 const DATABASE_ROLES: [&str; 2] = ["roles/cloudsql.client", "roles/cloudsql.instanceUser"];
 
-/// Builds `iam` as in the WAML, with the annotations of the `ServiceAccount` and, in Google's
-/// cloud, the objects that make the identity; null where nothing asks for rights.
+/// Builds `iam` as in the WAML, with the annotations of the `ServiceAccount` and, in Google's cloud, the objects of the
+/// identity; null for an app without roles.
 pub(super) fn build_iam_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let cloud = &target.platform.cloud;
     let has_database = section.database.is_some() && cloud.database == DatabaseKind::CloudSql;
@@ -80,8 +80,7 @@ fn roles(section: &Section, database: DatabaseKind) -> BTreeSet<&str> {
     own.chain(DATABASE_ROLES.into_iter().filter(|_| sql)).collect()
 }
 
-/// Makes a name in the app's namespace: the role's last part for people, a hash to be nobody
-/// else's.
+/// Builds a name in the app's namespace: the role's last part for people, and a hash that makes it unique.
 fn grant_name(app: &AppKey, role: &str) -> String {
     let AppKey { slug, .. } = app;
     let last = role.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();

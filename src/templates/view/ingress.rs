@@ -1,4 +1,4 @@
-//! Addresses, the routes and certificates that they need, and how long answers may be kept.
+//! Addresses, with their routes and certificates, and the caching of answers.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub(crate) struct IngressView {
     host: String,
     public: bool,
     pub(crate) tls: bool,
-    /// The certificate, and the Secret in which it is; none where connections are not encrypted,
-    /// or somebody else sees to it.
+    /// The certificate, and the Secret in which it is; none where connections are not encrypted, or another program
+    /// creates it.
     certificate: Option<String>,
     entry_points: Vec<String>,
     pub(crate) class: String,
@@ -34,18 +34,18 @@ pub(crate) struct IngressView {
 #[derive(Debug, Serialize)]
 pub(crate) struct RouteView {
     path: String,
-    /// The route in Traefik's words. Traefik names what it measures by it.
+    /// The route in Traefik's words. Traefik's metrics have it as a label.
     pub(crate) rule: String,
-    /// Which of Traefik's routes is asked first, where its own order, by the rule's length, is wrong.
+    /// The priority among Traefik's routes, where its own order, by the rule's length, is wrong.
     priority: Option<usize>,
     service: String,
     port: u16,
-    /// Whether gRPC is served there, which needs HTTP/2 all the way.
+    /// True if gRPC is served there, which needs HTTP/2 all the way.
     pub(crate) grpc: bool,
     cache: Option<CacheView>,
 }
 
-/// How long answers may be kept, and the name of an object that says so.
+/// The caching of answers, and the name of the object for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct CacheView {
     name: String,
@@ -59,7 +59,7 @@ pub(crate) struct CertificateView {
     host: String,
 }
 
-/// What ingress-nginx must be told of a server that speaks gRPC; it holds for a whole `Ingress`.
+/// The annotation of ingress-nginx for a gRPC server; it holds for a whole `Ingress`.
 const NGINX_GRPC: (&str, &str) = ("nginx.ingress.kubernetes.io/backend-protocol", "GRPC");
 
 pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<IngressView> {
@@ -105,16 +105,16 @@ pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
     let of = |ingress: &IngressView| {
         Some(CertificateView { name: ingress.certificate.clone()?, host: ingress.host.clone() })
     };
-    each_once(ingresses.iter().filter_map(of))
+    distinct_values(ingresses.iter().filter_map(of))
 }
 
 /// Lists all ways of caching that routes name.
 pub(crate) fn caching(ingresses: &[IngressView]) -> Vec<CacheView> {
     let routes = ingresses.iter().flat_map(|ingress| &ingress.routes);
-    each_once(routes.filter_map(|route| route.cache.clone()))
+    distinct_values(routes.filter_map(|route| route.cache.clone()))
 }
 
-fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+fn distinct_values<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for one in all {
         if !once.contains(&one) {
@@ -197,7 +197,7 @@ pub(crate) fn leads_by_default<'p, 'a>(
     number.and_then(|number| leads(ports, service, number)).or_else(only)
 }
 
-/// Checks that it stands for every name below another.
+/// Checks that the host is a wildcard.
 pub(crate) fn is_wildcard(host: &str) -> bool {
     host.starts_with("*.")
 }
@@ -211,15 +211,14 @@ fn host_rule(host: &str) -> String {
     }
 }
 
-/// The length of ``PathPrefix(`/`)``, by which Traefik asks an operator's route for everything.
+/// The length of ``PathPrefix(`/`)``, the rule of an operator's route for everything.
 const CATCH_ALL: usize = 15;
-/// The length of the shortest rule of a host that stands for itself: ``Host(`a.b`) && PathPrefix(`/`)``.
+/// The length of the shortest rule of a plain host: ``Host(`a.b`) && PathPrefix(`/`)``.
 const SHORTEST_RULE: usize = 30;
 
-/// Ranks the routes behind all others: Traefik asks the longest rule first, which an expression
-/// would be: it would take the requests of every host that stands for itself. Among themselves
-/// longer paths come first; and all of them before a route for everything, as far as there is room
-/// for so many between the two.
+/// Ranks wildcard routes behind all others: Traefik asks the longest rule first, which an expression would be: it would
+/// take the requests of every plain host. Among themselves longer paths come first; and all of them before a route for
+/// everything, as far as there is room for so many between the two.
 fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
     lengths.sort_unstable();
@@ -232,8 +231,8 @@ fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     routes
 }
 
-/// Writes how a route is cached in the words of RFC 9111 and, for `immutable`, RFC 8246. Without
-/// `public`: an answer to somebody who is logged in stays out of shared caches.
+/// Writes the caching of a route in the words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer
+/// to a logged-in user stays out of shared caches.
 fn cached(cache: Cache, slug: &str) -> CacheView {
     let (name, header) = match (cache.max_age.unwrap_or(0), cache.immutable.unwrap_or(false)) {
         (0, _) => ("no-cache".to_owned(), "no-cache".to_owned()),

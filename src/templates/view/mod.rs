@@ -1,21 +1,21 @@
-//! What templates see: valid settings with everything resolved that a template would otherwise
-//! have to work out. `docs/templates.md` lists it.
+//! The view: the values for a template. These are valid settings with everything resolved that a template would
+//! otherwise have to work out. `docs/templates.md` lists them.
 //!
-//! The names at the top are the WAML's own, so that a template that looks at `service` is known
-//! to use `service`. What a WAML does not set is null or empty, never undefined.
+//! The names at the top are the WAML's own, so that a template that reads `service` is known to use `service`. A value
+//! that the WAML does not set is null or empty, never undefined.
 
 pub(crate) mod network; // services, ports
 pub(crate) mod ingress; // addresses, routes, certificates
-pub(crate) mod probes; // how Kubernetes asks after a pod
+pub(crate) mod probes; // probes in Kubernetes' form
 mod volumes; // disks, files
-pub(crate) mod naming; // names made of two names, and those outside the namespace
+pub(crate) mod naming; // joined names, and names outside the namespace
 pub(crate) mod observability;
 pub(crate) mod alerts;
 pub(crate) mod slo;
-pub(crate) mod secrets; // which secrets an app needs
-pub(crate) mod delivery; // … and how they reach its pods
-pub(crate) mod vault; // what an app may read in Vault
-pub(crate) mod iam; // what an app may do in the cloud
+pub(crate) mod secrets; // the secrets of an app
+pub(crate) mod delivery; // … and their way to its pods
+pub(crate) mod vault; // roles and policies in Vault
+pub(crate) mod iam; // roles in the cloud
 mod database;
 mod redis;
 
@@ -102,7 +102,7 @@ fn kubernetes(target: &Target) -> Json {
     json!({"version": version, "minor": version.minor()})
 }
 
-/// Shows what is set, as the WAML writes it: parts that are not set are left out.
+/// Shows the settings as the WAML has them: parts without a value are left out.
 pub(crate) fn settings(section: &Section) -> Json {
     without_nulls(json!(section))
 }
@@ -151,8 +151,7 @@ fn image(image: Option<&Image>, release: &Release) -> Json {
     })
 }
 
-/// Writes the image's reference, `ghcr.io/owner/name:tag`; a repository with a registry of its own
-/// stands as it is.
+/// Writes the image's reference, `ghcr.io/owner/name:tag`; a repository with a registry of its own is used as it is.
 pub(crate) fn reference(image: Option<&Image>, release: &Release) -> String {
     let from_release = release.repository.as_str().to_ascii_lowercase();
     let repository = image.and_then(|i| i.repository.clone()).unwrap_or(from_release);
@@ -201,11 +200,11 @@ fn resources(section: &Section) -> Json {
     if map.is_empty() { Json::Null } else { Json::Object(map) }
 }
 
-/// Shows the scaling; with autoscaling the number of replicas is the autoscaler's, and must not
-/// stand in git: each sync would set it back.
+/// Shows the scaling; with autoscaling the number of replicas is the autoscaler's, and must not be in git: each sync
+/// would set it back.
 ///
-/// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling
-/// update the new one would wait for the disk, and the old one for the new one, for ever.
+/// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling update the new one would
+/// wait for the disk, and the old one for the new one, for ever.
 fn scaling(section: &Section) -> Json {
     let none = Scaling::default();
     let scaling = section.scaling.as_ref().unwrap_or(&none);

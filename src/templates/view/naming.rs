@@ -1,5 +1,5 @@
-//! Names of objects that are made of two names; also of those outside the app's namespace, in Vault and in a cloud's
-//! project.
+//! Names of objects that are joined from two names; also of those outside the app's namespace, in Vault and in a
+//! cloud's project.
 
 use sha2::{Digest as _, Sha256};
 
@@ -7,17 +7,16 @@ use crate::model::id::{AppKey, TargetName};
 
 /// The longest name that every kind of object and every label takes.
 const LONGEST: usize = 63;
-/// Of a hash, so that two names that are cut alike stay apart: 32 bits among an app's few.
+/// The length of a hash, so that two names that are cut alike differ: 32 bits among an app's few.
 const HASH: usize = 8;
 
-/// Kubernetes makes pod names from a workload's name, a template hash and a random part; a
-/// longer name is cut, and its pods can no longer be told by it. From `pod-template-hash`
-/// (10) and the random part (5) with their hyphens.
+/// The limit of a workload's name. Kubernetes makes pod names from a workload's name, a template hash and a random
+/// part; a longer name is cut, and its pods can no longer be recognised by it. From `pod-template-hash` (10) and the
+/// random part (5) with their hyphens.
 pub(crate) const LONGEST_WORKLOAD: usize = LONGEST - 17;
 
-/// Joins a slug and the name of a part of the app to `SLUG.PART`. A slug has no dot, so no two apps
-/// of a namespace come to the same name. Where it would be too long, it is cut, and a part of its
-/// hash put behind.
+/// Joins a slug and the name of a part of the app to `SLUG.PART`. A slug has no dot, so no two apps of a namespace get
+/// the same name. A name that would be too long is cut, with a part of its hash at the end.
 pub(crate) fn join_name(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}.{part}"), LONGEST)
 }
@@ -27,12 +26,12 @@ pub(crate) fn of_two(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}-{part}"), LONGEST)
 }
 
-/// Names what runs an app's pods: the slug, or what is left of a long one.
+/// Names the workload of an app's pods: the slug, or the begin of a long one.
 pub(crate) fn workload(slug: &str) -> String {
     shortened(slug, LONGEST_WORKLOAD)
 }
 
-/// Names what runs the pods of one of an app's live versions.
+/// Names the workload of one of an app's live versions.
 pub(crate) fn version_workload(slug: &str, version: &str) -> String {
     shortened(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
 }
@@ -54,9 +53,9 @@ pub(crate) fn host_part(host: &str) -> String {
     }
 }
 
-/// Hexadecimal digits of the hash at the end of a name outside the app's namespace. Joined with `-`, `a-b` in `c` and
-/// `b` in `c-a` read alike, and what is long is cut; 64 bits keep them apart even where somebody looks for two apps of
-/// the same name, to get at the other's rights.
+/// The number of hexadecimal digits of the hash at the end of a name outside the app's namespace. Joined with `-`,
+/// `a-b` in `c` and `b` in `c-a` read alike, and a long name is cut; 64 bits keep them apart even where an attacker
+/// looks for two apps of the same name, to get at the other's rights.
 const UNIQUE_HASH: usize = 16;
 
 /// Makes a name of at most so many characters that no other app, and the app on no other target,

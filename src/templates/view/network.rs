@@ -1,4 +1,4 @@
-//! Services and ports, with everything resolved that the WAML may leave out.
+//! Services and ports, with all parts that the WAML may leave out.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ pub(crate) struct PortView {
     pub(crate) number: u16,
     target: u16,
     protocol: Protocol,
-    /// What is spoken there, for who routes to it; none where nothing needs to be said.
+    /// The protocol of the port, for routers; none where nothing needs to be said.
     app_protocol: Option<&'static str>,
 }
 

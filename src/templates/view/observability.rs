@@ -1,5 +1,4 @@
-//! An app as the people who watch it see it: where its metrics are, who is told, and where they
-//! read on.
+//! Observability of an app: the place of its metrics, the receivers of its alerts, and its links.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -24,7 +23,7 @@ impl<'a> Watched<'a> {
         self.waml.app.slug.as_str()
     }
 
-    /// Names what runs the pods.
+    /// Names the workload of the pods.
     pub(crate) fn workload(&self) -> String {
         naming::workload(self.slug())
     }
@@ -111,7 +110,7 @@ impl<'a> Watched<'a> {
         labels
     }
 
-    /// Collects the annotations that a person reads who is told.
+    /// Collects the annotations of an alert, for the person who gets it.
     pub(crate) fn annotations(&self, name: &str, summary: &str, text: &str) -> Map<String, Json> {
         let mut annotations = Map::new();
         let mut set =

@@ -40,21 +40,20 @@ impl<'a> Probed<'a> {
         }
     }
 
-    /// Checks that somebody wrote that key of the probe in the WAML: the template's value does not
-    /// count.
+    /// Checks that the WAML has that key of the probe: the template's value does not count.
     pub(crate) fn is_written(&self, kind: &str, key: &str) -> bool {
         let path = Path::root().key("probes").key(kind).key(key);
         self.tree.at(&path).is_some_and(is_from_waml)
     }
 
-    /// Checks that the probe asks a port that serves gRPC.
+    /// Checks that the probe's port serves gRPC.
     pub(crate) fn asks_grpc_port(&self, probe: &Probe) -> bool {
         network::probed(&self.ports, probe.port.as_deref())
             .is_some_and(|p| self.grpc.serves_grpc(p))
     }
 
-    /// Finds how the probe asks. A template's path is for apps that speak HTTP: a port that serves
-    /// gRPC would never answer it, and the app never become ready.
+    /// Returns the kind of the probe. A template's path is for apps that speak HTTP: a port that serves gRPC would
+    /// never answer it, and the app would never become ready.
     pub(crate) fn mechanism(&self, kind: &str, probe: &Probe) -> ProbeMechanism {
         match probe {
             Probe { mechanism: Some(said), .. } => *said,
@@ -67,8 +66,7 @@ impl<'a> Probed<'a> {
         }
     }
 
-    /// Shows `liveness`, `readiness` and `startup`, each as it stands in a container; null without
-    /// one.
+    /// Shows `liveness`, `readiness` and `startup`, each in the form of a container's; null without one.
     pub(super) fn view(&self) -> Json {
         let one = |kind: &str| {
             let probe = self.get(kind).and_then(|probe| self.container_probe(kind, probe));
@@ -77,8 +75,8 @@ impl<'a> Probed<'a> {
         Json::Object(KINDS.into_iter().map(one).collect())
     }
 
-    /// Shows a probe as it stands in a container; `None` where there is nothing to probe: no
-    /// command, and no TCP port in the whole app.
+    /// Shows a probe in the form of a container's; `None` where there is nothing to probe: no command, and no TCP port
+    /// in the whole app.
     fn container_probe(&self, kind: &str, probe: &Probe) -> Option<Json> {
         let Probe {
             mechanism: _,

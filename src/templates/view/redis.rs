@@ -16,8 +16,8 @@ const LONGEST_INSTANCE: usize = 40;
 
 const PORT: u16 = 6379;
 
-/// Builds `redis` as in the WAML, with `cluster` or `memorystore` for what makes it; null where
-/// there is none.
+/// Builds `redis` as in the WAML, with `cluster` or `memorystore` for the kind that the target creates; null for an app
+/// without one.
 pub(super) fn build_redis_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let Some(redis) = &section.redis else { return Json::Null };
     let mut view = without_nulls(json!(redis));

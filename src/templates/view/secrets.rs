@@ -1,4 +1,4 @@
-//! Which secrets an app needs, and what of them its pods mount.
+//! The secrets that an app needs, and the parts of them that its pods mount.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::waml::section_workload::Secret;
 /// A secret that an app needs, wherever its WAML says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NeededSecret<'a> {
-    /// Of the Kubernetes Secret, where there is one.
+    /// The name of the Kubernetes Secret, where there is one.
     pub(crate) name: &'a str,
-    /// Where it is in the store that it is delivered from.
+    /// The path in the store that it is delivered from.
     pub(crate) path: String,
     /// The folder for its keys, as the WAML has it.
     pub(crate) folder: Option<&'a str>,
-    /// Whether all of it is wanted; else only `keys`, which variables refer to.
+    /// True if all of it is wanted; else only `keys`, which variables refer to.
     pub(crate) whole: bool,
     /// The keys that variables refer to.
     pub(crate) keys: BTreeSet<&'a str>,
@@ -50,8 +50,7 @@ pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Nee
     all
 }
 
-/// Shows what the pod mounts or takes its environment from; null where the Vault agent brings
-/// files.
+/// Shows the secrets that the pod mounts or takes its environment from; null where the Vault agent brings files.
 pub(super) fn of_the_pod(section: &Section, delivery: Delivery) -> Json {
     match (delivery, section.secrets.as_deref()) {
         (Delivery::VaultAgent, _) | (_, None) => Json::Null,

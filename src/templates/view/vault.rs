@@ -1,4 +1,4 @@
-//! The role that an app has in Vault, and the policy that says what it may read.
+//! The role of an app in Vault, and the policy with the paths that it may read.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::templates::view::secrets::collect_secrets;
 use crate::templates::view::{naming, without_nulls};
 use crate::waml::section::Section;
 
-/// How long a name of ours in Vault is at most; Vault itself takes longer ones.
+/// The limit of a name in Vault; Vault itself takes longer ones.
 const LONGEST: usize = 63;
 
 /// Names an app's role in the auth method of its cluster.
@@ -20,7 +20,7 @@ pub(super) fn role(app: &AppKey, target: &Target) -> String {
     pattern.map_or_else(|| naming::unique(&target.name, app, LONGEST), |p| named_for(p, app))
 }
 
-/// Builds what the operator is to make in Vault; null where nothing asks for it or nobody makes it.
+/// Builds the objects for Vault; null where the app needs none or no operator creates them.
 pub(super) fn build_vault_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let platform = &target.platform.secrets;
     let by_delivery = platform.delivery.needs_role() && !collect_secrets(section, app).is_empty();
@@ -75,8 +75,8 @@ fn policy(mount: &str, paths: &[String]) -> String {
     text
 }
 
-/// Writes a string of HCL. The rule `vault` lets only paths through that need no escape; this one
-/// keeps what an operator wrote for the mount inside its quotes, too.
+/// Writes a string of HCL. The rule `vault` lets only paths through that need no escape; this one keeps the operator's
+/// mount inside its quotes, too.
 fn hcl_string(text: &str) -> String {
     quoted(text, "/._-+*")
 }

@@ -29,10 +29,10 @@ const TOKENS: usize = 2 * REPOSITORIES;
 pub(in crate::forge::github) struct GitHubApp {
     key: AppCredentials,
     clock: Clock,
-    /// By the repository's name in small letters.
+    /// The installations by the repository's name in small letters.
     installations: SlotMap<String, Installed>,
     tokens: SlotMap<TokenKey, InstallationToken>,
-    /// An installation for what anybody may ask.
+    /// An installation for requests that every one may send.
     any: SlotMap<(), u64>,
 }
 
@@ -71,7 +71,7 @@ impl GitHubApp {
         }
     }
 
-    /// A token for one repository and one purpose.
+    /// Returns a token for one repository and one purpose.
     pub(super) async fn of_repository(
         &self,
         wire: &GitHubConnection,
@@ -93,8 +93,8 @@ impl GitHubApp {
         }
     }
 
-    /// Forgets the token that was refused, and where it came from. Whether it was one that we keep:
-    /// then another may be better.
+    /// Forgets the refused token, and its installation. Returns true if it was a cached one: then another may be
+    /// better.
     pub(super) async fn refused(
         &self,
         about: RequestSubject<'_>,
@@ -144,8 +144,8 @@ impl GitHubApp {
         Ok(RequestCredential { token, account: None })
     }
 
-    /// A new token. What GitHub does not make for an installation that we remember is asked for
-    /// once more after another look: it was removed and made again, or the repository was renamed.
+    /// Returns a new token. If GitHub does not create one for a cached installation, it is looked up once more: it was
+    /// removed and installed again, or the repository was renamed.
     async fn make(
         &self,
         wire: &GitHubConnection,
@@ -154,11 +154,11 @@ impl GitHubApp {
         needs: Permission,
     ) -> Result<InstallationToken, ForgeError> {
         let (mut installed, from) = self.installation(wire, repository, needs).await?;
-        let mut minted = self.minted(wire, repository, &installed, purpose).await?;
+        let mut minted = self.mint_for_repository(wire, repository, &installed, purpose).await?;
         if minted.is_err() && from == From::Cache {
             self.installations.spoil(&small(repository), |_| true).await;
             (installed, _) = self.installation(wire, repository, needs).await?;
-            minted = self.minted(wire, repository, &installed, purpose).await?;
+            minted = self.mint_for_repository(wire, repository, &installed, purpose).await?;
         }
         match minted {
             Ok(token) => Ok(token),
@@ -166,7 +166,7 @@ impl GitHubApp {
         }
     }
 
-    /// The installation that has the repository, if anything can be done with it.
+    /// Returns the installation that has the repository, if it can be used.
     async fn installation(
         &self,
         wire: &GitHubConnection,
@@ -197,7 +197,7 @@ impl GitHubApp {
         }
     }
 
-    async fn minted(
+    async fn mint_for_repository(
         &self,
         wire: &GitHubConnection,
         repository: &RepoName,
@@ -214,8 +214,8 @@ impl GitHubApp {
         self.mint(wire, *id, RequestSubject::Repository(repository), wanted).await
     }
 
-    /// A repository of an old name, where GitHub did not tell its number: its number is asked for
-    /// with a token that can do nothing but look.
+    /// Finds a repository by an old name, where GitHub did not send its number: a token without further rights reads
+    /// the number.
     async fn by_number(
         &self,
         wire: &GitHubConnection,
@@ -244,7 +244,7 @@ impl GitHubApp {
         self.mint(wire, *id, about, wanted).await?.map_err(refused)
     }
 
-    /// A token for all repositories of an installation that can do nothing but look.
+    /// Returns a token for all repositories of an installation that can do nothing but look.
     async fn of_installation(
         &self,
         wire: &GitHubConnection,
@@ -264,7 +264,8 @@ impl GitHubApp {
         self.tokens.get(&key, is_good, make).await.map(|(token, _)| token.pass())
     }
 
-    /// A new token; GitHub's answer, where the installation or the repository in it is not as we thought.
+    /// Creates a new token; the error is GitHub's answer, where the installation or its repository is another than
+    /// expected.
     async fn mint(
         &self,
         wire: &GitHubConnection,
@@ -292,7 +293,7 @@ impl GitHubApp {
         }
     }
 
-    /// Any installation that is not suspended.
+    /// Returns any installation that is not suspended.
     async fn first_installation(
         &self,
         wire: &GitHubConnection,
@@ -311,7 +312,7 @@ impl GitHubApp {
         }
     }
 
-    /// With the page where it can be installed, if GitHub says which one that is.
+    /// Builds the error of a missing installation, with the page where the App can be installed, if GitHub names it.
     async fn not_installed(
         &self,
         wire: &GitHubConnection,
@@ -338,7 +339,7 @@ impl GitHubApp {
     }
 }
 
-/// Names of repositories differ by more than capitals.
+/// Returns the name in small letters: names of repositories differ by more than capitals.
 fn small(repository: &RepoName) -> String {
     repository.as_str().to_ascii_lowercase()
 }

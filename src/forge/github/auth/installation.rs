@@ -1,4 +1,4 @@
-//! An installation of our App, and its tokens, as GitHub tells of them. Pure.
+//! An installation of the service's App, and its tokens, in GitHub's form. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
@@ -15,10 +15,10 @@ const FRESH: SignedDuration = SignedDuration::from_mins(5);
 const FOR_A_CALL: SignedDuration = SignedDuration::from_mins(5);
 /// A first clone of a large repository takes ten.
 const FOR_GIT: SignedDuration = SignedDuration::from_mins(15);
-/// When no other can be had, until its very end.
+/// The shortest rest of a token's life, when no other can be had.
 const AT_LEAST: SignedDuration = SignedDuration::from_secs(30);
 
-/// What GitHub sends of an installation.
+/// An installation as GitHub sends it.
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate::forge::github) struct Installation {
     pub(in crate::forge::github) id: u64,
@@ -26,7 +26,7 @@ pub(in crate::forge::github) struct Installation {
     pub(super) permissions: GrantedPermissions,
     #[serde(default)]
     suspended_at: Option<String>,
-    /// Where people change it.
+    /// The page where people change it.
     #[serde(default)]
     pub(super) html_url: Option<String>,
 }
@@ -47,7 +47,7 @@ impl Installation {
 }
 
 impl Installed {
-    /// `route` is where the answer came from in the end: `/repositories/7/installation` where a
+    /// Builds it from an answer; `route` is the last route of its redirects: `/repositories/7/installation` where a
     /// repository has another name now.
     pub(super) fn new(installation: Installation, route: &str, found_at: Timestamp) -> Self {
         let number = route.strip_prefix("/repositories/").and_then(|rest| rest.split('/').next());
@@ -55,16 +55,18 @@ impl Installed {
         Self { installation, repository, found_at }
     }
 
-    /// Returns whether the installation needs no second look. What is in the way is looked at each
-    /// time, so that it is seen at once when somebody has put it right.
+    /// Returns true if the installation needs no second lookup. An obstacle is checked each time, so that the service
+    /// sees at once when a person has removed it.
     pub(super) fn is_good(&self, needs: Permission, now: Timestamp) -> bool {
         let Installation { permissions, suspended_at, .. } = &self.installation;
         let age = now.duration_since(self.found_at);
         suspended_at.is_none() && needs.is_in(permissions) && age < FRESH
     }
 
+    /// Checks that the installation can be used.
+    ///
     /// # Errors
-    /// Why nothing can be done with it.
+    /// The reason why it cannot.
     pub(super) fn check(&self, about: &str, needs: Permission) -> Result<(), ForgeError> {
         let Installation { permissions, html_url: page, .. } = &self.installation;
         if self.installation.is_suspended() {
@@ -77,14 +79,14 @@ impl Installed {
     }
 }
 
-/// What a token is for.
+/// The purpose and scope of a token.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TokenKey {
     pub(super) whose: TokenScope,
     pub(super) purpose: TokenPurpose,
 }
 
-/// Where a token is good.
+/// The scope of a token.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenScope {
     /// One repository, its name in small letters.
@@ -93,7 +95,7 @@ pub(super) enum TokenScope {
     Installation(u64),
 }
 
-/// What GitHub is asked for: a token for an hour, for at most one repository, unless for all that the installation has.
+/// The request for a token: for an hour, and for at most one repository, unless for all of the installation.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct TokenRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +110,7 @@ pub(super) struct TokenRequest<'a> {
 pub(super) struct InstallationToken {
     token: SecretString,
     expires_at: Timestamp,
-    /// What it allows; what was asked for, where GitHub does not say.
+    /// The permissions of the token; the requested ones, where GitHub does not say.
     #[serde(default)]
     pub(super) permissions: Option<GrantedPermissions>,
     /// The installation's number.
@@ -117,7 +119,7 @@ pub(super) struct InstallationToken {
 }
 
 impl InstallationToken {
-    /// Returns whether the token allows what is needed for as long as that takes.
+    /// Returns true if the token has the permissions for as long as the request takes.
     pub(super) fn is_good(&self, purpose: TokenPurpose, needs: Permission, now: Timestamp) -> bool {
         let margin = match purpose {
             TokenPurpose::Deploy | TokenPurpose::Look => FOR_A_CALL,

@@ -1,4 +1,4 @@
-//! An App's key, and the short passes that are signed with it. Pure.
+//! An App's private key, and the short JWTs that it signs. Pure.
 
 use std::fmt;
 
@@ -10,17 +10,18 @@ use serde_json::json;
 
 /// A clock that is ahead of GitHub's signs nothing in its future.
 const BACK: SignedDuration = SignedDuration::from_secs(60);
-/// GitHub takes ten minutes at most, from its own now; a minute is left for our clock.
+/// The lifetime of a JWT: GitHub takes ten minutes at most, from its own now; a minute is left for this machine's
+/// clock.
 const AHEAD: SignedDuration = SignedDuration::from_mins(9);
 
-/// Who an App is: its number or client id, and its private key.
+/// The identity of an App: its number or client id, and its private key.
 #[derive(Clone)]
 pub struct AppCredentials {
     id: String,
     key: EncodingKey,
 }
 
-/// What is wrong with an App's id or key. Nothing of the key is in it.
+/// The fault of an App's id or key. Nothing of the key is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AppKeyError {
     /// The id is no number and no client id.
@@ -28,11 +29,11 @@ pub enum AppKeyError {
         "this is not an App's id: it is a number such as 123456, or a client id such as Iv23li…"
     )]
     Id,
-    /// No PEM.
+    /// The text is no PEM.
     #[error("this is no private key: one begins with -----BEGIN RSA PRIVATE KEY-----")]
     NoPem,
-    /// The half that everybody may know.
-    #[error("this is the half of a key that everybody may know, and not the private one")]
+    /// The text is a public key.
+    #[error("this is the public half of a key, not the private one")]
     Public,
     /// Behind a passphrase.
     #[error(
@@ -43,12 +44,12 @@ pub enum AppKeyError {
     #[error("this is a key of another kind: an App's is an RSA key as PEM")]
     OtherKind,
     /// Damaged.
-    #[error("this key is damaged, or not whole")]
+    #[error("this key is damaged, or a part of it is missing")]
     Damaged,
 }
 
 impl AppCredentials {
-    /// The key of the App of that id, from the text of its PEM file.
+    /// Returns the key of the App of that id, from the text of its PEM file.
     ///
     /// # Errors
     /// [`AppKeyError`]
@@ -65,12 +66,12 @@ impl AppCredentials {
         key.jwt(Timestamp::UNIX_EPOCH).map(|_| key).map_err(|_| AppKeyError::Damaged)
     }
 
-    /// The App's number or client id.
+    /// Returns the App's number or client id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// A pass for the App itself, good for nine minutes.
+    /// Returns a pass for the App itself, good for nine minutes.
     pub(super) fn jwt(&self, now: Timestamp) -> Result<SecretString, AppKeyError> {
         let seconds = |at: Result<Timestamp, jiff::Error>| at.unwrap_or(now).as_second();
         let iat = seconds(now.checked_sub(BACK));

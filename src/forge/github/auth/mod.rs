@@ -1,17 +1,18 @@
-//! WHO WE ARE to GitHub: the owner of a token, or a GitHub App.
+//! The credentials of the service at GitHub: a token, or a GitHub App.
 //!
 //! ```text
-//! private key ─▶ key: pass of the App (JWT) ─▶ app: installation of a repository
-//!                                               └▶ token: an hour, one repository, one purpose
+//! private key ─▶ key: JWT of the App ─▶ app: installation of a repository
+//!                                        └▶ token: an hour, one repository, one purpose
 //! ```
 //!
-//! Tokens and installations are kept while they are good (`slots`), and forgotten when GitHub
-//! refuses them. No token is in a type that prints.
+//! `app` finds installations and creates tokens, `installation` has them as data, [`key`] signs JWTs. Tokens and
+//! installations are cached while they are good (`slots`), and forgotten when GitHub refuses them. No token is in a
+//! type that prints.
 
 mod app; // installations and tokens of an App
 mod installation; // an installation and its tokens, as data
 pub mod key; // an App's private key
-mod single_flight; // values that are made by one at a time
+mod single_flight; // a cache of values that one caller at a time creates
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,12 +32,12 @@ use crate::forge::github::wire::GitHubConnection;
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
 
-/// A person's or a machine's token, which its owner may replace while we run: asked for each request, so that a new
-/// one counts at once.
+/// A person's or a machine's token, which its owner may replace while the service runs: it is read for each request, so
+/// that a new one counts at once.
 #[derive(Clone)]
 pub struct TokenSource(Arc<dyn Fn() -> SecretString + Send + Sync>);
 
-/// Who we are.
+/// The credentials of the service.
 #[derive(Debug, Clone)]
 pub(super) enum GitHubAuth {
     /// The owner of a token, which is good for everything.
@@ -50,8 +51,7 @@ impl GitHubAuth {
         Self::App(Arc::new(GitHubApp::new(key, clock)))
     }
 
-    /// By what right a request about that may be made. What goes wrong here went wrong before
-    /// anything was sent.
+    /// Returns the pass for a request about that subject. An error happened before anything was sent.
     pub(super) async fn pass(
         &self,
         wire: &GitHubConnection,
@@ -73,7 +73,7 @@ impl GitHubAuth {
         }
     }
 
-    /// A token for git over https.
+    /// Returns a token for git over https.
     pub(super) async fn git_token(
         &self,
         wire: &GitHubConnection,
@@ -114,7 +114,7 @@ impl GitHubAuth {
         }
     }
 
-    /// Names the credentials that a request is made with, so that an error says what to do.
+    /// Names the credentials of a request, for the way out of an error.
     pub(super) fn who(&self, about: RequestSubject<'_>) -> Requester {
         match (self, about) {
             (Self::Token(_), _) => Requester::Token,
@@ -128,7 +128,7 @@ impl GitHubAuth {
         }
     }
 
-    /// The time, where we know one.
+    /// Returns the time, where there is a clock.
     pub(super) fn now(&self) -> Option<Timestamp> {
         match self {
             Self::Token(_) => None,

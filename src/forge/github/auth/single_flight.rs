@@ -1,8 +1,8 @@
-//! Values that are dear to make: kept while they are good, made by one caller at a time, and a
-//! failure is shared by those who waited for it.
+//! A cache of values that are expensive to create: a value is kept while it is good and created by one caller at a
+//! time, and a failure is shared by the callers who waited for it.
 //!
-//! Without that, fifty deployments that begin together would ask GitHub for fifty tokens; and when
-//! GitHub is down each of them would wait for its own failure after that of all before it.
+//! Without that, fifty deployments that begin together would ask GitHub for fifty tokens; and when GitHub is down, each
+//! of them would wait for its own failure after that of all before it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,15 +18,15 @@ pub(super) struct SlotMap<K, V> {
     kept: Mutex<Kept<K, V>>,
 }
 
-/// What is kept, each with when it was asked for last, in turns.
+/// The cached values, each with the turn of its last use.
 struct Kept<K, V> {
     turn: u64,
     slots: BTreeMap<K, (u64, Arc<Slot<V>>)>,
 }
 
-/// One value, and whoever makes it.
+/// One value, with the lock of the caller that creates it.
 struct Slot<V> {
-    /// How many attempts to make it have ended.
+    /// The number of attempts to create it that have ended.
     ended: AtomicU64,
     state: tokio::sync::Mutex<State<V>>,
 }
@@ -39,7 +39,7 @@ struct State<V> {
     failed: Option<ForgeError>,
 }
 
-/// Whether a value was there already.
+/// The origin of a value: the cache, or this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     Cache,
@@ -51,10 +51,10 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
         Self { most, kept: Mutex::new(Kept { turn: 0, slots: BTreeMap::new() }) }
     }
 
-    /// The value if it is good, else the one that is made now.
+    /// Returns the value if it is good, else creates one.
     ///
-    /// Who waited while somebody else failed to make it gets that failure, unless it is about what
-    /// that one wanted in particular.
+    /// A caller that waited while another caller failed gets that failure, unless it is about the other caller's own
+    /// request.
     pub(super) async fn get(
         &self,
         key: &K,
@@ -82,7 +82,7 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
         result.map(|value| (value, From::Maker))
     }
 
-    /// The value that is meant is no good any more.
+    /// Marks the matching value as no good any more.
     pub(super) async fn spoil(&self, key: &K, is_meant: impl Fn(&V) -> bool) {
         let Some(slot) = self.find(key) else { return };
         let mut state = slot.state.lock().await;
@@ -90,14 +90,14 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
         state.spoiled |= is_meant;
     }
 
-    /// The value, unless it is spoiled, or is being made just now.
+    /// Returns the value, unless it is spoiled, or is being created just now.
     pub(super) fn peek(&self, key: &K) -> Option<V> {
         let slot = self.find(key)?;
         let state = slot.state.try_lock().ok()?;
         state.value.clone().filter(|_| !state.spoiled)
     }
 
-    /// The last value that there was, good or not, unless one is being made just now.
+    /// Returns the last value, good or not, unless one is being created just now.
     pub(super) fn last(&self, key: &K) -> Option<V> {
         self.find(key)?.state.try_lock().ok()?.value.clone()
     }
@@ -124,7 +124,7 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
 }
 
 impl<K: Ord + Clone, V> Kept<K, V> {
-    /// Takes out what was not asked for the longest; what somebody waits for stays.
+    /// Removes the value that was not used for the longest; one with waiting callers stays.
     fn make_room(&mut self) {
         let idle = self.slots.iter().filter(|(_, (_, slot))| Arc::strong_count(slot) == 1);
         let oldest = idle.min_by_key(|(_, (asked, _))| *asked).map(|(key, _)| key.clone());
@@ -134,7 +134,7 @@ impl<K: Ord + Clone, V> Kept<K, V> {
     }
 }
 
-/// Others may want something that is permitted.
+/// Checks that a failure concerns all callers: others may ask for something that is permitted.
 fn is_of_all(error: &ForgeError) -> bool {
     !matches!(error, ForgeError::MissingPermission { .. })
 }
@@ -163,7 +163,7 @@ mod tests {
         ForgeError::Unreachable { host: "github".to_owned(), problem: "down".to_owned() }
     }
 
-    /// Fifty callers that all wait for the first, whose attempt ends so.
+    /// Runs fifty callers that all wait for the first, whose attempt ends so.
     async fn storm(end: Result<u32, ForgeError>) -> (usize, Vec<Result<u32, ForgeError>>) {
         let slots = SlotMap::new(4);
         let count = AtomicUsize::new(0);

@@ -1,5 +1,5 @@
-//! Check runs. GitHub takes fifty annotations a request and adds them to those that are there; so
-//! the first fifty come with the run, the others after it, and none twice.
+//! Check runs. GitHub takes fifty annotations in a request and adds them to the existing ones; so the first fifty come
+//! with the run, the others after it, and none twice.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ impl Forge {
         github.annotate(repository, id, check, &later).await
     }
 
-    /// The newest check run of that name at the commit with our own name for it.
+    /// Finds the newest check run of that name at the commit with the service's own id.
     pub async fn find_check(
         &self,
         repository: &RepoName,

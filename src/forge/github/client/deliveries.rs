@@ -1,4 +1,4 @@
-//! Events that did not arrive, by GitHub's account of what it delivered to our App.
+//! Webhook deliveries that failed, by GitHub's own record for the service's App.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::support::percent::encode_segment;
 
 /// Five thousand deliveries; a sweep looks again soon.
 const PAGES: usize = 50;
-/// GitHub sends no larger payload than 25 MB; our own limit for a body is no larger.
+/// The largest payload: GitHub sends none above 25 MB, and the service's own limit for a body is no larger.
 const CONTENT: usize = 26 * 1024 * 1024;
 /// GitHub's word for a delivery that arrived.
 const ARRIVED: &str = "OK";
@@ -42,7 +42,7 @@ struct Lost {
 }
 
 impl Forge {
-    /// Returns whether the host tells us of deliveries that failed: GitHub tells an App.
+    /// Returns true if the host lists failed deliveries: GitHub does for an App.
     pub fn knows_deliveries(&self) -> bool {
         matches!(self, Self::GitHub(github) if github.auth.is_app())
     }
@@ -104,7 +104,7 @@ impl Forge {
 }
 
 impl GitHubClient {
-    /// A page of attempts, newest first, and where the next one begins.
+    /// Returns a page of attempts, newest first, and where the next one begins.
     async fn deliveries(
         &self,
         cursor: Option<&str>,
@@ -135,7 +135,7 @@ impl Lost {
     }
 }
 
-/// The cursor in the link to the next page. The link itself is never followed.
+/// Returns the cursor in the link to the next page. The link itself is never followed.
 fn next_cursor(headers: &HeaderMap) -> Option<String> {
     let links = headers.get(LINK)?.to_str().ok()?;
     let next = links.split(',').find(|link| link.contains(r#"rel="next""#))?;

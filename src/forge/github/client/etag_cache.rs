@@ -1,5 +1,5 @@
-//! Files that were read, so that they need not be sent again. GitHub is asked each time whether we
-//! may still have them: its 304 counts against no limit.
+//! A cache of files that were read. The client asks GitHub each time if a cached file may still be used: a 304 counts
+//! against no limit.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ const LONGEST_TAG: usize = 256;
 /// A file of a repository at a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FileKey {
-    /// In small letters.
+    /// The name of the repository in small letters.
     repository: String,
     commit: CommitSha,
     path: String,
@@ -48,7 +48,7 @@ impl EtagCache {
         lock(&self.0).get(key, Timestamp::MIN)
     }
 
-    /// Keeps a file that GitHub gave a tag to, and forgets those that nobody asked for the longest.
+    /// Caches a file with its `ETag`, and removes those that were not used for the longest.
     pub(super) fn put(&self, key: FileKey, tag: Option<&HeaderValue>, bytes: &[u8]) {
         let Some(tag) = tag.filter(|tag| tag.len() <= LONGEST_TAG) else { return };
         let file = TaggedFile { tag: tag.clone(), bytes: bytes.to_vec() };
@@ -57,7 +57,7 @@ impl EtagCache {
     }
 }
 
-/// In bytes, with what an entry costs beside its texts.
+/// Returns the bytes of an entry, with its cost beside its texts.
 fn weight(FileKey { repository, commit, path }: &FileKey, file: &TaggedFile) -> usize {
     let key = repository.len() + commit.as_str().len() + path.len();
     256 + key + file.tag.len() + file.bytes.len()

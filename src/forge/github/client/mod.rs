@@ -1,18 +1,18 @@
-//! What is asked of GitHub and told to it, over the API.
+//! The client of GitHub's API: reads, statuses, check runs, people.
 //!
-//! Nothing is retried here: a blind second POST would be a second status. The caller does, by the
-//! error's disposition. Raw routes are used because octocrab's typed ones drop an answer's headers,
-//! and with them for how long GitHub asks us to wait. Of what GitHub sends only what is needed is
-//! read, so that a new word in it breaks nothing.
+//! [`Forge`](crate::forge::Forge) is any code host; its methods are in one file for each subject. Nothing is retried
+//! here: a blind second POST would be a second status. The caller retries, by the error's disposition. Raw routes are
+//! used because octocrab's typed ones drop an answer's headers, and with them the time for which GitHub asks to wait.
+//! Only the needed parts of an answer are read, so that a new word in it breaks nothing.
 //!
 //! Lists are read by the page's number, never by the link to the next page: on an Enterprise Server octocrab would send
-//! it without our token. A list may grow while it is read, so that something of one page is on the next again.
+//! that request without the token. A list may grow while it is read, so that an entry of one page is on the next again.
 
 mod checks; // check runs
-mod deliveries; // events that did not arrive
+mod deliveries; // failed webhook deliveries
 mod etag_cache; // files that were read
-mod people; // who somebody is, and what they may
-mod reads; // repositories: files, commits, branches, where our App is installed
+mod people; // identity and permissions of people
+mod reads; // repositories: files, commits, branches, installations
 mod statuses; // deployments, and the statuses of deployments and commits
 
 use std::fmt;
@@ -46,31 +46,31 @@ use crate::forge::github::wire::{AT_ONCE, GitHubConnection, RequestOutcome};
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
 
-/// Where github.com's API is.
+/// The address of github.com's API.
 pub const GITHUB_API: &str = "https://api.github.com";
 /// The version without breaking changes, supported until 2028 at least.
 const API_VERSION: &str = "2022-11-28";
-/// Who we are.
+/// The user agent of the service.
 const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 /// The longest page that GitHub gives.
 const PER_PAGE: usize = 100;
-/// So many visitors are asked about at once.
+/// The limit of requests at once that are sent with callers' own tokens.
 const VISITORS_AT_ONCE: usize = 16;
-/// A visitor waits for the answer, and for no longer than a request of ours may take.
+/// The longest time for a request with a caller's own token: the caller waits for the answer.
 const VISITORS_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How to reach GitHub.
+/// The settings of the client.
 #[derive(Debug, Clone)]
 pub struct GitHubSettings {
     /// [`GITHUB_API`], or `https://HOST/api/v3` for an Enterprise Server.
     pub api_url: String,
-    /// Who we are.
+    /// The credentials of the service.
     pub credentials: Credentials,
-    /// How long a whole call may take, body included.
+    /// The longest time of a whole call, body included.
     pub timeout: Duration,
 }
 
-/// Who we are to GitHub.
+/// The credentials of the service at GitHub.
 #[derive(Debug, Clone)]
 pub enum Credentials {
     /// A personal or machine token.
@@ -81,7 +81,7 @@ pub enum Credentials {
     App(AppCredentials, Clock),
 }
 
-/// Why there is no client.
+/// The reason why the client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum GitHubSettingsError {
     /// The address cannot be used.
@@ -99,18 +99,18 @@ pub enum GitHubSettingsError {
 #[derive(Debug, Clone)]
 pub struct GitHubClient {
     wire: GitHubConnection,
-    /// For what is asked with callers' own tokens. It has turns of its own: whoever calls us often keeps no deployment
-    /// waiting.
+    /// The connection for requests with callers' own tokens. It has its own limit, so that a caller with many requests
+    /// keeps no deployment waiting.
     visitors: GitHubConnection,
     auth: GitHubAuth,
     files: EtagCache,
 }
 
-/// A page of a list as GitHub sends it: a list, or an object with a list in it. Read as it comes: what is not
-/// used of 8 MiB is never in memory.
+/// A page of a list as GitHub sends it: a list, or an object with a list in it. It is read as a stream: the unused part
+/// of 8 MiB is never in memory.
 struct Page<T>(Vec<T>);
 
-/// What GitHub calls the list where it is in an object.
+/// The names of the list where it is in an object.
 const LISTS: [&str; 4] = ["items", "statuses", "check_runs", "repositories"];
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Page<T> {
@@ -145,14 +145,14 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PageVisitor<T> {
     }
 }
 
-/// What is used of the answer to who made something.
+/// The used part of the answer about an object's author.
 #[derive(Deserialize)]
 struct Made {
     id: i64,
 }
 
 impl GitHubClient {
-    /// A client on the shared HTTP client; to be called within the runtime.
+    /// Builds a client on the shared HTTP client; to be called within the runtime.
     ///
     /// The HTTP client should follow no redirects by itself: it would make a GET of a POST.
     ///
@@ -187,16 +187,16 @@ impl GitHubClient {
         Ok(Self { wire, visitors, auth, files: EtagCache::default() })
     }
 
-    /// The same, which by that clock sends nothing while GitHub wants it to wait: GitHub punishes
-    /// who goes on. Such a request is refused with [`ForgeError::RateLimited`].
+    /// Returns the client with that clock: it sends nothing while GitHub wants it to wait, because GitHub punishes
+    /// clients that go on. Such a request is refused with [`ForgeError::RateLimited`].
     #[must_use]
     pub fn waiting_by(mut self, clock: Clock) -> Self {
         self.wire.clock = Some(clock);
         self
     }
 
-    /// A token for git over https, where the user's name is `x-access-token`. An App's is good for a
-    /// quarter of an hour at least, for that repository, and for nothing else.
+    /// Returns a token for git over https, where the user's name is `x-access-token`. An App's is good for a quarter of
+    /// an hour at least, for that repository, and for nothing else.
     ///
     /// # Errors
     /// [`ForgeError`]
@@ -208,7 +208,7 @@ impl GitHubClient {
         self.auth.git_token(&self.wire, repository, access).await
     }
 
-    /// To be told when a token for git was refused: the next one is a new one, if there can be one.
+    /// Records that a token for git was refused: the next one is a new one, if there can be one.
     pub async fn git_token_refused(
         &self,
         repository: &RepoName,
@@ -238,14 +238,14 @@ impl GitHubClient {
         }
     }
 
-    /// The answer of a success, read; every other answer as the error that any caller makes of it.
+    /// Returns the answer of a success, parsed; every other answer as the error for any caller.
     async fn read<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<T, ForgeError> {
         let about = call.about;
         let success = self.call(call).await?.map_err(|answer| self.error(answer, about))?;
         self.wire.parsed(&success)
     }
 
-    /// The same; `None` where GitHub has nothing of that name.
+    /// Returns the parsed answer; `None` where GitHub has nothing of that name.
     async fn find<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<Option<T>, ForgeError> {
         let about = call.about;
         match self.call(call).await? {
@@ -284,7 +284,7 @@ impl GitHubClient {
         Ok(None)
     }
 
-    /// Reads all elements of a list that has at most so many pages; what is beyond is left out.
+    /// Reads all elements of a list of at most so many pages; later ones are left out.
     async fn read_all<T: DeserializeOwned>(
         &self,
         list: ApiCall<'_>,
@@ -304,8 +304,8 @@ impl GitHubClient {
     }
 }
 
-/// The library, put together by hand: what it makes by itself names itself as the `User-Agent`, and
-/// GitHub's log is to name this program.
+/// Builds the library's client by hand: its own builder sends another `User-Agent`, and GitHub's log must name this
+/// program.
 fn library(api: Uri, http: reqwest::Client) -> Octocrab {
     let headers = vec![
         (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static(API_VERSION)),
@@ -330,7 +330,7 @@ fn owned(source: TokenSource) -> Result<GitHubAuth, GitHubSettingsError> {
     if legal { Ok(GitHubAuth::Token(source)) } else { Err(GitHubSettingsError::Token) }
 }
 
-/// The host of an http or https address without user, query and fragment.
+/// Returns the host of an http or https address without user, query and fragment.
 fn host(api_url: &str) -> Option<String> {
     let url = reqwest::Url::parse(api_url).ok()?;
     let plain = url.username().is_empty() && url.password().is_none();

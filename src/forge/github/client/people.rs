@@ -1,7 +1,7 @@
-//! Who somebody is, and what they may.
+//! The identity and permissions of people.
 //!
-//! Of somebody who comes with a token of their own GitHub is asked with that token, so that nobody learns more here than
-//! at GitHub itself. The local host knows nobody.
+//! For a caller with a token of their own the client asks GitHub with that token, so that they learn no more here than
+//! at GitHub itself. The local host knows no people.
 
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
@@ -20,7 +20,7 @@ use crate::support::percent::encode_segment;
 
 /// A page about one person or one repository.
 const LIMIT: usize = 256 * 1024;
-/// What a classic token may, as GitHub says with every answer.
+/// The header with the scopes of a classic token, in every answer of GitHub.
 const SCOPES: &str = "x-oauth-scopes";
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct Repository {
     permissions: Permissions,
 }
 
-/// What the token's owner may; a word that is missing is a no.
+/// The permissions of the token's owner; a missing word is a no.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Permissions {
@@ -59,9 +59,9 @@ impl Forge {
         let github = self.asked_by_visitors()?;
         let success =
             github.visitor(token, "/user".to_owned()).await?.map_err(|answer| refused(&answer))?;
-        let User { login, kind } = github.heard(&success)?;
+        let User { login, kind } = github.parse(&success)?;
         if kind != "User" {
-            let why = format!("{login} is no person; programs use an API token of ours");
+            let why = format!("{login} is no person; programs use an API token of the-deployer");
             return Err(IdentityError::Forbidden(why));
         }
         Ok(Person { login })
@@ -79,15 +79,14 @@ impl Forge {
             Ok(success) => {
                 let scopes = success.headers.get(SCOPES).and_then(|value| value.to_str().ok());
                 let scopes = scopes.filter(|_| has_scopes(token));
-                Ok(level(&github.heard(&success)?, scopes))
+                Ok(level(&github.parse(&success)?, scopes))
             }
             Err(answer) if is_nothing(&answer) => Ok(RepoPermission::Nothing),
             Err(answer) => Err(refused(&answer)),
         }
     }
 
-    /// Asks whether the person who has that token, under that name, is in a team, or in one below
-    /// it.
+    /// Checks that the person who has that token, under that name, is in a team, or in one below it.
     pub async fn is_member(
         &self,
         token: &SecretString,
@@ -96,19 +95,19 @@ impl Forge {
     ) -> Result<bool, IdentityError> {
         let github = self.asked_by_visitors()?;
         match github.visitor(token, membership(team, login)).await? {
-            Ok(success) => Ok(github.heard::<Membership>(&success)?.state == "active"),
+            Ok(success) => Ok(github.parse::<Membership>(&success)?.state == "active"),
             Err(answer) if is_nothing(&answer) => Ok(false),
             Err(answer) => Err(refused(&answer)),
         }
     }
 
-    /// Returns whether the host can say who is in which team.
+    /// Returns true if the host has teams.
     pub fn knows_people(&self) -> bool {
         matches!(self, Self::GitHub(_))
     }
 
-    /// Asks whether somebody is in one of the teams, or in one below it; asked as who we are on
-    /// that repository, whose owner must have the team.
+    /// Checks that a person is in one of the teams, or in one below it; with the credentials for that repository, whose
+    /// owner must have the team.
     ///
     /// # Errors
     /// [`ForgeError`]
@@ -130,7 +129,7 @@ impl Forge {
         Ok(false)
     }
 
-    /// Somebody's public e-mail address; `None` where there is none, or no such person.
+    /// Returns a person's public e-mail address; `None` where there is none, or no such person.
     pub async fn email_of(&self, login: &str) -> Result<Option<String>, ForgeError> {
         #[derive(Deserialize)]
         struct User {
@@ -176,7 +175,7 @@ impl GitHubClient {
         }
     }
 
-    fn heard<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, IdentityError> {
+    fn parse<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, IdentityError> {
         let down = |error: ForgeError| IdentityError::Unavailable(error.to_string());
         self.visitors.parsed(success).map_err(down)
     }
@@ -187,8 +186,8 @@ fn membership(team: &TeamName, login: &str) -> String {
     format!("/orgs/{organization}/teams/{slug}/memberships/{login}")
 }
 
-/// Of a public repository everybody may know what it is, and a classic token without the scope may
-/// write nothing there, whatever its owner may.
+/// Returns the permission of a token's owner: everybody may see a public repository, and a classic token without the
+/// scope may write nothing there, whatever its owner may do.
 fn level(repository: &Repository, scopes: Option<&str>) -> RepoPermission {
     let Repository { private, permissions: Permissions { push, triage, pull } } = repository;
     let scope = |name: &str| scopes.is_none_or(|all| all.split(',').any(|one| one.trim() == name));
@@ -201,13 +200,14 @@ fn level(repository: &Repository, scopes: Option<&str>) -> RepoPermission {
     }
 }
 
-/// Classic tokens and those of OAuth apps; of others GitHub sends no scopes, or an empty list.
+/// Checks for tokens with scopes: classic ones and those of OAuth apps; for others GitHub sends no scopes, or an empty
+/// list.
 fn has_scopes(token: &SecretString) -> bool {
     let token = token.expose_secret();
     token.starts_with("ghp_") || token.starts_with("gho_")
 }
 
-/// 451 is GitHub's word for one that a court has closed.
+/// Checks that a repository cannot be seen; 451 is GitHub's status for one that a court has closed.
 fn is_nothing(answer: &ErrorAnswer) -> bool {
     matches!(answer.status.as_u16(), 404 | 410 | 451)
 }
@@ -222,7 +222,7 @@ fn refused(answer: &ErrorAnswer) -> IdentityError {
             "GitHub wants the token authorized for the organization's single sign-on at {url}"
         )),
         (StatusCode::FORBIDDEN, None, message) if message.contains("by integration") => {
-            let help = "programs use an API token of ours, people a token of their own";
+            let help = "programs use an API token of the-deployer, people a token of their own";
             IdentityError::Forbidden(format!(
                 "GitHub does not answer to an App's token here: {help}"
             ))

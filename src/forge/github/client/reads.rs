@@ -1,4 +1,5 @@
-//! Repositories: a file at a commit, commits, branches, pull requests, and where our App is installed.
+//! Reads of repositories: a file at a commit, commits, branches, pull requests, and the installations of the service's
+//! App.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +22,7 @@ use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::percent::{encode_path, encode_segment};
 
-/// The file itself; without this it comes as base64, and not at all over 1 MB.
+/// The media type for the file itself; without it the file comes as base64, and not at all over 1 MB.
 const RAW: HeaderValue = HeaderValue::from_static("application/vnd.github.raw+json");
 /// A comparison without its files is some 20 KiB.
 const COMPARISON_BYTES: usize = 2 * 1024 * 1024;
@@ -29,7 +30,7 @@ const COMPARISON_BYTES: usize = 2 * 1024 * 1024;
 const BRANCH_PAGES: usize = 20;
 /// The most branches that are compared by one glob or many: each costs a request.
 const COMPARED: usize = 50;
-/// GitHub asks for few at once.
+/// The limit of requests at once: GitHub wants few.
 const AT_ONCE: usize = 4;
 /// GitHub lists no more than three thousand files.
 const FILE_PAGES: usize = 30;
@@ -37,7 +38,7 @@ const FILE_PAGES: usize = 30;
 const INSTALLATION_PAGES: usize = 10;
 
 impl Forge {
-    /// The bytes of a file at a commit, at most `limit` of them. GitHub is asked for it again only if it has changed.
+    /// Returns the bytes of a file at a commit, at most `limit` of them. GitHub sends it again only if it has changed.
     ///
     /// # Errors
     /// [`ForgeError`] says what is missing, and by its disposition whether to try again.
@@ -86,7 +87,7 @@ impl Forge {
         }
     }
 
-    /// The commit that a branch, a tag or a commit's own id stands for now.
+    /// Returns the commit that a branch, a tag or a commit's own id stands for now.
     ///
     /// # Errors
     /// [`ForgeError::NoRef`] where there is none of that name.
@@ -126,13 +127,13 @@ impl Forge {
         }
     }
 
-    /// The branches among those that match the globs that have the commit: one at least, if there
-    /// is one. GitHub is asked no longer than until it is found.
+    /// Returns the branches among those that match the globs that have the commit: one at least, if there is one. The
+    /// search ends with the first.
     ///
     /// A glob is one of globset's, in which `*` also stands for a slash.
     ///
     /// # Errors
-    /// [`ForgeError`] when it cannot be found out.
+    /// [`ForgeError`] when the lookup fails.
     pub async fn branches_with(
         &self,
         repository: &RepoName,
@@ -157,8 +158,8 @@ impl Forge {
         Ok(found.into_iter().collect())
     }
 
-    /// The repository's present name, which GitHub says of a former one too, and its numbers as they are now; none where
-    /// the host has no numbers.
+    /// Returns the repository's present name, which GitHub gives for a former one too, and its present numbers; none
+    /// where the host has no numbers.
     pub async fn named_repository(
         &self,
         repository: &RepoName,
@@ -185,8 +186,8 @@ impl Forge {
         Ok(Some(NamedRepository { name, identity }))
     }
 
-    /// The repositories that our App is installed on, but for those that nobody can deploy from:
-    /// archived ones, and those of suspended installations. None where we are no App.
+    /// Lists the repositories that the service's App is installed on, without those that cannot deploy: archived ones,
+    /// and those of suspended installations. Without an App the list is empty.
     pub async fn installed_repositories(&self, most: u32) -> Result<Vec<RepoName>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(Vec::new()) };
         if !github.auth.is_app() {
@@ -211,7 +212,7 @@ impl Forge {
         Ok(found)
     }
 
-    /// Asks whether a pull request changes the file of that path, moves it, or takes it away.
+    /// Checks that a pull request changes, moves or removes the file of that path.
     pub async fn pull_request_touches(
         &self,
         repository: &RepoName,
@@ -237,16 +238,14 @@ impl Forge {
         Ok(github.pages(list, FILE_PAGES, look).await?.is_some())
     }
 
-    /// Returns how many requests are left, by the last answer that said so; of an App's
-    /// installations the one that has the fewest. `None` where no answer did, as on an Enterprise
-    /// Server without limits. Asks nobody.
+    /// Returns the number of requests left, by the last answer that had it; of an App's installations the smallest one.
+    /// `None` where no answer had it, as on an Enterprise Server without limits. Sends no request.
     pub fn budget(&self) -> Option<RequestBudget> {
         let Self::GitHub(github) = self else { return None };
         github.wire.limits.tightest(github.auth.now())
     }
 
-    /// Returns the time until which the host wants no requests of ours, as far as it said; asks
-    /// nobody.
+    /// Returns the time until which the host wants no requests, as far as it said; sends no request.
     pub fn limited(&self) -> Limited {
         let Self::GitHub(github) = self else { return Limited::default() };
         let clock = github.wire.clock.as_ref();
@@ -260,7 +259,7 @@ impl Forge {
 }
 
 impl GitHubClient {
-    /// Asks whether the repository is there for us: a 404 for a file does not say.
+    /// Checks that the service may see the repository: a 404 for a file does not say.
     async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
         let about = RequestSubject::Repository(repository);
         let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
@@ -286,9 +285,9 @@ impl GitHubClient {
         hits.try_next().await
     }
 
-    /// Asks whether a commit is on a branch. GitHub has no question for that; it compares a branch
-    /// with a commit: a commit that is behind the branch, or the same, is on it. So each branch
-    /// costs a request. Those that are named whole are asked first, and the first hit ends it.
+    /// Checks that a commit is on a branch. GitHub has no request for that; it compares a branch with a commit: a
+    /// commit that is behind the branch, or the same, is on it. So each branch costs a request. Branches with whole
+    /// names come first, and the first hit ends the search.
     async fn contains_commit(
         &self,
         repository: &RepoName,

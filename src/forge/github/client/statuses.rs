@@ -1,7 +1,7 @@
-//! Deployments, and the statuses of deployments and of commits: listed, written, and whether they were written.
+//! Deployments, and the statuses of deployments and of commits: listed, written, and found again.
 //!
 //! Nothing is written twice by itself: after an error that [may have arrived](ForgeError::may_have_arrived) the caller
-//! looks first. The local host has nobody to tell: the store shows the same.
+//! looks first. The local host has no statuses: the database keeps the same.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -21,11 +21,11 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::truncate_chars;
 
-/// Five hundred statuses: a deployment of ours has some five, and others add to it.
+/// The limit of pages of statuses, five hundred: a deployment has some five of the service, and others add to it.
 const STATUS_PAGES: usize = 5;
 /// A thousand contexts at one commit.
 const CONTEXT_PAGES: usize = 10;
-/// As many of the newest are looked at for one that was just made.
+/// The number of newest deployments that are searched for one that was just created.
 const LOOKED_AT: u32 = 100;
 
 /// A deployment status as GitHub sends it: its state is any word.
@@ -52,7 +52,8 @@ struct SentOfCommit {
 }
 
 impl Forge {
-    /// The newest deployments of a repository, newest first, each as GitHub sent it: as in an event's `deployment`.
+    /// Lists the newest deployments of a repository, newest first, each as GitHub sent it: as in an event's
+    /// `deployment`.
     pub async fn recent_deployments(
         &self,
         repository: &RepoName,
@@ -107,7 +108,7 @@ impl Forge {
         Ok(Some(id))
     }
 
-    /// The number of a deployment that was made of one that began here.
+    /// Returns the number of the deployment that was created from this one, which began at the service.
     pub async fn find_deployment(&self, begun: &NewDeployment) -> Result<Option<i64>, ForgeError> {
         let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
         let is_it = |one: &&Value| {
@@ -117,10 +118,10 @@ impl Forge {
         Ok(listed.iter().find(is_it).and_then(|one| one["id"].as_i64()))
     }
 
-    /// Tells the host what became of a deployment.
+    /// Writes the status of a deployment at the host.
     ///
     /// # Errors
-    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the host may know nevertheless.
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the host may have it nevertheless.
     pub async fn report(
         &self,
         repository: &RepoName,
@@ -142,8 +143,7 @@ impl Forge {
         github.done(call.yielding()).await
     }
 
-    /// Asks whether a deployment has that status: one that says the same and leads to the same
-    /// page.
+    /// Checks that a deployment has that status: one with the same text that leads to the same page.
     pub async fn has_status(
         &self,
         repository: &RepoName,
@@ -163,7 +163,7 @@ impl Forge {
         Ok(github.pages(statuses(repository, forge_id), STATUS_PAGES, look).await?.is_some())
     }
 
-    /// The statuses of a deployment, newest first; five hundred at most.
+    /// Lists the statuses of a deployment, newest first; five hundred at most.
     pub async fn statuses(
         &self,
         repository: &RepoName,
@@ -180,10 +180,10 @@ impl Forge {
         Ok(sent.into_iter().map(listed).collect())
     }
 
-    /// Tells the host how a commit stands.
+    /// Writes the status of a commit at the host.
     ///
     /// # Errors
-    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the host may know nevertheless.
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the host may have it nevertheless.
     pub async fn commit_status(
         &self,
         repository: &RepoName,
@@ -203,7 +203,7 @@ impl Forge {
         github.done(ApiCall::write(about, needs, Method::POST, route, &body).yielding()).await
     }
 
-    /// Asks whether the newest status of that context at the commit says the same.
+    /// Checks that the newest status of that context at the commit has the same text.
     pub async fn has_commit_status(
         &self,
         repository: &RepoName,
@@ -234,7 +234,7 @@ fn route(repository: &RepoName, forge_id: i64) -> String {
     format!("/repos/{repository}/deployments/{forge_id}/statuses")
 }
 
-/// They are read to tell people something: that waits for deployments.
+/// Builds the request for statuses: they are only shown to people, so it gives way to deployments.
 fn statuses(repository: &RepoName, forge_id: i64) -> ApiCall<'_> {
     let (about, needs) = (RequestSubject::Repository(repository), Permission::READ_DEPLOYMENTS);
     ApiCall::get(about, needs, route(repository, forge_id)).yielding()

@@ -34,7 +34,7 @@ struct World {
     statuses: Vec<(String, i64, Value)>,
     trouble: Option<Trouble>,
     requests: usize,
-    /// How the commit stands to each branch.
+    /// The comparison of the commit with each branch.
     branches: Vec<(String, &'static str)>,
 }
 
@@ -63,7 +63,7 @@ async fn stand_in_with(token: &str) -> (Forge, Shared) {
     (serve(router, token).await, world)
 }
 
-/// A client of what the router answers.
+/// Starts the router, and builds a client for it.
 async fn serve(router: Router, token: &str) -> Forge {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -79,14 +79,14 @@ fn client(settings: GitHubSettings, http: reqwest::Client) -> Forge {
     Forge::GitHub(Box::new(GitHubClient::new(settings, http).unwrap()))
 }
 
-/// The same, which waits no longer than that for an answer.
+/// Builds a client that waits no longer than that for an answer.
 fn within(forge: Forge, timeout: Duration) -> Forge {
     let Forge::GitHub(mut github) = forge else { panic!("it is GitHub") };
     github.wire.timeout = timeout;
     Forge::GitHub(github)
 }
 
-/// The page of a list that was asked for.
+/// Returns the requested page of a list.
 fn page_of(list: &[Value], query: &str) -> Vec<Value> {
     let number = |key: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

@@ -1,6 +1,6 @@
-//! A `check_run` or `check_suite` event: somebody presses *Re-run* on what we have shown. Pure.
+//! A `check_run` or `check_suite` event: a person presses *Re-run* on a check run of the service. Pure.
 //!
-//! GitHub sends it to the App that made the check run, whether that asked for it or not.
+//! GitHub sends it to the App that created the check run, whether that subscribed to it or not.
 
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ struct Check {
     head_sha: PayloadField,
 }
 
-/// Reads the event. What asks for nothing to be made again is ignored before its values are judged.
+/// Reads the event. An event without a re-run is ignored before its values are judged.
 pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
     if rules.previews.is_none() {
         return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode;
 
 use crate::forge::github::webhook::field::Malformed;
 
-/// How the body of a delivery is written.
+/// The content type of a delivery's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
     /// `application/json`: the body is the document.
@@ -16,7 +16,7 @@ pub enum ContentType {
 }
 
 impl ContentType {
-    /// The content type of that header value, parameters aside; `None` if GitHub never sends it.
+    /// Returns the content type of that header value, parameters aside; `None` if GitHub never sends it.
     pub fn of(header: &str) -> Option<Self> {
         let essence = header.split(';').next().unwrap_or_default().trim();
         if essence.eq_ignore_ascii_case("application/json") {
@@ -38,7 +38,7 @@ pub(super) fn document(content_type: ContentType, body: &[u8]) -> Result<Cow<'_,
     }
 }
 
-/// The decoded value of the first field of that name.
+/// Returns the decoded value of the first field of that name.
 fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     body.split(|b| *b == b'&').find_map(|pair| {
         let at = pair.iter().position(|b| *b == b'=')?;
@@ -47,7 +47,7 @@ fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// `+` is a space and `%41` an `A`; a `%` without two digits stays, as browsers read it.
+/// Decodes a form's text: `+` is a space and `%41` an `A`; a `%` without two digits stays, as browsers read it.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let parts = text.split(|b| *b == b'+').enumerate();
     let bytes =

@@ -1,44 +1,45 @@
-//! Which environments are for us, by the name as it came. Pure.
+//! The environments that the service deploys to, by the name in the event. Pure.
 
 use std::collections::BTreeSet;
 
 use crate::model::id::TargetName;
 use crate::support::globs::{GlobError, GlobOptions, Globs};
 
-/// Which environments may be deployed to.
+/// The environments that may be deployed to.
 #[derive(Debug, Clone, Default)]
 pub struct Environments {
-    /// As globs, where the operator names some.
+    /// The globs of the operator, where there are some.
     named: Option<Globs>,
     /// The configured targets.
     targets: BTreeSet<String>,
 }
 
-/// Whose an environment is.
+/// The owner of an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EnvironmentMatch {
-    /// Ours; if it is no legal target, whoever asked should hear of it.
+    /// The environment belongs to the service; if it is no legal target, the author of the deployment should see that.
     Ours,
-    /// It is not among those that the operator names.
+    /// The environment is not among those that the operator names.
     NotAllowed,
-    /// It can be no target, and nothing says that it is meant for us: most likely another tool's,
-    /// such as `Preview – shop`.
+    /// The environment cannot be a target, and nothing says that it is meant for the service: most likely it belongs to
+    /// another program, such as `Preview – shop`.
     Unlikely,
 }
 
 impl Environments {
-    /// Every environment.
+    /// Allows every environment.
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// The same where these are the configured targets: an environment of such a name is ours, however it is spelled.
+    /// Returns the environments with the configured targets: an environment of such a name belongs to the service, in
+    /// any spelling.
     #[must_use]
     pub fn with_targets<'a>(self, targets: impl IntoIterator<Item = &'a TargetName>) -> Self {
         Self { targets: targets.into_iter().map(ToString::to_string).collect(), ..self }
     }
 
-    /// Those that match one of the globs; `*` also stands for a slash. Letter case does not count,
+    /// Returns the environments that match one of the globs; `*` also stands for a slash. Letter case does not count,
     /// as at GitHub.
     ///
     /// # Errors
@@ -48,8 +49,8 @@ impl Environments {
             .map(|globs| Self { named: Some(globs), ..Self::default() })
     }
 
-    /// Decides whose the environment is. A tag in the payload says that it is ours: only who
-    /// deploys with us puts one there.
+    /// Decides if the environment belongs to the service. A tag in the payload says so: only clients of the service put
+    /// one there.
     pub(super) fn whose(&self, environment: &str, has_tag: bool) -> EnvironmentMatch {
         let is_target = self.targets.contains(environment);
         match &self.named {

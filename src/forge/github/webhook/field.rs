@@ -1,6 +1,6 @@
-//! One value of a JSON document, taken leniently: texts, whole numbers and booleans are kept, of
-//! everything else only its kind. So a document that is large or of another shape costs no memory, and a
-//! value of the wrong kind is named in our words and not quoted in the parser's.
+//! One value of a JSON document, read leniently: texts, whole numbers and booleans are kept, of everything else only
+//! its kind. So a document that is large or of another shape costs no memory, and the message about a value of the
+//! wrong kind does not quote the parser.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use crate::model::event::{Unused, WebhookEvent};
 use crate::model::id::IdError;
 
-/// Why a signed delivery cannot be used. No variant carries more of the body than a short,
-/// escaped piece of the one field that is wrong.
+/// The reason why a signed delivery cannot be used. No variant carries more of the body than a short, escaped piece of
+/// the one field that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The body is a form without the field `payload`.
@@ -21,7 +21,7 @@ pub enum Malformed {
     NotJson {
         /// Line of the first mistake, from 1.
         line: usize,
-        /// Its column.
+        /// The column of the fault.
         column: usize,
     },
     /// The body is JSON, but not an object as GitHub sends it.
@@ -29,23 +29,23 @@ pub enum Malformed {
     Shape {
         /// Line of the value that is out of place, from 1.
         line: usize,
-        /// Its column.
+        /// The column of the fault.
         column: usize,
     },
-    /// One value is missing or not what it should be.
+    /// One value is missing or of another kind than expected.
     #[error("{field}: {problem}")]
     Field {
         /// The field's path in the event: `deployment.environment`.
         field: &'static str,
-        /// What is wrong with it.
+        /// The fault of the value.
         problem: String,
     },
 }
 
-/// What stands in a field.
+/// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum PayloadField {
-    /// Nothing, or `null`.
+    /// The field is missing, or `null`.
     #[default]
     Absent,
     /// A text.
@@ -56,12 +56,12 @@ pub(super) enum PayloadField {
     Flag(bool),
     /// An object; of it what a deployment's payload may name, `tag` and `actor`.
     Object(Box<[PayloadField; 2]>),
-    /// Something else, by its kind: `a list`.
+    /// A value of another kind, by its name: `a list`.
     Other(&'static str),
 }
 
 impl PayloadField {
-    /// The text in it, if there is anything; another kind is an error.
+    /// Returns the text in it, if there is one; another kind is an error.
     pub(super) fn text(&self, field: &'static str) -> Result<Option<&str>, Malformed> {
         match self {
             Self::Absent => Ok(None),
@@ -73,12 +73,12 @@ impl PayloadField {
         }
     }
 
-    /// The text that must be there.
+    /// Returns the text, which must be there.
     pub(super) fn required(&self, field: &'static str) -> Result<&str, Malformed> {
         self.text(field)?.ok_or_else(|| wrong(field, "is missing"))
     }
 
-    /// The identifier that must be there; `parse` says why it is none.
+    /// Returns the identifier, which must be there; the error of `parse` is the problem.
     pub(super) fn id<T>(
         &self,
         field: &'static str,
@@ -87,7 +87,7 @@ impl PayloadField {
         id(field, self.required(field)?, parse)
     }
 
-    /// The name of a branch, a tag or a commit that must be there, of at most so many bytes.
+    /// Returns the name of a branch, a tag or a commit, which must be there, of at most so many bytes.
     pub(super) fn reference(
         &self,
         field: &'static str,
@@ -101,7 +101,7 @@ impl PayloadField {
         Ok(text.to_owned())
     }
 
-    /// The whole number that must be there.
+    /// Returns the whole number, which must be there.
     pub(super) fn integer(&self, field: &'static str) -> Result<i64, Malformed> {
         match self {
             Self::Integer(number) => Ok(*number),
@@ -131,12 +131,12 @@ pub(super) fn quote_text(text: &str) -> String {
     format!("\"{cut}\"{more}")
 }
 
-/// The error for a field.
+/// Builds the error for a field.
 pub(super) fn wrong(field: &'static str, problem: impl Into<String>) -> Malformed {
     Malformed::Field { field, problem: problem.into() }
 }
 
-/// The identifier that a field's text is; `parse` says why it is none.
+/// Returns the identifier of a field's text; the error of `parse` is the problem.
 pub(super) fn id<T>(
     field: &'static str,
     text: &str,

@@ -14,13 +14,13 @@ use crate::model::id::RepoName;
 /// One deployment of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDeployment {
-    /// Whose it is: by its present name, where that was asked for by a former one.
+    /// The repository of the deployment: by its present name, where the request had a former one.
     pub repository: RepoName,
     /// GitHub's number of it.
     pub forge_id: i64,
-    /// When somebody asked for it.
+    /// The time of the request to deploy.
     pub created_at: Timestamp,
-    /// What its event asks or would have asked of us: a deployment, a refusal, or nothing.
+    /// The result of its event: a deployment, a refusal, or nothing.
     pub event: WebhookEvent,
 }
 
@@ -44,7 +44,7 @@ pub fn read(
     Ok(ListedDeployment { repository, forge_id, created_at, event })
 }
 
-/// The API follows former names; events have the present one.
+/// Returns the present name: the API follows former names; events have the present one.
 fn present_name(deployment: &DeploymentPayload) -> Option<RepoName> {
     let url = deployment.repository_url.text("deployment.repository_url").ok()??;
     let (rest, name) = url.rsplit_once('/')?;

@@ -1,25 +1,29 @@
-//! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
+//! GitHub's webhook deliveries: their signature, and the event in them. Pure.
 //!
 //! ```text
 //! signature::Verifier ─▶ parse ─▶ WebhookEvent::{Ping, Deployment, Refused, Push, PullRequest, Rerun, Ignored} | Malformed
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
-//! Knows no HTTP: the server hands in header values and the raw body. The signature is to be
-//! verified first; nothing here reads a body that is not signed.
+//! [`rules`] and [`environments`] decide which events the service uses, `payload` is the shape of a deployment event
+//! and `request` converts it; `push`, `pull_request` and `check_run` read the other events, and `field` reads one
+//! value.
+//!
+//! Nothing here knows HTTP: the server passes header values and the raw body. The signature must be verified first;
+//! nothing here reads a body that is not signed.
 
-pub mod environments; // which environments are for us
+pub mod environments; // the environments that the service deploys to
 pub mod listed; // a deployment as GitHub's API lists it
-pub mod naming; // which repository an event names
-pub mod rules; // which events are for us, and where the tag comes from
+pub mod naming; // the repository that an event names
+pub mod rules; // the rules for incoming events
 pub mod signature; // HMAC over the raw body
 
-mod check_run; // a check run that is to be made again
+mod check_run; // a re-run of a check run
 mod document; // the body and the document in it
-mod field; // one value of a JSON document, taken leniently
+mod field; // one value of a JSON document, read leniently
 mod push; // a branch that has moved
-mod pull_request; // a pull request that wants a preview
-mod payload; // the shape of a deployment event, as far as it is used
+mod pull_request; // a pull request to preview
+mod payload; // the shape of a deployment event
 mod request; // payload to DeploymentRequest
 
 use crate::forge::github::webhook::document::document;
@@ -57,7 +61,7 @@ pub fn parse(
     }
 }
 
-/// Any body of any event is read, as JSON and as a form alike; and what was signed is known as signed.
+/// Checks that any body of any event is read, as JSON and as a form alike, and that a signed body verifies.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let rules = Rules {

@@ -1,5 +1,5 @@
-//! Reads which repository an event names, beside what the event asks: a push comes before every deployment,
-//! so a new name is known before it is needed. Pure.
+//! The repository that an event names, beside the event itself: a push comes before every deployment, so a new name is
+//! known before it is needed. Pure.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ struct PullRequest {
     updated_at: PayloadField,
 }
 
-/// The repository of a push or a pull request; none of other events, and none that is not for us. A
+/// Returns the repository of a push or a pull request; none for other events, and none that may not deploy. A
 /// deployment says it itself.
 pub fn read(
     event: &str,
@@ -48,7 +48,7 @@ pub fn read(
     Some(NamedRepository { name, identity: identity(&repository, at)? })
 }
 
-/// The numbers that GitHub has for the repository and its owner; none where it sends none.
+/// Returns the numbers that GitHub has for the repository and its owner; none where it sends none.
 pub(super) fn identity(
     repository: &RepositoryPayload,
     at: Option<Timestamp>,

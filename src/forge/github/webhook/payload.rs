@@ -31,7 +31,7 @@ pub(super) struct DeploymentPayload {
     pub(super) environment: PayloadField,
     pub(super) description: PayloadField,
     pub(super) creator: Option<User>,
-    /// What its creator put into it, handed on as it came: an object, a text, or nothing.
+    /// The payload of the deployment's creator, unchanged: an object, a text, or nothing.
     pub(super) payload: PayloadField,
     pub(super) production_environment: PayloadField,
     pub(super) created_at: PayloadField,
@@ -45,7 +45,7 @@ pub(super) struct RepositoryPayload {
     pub(super) id: PayloadField,
     pub(super) full_name: PayloadField,
     pub(super) owner: Option<User>,
-    /// In pushes.
+    /// The time of the last push, in push events.
     pub(super) pushed_at: PayloadField,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, Mal
     })
 }
 
-/// The repository that an event names.
+/// Returns the repository that an event names.
 pub(super) fn repository(repository: Option<&RepositoryPayload>) -> Result<RepoName, Malformed> {
     let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
     repository.full_name.id("repository.full_name", RepoName::parse)
@@ -84,22 +84,22 @@ impl DeploymentPayload {
         self.parse_tag_and_actor().map_or(true, |[tag, _]| tag != PayloadField::Absent)
     }
 
-    /// The tag that the creator of the deployment named, if any.
+    /// Returns the tag that the creator of the deployment named, if any.
     pub(super) fn tag(&self) -> Result<Option<String>, Malformed> {
         let [tag, _] = self.parse_tag_and_actor()?;
         Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))
     }
 
-    /// The login that the creator of the deployment named as the person behind it, if it has the form of
-    /// one. What is none is nobody's: a deployment does not fail for it.
+    /// Returns the login that the creator of the deployment named as the person behind it, if it has the form of one.
+    /// Another text is ignored: a deployment does not fail for it.
     pub(super) fn actor(&self) -> Option<String> {
         let Ok([_, PayloadField::Text(login)]) = self.parse_tag_and_actor() else { return None };
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
     }
 
-    /// Reads the `tag` and the `actor` of what the creator put into it. Tools that post forms send
-    /// the object as JSON in a text; a text of another kind is for people.
+    /// Reads the `tag` and the `actor` of the creator's payload. Programs that post forms send the object as JSON in a
+    /// text; a text of another kind is for people.
     fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], Malformed> {
         match &self.payload {
             PayloadField::Object(named) => Ok(*named.clone()),

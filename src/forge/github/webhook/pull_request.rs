@@ -1,7 +1,7 @@
-//! A `pull_request` event: which commit is to be previewed. Pure.
+//! A `pull_request` event, with the commit to preview. Pure.
 //!
-//! Says what the pull request is now, not what has happened to it: whoever keeps its preview up to date
-//! needs no more, and an event that is lost is made good by the next one.
+//! It has the present state of the pull request, not what happened to it: previews need no more, and a lost event is
+//! made good by the next one.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::model::id::{CommitSha, RepoName};
 
 /// GitHub's own bound for a branch's name is 244 bytes.
 const BRANCH_BYTES: usize = 255;
-/// As `model::event::PullRequest::author` promises.
+/// The limit that `model::event::PullRequest::author` promises.
 const AUTHOR_CHARACTERS: usize = 100;
 /// GitHub's name for an account that is gone.
 const NOBODY: &str = "ghost";
@@ -56,7 +56,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
         return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
     };
     let body: Body = payload::shape(document)?;
-    let Some(open) = standing(&body)? else {
+    let Some(open) = read_open(&body)? else {
         let action = quote_text(body.action.text("action")?.unwrap_or_default());
         let reason = format!("pull request: action {action} changes no preview");
         return Ok(ignored(Unused::Kind, reason));
@@ -80,10 +80,10 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
 
 /// Returns whether the pull request is open after the action; `None` where the action changes no
 /// preview.
-fn standing(body: &Body) -> Result<Option<bool>, Malformed> {
+fn read_open(body: &Body) -> Result<Option<bool>, Malformed> {
     Ok(match body.action.required("action")? {
         "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
-        // A title is nothing to us; another base is.
+        // A new title does not matter; another base does.
         "edited" if body.changes.get("base").is_some() => Some(true),
         "closed" => Some(false),
         _ => None,

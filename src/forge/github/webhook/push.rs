@@ -1,4 +1,4 @@
-//! A `push` event: which branch of which repository has moved where. Pure.
+//! A `push` event: the repository, the branch and its new commit. Pure.
 
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ struct Body {
     repository: Option<RepositoryPayload>,
 }
 
-/// Reads the event. What is no branch, a tag for one, is ignored.
+/// Reads the event. Another reference than a branch, such as a tag, is ignored.
 pub(super) fn read(document: &[u8]) -> Result<WebhookEvent, Malformed> {
     let Body { git_ref, after, deleted, repository } = payload::shape(document)?;
     let git_ref = git_ref.required("ref")?;

@@ -1,5 +1,5 @@
-//! From a deployment event to what is asked of us. Pure: every value becomes its own type here or
-//! is refused by name.
+//! The conversion of a deployment event into a request to deploy. Pure: every value becomes its own type here or is
+//! refused by name.
 
 use crate::forge::github::webhook::environments::EnvironmentMatch;
 use crate::forge::github::webhook::field::{
@@ -15,17 +15,17 @@ use crate::model::event::{
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
-/// GitHub's word for a deployment that has come to be.
+/// GitHub's word for a created deployment.
 const CREATED: &str = "created";
-/// As `model::event::DeploymentRequest::actor` promises.
+/// The limit that `model::event::DeploymentRequest::actor` promises.
 const ACTOR_CHARACTERS: usize = 100;
-/// As `model::event::DeploymentRequest::description` promises.
+/// The limit that `model::event::DeploymentRequest::description` promises.
 const DESCRIPTION_CHARACTERS: usize = 500;
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
 const REF_BYTES: usize = 300;
 
-/// Decides what an event asks. What is not meant for us is ignored before its values are judged,
-/// so that other tools' deployments are no errors.
+/// Decides about an event. An event for other programs is ignored before its values are judged, so that their
+/// deployments are no errors.
 pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
     let body: Body = payload::shape(document)?;
     // Older Enterprise Servers leave the action out: they send the event when one is created, and
@@ -52,7 +52,7 @@ pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Mal
     })
 }
 
-/// Decides what a deployment of that repository asks, wherever it was read.
+/// Decides about a deployment of that repository, from an event or the API's list.
 pub(super) fn judge(
     repository: &RepoName,
     deployment: &DeploymentPayload,
@@ -65,7 +65,7 @@ pub(super) fn judge(
     match request(repository.clone(), deployment, sender, rules) {
         Ok(request) => Ok(WebhookEvent::Deployment(request)),
         Err(Malformed::Field { field, problem }) => {
-            // Without its number there is nobody to tell.
+            // Without its number it can get no status.
             let forge_id = forge_id(&deployment.id)?;
             let repository = repository.clone();
             Ok(WebhookEvent::Refused(EventRefusal { repository, forge_id, field, problem }))
@@ -74,7 +74,7 @@ pub(super) fn judge(
     }
 }
 
-/// Returns the event of a deployment that is not for us; `None` for one that is.
+/// Returns the ignored event of a deployment for another program; `None` for one of the service.
 fn not_ours(
     repository: &RepoName,
     deployment: &DeploymentPayload,
@@ -124,15 +124,15 @@ fn request(
     })
 }
 
-/// A workflow's own token says nothing of who started it: the workflow may. A person who asks is
-/// the one whom messages are for, whatever the payload says.
+/// Decides who gets messages. A workflow's own token does not say who started it: the workflow may. A person who asks
+/// gets the messages, whatever the payload says.
 fn recipient(automatic: bool, deployment: &DeploymentPayload) -> Recipient {
     let named = if automatic { deployment.actor() } else { None };
     named.map_or(Recipient::Actor, Recipient::Login)
 }
 
-/// Returns whether an account is a program's: an App's, as GitHub Actions has one. A person's token
-/// in a workflow cannot be told from the person.
+/// Returns true if the account is a program's: an App's, as GitHub Actions has one. A person's token in a workflow
+/// cannot be told from the person.
 fn is_program(user: &User) -> bool {
     let is = |field: &PayloadField, right: fn(&str) -> bool| {
         field.text("type").ok().flatten().is_some_and(right)
@@ -147,7 +147,7 @@ pub(super) fn forge_id(number: &PayloadField) -> Result<i64, Malformed> {
     }
 }
 
-/// The payload's tag, else the configured rule's.
+/// Returns the payload's tag, else the configured rule's.
 fn tag(
     deployment: &DeploymentPayload,
     git_ref: &str,
@@ -167,8 +167,8 @@ fn tag(
     })
 }
 
-/// GitHub's logins are letters, digits, `-` and `_`; bots carry `[bot]`. Who it was does not decide
-/// whether it is deployed: another character is shown by its number.
+/// Returns the actor. GitHub's logins are letters, digits, `-` and `_`; bots carry `[bot]`. The actor does not decide
+/// about the deployment: another character is shown by its number.
 fn actor(sender: Option<&User>, creator: Option<&User>) -> String {
     let login = |user: &User| match &user.login {
         PayloadField::Text(login) if !login.is_empty() => Some(escaped(login)),

@@ -1,4 +1,5 @@
-//! Which events are for us, and where the image tag comes from when nobody names it. Pure.
+//! The rules for incoming events: repositories, environments, tasks, previews, and the image tag where the payload has
+//! none. Pure.
 
 use std::fmt;
 
@@ -8,25 +9,25 @@ use crate::model::event::{Unused, WebhookEvent};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::globs::{GlobError, GlobOptions, Globs};
 
-/// What the configuration says about incoming deployments.
+/// The configured rules for incoming deployments.
 #[derive(Debug, Clone)]
 pub struct Rules {
     /// Repositories that may deploy.
     pub repositories: Repositories,
     /// Environments that may be deployed to.
     pub environments: Environments,
-    /// A deployment's `task` that means us; GitHub's default is `deploy`.
+    /// The `task`s of deployments for the service; GitHub's default is `deploy`.
     pub tasks: Vec<String>,
     /// The image tag of a deployment whose payload names none.
     pub tag: TagRule,
-    /// Which pull requests get a preview; `None` for none of them.
+    /// The pull requests that get a preview; `None` for none of them.
     pub previews: Option<PreviewRules>,
 }
 
-/// Which pull requests get a preview.
+/// The pull requests that get a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PreviewRules {
-    /// Those from forks too: whoever opened one may read the manifests in its preview.
+    /// True for pull requests from forks too: whoever opened one may read the manifests in its preview.
     pub forks: bool,
     /// Every pull request gets a check run, if only to say that there is nothing to preview; so
     /// that the check can be a required one.
@@ -53,18 +54,18 @@ impl Default for Rules {
     }
 }
 
-/// Which repositories may deploy, as globs over `owner/name`.
+/// The repositories that may deploy, as globs over `owner/name`.
 #[derive(Debug, Clone, Default)]
 pub struct Repositories(Globs);
 
 impl Repositories {
-    /// Every repository.
+    /// Allows every repository.
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Those that match one of the globs; `*` stops at the slash and letter case does not count,
-    /// as in GitHub's own names.
+    /// Returns the repositories that match one of the globs; `*` stops at the slash and letter case does not count, as
+    /// in GitHub's own names.
     ///
     /// # Errors
     /// The first glob that cannot be read.
@@ -79,7 +80,7 @@ impl Repositories {
     }
 }
 
-/// How an image tag is made of a deployment: a text with `{ref}`, `{sha}` or `{short_sha}` in it.
+/// The rule that derives an image tag from a deployment: a text with `{ref}`, `{sha}` or `{short_sha}` in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagRule(Vec<Part>);
 
@@ -91,10 +92,10 @@ enum Part {
     ShortSha,
 }
 
-/// Why a text is no tag rule.
+/// The reason why a text is no tag rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TagRuleError {
-    /// A name in braces that we do not know.
+    /// The name in braces is not a known one.
     #[error("`{{{name}}}` is not known: use {{ref}}, {{sha}} or {{short_sha}}")]
     Unknown {
         /// The name between the braces.
@@ -103,7 +104,7 @@ pub enum TagRuleError {
     /// An opening brace without its closing one.
     #[error("a `{{` is not closed")]
     Unclosed,
-    /// Nothing in it changes from build to build.
+    /// The text never changes from build to build.
     #[error("every deployment would get the same tag: use {{ref}}, {{sha}} or {{short_sha}}")]
     Constant,
 }
@@ -135,7 +136,7 @@ impl TagRule {
         Ok(Self(parts))
     }
 
-    /// The tag of a deployment of that commit; it may not be a legal one, with a `/` from a branch.
+    /// Returns the tag of a deployment of that commit; it may not be a legal one, with a `/` from a branch.
     pub fn apply(&self, git_ref: &str, commit: &CommitSha) -> String {
         self.fill(git_ref, commit.as_str(), commit.short())
     }

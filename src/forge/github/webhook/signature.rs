@@ -1,4 +1,4 @@
-//! Is a delivery GitHub's: HMAC-SHA256 over the raw body, compared in constant time. Pure.
+//! The signature of a delivery: HMAC-SHA256 over the raw body, compared in constant time. Pure.
 
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
@@ -9,10 +9,10 @@ pub const HEADER: &str = "x-hub-signature-256";
 
 const PREFIX: &str = "sha256=";
 
-/// Why a delivery is not taken for GitHub's.
+/// The reason why a delivery is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadSignature {
-    /// There is no signature at all.
+    /// The delivery has no signature.
     #[error("the header X-Hub-Signature-256 is missing: set a secret on the webhook")]
     Missing,
     /// The header has another form.
@@ -23,7 +23,7 @@ pub enum BadSignature {
     Wrong,
 }
 
-/// A signature that is checked while its body comes, so that no large body is gone over at once.
+/// A signature that is checked while its body comes, so that no large body is read at once.
 #[derive(Debug)]
 pub struct Verifier {
     signature: [u8; 32],
@@ -46,14 +46,14 @@ impl Verifier {
         Ok(Self { signature, macs: secrets.into_iter().map(keyed).collect() })
     }
 
-    /// The next part of the body.
+    /// Adds the next part of the body.
     pub fn update(&mut self, part: &[u8]) {
         for mac in &mut self.macs {
             mac.update(part);
         }
     }
 
-    /// Compares, after the last part.
+    /// Compares the signature, after the last part.
     ///
     /// # Errors
     /// [`BadSignature`]; it tells a caller nothing about the secrets.
@@ -66,7 +66,7 @@ impl Verifier {
     }
 }
 
-/// The header's value for a body: what GitHub would send. For the demo and for tests.
+/// Returns the header's value for a body, as GitHub would send it. For the demo and for tests.
 pub fn sign(secret: &SecretString, body: &[u8]) -> String {
     let mut mac = keyed(secret);
     mac.update(body);
@@ -82,7 +82,7 @@ fn keyed(secret: &SecretString) -> Hmac<Sha256> {
 mod tests {
     use super::*;
 
-    /// From GitHub's page "Validating webhook deliveries".
+    /// The example of GitHub's page "Validating webhook deliveries".
     const SECRET: &str = "It's a Secret to Everybody";
     const BODY: &[u8] = b"Hello, World!";
     const DIGITS: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";

@@ -9,7 +9,7 @@ use crate::model::event::{DeploymentRequest, EventRefusal, Recipient, Repository
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
-/// As in GitHub's own documentation, shortened where it repeats itself.
+/// Returns the event of GitHub's own documentation, shortened where it repeats itself.
 fn event() -> Value {
     json!({
         "action": "created",
@@ -32,7 +32,7 @@ fn event() -> Value {
     })
 }
 
-/// The event with one value set; `null` clears it.
+/// Returns the event with one value set; `null` clears it.
 fn with(pointer: &str, value: Value) -> Value {
     let mut event = event();
     *event.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is in the event")) = value;

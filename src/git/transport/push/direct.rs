@@ -1,8 +1,8 @@
-//! Our own client of `git receive-pack`: one exchange with exactly the new objects.
+//! The service's own client of `git receive-pack`: one exchange with exactly the new objects.
 //!
-//! It does not ask first where the branch is: it says where the branch was when it was seen last,
-//! and the server compares that under its own lock. Only when the server cannot take the pack as
-//! it is, is its advertisement fetched, and the same objects are sent once more, whole.
+//! It does not fetch the branch first: it sends the last known commit of the branch, and the server compares that under
+//! its own lock. Only when the server cannot read the pack, its advertisement is fetched, and the same objects are sent
+//! once more, whole.
 
 use git2::Repository;
 
@@ -17,15 +17,15 @@ use crate::git::writer::outcome::Published;
 /// Pushes to one repository.
 pub(super) struct Direct {
     remote: Remote,
-    /// How many thin packs in a row the server could not read, and whole ones it could.
+    /// The number of thin packs in a row that the server could not read, while it could read whole ones.
     unread: u32,
-    /// So many pushes more go whole at once.
+    /// The number of next pushes that go whole at once.
     whole: u32,
 }
 
 /// A server that could not read so many thin packs in a row does not want them; one may be a full disk.
 const UNREAD: u32 = 2;
-/// Then so many pushes go whole before a thin one is tried again: servers are updated.
+/// The number of whole pushes before a thin one is tried again: servers are updated.
 const WHOLE: u32 = 100;
 
 impl Direct {
@@ -41,8 +41,8 @@ impl Direct {
         self.remote.receive_pack((update.base, update.reference), body, update.fence)
     }
 
-    /// The server could not read the pack. If the branch is elsewhere, that is why: what our
-    /// differences begin with may be gone. If not, differences are not for this server.
+    /// Handles a pack that the server could not read. If the branch has moved, that is the reason: the bases of the
+    /// deltas may be gone. If not, the server cannot use deltas.
     fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, StepError> {
         let advertisement =
             self.remote.advertisement().map_err(|failure| self.remote.error(failure))?;
@@ -65,7 +65,7 @@ impl Direct {
             self.unread += 1;
         }
         if self.unread >= UNREAD {
-            tracing::info!(repository = %self.remote, "the server takes no differences; objects are sent whole");
+            tracing::info!(repository = %self.remote, "server refuses deltas, objects are sent whole");
             (self.unread, self.whole) = (0, WHOLE);
         }
         Ok(published)
@@ -79,7 +79,7 @@ impl Direct {
             RefStatus::Done => Ok(Published::Done),
             RefStatus::Not(status) => Ok(refused(&status, &printed)),
             RefStatus::NotUnpacked(why) => Err(Unread { why, printed }),
-            // The server said something, but not what became of our branch.
+            // The server said something, but not the outcome of the branch.
             RefStatus::None => Ok(Published::Unclear(WriteError::unreachable(
                 &self.remote,
                 "the server did not report what became of the push",
@@ -100,7 +100,7 @@ impl Direct {
     }
 }
 
-/// A pack that the server did not read: its reason, and what it printed.
+/// The reason why the server did not read a pack, and its output.
 struct Unread {
     why: String,
     printed: Vec<u8>,

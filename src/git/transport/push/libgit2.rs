@@ -1,7 +1,7 @@
-//! libgit2's own push: the fallback for a server that our client does not get on with.
+//! libgit2's own push: the fallback for a server that the service's own client does not work with.
 //!
-//! It needs the objects on disk first, asks for the server's branches, and walks the trees of the
-//! commits to find out what is new.
+//! It needs the objects on disk first, requests the server's branches, and walks the trees of the commits to find the
+//! new objects.
 
 use std::cell::{Cell, RefCell};
 
@@ -72,7 +72,7 @@ impl Push for Libgit2 {
             (Err(_), _) if report.moved.get() => Ok(Published::Lost),
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
             (Err(error), _) => self.failed(error),
-            // No word about our branch: the server said something, but not what became of it.
+            // No word about the branch: the server said something, but not its outcome.
             (Ok(()), RefStatus::None | RefStatus::NotUnpacked(_)) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
@@ -85,10 +85,10 @@ impl Push for Libgit2 {
     }
 }
 
-/// What the server says during a push; libgit2's callbacks write it.
+/// The server's messages during a push; libgit2's callbacks write it.
 #[derive(Default)]
 struct Report {
-    /// The branch was not where we thought, and nothing was sent.
+    /// True if the branch had moved, and nothing was sent.
     moved: Cell<bool>,
     word: RefCell<RefStatus>,
     printed: RefCell<Vec<u8>>,
@@ -97,8 +97,8 @@ struct Report {
 impl Report {
     fn callbacks(&self, base: Oid) -> RemoteCallbacks<'_> {
         let mut callbacks = RemoteCallbacks::new();
-        // Stricter than a fast-forward: a branch that somebody moved back or deleted on purpose
-        // would otherwise be moved forward again by us, with what they took out.
+        // Stricter than a fast-forward: a branch that a person moved back or deleted on purpose
+        // would otherwise be moved forward again, with the commits that they removed.
         callbacks.push_negotiation(move |updates| {
             let stays = updates.iter().all(|update| update.src() == base);
             self.moved.set(!stays);

@@ -1,11 +1,11 @@
-//! How a branch on a server is moved, with the objects that it needs there.
+//! The push of a branch to a server, with the objects that it needs there.
 //!
 //! ```text
 //! pkt       lines of git's protocol, pure
-//! report    what it answers, pure
-//! update    what is asked of receive-pack, and what a server's no means
-//! direct    our own client: one exchange, exactly the new objects
-//! libgit2   the fallback: libgit2 finds out by itself what is new
+//! report    the server's answer, pure
+//! update    the request to receive-pack, and the meaning of a server's refusal
+//! direct    the service's own client: one exchange, exactly the new objects
+//! libgit2   the fallback: libgit2 finds the new objects by itself
 //! ```
 
 mod direct;
@@ -22,11 +22,11 @@ use crate::git::transport::push::libgit2::Libgit2;
 pub(in crate::git) use crate::git::transport::push::update::{Push, Update};
 use crate::git::transport::remote::Remote;
 
-/// Who pushes to a server.
+/// The client that pushes to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PushBy {
-    /// Our own client: one request with exactly the new objects.
+    /// The service's own client: one request with exactly the new objects.
     #[default]
     Direct,
     // It asks the server for its branches first and walks trees to find what is new.

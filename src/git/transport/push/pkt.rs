@@ -1,7 +1,7 @@
 //! Lines of git's protocol: four hexadecimal digits of length, then the bytes. Pure.
 //! `gitprotocol-common(5)`.
 
-/// What a server may print beside its report, in bytes.
+/// The limit of a server's output beside its report, in bytes.
 pub(super) const PRINTED_LIMIT: usize = 16 * 1024;
 
 /// The most bytes of a line, its length included.
@@ -15,16 +15,16 @@ pub(super) enum PktLine<'a> {
     Flush,
 }
 
-/// Why there are no more lines.
+/// The end of a stream of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum StreamEnd {
-    /// All was read.
+    /// All lines were read.
     Whole,
-    /// It ends within a line, or is not made of lines.
+    /// The stream ends within a line, or does not consist of lines.
     Broken,
 }
 
-/// Appends a line. What is longer than a line can be is a fault of ours.
+/// Appends a line. A text longer than a line can be is a fault of the service.
 pub(super) fn write(to: &mut Vec<u8>, data: &[u8]) {
     let length = data.len() + 4;
     debug_assert!(length <= LONGEST, "a line of {length} bytes");
@@ -40,7 +40,7 @@ pub(super) fn flush(to: &mut Vec<u8>) {
 pub(super) struct Lines<'a>(pub(super) &'a [u8]);
 
 impl<'a> Lines<'a> {
-    /// The next line.
+    /// Returns the next line.
     pub(super) fn next(&mut self) -> Result<PktLine<'a>, StreamEnd> {
         if self.0.is_empty() {
             return Err(StreamEnd::Whole);

@@ -1,26 +1,25 @@
-//! What `git receive-pack` answers, and where a branch is by its advertisement. Pure.
-//! `gitprotocol-pack(5)`, "Report Status" and "Reference Discovery".
+//! The answer of `git receive-pack`, and the branch in its advertisement. Pure. `gitprotocol-pack(5)`, "Report Status"
+//! and "Reference Discovery".
 
 use git2::Oid;
 
 use crate::git::transport::failure::Failure;
 use crate::git::transport::push::pkt::{Lines, PRINTED_LIMIT, PktLine, StreamEnd};
 
-/// What came of a push that was carried to the server.
+/// The result of a push that was carried to the server.
 #[derive(Debug)]
 pub(in crate::git) enum Transfer {
     /// The server's answer, from its first byte.
     Answer(Vec<u8>),
-    /// The server said before anything was sent that the branch is elsewhere. Only a server that
-    /// speaks first can say so.
+    /// The server said before anything was sent that the branch has moved. Only a server that speaks first can say so.
     Moved,
 }
 
-/// A push that did not come to an answer.
+/// A push without an answer.
 #[derive(Debug)]
 pub(in crate::git) struct TransferError {
     pub(in crate::git) failure: Failure,
-    /// Whether the pack had begun to go out: the server may have taken it.
+    /// True if the pack had begun to go out: the server may have accepted it.
     pub(in crate::git) sent: bool,
 }
 
@@ -28,18 +27,18 @@ pub(in crate::git) struct TransferError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PushReport {
     pub(super) word: RefStatus,
-    /// What hooks and the server printed.
+    /// The output of hooks and of the server.
     pub(super) printed: Vec<u8>,
 }
 
-/// What became of the branch.
+/// The report about the branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum RefStatus {
-    /// It was moved.
+    /// The branch was moved.
     Done,
     /// The objects were not taken; why. Nothing was moved.
     NotUnpacked(String),
-    /// It was not moved; why.
+    /// The branch was not moved; with the reason.
     Not(String),
     /// The answer does not say, or ends before it does.
     #[default]
@@ -57,14 +56,14 @@ pub(super) fn read(answer: &[u8], reference: &str) -> PushReport {
     PushReport { word, printed }
 }
 
-/// Returns what the server says, if it does not say what became of the branch.
+/// Returns the server's error, if the answer has no report about the branch.
 pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
     let PushReport { word, printed } = read(answer, reference);
     let words = String::from_utf8_lossy(&printed);
     (word == RefStatus::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
 }
 
-/// Lines in place of an answer: what is wrong. `gitprotocol-pack(5)`, "pkt-line Format".
+/// Writes the error lines that come in place of an answer. `gitprotocol-pack(5)`, "pkt-line Format".
 fn errors(status: &[u8]) -> Vec<u8> {
     let (mut lines, mut texts) = (Lines(status), Vec::new());
     while let Ok(line) = lines.next() {
@@ -79,13 +78,13 @@ fn error(data: &[u8]) -> Option<&[u8]> {
     data.strip_prefix(b"ERR ")
 }
 
-/// Returns whether the answer says already what became of the branch, though more of it may come.
+/// Returns true if the answer has the report about the branch already, though more of it may come.
 pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
     read(answer, reference).word != RefStatus::None
 }
 
-/// Status and printed text: on two bands of one stream, or the status alone. The first line tells which, so
-/// that no line that follows makes another thing of what was read before it.
+/// Returns the status and the printed text: on two bands of one stream, or the status alone. The first line decides
+/// which, so that no later line changes the meaning of what was read before it.
 fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut status, mut printed) = (Vec::new(), Vec::new());
     let print = |printed: &mut Vec<u8>, text: &[u8]| {
@@ -129,7 +128,7 @@ fn word(status: &[u8], reference: &str) -> RefStatus {
     }
 }
 
-/// Why an answer is no list of branches.
+/// The reason why an answer is no list of branches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::git) enum NoList {
     #[error("no list of branches")]
@@ -165,7 +164,7 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
     }
 }
 
-/// Any answer is read, and what the service takes as told once is not told otherwise by the bytes that follow.
+/// Checks that any answer is read, and that later bytes do not change an outcome that was read before.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     const REFERENCE: &str = "refs/heads/main";
@@ -197,7 +196,7 @@ mod tests {
         bytes
     }
 
-    /// The status on the first band, cut where a server may cut it; the text on the second.
+    /// Builds an answer: the status on the first band, cut where a server may cut it; the text on the second.
     fn banded(status: &[u8], text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         pkt::write(&mut bytes, &[&[2], text.as_bytes()].concat());

@@ -1,5 +1,5 @@
-//! What is asked of a server: one branch, from here to there, and a pack; and what its no means.
-//! `gitprotocol-pack(5)`, "Reference Update Request".
+//! The request to a server to move one branch, with a pack; and the meaning of its refusal. `gitprotocol-pack(5)`,
+//! "Reference Update Request".
 
 use git2::{Oid, Repository};
 
@@ -12,14 +12,14 @@ use crate::git::writer::outcome::Published;
 
 /// The branch is to be moved from `base` to `tip`.
 pub(in crate::git) struct Update<'a> {
-    /// Where it must be; `None` where there must be no such branch.
+    /// The commit that the branch must have; `None` where there must be no such branch.
     pub(in crate::git) base: Option<Oid>,
     pub(in crate::git) tip: Oid,
     /// `refs/heads/main`
     pub(in crate::git) reference: &'a str,
-    /// What the server has not.
+    /// The objects that the server does not have.
     pub(in crate::git) load: &'a NewObjects,
-    /// When it closes, what is under way is cut.
+    /// The fence; when it closes, the exchange is cut.
     pub(in crate::git) fence: &'a Fence,
 }
 
@@ -28,7 +28,7 @@ pub(in crate::git) trait Push: Send {
     fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, StepError>;
 }
 
-/// Classifies a server's refusal: its status for the branch, and what it printed beside it.
+/// Classifies a server's refusal: its status for the branch, and its output.
 pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
     match push_rejection::classify(status, &String::from_utf8_lossy(printed)) {
         PushVerdict::LostRace => Published::Lost,
@@ -36,11 +36,11 @@ pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
     }
 }
 
-/// A server does of these what it can, and leaves the others: so they are asked for unseen. `quiet`
-/// because what it prints is for people, who want the words of hooks and not how far it is.
+/// The requested capabilities. A server uses those that it has, and ignores the others, so they are requested unseen.
+/// `quiet` is there because the printed text is for people, who want the words of hooks and not the progress.
 const CAPABILITIES: &str = "report-status report-status-v2 side-band-64k quiet object-format=sha1";
 
-/// The bytes of a push.
+/// Returns the bytes of a push.
 pub(super) fn request(update: &Update<'_>, pack: &[u8]) -> Vec<u8> {
     let Update { base, tip, reference, load: _, fence: _ } = update;
     let base = base.unwrap_or(Oid::ZERO_SHA1);

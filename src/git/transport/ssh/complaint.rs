@@ -1,33 +1,32 @@
-//! What `ssh` and the program behind it mean by what they print. Pure: words in, a kind out.
+//! The meaning of the output of `ssh` and of the program behind it. Pure: words in, a kind out.
 //!
-//! Neither has another way to say it. The samples in the tests are what OpenSSH 9 and the code
-//! hosts print.
+//! Neither has another way to report an error. The samples in the tests are the output of OpenSSH 9 and the code hosts.
 
 /// ssh's own exit status when it, and not the program behind it, has failed.
 const OF_SSH: i32 = 255;
-/// How many characters of it are kept for people.
+/// The limit of characters that are kept for people.
 const WORDS_LIMIT: usize = 300;
 
-/// What was complained of.
+/// The kind of a complaint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum ComplaintKind {
     /// The host's key is in no known hosts file.
     HostUnknown,
     /// The host has another key than the file of known hosts says, or a revoked one.
     HostChanged,
-    /// The host does not know our key, or ssh cannot use it.
+    /// The host does not accept the service's key, or ssh cannot use it.
     KeyRefused,
     /// The key may read and not write.
     ReadOnly,
-    /// There is no such repository, or the key may not see it.
+    /// The repository does not exist, or the key may not see it.
     NoRepository,
-    /// No way to the host, or it was cut.
+    /// The host cannot be reached, or the connection was cut.
     NoConnection,
-    /// Something else that the host said.
+    /// Another message of the host.
     Other,
 }
 
-/// Reads what was printed by a child that ended with `status`; without one it was killed.
+/// Reads the output of a child that ended with `status`; without one it was killed.
 pub(super) fn classify(printed: &str, status: Option<i32>) -> ComplaintKind {
     let text = printed.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -39,8 +38,8 @@ pub(super) fn classify(printed: &str, status: Option<i32>) -> ComplaintKind {
     }
 }
 
-/// In this order: a changed host key is also one whose verification failed; a host that knows the
-/// key says more by it than that the connection ended.
+/// The words of each kind, in this order: a changed host key is also one whose verification failed; a host that knows
+/// the key says more by it than that the connection ended.
 const TABLE: [(ComplaintKind, &[&str]); 7] = [
     (ComplaintKind::HostChanged, &["host identification has changed", "revoked host key"]),
     (ComplaintKind::HostUnknown, &["host key verification failed", "host key is known for"]),
@@ -109,7 +108,7 @@ const TABLE: [(ComplaintKind, &[&str]); 7] = [
     ),
 ];
 
-/// One line of what was printed, for a person: without frames, control characters and repetition.
+/// Returns one line of the output, for a person: without frames, control characters and repetition.
 pub(super) fn words(printed: &str) -> String {
     let clean = |line: &str| {
         let text: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

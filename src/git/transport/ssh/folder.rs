@@ -1,9 +1,9 @@
-//! The folder that `ssh` runs in: our key, the host keys that are believed, and the socket of the
-//! connection that is kept. For our eyes only.
+//! The folder that `ssh` runs in: the key, the trusted host keys, and the socket of the shared connection. Only this
+//! user may read it.
 //!
-//! Both are copies, made anew when their source changes: ssh refuses a key that others of the
-//! machine can read, which is how an orchestrator may hand it to us. Who leaves the folder last takes
-//! them away: `init` may work beside a service, with the same folder.
+//! Key and host keys are copies, written again when their source changes: ssh refuses a key that others of the machine
+//! can read, which is how an orchestrator may deliver it. The last process to leave the folder removes them: `init` may
+//! work beside a service, with the same folder.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -18,12 +18,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::git::transport::ssh::options::{self, KEY, KNOWN_HOSTS, SOCKET};
 use crate::model::ssh::SshAddress;
 
-/// A file of known hosts is a few lines; what is larger is another file.
+/// The largest file of known hosts: one has a few lines; a larger file is another one.
 const LARGEST: u64 = 1024 * 1024;
-/// Locked by everybody who uses the folder.
+/// The file that every user of the folder locks.
 const IN_USE: &str = "in-use";
-/// A connection that is told to end answers at once. So often it is looked whether it has, and with
-/// such a rest in between; then it is left alone.
+/// The number of checks that the connection has ended. A connection that is told to end does so at once; after these
+/// checks, with a pause between, it is left alone.
 const LOOKS: u32 = 400;
 const REST: Duration = Duration::from_millis(5);
 
@@ -32,7 +32,7 @@ const REST: Duration = Duration::from_millis(5);
 pub(super) struct KeyFolder {
     pub(super) path: PathBuf,
     address: SshAddress,
-    /// Ours from the first use until we leave.
+    /// The lock of this process from the first use until it leaves.
     in_use: Option<File>,
 }
 
@@ -72,8 +72,8 @@ impl KeyFolder {
         options.open(self.path.join(IN_USE))
     }
 
-    /// Takes the copies away, if nobody else uses them, and has the connection end; also what a
-    /// process left that was killed. The next use brings the copies back.
+    /// Removes the copies, if no other process uses them, and ends the connection; also the files of a process that was
+    /// killed. The next use brings the copies back.
     pub(super) fn leave(&mut self) -> Option<Leaving> {
         let in_use = self.in_use.take().or_else(|| self.in_use_file(false).ok())?;
         if in_use.unlock().is_err() || in_use.try_lock().is_err() {
@@ -86,8 +86,8 @@ impl KeyFolder {
         Some(Leaving { socket, stopping, _in_use: in_use })
     }
 
-    /// The next child makes a connection of its own. Whoever uses the former one still may end, and
-    /// it ends with them: without its socket nobody could tell it to.
+    /// Has the next child open a connection of its own. The users of the former one may end, and it ends with them:
+    /// without its socket no process could tell it to.
     pub(super) fn forget_connection(&self) {
         if let Some(stopping) = self.stop_connection() {
             finish(stopping);
@@ -95,7 +95,7 @@ impl KeyFolder {
         let _absent = fs::remove_file(self.path.join(SOCKET));
     }
 
-    /// Tells the connection to take nobody new, and to end with the last who uses it.
+    /// Tells the connection to accept no new user, and to end with its last one.
     fn stop_connection(&self) -> Option<Child> {
         if !self.path.join(SOCKET).exists() {
             return None;
@@ -123,8 +123,8 @@ impl KeyFolder {
     }
 }
 
-/// Who was the last in the folder leaves it: nobody comes in before the connection has let go of its
-/// socket, because it would take away the next one's.
+/// The end of the last process in the folder: no other enters before the connection has let go of its socket, because
+/// it would remove the next one's.
 pub(super) struct Leaving {
     socket: PathBuf,
     stopping: Option<Child>,
@@ -140,7 +140,7 @@ impl Leaving {
         let _absent = fs::remove_file(self.socket);
     }
 
-    /// The same, and nobody waits.
+    /// Ends the connection without waiting for it.
     pub(super) fn end_beside(self) {
         let thread = thread::Builder::new().name("ssh-leaves".to_owned());
         let _ended_with_the_process = thread.spawn(move || self.end());

@@ -1,35 +1,35 @@
 //! The command line of `ssh`. Pure.
 //!
-//! Nothing is taken from the machine's configuration, nothing is asked of anybody, and no host is
-//! believed that the operator has not named. Paths are names in the folder that ssh runs in, so that
-//! none can be taken apart at a space or a `%`, and the socket's is not too long for the system.
+//! Nothing is read from the machine's configuration, no prompt is shown, and only the hosts that the operator has named
+//! are trusted. Paths are names in the folder that ssh runs in, so that none can be taken apart at a space or a `%`,
+//! and the socket's is not too long for the system.
 
 use std::time::Duration;
 
 use crate::model::ssh::SshAddress;
 
-/// Our private key.
+/// The name of the private key.
 pub(super) const KEY: &str = "key";
 /// The host keys that are believed.
 pub(super) const KNOWN_HOSTS: &str = "known_hosts";
-/// The connection that is kept between two pushes.
+/// The name of the connection's socket, which is shared by pushes.
 pub(super) const SOCKET: &str = "connection";
-/// How long a connection is kept after its last use: most deployments of a day come in such a time
-/// one after the other, and a process that was killed leaves none behind for longer.
+/// The time for which a connection is kept after its last use: most deployments of a day come in such a time one after
+/// the other, and a process that was killed leaves none behind for longer.
 const KEPT: Duration = Duration::from_mins(10);
-/// How often a silent connection is tried. Three without an answer end it.
+/// The interval of keep-alive checks. Three without an answer end the connection.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// What git asks for behind ssh.
+/// The program of git behind ssh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum GitService {
-    /// Who fetches.
+    /// The program for a fetch.
     UploadPack,
-    /// Who pushes.
+    /// The program for a push.
     ReceivePack,
 }
 
-/// The arguments of `ssh` that run a program on a repository; `patience` is for the connection.
+/// Returns the arguments of `ssh` that run a program on a repository; `patience` is for the connection.
 pub(super) fn arguments(
     address: &SshAddress,
     program: GitService,
@@ -75,14 +75,14 @@ pub(super) fn arguments(
     arguments
 }
 
-/// The arguments that let go of the connection that is kept, once nobody uses it any more.
+/// Returns the arguments that close the shared connection, once no process uses it any more.
 pub(super) fn letting_go(address: &SshAddress) -> Vec<String> {
     let socket = format!("ControlPath={SOCKET}");
     let arguments = ["-F", "none", "-O", "stop", "-o", &socket, "--", address.host()];
     arguments.map(str::to_owned).to_vec()
 }
 
-/// As git writes it: hosts of code take it apart by these very quotes.
+/// Writes the command as git does: code hosts take it apart by these very quotes.
 fn command(program: GitService, path: &str) -> String {
     let program = match program {
         GitService::UploadPack => "git-upload-pack",

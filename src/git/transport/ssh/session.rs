@@ -1,8 +1,8 @@
-//! One child `ssh` with a program of git's behind it: bytes in, bytes out. And a push over it: the
-//! server speaks first, then come commands and pack, then its report.
+//! One child `ssh` with a program of git's behind it: bytes in, bytes out. And a push over it: the server speaks first,
+//! then come commands and pack, then its report.
 //!
-//! Every wait has an end. What is printed beside the answer is read all the time, so that nobody
-//! waits for us, and kept as far as a person would read it.
+//! Every wait has a limit. The printed output is read all the time, so that the child never waits for this process, and
+//! kept as far as a person would read it.
 
 use std::pin::Pin;
 use std::process::Stdio;
@@ -23,20 +23,20 @@ use crate::git::transport::ssh::{SshRemote, complaint};
 use crate::git::writer::fence::Fence;
 use crate::support::sync::lock;
 
-/// How much of what is printed is kept, in bytes.
+/// The limit of the printed output that is kept, in bytes.
 const PRINTED_LIMIT: usize = 16 * 1024;
 /// A child whose answer has ended ends itself at once; then its last words are read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Hooks of the server may still run after its answer, and print: they have so long to end well.
 const LINGER: Duration = Duration::from_secs(30);
-/// What git's programs end with after they said what is wrong.
+/// The exit status of git's programs after an error message.
 const OF_GIT: i32 = 128;
 /// The server's report of a push is a few lines, and what hooks print.
 const REPORT: usize = 16 * 1024 * 1024;
-/// Of an answer up to this size it is looked whether it says already what became of the branch. Then
-/// nobody waits for what the server does after it: hooks that tell others, and its housekeeping.
+/// The limit up to which an answer is searched for the report about the branch. Then the client does not wait for the
+/// server's later work: hooks that notify others, and its housekeeping.
 const TOLD: usize = 64 * 1024;
-/// How much is read at once.
+/// The size of one read.
 const CHUNK: usize = 16 * 1024;
 /// The longest packet of git's protocol.
 const PACKET: usize = 65_520;
@@ -86,7 +86,7 @@ impl SshRemote {
         answer.map(Transfer::Answer).map_err(|failure| TransferError { failure, sent: true })
     }
 
-    /// The branches of the server, as `git receive-pack` advertises them.
+    /// Returns the branches of the server, as `git receive-pack` advertises them.
     pub(in crate::git) fn advertised(self: &Arc<Self>) -> Result<Vec<u8>, Failure> {
         let mut session = self.open(GitService::ReceivePack)?;
         let advertisement = session.advertisement()?;
@@ -132,7 +132,7 @@ impl Session {
     pub(in crate::git) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let runtime = self.ssh.runtime.clone();
         let sent = runtime.block_on(self.send(bytes));
-        self.noted(sent)
+        self.mark_failed(sent)
     }
 
     async fn send(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
@@ -151,7 +151,7 @@ impl Session {
     pub(in crate::git) fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
         let runtime = self.ssh.runtime.clone();
         let received = runtime.block_on(self.receive(into));
-        self.noted(received)
+        self.mark_failed(received)
     }
 
     async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
@@ -167,7 +167,7 @@ impl Session {
         if self.received > self.limit { Err(Failure::TooLarge(self.limit)) } else { Ok(n) }
     }
 
-    /// The packets that the server begins with, as far as its first flush.
+    /// Returns the packets that the server begins with, as far as its first flush.
     fn advertisement(&mut self) -> Result<Vec<u8>, Failure> {
         let mut all = Vec::new();
         loop {
@@ -179,18 +179,18 @@ impl Session {
                     self.exactly(length.saturating_sub(4), &mut all)?;
                     self.no_error(all.get(begun..).unwrap_or_default())?;
                 }
-                _ => return self.noted(Err(Failure::NotGit(complaint::words(&lossy(&all))))),
+                _ => return self.mark_failed(Err(Failure::NotGit(complaint::words(&lossy(&all))))),
             }
         }
     }
 
-    /// In place of its branches a server may say what is wrong.
+    /// Checks for an error message, which a server may send in place of its branches.
     fn no_error(&mut self, packet: &[u8]) -> Result<(), Failure> {
         let text = packet.get(4..).and_then(|data| data.strip_prefix(b"ERR "));
         let Some(text) = text.map(lossy) else { return Ok(()) };
         let kind = complaint::classify(&text, Some(OF_GIT));
         let failure = self.build_failure(kind, complaint::words(&text));
-        self.noted(Err(failure))
+        self.mark_failed(Err(failure))
     }
 
     fn exactly(&mut self, n: usize, all: &mut Vec<u8>) -> Result<(), Failure> {
@@ -198,7 +198,9 @@ impl Session {
         let mut filled = 0;
         while let Some(rest) = packet.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.read(rest)? {
-                0 => return self.noted(Err(Failure::NotGit("it ended too early".to_owned()))),
+                0 => {
+                    return self.mark_failed(Err(Failure::NotGit("it ended too early".to_owned())));
+                }
                 n => filled = filled.saturating_add(n),
             }
         }
@@ -206,15 +208,15 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the server that no more is wanted. It may have ended already, and that is as good.
+    /// Tells the server that no more is wanted. It may have ended already, which is fine.
     pub(in crate::git) fn say_goodbye(&mut self) {
         let runtime = self.ssh.runtime.clone();
         let _heard = runtime.block_on(self.send(b"0000"));
         self.input = None;
     }
 
-    /// The answer to a push, as far as it says what became of the branch. What was answered before
-    /// the child failed is an answer, too.
+    /// Reads the answer to a push, as far as it has the report about the branch. An answer before the child failed is
+    /// an answer, too.
     fn answer(&mut self, reference: &str) -> Result<Vec<u8>, Failure> {
         self.input = None;
         let (mut answer, mut chunk) = (Vec::new(), vec![0; CHUNK]);
@@ -226,7 +228,7 @@ impl Session {
                 Err(failure) => return Err(failure),
             }
             if answer.len() > REPORT {
-                return self.noted(Err(Failure::TooLarge(REPORT as u64)));
+                return self.mark_failed(Err(Failure::TooLarge(REPORT as u64)));
             }
             if answer.len() <= TOLD && report::is_told(&answer, reference) {
                 return Ok(answer);
@@ -234,7 +236,7 @@ impl Session {
         }
     }
 
-    /// The answer has ended: well, or why not.
+    /// Returns how the answer ended: without a fault, or with which.
     async fn end(&mut self) -> Result<(), Failure> {
         self.output = None;
         let Some(mut child) = self.child.take() else { return Ok(()) };
@@ -268,13 +270,13 @@ impl Session {
         Failure::Said { kind, words, trust: self.ssh.trust() }
     }
 
-    /// Returns what was printed beside the answer so far.
+    /// Returns the output beside the answer so far.
     fn printed(&self) -> String {
         lossy(&lock(&self.printed))
     }
 
-    /// A connection over which something went wrong is not used again.
-    fn noted<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
+    /// Marks the connection after a failure: it is not used again.
+    fn mark_failed<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
         if result.is_err() {
             self.failed = true;
             self.ssh.forget_connection();
@@ -283,8 +285,7 @@ impl Session {
     }
 }
 
-/// What was asked for is answered; what the server still does is let end. After a failure the child
-/// is killed at once.
+/// Ends the session: after an answer the server may finish its work; after a failure the child is killed at once.
 impl Drop for Session {
     fn drop(&mut self) {
         self.listening.abort();
@@ -337,8 +338,8 @@ fn command(ssh: &SshRemote, folder: &KeyFolder, program: GitService) -> Command 
     command
 }
 
-/// As over HTTP: a pack can be a whole repository's tip, the report of a push is a few lines, and an
-/// advertisement has a line a branch.
+/// Returns the limit of an answer, as over HTTP: a pack can be a whole repository's tip, the report of a push is a few
+/// lines, and an advertisement has a line a branch.
 fn limit(program: GitService) -> u64 {
     const MIB: u64 = 1024 * 1024;
     match program {
@@ -359,7 +360,7 @@ async fn listen(printed: Option<ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// The length that a packet begins with, itself included; 0 is a flush.
+/// Returns the length that a packet begins with, itself included; 0 is a flush.
 fn length(head: &[u8]) -> Option<usize> {
     usize::from_str_radix(std::str::from_utf8(head).ok()?, 16).ok()
 }

@@ -1,9 +1,8 @@
-//! Rendered objects of Kubernetes' own kinds are what the cluster's API server takes: no field that it does
-//! not know, none missing, each of its type.
+//! Rendered objects of Kubernetes' own kinds are accepted by the cluster's API server: they have no unknown field, no
+//! field is missing, and each has its type.
 //!
-//! By the schema of Kubernetes' own `OpenAPI` in the version that the cluster has (the newest where the
-//! configuration does not say it), made ready by `ci/kubernetes-schema`. Kinds that others define are not
-//! looked at here.
+//! The check uses the schema of Kubernetes' own `OpenAPI` in the cluster's version (the newest where the configuration
+//! names none), prepared by `ci/kubernetes-schema`. Kinds that others define are not checked here.
 
 mod schema;
 
@@ -24,7 +23,7 @@ use crate::waml::suggest;
 
 const RULE: &str = "kubernetes";
 
-/// So many faults of one object are told; who has more looks at the template anyway.
+/// The limit of reported faults of one object: with more, the template needs a look anyway.
 const MOST: usize = 10;
 
 pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
@@ -34,9 +33,8 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Lists what a cluster's Kubernetes does not have among the kinds of files that are there already,
-/// one sentence each: a rollback makes them live again and judges nothing else of them. Nothing
-/// where the version is not configured.
+/// Lists the kinds of existing files that a cluster's Kubernetes does not have, one sentence each: a rollback makes
+/// them live again and checks nothing else of them. Nothing where the version is not configured.
 pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String> {
     let cluster = Cluster::of(target);
     let (app, _unreadable) = parse::live_app(files);
@@ -58,7 +56,7 @@ pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String>
 /// The cluster that objects are judged for.
 #[derive(Debug, Clone, Copy)]
 struct Cluster<'a> {
-    /// Its version, or the nearest that is known.
+    /// The version, or the nearest known one.
     version: KubernetesVersion,
     is_configured: bool,
     name: &'a str,
@@ -76,7 +74,9 @@ impl<'a> Cluster<'a> {
         if is_configured {
             format!("Kubernetes {version}, the version of `{name}`")
         } else {
-            format!("Kubernetes {version}, by which `{name}` is judged for want of a `version`")
+            format!(
+                "Kubernetes {version}, against which `{name}` is checked because it has no `version`"
+            )
         }
     }
 
@@ -159,7 +159,7 @@ fn format_path(path: &str) -> String {
     if path.is_empty() { "the object".to_owned() } else { format!("`{path}`") }
 }
 
-/// What is wrong at a path.
+/// A fault at a path.
 struct Fault {
     what: String,
     help: Option<String>,
@@ -285,7 +285,7 @@ fn is_scalar(of: &Type, json: &Json) -> bool {
     }
 }
 
-/// Ours know no sign; Kubernetes' may have one.
+/// Checks for a quantity. The-deployer's quantities have no sign; Kubernetes' may have one.
 fn is_quantity(text: &str) -> bool {
     Quantity::parse(text.strip_prefix(['+', '-']).unwrap_or(text)).is_some()
 }

@@ -1,5 +1,5 @@
-//! The types of Kubernetes' objects in all versions that are known, read from `schema.json`; its form is told
-//! in `ci/kubernetes-schema`, which writes it.
+//! The types of Kubernetes' objects in all known versions, read from `schema.json`; `ci/kubernetes-schema`, which
+//! writes it, describes its form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +15,10 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::of(&json).expect("the schema is a file of ours, and a test reads it")
 });
 
-/// All kinds, and the types that they are made of.
+/// All kinds, and the types of their parts.
 #[derive(Debug)]
 pub(super) struct Schema {
-    /// By `apps/v1 Deployment`.
+    /// The kinds by name: `apps/v1 Deployment`.
     kinds: BTreeMap<String, ResourceKind>,
     objects: Vec<ObjectType>,
 }
@@ -35,7 +35,7 @@ pub(super) struct ResourceKind {
 /// The fields of an object.
 #[derive(Debug)]
 pub(super) struct ObjectType {
-    /// By name, so that a guess at what was meant is the same each time.
+    /// The fields by name, so that a suggestion is the same each time.
     pub(super) fields: BTreeMap<String, SchemaField>,
     /// The fields that must be there, and in which versions of Kubernetes.
     pub(super) required: Vec<(String, Span)>,
@@ -58,7 +58,7 @@ pub(super) struct Span {
     last: Option<u16>,
 }
 
-/// What a field can be.
+/// The type of a field.
 #[derive(Debug, PartialEq)]
 pub(super) enum Type {
     Text,
@@ -143,7 +143,7 @@ impl ResourceKind {
 }
 
 impl Span {
-    /// In every version.
+    /// Every version.
     const ALWAYS: Self = Self { first: 0, last: None };
 
     fn of(first: &Json, last: &Json) -> Option<Self> {

@@ -8,7 +8,7 @@ fn check_object(object: Json) -> Vec<String> {
     check_object_on(None, object)
 }
 
-/// The same for the cluster `prod` of that version.
+/// Checks an object for the cluster `prod` of that version.
 fn check_object_in(version: &str, object: Json) -> Vec<String> {
     check_object_on(KubernetesVersion::parse(version), object)
 }
@@ -132,7 +132,7 @@ fn a_version_that_kubernetes_no_longer_has_is_told() {
     assert_eq!(
         check_object(old),
         [
-            "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes 1.37, by which `prod` is judged for want of a `version`, does not have: it was there until 1.24 (template f) → use `policy/v1` in the template"
+            "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes 1.37, against which `prod` is checked because it has no `version`, does not have: it was there until 1.24 (template f) → use `policy/v1` in the template"
         ]
     );
     assert_eq!(check_object(json!({"apiVersion": "v1", "kind": "Endpoints"})), NONE);
@@ -148,7 +148,7 @@ fn a_wholly_wrong_object_does_not_flood_its_reader() {
     assert_eq!(check_object(deployment(&json!({"containers": many}))).len(), MOST);
 }
 
-/// A Deployment whose pod has one field more.
+/// Returns a Deployment whose pod has one field more.
 fn pod_with(key: &str, value: &Json) -> Json {
     let mut pod = json!({"containers": []});
     pod[key] = value.clone();
@@ -184,7 +184,7 @@ fn a_field_that_the_clusters_version_has_no_more_is_told() {
         check_object_in("1.36", object()),
         [format!("{what} 1.36, the version of `prod`: {only} → {LEAVE_OUT}")]
     );
-    let newest = "1.37, by which `prod` is judged for want of a `version`";
+    let newest = "1.37, against which `prod` is checked because it has no `version`";
     let say_so = "if the cluster is older, say so by `clusters[].version` in the configuration";
     assert_eq!(
         check_object(object()),
@@ -299,7 +299,7 @@ fn a_version_that_is_not_known_is_judged_by_the_nearest() {
     assert!(check_object_in("1.9", object())[0].contains("Kubernetes 1.25, the version of `prod`"));
 }
 
-/// What is recorded of the built-in templates, whatever a cluster offers, is right for every version.
+/// The recorded objects of the built-in templates, on any platform, are right for every version.
 #[test]
 fn what_the_built_in_templates_render_is_right_for_every_version() {
     let cases = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pipeline")).unwrap();

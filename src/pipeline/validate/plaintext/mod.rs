@@ -1,9 +1,9 @@
 //! No rendered object holds a secret in plain text: manifests are read by many, and kept for ever.
 //!
-//! What can be nothing else (tokens of a known form, private keys, passwords in URLs, values of
-//! a Secret) is an error. What may be public after all (keys of browsers' APIs, signed tokens,
-//! variables and arguments that are called after a secret) is a warning. A variable
-//! with `plain: true` is passed over, and an argument that has the value of one. No message shows what was found.
+//! A certain secret (tokens of a known form, private keys, passwords in URLs, values of a Secret) is an error. A text
+//! that may be public after all (keys of browsers' APIs, signed tokens, variables and arguments with the name of a
+//! secret) is a warning. A variable with `plain: true` is skipped, and so is an argument that has the value of one. No
+//! message shows the text.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ fn values_of_a_secret(object: &Object, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Goes through all texts of an object.
+/// The search through all texts of an object.
 struct Search<'p, 'o> {
     plain: &'p HashSet<&'p str>,
     found: Vec<(String, SecretMatch<'o>)>,
@@ -135,9 +135,9 @@ fn report_plain_secret(
         "take it from a secret: `secret: {name: …, key: …}`"
     };
     let no_secret = if is_argument {
-        "say so if it is none: `{name: NAME, value: …, plain: true}`"
+        "if it is no secret, say so: `{name: NAME, value: …, plain: true}`"
     } else {
-        "say so if it is none: `plain: true` beside the variable's `value`"
+        "if it is no secret, say so: `plain: true` beside the variable's `value`"
     };
     let help = if found.certain {
         format!("{secret}; it was in a repository and must be replaced")

@@ -1,4 +1,4 @@
-//! Who deploys, and the teams that a target asks for.
+//! The deployer, and the teams that a target requires.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::id::TargetName;
 use crate::model::lock::Policies;
 use crate::model::target::{Clusters, Environment, Target};
 
-/// Checks a deployer on a target that asks for these teams.
+/// Checks a deployer on a target that requires these teams.
 fn check_deployer(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let name = TargetName::parse("t").unwrap();
     let deploy_teams = teams.iter().map(|team| (*team).to_owned()).collect();
@@ -43,7 +43,7 @@ fn a_target_takes_deployments_by_members_of_its_teams() {
     assert_eq!(
         check_deployer(&teams, jo(false)),
         [
-            "jo is in none of the teams that `t` asks for [deployer] → `t` takes deployments by members of `acme/release` and `acme/sre`: let one of them deploy"
+            "jo is in none of the teams that `t` requires [deployer] → `t` takes deployments by members of `acme/release` and `acme/sre`: let one of them deploy"
         ]
     );
     let away = check_deployer(&teams, Fact::Missing { why: "GitHub is away".to_owned() });

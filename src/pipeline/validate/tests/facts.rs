@@ -1,4 +1,4 @@
-//! What is known of the world, and what the rules make of it.
+//! Facts, and the violations that rules derive from them.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn a_host_and_path_belong_to_one_app() {
     };
     let others =
         |routes: &[Route]| Facts { routes: known_fact(routes.to_vec()), ..facts_on(target()) };
-    let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app is no more, `bart remove t n/b --reason TEXT`";
+    let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app no longer exists, `bart remove t n/b --reason TEXT`";
     let longest =
         "routers choose the longest path; use another host if the apps do not belong together";
     let inside = format!(
@@ -138,7 +138,7 @@ fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already()
     }
 }
 
-/// The one thing that is said beside another app's route.
+/// Returns the one violation beside another app's route.
 fn said_of(section: &str, theirs: Route, own: Vec<Route>) -> String {
     let facts = Facts {
         routes: known_fact(vec![theirs]),
@@ -162,7 +162,7 @@ fn secrets_exist_and_have_their_keys() {
         ]))
     };
     let facts = Facts { secrets: answer(&["password"]), ..facts_on(target()) };
-    let made = "have it made in the namespace `n` of the cluster first, or correct the name";
+    let made = "create it in the namespace `n` of the cluster first, or correct the name";
     assert_eq!(
         check_with_facts(section, &facts),
         [
@@ -253,13 +253,13 @@ fn an_app_belongs_to_who_deployed_it_first() {
     assert_eq!(
         owned(Some("o/b"), &["o/b"]),
         [
-            "3:7: `n/a` on `t` belongs to o/b, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
+            "3:7: `n/a` on `t` belongs to o/b, not to o/a [owner] → choose another slug; if the app has moved, an operator records its new owner: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
     );
     assert_eq!(
         owned(None, &["p/x", "p/y"]),
         [
-            "5:12: the namespace `n` on `t` has apps of `p`, and o/a is none of theirs [owner] → choose a namespace of your own; to let the repository in, an operator says so: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
+            "5:12: the namespace `n` on `t` has apps of `p`, and o/a has another owner [owner] → choose a namespace of your own; to let the repository in, an operator gives it the app: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
     );
 }
@@ -280,7 +280,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
     assert_eq!(
         locked(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
         [
-            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
+            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
         ]
     );
     for (scope, what) in [
@@ -291,7 +291,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
         assert_eq!(
             locked(scope, None),
             [format!(
-                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
+                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
             )]
         );
     }
@@ -331,7 +331,7 @@ fn a_target_takes_deployments_in_its_windows() {
     assert!(broken[0].contains("a window of `t` cannot be read"), "{broken:?}");
 }
 
-/// Every fact missing, under a policy, in an environment.
+/// Returns the violations with every fact missing, under a policy, in an environment.
 fn missing(unknown: Option<OnUnknown>, environment: Environment) -> Vec<String> {
     let branches = Some(vec!["main".to_owned()]);
     let policies = Policies { branches, unknown, ..Policies::default() };
@@ -360,11 +360,11 @@ fn what_could_not_be_found_out_is_told_by_the_policy_of_the_target() {
         "10:5: it is not known whether the secrets exist: s is away [secrets]",
         "it is not known whether the image is in its registry: i is away [image-tag]",
         "it is not known whether the commit is on a branch that the target takes: b is away [branch]",
-        "it is not known whose the app and its namespace are: o is away [owner]",
-        "it is not known whether a lock stops this: l is away [locks]",
+        "it is not known who owns the app and its namespace: o is away [owner]",
+        "it is not known whether a lock stops the deployment: l is away [locks]",
     ];
-    let fail = "deploy again once this can be found out, or let an operator set the target's `policies.unknown: warn`";
-    let warn = "look for yourself: the target's policy lets what is not known pass";
+    let fail = "deploy again once the lookup works, or let an operator set the target's `policies.unknown: warn`";
+    let warn = "check it yourself: the target's policy lets the deployment pass without the lookup";
     let fails: Vec<String> = lines.iter().map(|line| format!("{line} → {fail}")).collect();
     let warns: Vec<String> = lines.iter().map(|line| format!("? {line} → {warn}")).collect();
     let said = |unknown, environment| {

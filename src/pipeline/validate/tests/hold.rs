@@ -1,4 +1,4 @@
-//! Who is held after a rollback.
+//! Holds after a rollback.
 
 use super::facts::{NONE, app, check_with_facts, facts_on, known_fact, target};
 use crate::model::facts::Facts;
@@ -8,7 +8,7 @@ use crate::model::release::Release;
 use crate::model::rollback::{Hold, Holds};
 use crate::model::target::Target;
 
-/// What the tests deploy.
+/// Returns the release that the tests deploy.
 fn release() -> Release {
     Release {
         repository: "o/a".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! What is live on a target, and what a deployment would take from it.
+//! Live objects on a target, and the deployments that would remove some.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
     assert_eq!(
         check_with_facts("    {}\n", &before),
         [
-            "this deployment would remove PersistentVolumeClaim `data`, and the data in it [stateful] → put back what makes it; if it is to go, say so under the target: `removes: [{kind: PersistentVolumeClaim, name: data}]`"
+            "this deployment would remove PersistentVolumeClaim `data`, and the data in it [stateful] → put back the part that creates it; if it is to go, say so under the target: `removes: [{kind: PersistentVolumeClaim, name: data}]`"
         ]
     );
     let removes = "    removes: [{kind: PersistentVolumeClaim, name: data}]\n";
@@ -35,14 +35,14 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
     assert_eq!(
         check_with_facts(removes, &live(&[("apps/v1", "Deployment", "a")])),
         [
-            "? 8:15: there is no PersistentVolumeClaim `data` to remove [stateful] → take this entry out: it has done its work, or has the wrong name"
+            "? 8:15: there is no PersistentVolumeClaim `data` to remove [stateful] → remove this entry: the object is gone already, or the name is wrong"
         ]
     );
     assert_eq!(check_with_facts(removes, &facts_on(target())), NONE, "offline nothing is known");
     assert_eq!(
         check_with_facts("    removes: [{kind: Deployment, name: a}]\n", &live(&[])),
         [
-            "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → take away what makes it, or this entry"
+            "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → remove the part that creates it, or remove this entry"
         ]
     );
     let mut stays = before.clone();
@@ -187,7 +187,7 @@ fn an_object_of_another_app_is_not_taken() {
     assert_eq!(
         check_with_facts(&web.replace("NAME", "bapp"), &facts),
         [
-            "8:61: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
+            "8:61: Service `bapp` already belongs to the app `n/bapp` [collision] → choose another name; if that app no longer exists, `bart remove t n/bapp --reason TEXT`"
         ]
     );
     // What is made of an object is an object.
@@ -203,7 +203,7 @@ fn an_object_of_another_app_is_not_taken() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].starts_with(
-            "9:22: Secret `a.same.example.com`, which Certificate a.same.example.com makes, is already the app `n/bapp`'s [collision]"
+            "9:22: Secret `a.same.example.com`, which Certificate a.same.example.com creates, already belongs to the app `n/bapp` [collision]"
         ),
         "{found:?}"
     );
@@ -281,7 +281,7 @@ fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
 fn who_removes_much_is_stopped_unless_it_is_said() {
     let names = ["b", "c", "d", "e", "f", "g"];
     let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
-    let shown = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing";
+    let shown = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → check whether the template, or a large part of the WAML, is missing";
     let entries: Vec<String> =
         names.iter().map(|name| format!("{{kind: ConfigMap, name: {name}}}")).collect();
     let removes = format!("removes: [{}]", entries.join(", "));
@@ -340,6 +340,7 @@ fn a_secret_that_another_app_has_is_told_where_its_name_is_written() {
     let facts = Facts { namespace: known_fact(Arc::new(all)), ..facts_on(target) };
     let section = "    secrets: [{name: listed, mountPath: /s}]\n    env: [{name: A, secret: {name: of-env, key: k}}]\n";
     let found = check_with_facts(section, &facts);
-    let places: Vec<_> = found.iter().map(|one| one.split(" is already").next().unwrap()).collect();
+    let places: Vec<_> =
+        found.iter().map(|one| one.split(" already belongs").next().unwrap()).collect();
     assert_eq!(places, ["8:22: ExternalSecret `listed`", "9:36: ExternalSecret `of-env`"]);
 }

@@ -1,4 +1,4 @@
-//! What Kubernetes, or a registry, would refuse is refused here, at its place.
+//! Values that Kubernetes, or a registry, would refuse, each refused at its place.
 
 use super::{WEB, check_section, rendered};
 
@@ -78,7 +78,7 @@ fn probes_are_those_that_kubernetes_takes() {
         [
             "10:18: the liveness probe has an empty command [probes]",
             "11:25: the readiness probe has an empty path [probes]",
-            "12:47: a startup probe succeeds at the first time [probes]",
+            "12:47: a startup probe passes with its first success [probes]",
         ]
     );
 }
@@ -199,7 +199,7 @@ fn a_null_that_takes_something_away_has_an_effect_whatever_is_set_later() {
     );
 }
 
-/// What follows from a mistake is not told as another one.
+/// The consequences of a mistake are not reported as another one.
 #[test]
 fn a_mistake_has_no_echo() {
     let slo = "    slo: {requestClass: high}\n";
@@ -274,7 +274,7 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
     assert_eq!(said_of(&misnamed, "t"), ["7 schema", "8 schema"]);
 }
 
-/// What goes by a name is not said of one that only stands in for another.
+/// Rules that go by a name do not check a placeholder for it.
 #[test]
 fn a_name_that_stands_in_for_another_has_no_echo() {
     use crate::model::target::{Clusters, Target};
@@ -396,7 +396,7 @@ fn quantities_that_nobody_means_are_told() {
     );
     assert_eq!(
         with_severity("    redis: {version: \"99.1\"}\n"),
-        one(true, "`99.1` is not a version of Redis that can be had here")
+        one(true, "`99.1` is not a version of Redis that is available here")
     );
 }
 
@@ -416,7 +416,7 @@ fn an_autoscaler_can_reach_what_it_aims_for() {
     assert_eq!(of("limits: {cpu: null}", 300), []);
     assert_eq!(
         of("requests: {cpu: 0}", 75),
-        [(true, "the autoscaler measures cpu against a request of nothing".to_owned())]
+        [(true, "the autoscaler measures cpu against a request of 0".to_owned())]
     );
     let both = |resources: &str, cpu: u32| {
         with_severity(&format!(
@@ -448,7 +448,7 @@ fn an_alert_that_compares_nothing_is_told() {
     }
 }
 
-/// What follows from a mistake is not told beside it.
+/// The consequences of a mistake are not reported beside it.
 #[test]
 fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
     use crate::model::violation::Severity::{Error, Warning};
@@ -491,7 +491,7 @@ fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
         ),
         (
             "    scaling: {replicas: 1}\n    disruption: {maxUnavailable: 1}\n    volumes: [{name: d, mountPath: /d, size: 100Pi}]\n".to_owned(),
-            "100Pi is more than clouds have in a disk",
+            "100Pi is more than clouds offer in a disk",
             Warning,
             "`size: 100Gi`",
         ),

@@ -1,4 +1,4 @@
-//! Names that are not an app's.
+//! Reserved names.
 
 use super::facts::{facts_on, target};
 use super::plan_with;
@@ -22,7 +22,7 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
         (
             "kube-system",
             "clusterrole-aggregation-controller",
-            ".weave.yaml:5:12: the namespace `kube-system` is Kubernetes' own: `kube-*` is for no app [reserved]",
+            ".weave.yaml:5:12: the namespace `kube-system` is Kubernetes' own: `kube-*` may not be used by apps [reserved]",
         ),
         (
             "devx",
@@ -45,7 +45,7 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
     assert!(here("default", "shop").is_empty() && here("devx", "kubernetes").is_empty());
 }
 
-/// A target that takes apps in `default`.
+/// Returns a target that takes apps in `default`.
 fn open() -> Target {
     let mut target = target();
     target.policies.namespaces.allow = Some(vec!["*".to_owned(), "default".to_owned()]);
@@ -59,7 +59,10 @@ fn what_the_platform_usually_has_is_no_apps_unless_an_operator_says_so() {
     {
         let found = check_app(namespace, "shop", "    {}\n", target());
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("is kept for what the cluster is run with"), "{found:?}");
+        assert!(
+            found[0].contains("is reserved for the software that runs the cluster"),
+            "{found:?}"
+        );
     }
     assert!(check_app("default", "shop", "    {}\n", open()).is_empty());
     assert!(!check_app("vault", "shop", "    {}\n", open()).is_empty());

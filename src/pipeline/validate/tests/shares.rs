@@ -7,13 +7,13 @@ const NONE: [&str; 0] = [];
 #[test]
 fn a_canary_gets_somewhere_in_a_sane_time() {
     let canary = |text: &str| check_section(&format!("    canary: {{{text}}}\n"));
-    let used = "8:5: the template `backend-default@latest` makes nothing of `canary` [unused]";
+    let used = "8:5: the template `backend-default@latest` does not use `canary` [unused]";
     assert_eq!(canary("stepWeight: 10, maxWeight: 50, interval: 1m, threshold: 5"), [used]);
     assert_eq!(
         canary("stepWeight: 60, maxWeight: 50, interval: 5 minutes"),
         [
             used,
-            "8:26: a step of 60 % is over the most of 50 % [canary]",
+            "8:26: a step of 60 % is over the maximum of 50 % [canary]",
             "8:55: `5 minutes` is not a time [canary]",
         ]
     );
@@ -34,7 +34,7 @@ fn a_canary_gets_somewhere_in_a_sane_time() {
         canary("stepWeight: 2, maxWeight: 49, interval: 1h, threshold: 25"),
         [
             "8:5: a release takes at least 25h: `interval` × `maxWeight` / `stepWeight` [canary]",
-            "8:5: a release that fails is taken back after 25h: `interval` × `threshold` [canary]",
+            "8:5: a release that fails is rolled back after 25h: `interval` × `threshold` [canary]",
             used,
         ]
     );
@@ -55,11 +55,11 @@ fn live_versions_share_all_of_the_traffic() {
     assert_eq!(versions("{name: a}"), NONE);
     assert_eq!(
         versions("{name: a, weight: 90}, {name: b, weight: 20}"),
-        ["8:5: the weights are 110 together, not 100 [versions]"]
+        ["8:5: the weights add up to 110, not 100 [versions]"]
     );
     assert_eq!(
         versions("{name: a, weight: 100}, {name: b}"),
-        ["8:40: it is not said how much traffic this version gets [versions]"]
+        ["8:40: this version does not say how much traffic it gets [versions]"]
     );
     assert_eq!(
         versions("{name: A, weight: 50}, {name: a, weight: 25}, {name: a, tag: 'x y', weight: 25}"),
@@ -78,7 +78,7 @@ fn live_versions_share_all_of_the_traffic() {
     );
 }
 
-/// The expression of the alert for an app none of whose pods can be asked.
+/// Returns the expression of the alert for an app without a pod that can be asked.
 fn without_replicas(slug: &str, section: &str) -> String {
     let head = super::HEAD.replace("slug: a", &format!("slug: {slug}"));
     let rendered = super::plan_of(&format!("{head}deploy:\n  t:\n{section}")).unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{HEAD, WEB, check_section, plan_on};
 use crate::model::violation::Violation;
 
-/// What is said of a section on a target that offers this.
+/// Returns the violations of a section on a target with this platform.
 fn said_on(platform: Json, section: &str) -> Vec<String> {
     let text = format!("{HEAD}deploy:\n  t:\n{section}");
     let shown = |v: &Violation| format!("{:?} {}", v.severity, v).replace(".weave.yaml:", "");
@@ -15,7 +15,7 @@ fn said_on(platform: Json, section: &str) -> Vec<String> {
     }
 }
 
-/// The names of the files that a section gives on a target that offers this.
+/// Returns the names of a section's files on a target with this platform.
 fn files_on(platform: Json, section: &str) -> Vec<String> {
     let text = format!("{HEAD}deploy:\n  t:\n{section}");
     let rendered = plan_on(&text, serde_json::from_value(platform).unwrap()).unwrap();
@@ -61,7 +61,7 @@ fn what_never_changes_is_kept_for_some_time() {
         check_section(&format!(
             "{WEB}    ingress: [{{hostPrefix: a, cache: {{immutable: true}}}}]\n"
         )),
-        ["9:50: what never changes is kept for no time [routes]"]
+        ["9:50: `immutable` is set, but caches may keep the answers for no time [routes]"]
     );
 }
 

@@ -11,10 +11,10 @@ fn a_volume_is_one_thing() {
             "    volumes: [{name: a, mountPath: /a, size: 1Gi, accessMode: ReadWriteMany, files: {}}, {name: b, mountPath: /b, storageClass: fast, accessMode: ReadOnlyMany}, {name: c, mountPath: /c, size: 0, accessMode: ReadOnlyMany, storageClass: A_b}, {name: secret-d, mountPath: /d, files: {../x: y}}]\n    secrets: [{name: d, mountPath: /e}]\n"
         ),
         [
-            "8:78: the volume `a` is a disk and files [volumes]",
+            "8:78: the volume `a` is both a disk and files [volumes]",
             "8:129: `storageClass` is of disks, and this is none [volumes]",
             "8:147: `accessMode` is of disks, and this is none [volumes]",
-            "8:193: a disk has room for something [volumes]",
+            "8:193: a disk needs a size above 0 [volumes]",
             "8:236: `A_b` is not a legal name of a storage class [volumes]",
             "8:249: `secret-d` is the name of the volume for the secret `d` [volumes]",
             "8:288: `../x` is not a legal name of a file [volumes]",
@@ -95,8 +95,8 @@ fn a_job_has_a_schedule_that_comes() {
     assert_eq!(
         job(&format!("    cron: {{schedule: '@daily'}}\n{WEB}    ingress: [{{hostPrefix: a}}]\n")),
         [
-            "10:5: the template `cronjob-default@latest` makes nothing of `service` [unused]",
-            "11:5: the template `cronjob-default@latest` makes nothing of `ingress` [unused]",
+            "10:5: the template `cronjob-default@latest` does not use `service` [unused]",
+            "11:5: the template `cronjob-default@latest` does not use `ingress` [unused]",
         ]
     );
 }
@@ -109,7 +109,7 @@ fn runs_of_a_job_share_no_disk_at_once() {
         ))
     };
     assert_eq!(job(""), Vec::<String>::new());
-    let said = "10:15: the disk `a` is for one pod, and two runs may be at it at once [volumes]";
+    let said = "10:15: the disk `a` is for one pod, and two runs may use it at once [volumes]";
     assert_eq!(job(", concurrency: Allow"), [said]);
     assert_eq!(job(", concurrency: null"), [said]);
 }
@@ -171,10 +171,10 @@ fn ways_of_probing_that_contradict_each_other_are_told() {
     }
     let two =
         "    service: [{ports: [{name: a, number: 1}, {name: b, number: 2}]}]\n    grpc: {}\n";
-    assert_eq!(check_section(two), ["9:5: it is not said which port serves gRPC [grpc]"]);
+    assert_eq!(check_section(two), ["9:5: the app does not say which port serves gRPC [grpc]"]);
 }
 
-/// The alerts of a section, by their names in Prometheus.
+/// Returns the alerts of a section, by their names in Prometheus.
 fn alerts_on(platform: serde_json::Value, section: &str) -> Vec<String> {
     let text = format!("{}deploy:\n  t:\n{section}", super::HEAD);
     let rendered = super::plan_on(&text, serde_json::from_value(platform).unwrap()).unwrap();
@@ -193,7 +193,7 @@ fn an_app_whose_pods_are_not_ready_has_alerts() {
     }
 }
 
-/// What nothing measures never fires, and who has it believes to be warned.
+/// An alert that nothing measures never fires, and its owner would rely on it.
 #[test]
 fn a_redis_has_alerts_where_something_measures_it_and_a_cache_may_be_full() {
     let of = |platform: serde_json::Value, redis: &str| -> Vec<String> {

@@ -1,8 +1,7 @@
-//! The expression of each default alert. Metrics of containers are those of cadvisor in the
-//! kubelet, what Kubernetes knows is kube-state-metrics', stores have exporters.
+//! The expression of each default alert. Metrics of containers are those of cadvisor in the kubelet, those of
+//! Kubernetes' objects are kube-state-metrics', stores have exporters.
 //!
-//! Ratios of nothing are no number, and no number is above a threshold: what is not measured does
-//! not fire.
+//! A ratio of nothing is no number, and no number is above a threshold: an alert without data does not fire.
 
 use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::RedisKind;
@@ -16,8 +15,7 @@ use crate::waml::section_operations::{Database, Engine};
 pub(crate) const GRPC_FAILED: &str =
     r#"grpc_code=~"Unknown|DeadlineExceeded|Unimplemented|Internal|Unavailable|DataLoss""#;
 
-/// Writes the expression, or says what the app or the target lacks for it, as in "the app has no
-/// …".
+/// Writes the expression, or returns the part that the app or the target lacks for it, as in "the app has no …".
 pub(crate) fn expression(
     watched: &Watched<'_>,
     alert: &AlertRule,
@@ -178,7 +176,7 @@ fn mysqld(name: &str, own: &str, database: &Database) -> Result<String, &'static
     }
 }
 
-/// Counts the bytes of the disk that the WAML asks for: exporters do not see it.
+/// Returns the bytes of the disk in the WAML: exporters do not see it.
 fn bytes(database: &Database) -> Result<u64, &'static str> {
     let quantity = database.storage.as_deref().and_then(Quantity::parse);
     let bytes = quantity.and_then(Quantity::whole).filter(|bytes| *bytes > 0);

@@ -1,7 +1,7 @@
-//! The rules of the alerts, one group for each kind of thing that is watched.
+//! The rules of the alerts, one group for each kind of object that they watch.
 //!
-//! An alert is on when `alerts` has it, the template's defaults included, and it is not turned
-//! off there; and when the app has what it is about.
+//! An alert is on when `alerts` has it, the template's defaults included, and does not turn it off; and when the app
+//! has the part that it measures.
 
 mod expressions;
 mod texts;

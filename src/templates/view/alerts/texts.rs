@@ -1,5 +1,5 @@
-//! What each default alert tells a person: what is wrong in one line, then what it means and
-//! where to begin. `{{ … }}` is filled in by Prometheus.
+//! The texts of each default alert: the fault in one line, then its meaning and the first steps. `{{ … }}` is filled in
+//! by Prometheus.
 
 use crate::templates::view::observability::Watched;
 

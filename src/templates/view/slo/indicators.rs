@@ -1,4 +1,4 @@
-//! What measures an objective: requests per second in all, and those that broke the promise.
+//! The indicators of an objective: requests per second in all, and those that missed the objective.
 //!
 //! - Traefik counts by its own services, whose names `traefik` works out.
 //! - Istio counts by workload, or by service where the caller's proxy reports.
@@ -12,18 +12,18 @@ use crate::templates::view::network;
 use crate::templates::view::observability::Watched;
 use crate::templates::view::slo::{Promise, traefik};
 
-/// One objective with the two numbers that tell whether it is kept.
+/// One objective with its two numbers of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Indicator {
     /// `http-availability`: the label `slo`.
     pub(crate) name: &'static str,
-    /// What is promised.
+    /// The objective, in percent.
     pub(crate) percent: f64,
     /// Requests per second, over the last 5 minutes.
     pub(crate) all: String,
-    /// Those of them that broke the promise; never more than `all`.
+    /// The failed requests; never more than `all`.
     pub(crate) failed: String,
-    /// What a failed one did, for people: `failed`, `took longer than 300 ms`.
+    /// The fault of a failed request, for people: `failed`, `took longer than 300 ms`.
     pub(crate) fault: String,
 }
 
@@ -37,7 +37,7 @@ struct Requests {
     failed: &'static str,
     /// The matcher for those whose latency counts: a fast failure is no fast answer.
     timed: &'static str,
-    /// How many milliseconds the histogram's unit has.
+    /// The milliseconds of the histogram's unit.
     unit: f64,
 }
 
@@ -64,7 +64,7 @@ impl Watched<'_> {
     }
 }
 
-/// Finds what the app lacks for any objective to be measured, and what to do about it.
+/// Finds the part that the app lacks for any objective to be measured, with the way out.
 pub(crate) fn unmeasured(watched: &Watched<'_>) -> Option<(&'static str, &'static str)> {
     if watched.measures("http") || watched.measures("grpc") {
         return None;

@@ -1,8 +1,8 @@
-//! The service level objective: what is promised, what measures it, and the rules that follow.
+//! The service level objective: its numbers, its indicators, and its rules.
 //!
-//! For each of availability and latency, over HTTP and over gRPC, as far as the app has them:
-//! recording rules for the share of failed requests over several windows, and alerts by burn
-//! rate (Site Reliability Workbook, chapter 5).
+//! For each of availability and latency, over HTTP and over gRPC, as far as the app has them, there are recording rules
+//! for the share of failed requests over several windows, and alerts by burn rate (Site Reliability Workbook, chapter
+//! 5).
 
 mod traefik; // what Traefik calls what it counts
 mod indicators;
@@ -17,9 +17,8 @@ use crate::waml::section_operations::Slo;
 pub(crate) use indicators::{Indicator, indicators, unmeasured, usual_bounds};
 pub(crate) use rules::FASTEST_BURN;
 
-/// Builds what templates see as `slo`: the objects' labels, what is promised, and a group of rules
-/// for each objective. Null without `slo`, and where the target has no Prometheus that would take
-/// them.
+/// Builds `slo` of the view: the objects' labels, the objectives, and a group of rules for each. Null without `slo`,
+/// and where the target has no Prometheus that would take them.
 pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
     let Some(slo) = watched.section.slo.as_ref().filter(|_| watched.monitoring().enabled) else {
         return Json::Null;
@@ -37,7 +36,7 @@ pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
     })
 }
 
-/// What is promised; parts that nobody set are absent.
+/// The numbers of an objective; parts without a value are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Promise {
     /// Percent of requests that succeed.
@@ -48,7 +47,7 @@ pub(crate) struct Promise {
     pub(crate) fast: Option<f64>,
 }
 
-/// Finds the class that is named, if it is one of the operator's, with what the WAML says over it.
+/// Finds the named class, if it is one of the operator's, with the WAML's own numbers over it.
 pub(crate) fn promised(slo: &Slo, objectives: &Objectives) -> Promise {
     let class = slo.request_class.as_ref().and_then(|name| objectives.classes.get(name));
     let latency = class.and_then(|class| class.latency);

@@ -1,10 +1,10 @@
 //! The rules of one objective.
 //!
-//! Two series are counted, requests and failed requests per second; everything else is made of
-//! them, so that every window weighs requests alike and none reads raw counters over days. Names
-//! are the field's (Sloth's); labels are `namespace`, `app`, `slo`.
+//! Two series are counted, requests and failed requests per second; everything else is computed from them, so that
+//! every window weighs requests alike and none reads raw counters over days. Names are the field's (Sloth's); labels
+//! are `namespace`, `app`, `slo`.
 //!
-//! Without traffic there is no ratio, and nothing fires.
+//! Without traffic there is no ratio, and no alert fires.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -13,14 +13,14 @@ use crate::templates::view::alerts::{of_prometheus, setting};
 use crate::templates::view::observability::Watched;
 use crate::templates::view::slo::Indicator;
 
-/// How long the error budget must last.
+/// The period of the error budget, in days.
 const DAYS: u32 = 30;
 
 /// The windows beyond the first, 5 minutes, over which the share of failed requests is recorded.
 const WINDOWS: [&str; 7] = ["30m", "1h", "2h", "6h", "1d", "3d", "30d"];
 
-/// One pair of windows and how many times faster than it can bear the budget goes. The short
-/// window ends the alert soon after the trouble does.
+/// One pair of windows, and the factor by which the budget burns faster than it can bear. The short window ends the
+/// alert soon after the failures do.
 struct Burn {
     rate: f64,
     long: &'static str,
@@ -137,8 +137,7 @@ impl Objective<'_> {
         Some(rule)
     }
 
-    /// Writes the condition of an alert; the long window comes first: its ratio is what the alert's
-    /// text shows.
+    /// Writes the condition of an alert; the long window comes first: the alert's text shows its ratio.
     fn over(&self, burn: &Burn) -> String {
         let (own, budget) = (self.own(), self.budget_ratio());
         let Burn { rate, long, short } = burn;

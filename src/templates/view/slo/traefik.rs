@@ -1,7 +1,7 @@
-//! What Traefik calls the services that it counts requests by.
+//! The names of services in Traefik's metrics of requests.
 //!
-//! Names are made by its providers, at `pkg/provider/kubernetes/` of its sources, with `@` and the
-//! provider's name behind. Most go through `Normalize` of `pkg/provider/configuration.go`.
+//! Its providers build the names, at `pkg/provider/kubernetes/` of its sources, with `@` and the provider's name
+//! behind. Most go through `Normalize` of `pkg/provider/configuration.go`.
 
 use std::collections::BTreeSet;
 

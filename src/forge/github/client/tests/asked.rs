@@ -4,7 +4,7 @@ use axum::extract::RawQuery;
 
 use super::*;
 
-/// A GitHub that answers one route with a list, page by page, and counts.
+/// Starts a GitHub that answers one route with a list, page by page, and counts.
 async fn listing(route: &str, list: Vec<Value>) -> (Forge, Arc<Mutex<usize>>) {
     let asked = Arc::new(Mutex::new(0));
     let counted = asked.clone();
@@ -70,7 +70,7 @@ async fn without_an_app_nobody_knows_of_lost_events() {
     assert_eq!(github.installed_repositories(10).await.unwrap(), []);
 }
 
-/// A GitHub that sends us on to `location` from everything under `old`.
+/// Starts a GitHub that redirects to `location` from everything under `old`.
 async fn renamed(location: &'static str, code: Code) -> (Forge, Arc<Mutex<Vec<Value>>>) {
     let got = Arc::new(Mutex::new(Vec::new()));
     let written = got.clone();

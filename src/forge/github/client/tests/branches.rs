@@ -1,8 +1,8 @@
-//! Which branches a commit is on, by comparing it with each.
+//! The branches of a commit, by comparing it with each.
 
 use super::*;
 
-/// GitHub's word for how the commit stands to a branch; `None` where there is no such branch.
+/// Returns GitHub's word for the comparison of the commit with a branch; `None` where there is no such branch.
 fn standing(world: &World, branch: &str) -> Option<&'static str> {
     world.branches.iter().find(|(name, _)| name == branch).map(|(_, standing)| *standing)
 }
@@ -97,7 +97,7 @@ async fn many_branches_are_listed_page_by_page_and_too_many_are_refused() {
     assert!(error.to_string().contains("more than 50 branches of acme/shop"), "{error}");
     world.lock().unwrap().branches = many(2001);
     let error = on(&github, &["hotfix/*"]).await.unwrap_err();
-    assert!(error.to_string().contains("name the allowed ones whole"), "{error}");
+    assert!(error.to_string().contains("write the names of the allowed ones in full"), "{error}");
     assert_eq!(error.disposition(), Disposition::Stop);
 }
 

@@ -7,7 +7,7 @@ use crate::forge::{CommitState, CommitStatus, ListedStatus};
 
 type List = Arc<Mutex<Vec<Value>>>;
 
-/// A GitHub that keeps the statuses of deployment 5 and of [`SHA`], newest first.
+/// Starts a GitHub that keeps the statuses of deployment 5 and of [`SHA`], newest first.
 async fn serve_statuses() -> (Forge, List) {
     let list = List::default();
     let write = async |State(list): State<List>, Json(body): Json<Value>| {
