@@ -27,7 +27,7 @@ use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
 use crate::pipeline;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::{Input, questions};
+use crate::pipeline::{Input, fact_requests};
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
@@ -115,7 +115,7 @@ impl Deployments {
             release: request.release.clone(),
             templates: self.templates.now(),
         };
-        let questions = questions::collect_questions(&input, &self.clusters)
+        let questions = fact_requests::collect_questions(&input, &self.clusters)
             .map(|questions| asked_by(request, questions));
         Ok((input, questions))
     }

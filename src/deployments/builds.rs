@@ -17,7 +17,7 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::preview::live;
-use crate::pipeline::{Input, questions};
+use crate::pipeline::{Input, fact_requests};
 use crate::store::Filter;
 use crate::support::retry::Disposition;
 use crate::waml::Waml;
@@ -291,8 +291,8 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
 
 /// Returns the image that the target's section names.
 fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, NoBuilds> {
-    let named =
-        questions::collect_questions(input, &deployments.clusters).map(|questions| questions.image);
+    let named = fact_requests::collect_questions(input, &deployments.clusters)
+        .map(|questions| questions.image);
     let image = named.as_deref().and_then(ImageReference::parse);
     let app = &input.waml.app;
     let image = image.ok_or_else(|| {

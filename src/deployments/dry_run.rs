@@ -14,7 +14,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
 use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
 use crate::pipeline::preview::live;
-use crate::pipeline::{Input, dry_run, questions};
+use crate::pipeline::{Input, dry_run, fact_requests};
 use crate::waml::Waml;
 
 /// The request for a dry run.
@@ -295,7 +295,7 @@ impl DryRunRequest<'_> {
             templates: self.deployments.templates.now(),
         };
         let asking = move || {
-            let questions = questions::collect_questions(&input, &clusters);
+            let questions = fact_requests::collect_questions(&input, &clusters);
             (input, questions)
         };
         let (input, questions) = cpu_pool.run_blocking(asking).await?;

@@ -124,7 +124,7 @@ fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
     assert_eq!(at("probes.liveness")["removes"]["layer"], "backend-default/defaults.yaml");
     let why = |path: &str| at(path)["without_effect"].as_str().unwrap().to_owned();
     assert_eq!(why("scaling.replicas"), "the number of replicas is the autoscaler's");
-    assert!(why("canary.stepWeight").contains("makes nothing of it"));
+    assert!(why("canary.stepWeight").contains("does not use it"));
     let shown = said(&bart(folder.path(), &["explain", "-t", "t", "env"]));
     assert!(shown.contains("takes away `debug` of .weave.yaml:8:30"), "{shown}");
 }
@@ -212,7 +212,7 @@ fn bad_input_ends_with_code_2_and_a_next_step() {
         (&["status", "--server", "nonsense"], "is not an address"),
         (&["remove", "prod", "devx/my-app", "--yes"], "--reason"),
         (&["remove", "prod", "devx/my-app", "--yes", "--reason", " "], "the reason is empty"),
-        (&["remove", "prod", "devx/my-app", "--reason", "x"], "no terminal to confirm"),
+        (&["remove", "prod", "devx/my-app", "--reason", "x"], "a removal needs confirmation"),
         (&["remove", "prod", "a/b/c", "--yes", "--reason", "x"], "is not a legal slug"),
         (&["remove", "prod", "my-app", "--yes", "--reason", "x"], "write NAMESPACE/my-app"),
         (&["dance"], "unrecognized subcommand"),
@@ -243,7 +243,7 @@ fn times_are_taken_as_people_write_them() {
         (&["history", "--all", "--limit", "x"], "write a number from 1 to 200"),
         (&["builds", "--limit", "0"], "write a number from 1 to 100"),
         (&["lock", "prod", "--reason", "x", "--for", "2 moons"], "write it like 90m, 2h or 2d"),
-        (&["lock", "prod", "--reason", "x", "--until", "2h"], "how long is said with --for"),
+        (&["lock", "prod", "--reason", "x", "--until", "2h"], "for a duration use --for"),
         (
             &["rollback", "prod", "--reason", "x", "--timeout", "soon"],
             "write it like 90m, 2h or 2d",
