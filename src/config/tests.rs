@@ -395,7 +395,7 @@ fn what_one_part_lacks_hides_nothing_of_the_others_and_makes_nothing_up() {
          manifests: {repositories: [{name: a, targets: [b]}]}\nstorage: {url: 'x:'}\n",
     );
     for expected in [
-        "config.yaml:1:46: this is not a time",
+        "config.yaml:1:46: this is not a duration",
         "`name` is missing from `auth.tokens[0]`",
         "`webhook_secret` is missing from `forge.github`",
         "`url` is missing from `manifests.repositories[0]`",

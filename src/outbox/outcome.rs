@@ -285,7 +285,7 @@ mod tests {
         let followed = |sink| OutboxMessage { followed: true, ..message(sink) };
         let forge = followed(Sink::Forge);
         assert_eq!(overtaken(&forge, at(5)), None, "on an idle system all go out");
-        let reason = "queued was over before it could be told: a newer status took its place";
+        let reason = "queued was not sent: a newer status replaced it";
         assert_eq!(overtaken(&forge, at(6)).as_deref(), Some(reason));
         assert!(overtaken(&followed(Sink::Commit), at(6)).is_some());
         assert_eq!(overtaken(&message(Sink::Forge), at(99)), None, "the last is always told");

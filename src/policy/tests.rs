@@ -284,7 +284,7 @@ fn a_broken_policy_is_refused_at_its_place() {
         ("- {name: a, expression: 'true', message: m, extra: 1}\n", "has no key `extra`"),
         (
             "- {name: a, expression: 'true', message: m}\n- {name: a, expression: 'true', message: m}\n",
-            "is there already: policies/p.yaml:1:10",
+            "exists already: policies/p.yaml:1:10",
         ),
         ("a: [\n", "policies/p.yaml:"),
     ] {

@@ -286,7 +286,7 @@ mod tests {
             follow_renames(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
         assert_eq!(all, ["devx/shop -acme/shop.former-7", "devx/bob bob/shop", "7 bob/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(note.starts_with("devx/shop on prod was acme/shop's"), "{note}");
+        assert!(note.starts_with("devx/shop on prod was owned by acme/shop"), "{note}");
         assert!(note.contains("as bob/shop") && note.contains("owners move"), "{note}");
     }
 
@@ -312,7 +312,7 @@ mod tests {
             follow_renames(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
         assert_eq!(all, ["devx/shop acme/eve", "devx/eve acme/eve", "7 acme/eve"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(note.starts_with("devx/shop on prod is acme/eve's"), "{note}");
+        assert!(note.starts_with("devx/shop on prod is owned by acme/eve"), "{note}");
     }
 
     #[test]

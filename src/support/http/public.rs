@@ -308,7 +308,7 @@ mod tests {
         let error = guard().filter("a.example.com", of(&["169.254.169.254:0"])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.example.com leads to 169.254.169.254, which is not a public address"
+            "a.example.com resolves to 169.254.169.254, which is not a public address"
         );
         assert!(guard().filter("a.example.com", of(&["[::ffff:10.1.0.1]:0"])).is_ok(), "allowed");
         assert!(guard().filter("proxy.example.com", of(&["10.0.0.1:0"])).is_ok());

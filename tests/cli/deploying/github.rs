@@ -144,7 +144,7 @@ async fn a_github_that_only_the_service_names_gets_no_other_tools_token() {
         let variables = [server, (name, place.github.token())];
         let deploy = ["deploy", "1.0", "dev", "--ref", "main"];
         let said = place.developer.runs(&variables, &deploy).await;
-        said.ended(2, &["There is no GitHub token for it", "bart login", "BART_GITHUB_TOKEN"]);
+        said.ended(2, &["there is no GitHub token for", "bart login", "BART_GITHUB_TOKEN"]);
     }
     assert_eq!(place.process.deployments().await.len(), 0);
     place.github.settled();

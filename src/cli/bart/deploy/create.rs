@@ -24,7 +24,7 @@ const OURS: &str = "BART_GITHUB_TOKEN";
 /// service.
 const OTHERS: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
 const UNUSED: &str =
-    " for it: GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
+    ": GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
 const GITHUB: &str = "https://api.github.com";
 
 /// The service or code host that creates the deployments.
