@@ -63,7 +63,7 @@ impl Ledger {
         let (Moved { by, reason }, was) = (moved, from.as_ref().map_or("nobody", RepoName::as_str));
         tracing::info!(
             target: AUDIT,
-            %app, cluster = %target, from = was, %to, by, reason, "app owner changed"
+            %app, target = %target, from = was, %to, by, reason, "app owner changed"
         );
         Ok(from)
     }

@@ -80,7 +80,8 @@ where
     Ok(match format {
         LogFormat::Text => Box::new(base.with(lines.with_target(false).compact())),
         LogFormat::Json => {
-            let json = lines.json().flatten_event(true);
+            // The module would take the key of an event's own `target`, the deployment's.
+            let json = lines.with_target(false).json().flatten_event(true);
             Box::new(base.with(json.with_current_span(true).with_span_list(false)))
         }
     })
@@ -145,7 +146,7 @@ mod tests {
         tracing::subscriber::with_default(log, || {
             let span = tracing::info_span!("job", deployment = "20261121-054812123-3f9a2c");
             let _entered = span.enter();
-            tracing::info!(stage = "push", "stage ends");
+            tracing::info!(stage = "push", target = "prod", "stage ends");
             tracing::trace!(target: "hyper::proto", "authorization: Bearer s3cret");
         });
         String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
@@ -156,6 +157,7 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&logged(LogFormat::Json, "")).unwrap();
         assert_eq!(line["message"], "stage ends");
         assert_eq!(line["stage"], "push");
+        assert_eq!(line["target"], "prod");
         assert_eq!(line["span"]["deployment"], "20261121-054812123-3f9a2c");
     }
 
