@@ -399,7 +399,7 @@ fn what_one_part_lacks_hides_nothing_of_the_others_and_makes_nothing_up() {
         "`name` is missing from `auth.tokens[0]`",
         "`webhook_secret` is missing from `forge.github`",
         "`url` is missing from `manifests.repositories[0]`",
-        "config.yaml:6:16: this names no database",
+        "config.yaml:6:16: this is not the address of a supported database",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }

@@ -262,7 +262,7 @@ async fn a_database_that_does_not_answer_is_missing_too() {
     world.db.store.close().await;
     let facts = world.gather(&world.questions(&commit)).await;
     assert!(why(&facts.owner).contains("the database failed while reading the owner of an app"));
-    assert!(why(&facts.locks).contains("the database failed while asking which locks"));
+    assert!(why(&facts.locks).contains("the database failed while reading the locks"));
     assert_eq!(known(&facts.branches), ["main"]);
 }
 
