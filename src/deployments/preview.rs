@@ -171,7 +171,7 @@ impl Deployments {
                 message,
             }) => Ok(TargetPreview {
                 target: target.clone(),
-                outlook: Outlook::FactUnavailable(message),
+                outlook: Outlook::Unknown(message),
                 tag: None,
                 warnings: Vec::new(),
                 notes: Vec::new(),

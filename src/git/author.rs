@@ -26,7 +26,7 @@ pub struct CommitIdentity {
 pub(super) enum CommitAuthor<'a> {
     /// An account that the code host names: the actor of a deployment.
     Login(&'a str),
-    /// The name of a token of the service: the person who asked for a removal.
+    /// The name of a token of the service: the person who asked for a removal or a rollback.
     Named(&'a str),
 }
 

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! [`clients::LookupClients`] is the entry. Every lookup has a time limit, is tried at most twice, and only a few at a
-//! time go to the same server. A failed lookup is a [`FactUnavailable`]; the target's policy decides what it means. No client
-//! ever reads the value of a secret. Nothing here has a clock: times come in.
+//! time go to the same server. A failed lookup is a [`FactUnavailable`]; the target's policy decides what it means. No
+//! client ever reads the value of a secret. Nothing here has a clock: times come in.
 
 pub mod clients; // the configured clients
 pub mod image; // the parts of an image's name

@@ -140,7 +140,7 @@ pub struct Pushed {
 }
 
 words! {
-    /// A deployment's state as the code host shows it, in GitHub's words. GitHub's words.
+    /// A deployment's state as the code host shows it, in GitHub's words.
     pub enum ForgeState {
         /// Accepted; waits.
         Queued = "queued",

@@ -21,7 +21,7 @@ pub enum HandEdits {
     Stop,
 }
 
-/// A manual edit, with its commits and files.
+/// A manual edit, with its files, their diff and its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandEdit {
     /// True if the deployment replaced it; otherwise the edit stopped the deployment, or its push failed.

@@ -19,7 +19,7 @@ pub struct LiveHistory(Vec<LiveTurn>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LiveTurn {
     revision: DeployId,
-    /// The rollback that took this revision off, if one did.
+    /// The revision that the rollback to this one took off, if this turn is a rollback.
     away: Option<RolledBackFrom>,
 }
 

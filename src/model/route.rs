@@ -63,8 +63,8 @@ impl RouteClaim {
     }
 
     /// Checks that an app of that repository may not have it beside the other app's route: both would take the same
-    /// requests, or it would take requests from another owner's app, or give it some. Routes that are live already are
-    /// exempt.
+    /// requests, or it would take requests from another owner's app, or give it some. A route that is live
+    /// already is refused only for the same requests.
     pub fn is_refused_beside(&self, other: &Route, repository: &RepoName) -> bool {
         match self.overlap(other) {
             None => false,

@@ -54,7 +54,7 @@ pub struct Violation {
     pub message: String,
     /// The value's path in the WAML: `deploy.prod-cluster-1.env[0].name`. Empty for the whole file.
     pub path: String,
-    /// The position in the WAML, if the value is written there.
+    /// The position in the file, if a person wrote the value.
     pub position: Option<Position>,
     /// The text at the underline: the expectation at this place.
     pub expected: Option<String>,

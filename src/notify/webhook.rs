@@ -13,7 +13,7 @@ use crate::notify::signature::{self, SigningSecret};
 /// A receiver of events.
 #[derive(Debug, Clone)]
 pub struct Receiver {
-    /// The name in the configuration. The address may be a secret, so messages show the name.
+    /// The name in the configuration, for messages. The address may be a secret: it is shown nowhere.
     pub name: String,
     /// The address for events.
     pub url: String,

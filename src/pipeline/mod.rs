@@ -7,9 +7,9 @@
 //! Each stage's output type is the next one's input. All stages are pure: no clock, no network, no environment. The
 //! command line, the dry run and the service call [`plan`].
 //!
-//! In reading order: [`merge`], [`default`], [`validate`] and [`render`] are the stages, and [`questions`] lists the
-//! lookups that the rules need. [`dry_run`], [`preview`], [`impact`] and [`check`] use a plan: they compare it with the
-//! live revision, show it on a pull request, compare two sets of templates, or try a set with its samples.
+//! In reading order: [`merge`], [`default`], [`validate`] and [`render`] are the stages, and [`fact_requests`] lists
+//! the lookups that the rules need. [`dry_run`], [`preview`], [`impact`] and [`check`] use a plan: they compare it with
+//! the live revision, show it on a pull request, compare two sets of templates, or try a set with its samples.
 //! [`all_violations`] and [`effect`] serve `bart validate` and `bart explain`.
 
 pub mod merge;

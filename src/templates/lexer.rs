@@ -9,7 +9,7 @@ pub(crate) struct TagToken<'t> {
     pub(crate) kind: TokenKind,
     /// The text as written; a string without its quotes.
     pub(crate) text: &'t str,
-    /// The offset of its begin, in bytes.
+    /// The offset of its beginning, in bytes.
     pub(crate) at: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Tag<'t> {
     Does(Vec<TagToken<'t>>),
 }
 
-/// Lists all tags in order, without comments and the content of `raw`. Comments, and what stands in `raw`, are none.
+/// Lists all tags in order, without comments and the content of `raw`.
 pub(crate) fn tags(text: &str) -> Vec<Tag<'_>> {
     tags_with_ends(text).into_iter().map(|(tag, _)| tag).collect()
 }

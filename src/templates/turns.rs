@@ -61,7 +61,7 @@ fn turn(bytes: usize) -> TeraResult<bool> {
     Err(tera::Error::message("the output is larger than a file may be"))
 }
 
-/// One inserted text: its line, its column, and its length; both from 1.
+/// One inserted text: its line and its column, both from 1, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Inserted {
     line: u32,

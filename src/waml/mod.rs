@@ -8,9 +8,9 @@
 //!
 //! In reading order: [`document`] has the file as a whole ([`Waml`]), and [`section`] one layer of settings, with its
 //! parts in [`section_workload`], [`section_network`] and [`section_operations`]. [`yaml`] parses text into
-//! [`node::Node`]s, `shape` prepares the schema, and [`typed`] checks a node against it. [`identities`] distinguishes
-//! the elements of lists, `ignored` finds parts without effect, and [`suggest`], [`quote`] and `examples` write the help
-//! texts. [`emit`] writes YAML.
+//! [`node::Node`]s, `schema` prepares the schema, and [`checked_reader`] checks a node against it. [`duplicates`]
+//! distinguishes the elements of lists, `ignored` finds parts without effect, and [`suggest`], [`quote`] and `examples`
+//! write the help texts. [`emit`] writes YAML.
 //!
 //! Nothing here knows templates, targets' settings or Kubernetes objects.
 

@@ -28,7 +28,7 @@ pub(super) enum ManifestChange {
 }
 
 impl ManifestChange {
-    /// Returns the new root of a tip's; `None` is an empty repository.
+    /// Returns the root that the change makes of a tip's root; `None` is an empty repository.
     pub(super) fn edit(
         &self,
         objects: &mut ObjectOverlay<'_>,

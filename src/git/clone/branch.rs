@@ -20,7 +20,7 @@ use crate::git::transport::remote::{HEADS, Remote};
 use crate::git::writer::fence::Fence;
 use crate::git::writer::outcome::Published;
 
-/// The number of writes between two attempts to replace a full clone.
+/// The number of writes after a failed attempt to replace a full clone, before the next attempt.
 const REST: u32 = 100;
 
 /// The location of the branch. It shows if the repository exists while the writer is busy.

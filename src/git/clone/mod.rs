@@ -93,7 +93,7 @@ impl CachedClone {
             }
             let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
             if !empty {
-                bare::move_aside(folder, "it is not a clone of this repository")?;
+                bare::move_aside(folder, "it is not a clone of the service")?;
             }
             fs::rename(new, folder)
         })?;

@@ -18,7 +18,7 @@ const DEPTH: usize = 8;
 pub(super) const BYTES: usize = 256 * 1024;
 
 /// Finds a manual edit in an app's `latest` since the service last wrote it; `None` if there is none. `path` is the
-/// path of `latest`, `now` the folder there, and `tip` the commit that has it.
+/// path of `latest`, `now` the folder there, and `tip` the commit that has it. Whether it is replaced is not known yet.
 ///
 /// Without an edit nothing is read: the live revision is known by its object.
 pub(in crate::git) fn find_hand_edit(

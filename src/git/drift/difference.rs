@@ -58,7 +58,7 @@ const LINE: usize = 400;
 const SEARCH: Duration = Duration::from_millis(100);
 
 /// Compares `latest` with the revision that it differs least from; the newer one of two. `None` if it is one of them,
-/// or if it is missing: then there is no manual edit.
+/// or if there is neither a `latest` nor a revision: then there is no manual edit.
 pub(in crate::git) fn difference<'a>(
     latest: &'a FolderListing,
     revisions: &'a [(DeployId, FolderListing)],

@@ -20,13 +20,13 @@ use crate::support::sync::lock;
 /// the caller keeps another.
 #[derive(Debug, Clone, Default)]
 pub struct DriftPolicy {
-    /// The policy.
+    /// The target's policy: a manual edit is replaced, or stops the deployment.
     pub policy: HandEdits,
     found: Arc<Mutex<Option<HandEdit>>>,
 }
 
 impl DriftPolicy {
-    /// Builds a watch without an edit.
+    /// Builds the policy, with no edit found yet.
     pub fn new(policy: HandEdits) -> Self {
         Self { policy, found: Arc::default() }
     }

@@ -130,7 +130,7 @@ impl ManifestRepository {
         }
     }
 
-    /// Runs `read` on the known state without a request, and returns if the branch was ever seen.
+    /// Runs `read` on the known state without a request, and returns whether the branch was ever seen.
     async fn as_seen_last<T: Send + 'static>(
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
@@ -160,8 +160,7 @@ impl ManifestRepository {
         }
     }
 
-    /// Returns the paths that the commit at the tip touched, in order; none where the clone does not have the commit or
-    /// its parent.
+    /// Returns the paths that the commit at the tip touched, in order; none where they are not known here.
     pub async fn last_change(&self) -> Result<Vec<PathChange>, WriteError> {
         let Some(tip) = self.tip().await? else { return Ok(Vec::new()) };
         Ok(self.change_of(&tip).await?.map_or_else(Vec::new, |change| change.paths))

@@ -1,7 +1,7 @@
 //! The reader of commit messages and their trailers. Pure.
 //!
 //! `message` has written them. Anybody who may push can write such words too: each part is checked as if it came from
-//! outside, and a record counts as the service's only if it names a folder that the commit has (`past`).
+//! outside, and a record counts as the service's only if it names a folder that the commit has (`history`).
 
 use std::str::FromStr;
 

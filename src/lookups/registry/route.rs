@@ -23,7 +23,7 @@ pub const ANY_OTHER: &str = "*";
 pub struct RegistryAccess {
     /// The login; `None`: anonymous.
     pub login: Option<BasicLogin>,
-    /// True if the registry is reached by http, without encryption. Everything goes in the clear then.
+    /// True if the registry is reached by http: then everything is sent unencrypted.
     pub insecure: bool,
 }
 

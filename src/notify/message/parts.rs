@@ -25,7 +25,7 @@ pub(super) fn subject(deployment: &Deployment) -> String {
     deployment.app.as_ref().map_or_else(repository, |app| app.slug.to_string())
 }
 
-/// The icon of the outcome, at the begin of a message.
+/// The icon of the outcome, at the beginning of a message.
 pub(super) const SUCCESS: &str = "✅";
 pub(super) const FAILURE: &str = "❌";
 const ROLLED_BACK: &str = "⏪";

@@ -62,7 +62,7 @@ pub struct Checked {
 /// A WAML to try a template with.
 pub(super) struct Sample {
     waml: Waml,
-    /// The position of its first file.
+    /// The beginning of its file.
     place: Position,
     /// The targets for which it is accepted.
     pub(super) targets: Vec<TargetName>,

@@ -54,7 +54,7 @@ fn one(target: &TargetPreview, out: &mut Out) {
             (changes.iter().map(change).collect(), restarts.as_slice())
         }
         Outlook::New(objects) => (vec![new(objects)], &[][..]),
-        Outlook::Same | Outlook::Refused(_) | Outlook::FactUnavailable(_) => return,
+        Outlook::Same | Outlook::Refused(_) | Outlook::Unknown(_) => return,
     };
     let heading = format!("### {}\n\n{}", code(target.target.as_str()), pods(restarts));
     let mut heading = Some(heading);

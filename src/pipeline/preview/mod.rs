@@ -85,7 +85,7 @@ pub enum Outlook {
     /// The WAML breaks rules.
     Refused(Vec<Violation>),
     /// The changes could not be worked out, for this reason.
-    FactUnavailable(String),
+    Unknown(String),
 }
 
 /// Lines around those that differ.

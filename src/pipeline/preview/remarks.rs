@@ -47,9 +47,7 @@ pub(super) fn collect_findings(preview: &Preview) -> Vec<SharedViolation<'_>> {
 fn violations(target: &TargetPreview) -> impl Iterator<Item = &Violation> {
     let errors: &[Violation] = match &target.outlook {
         Outlook::Refused(errors) => errors,
-        Outlook::New(_) | Outlook::Changes { .. } | Outlook::Same | Outlook::FactUnavailable(_) => {
-            &[]
-        }
+        Outlook::New(_) | Outlook::Changes { .. } | Outlook::Same | Outlook::Unknown(_) => &[],
     };
     errors.iter().chain(&target.warnings)
 }

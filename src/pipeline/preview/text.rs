@@ -102,7 +102,7 @@ fn title(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     let of = |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
     let change = of(|outlook| matches!(outlook, Outlook::Changes { .. }));
     let new = of(|outlook| matches!(outlook, Outlook::New(_)));
-    let unknown = of(|outlook| matches!(outlook, Outlook::FactUnavailable(_)));
+    let unknown = of(|outlook| matches!(outlook, Outlook::Unknown(_)));
     let errors = found.iter().filter(|one| one.violation.is_error()).count();
     let targets = |n: usize, one: &str, many: &str| match n {
         0 => None,
@@ -153,7 +153,7 @@ fn row(one: &TargetPreview) -> String {
         }
         Outlook::Same => ("nothing changes".to_owned(), 0, String::new()),
         Outlook::Refused(errors) => ("would be refused".to_owned(), errors.len(), String::new()),
-        Outlook::FactUnavailable(why) => (message(&truncate_chars(why, MESSAGE)), 0, String::new()),
+        Outlook::Unknown(why) => (message(&truncate_chars(why, MESSAGE)), 0, String::new()),
     };
     let number = |n: usize| if n == 0 { String::new() } else { n.to_string() };
     let (target, warnings) = (code(one.target.as_str()), number(one.warnings.len()));

@@ -91,7 +91,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
             refuse(path, message, "needs `threshold`", help);
         }
         (Some(Unit::Share), Some(share)) if !(share > 0.0 && share <= 1.0) => {
-            let message = format!("{share} is not a share from 0 to 1");
+            let message = format!("{share} is not a share above 0 and up to 1");
             let percent = share > 1.0 && share <= 100.0;
             let meant = if percent { share / 100.0 } else { 0.9 };
             let help = format!("write `{meant}` for {} %", meant * 100.0);

@@ -67,7 +67,7 @@ impl Address<'_> {
                 }
                 RouteOverlap::Inside | RouteOverlap::Around => shared(&ours, theirs, overlap),
             };
-            // Many paths of one app under this one give one warning.
+            // Many paths of one app beside this one give one violation of each severity.
             let is_told = |(other, v): &(&Route, Violation)| {
                 other.app == theirs.app && v.severity == violation.severity
             };

@@ -88,7 +88,7 @@ fn without_effect(
 ) {
     let message = format!("`{what}` has no effect on `{target}`, which {why}");
     let violation = Violation::warning("iam", message).expected("without effect");
-    let help = format!("set `{what}` for targets that use it, or keep it for them");
+    let help = format!("set `{what}` only for targets that use it, or leave it as it is");
     report.add(path, violation.help(help));
 }
 

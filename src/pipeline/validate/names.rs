@@ -48,7 +48,7 @@ pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) 
     }
 }
 
-/// Checks the slug as the begin of a service's name, which is stricter than a label (RFC 1035).
+/// Checks the slug as the beginning of a service's name, which is stricter than a label (RFC 1035).
 fn slug(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     if !is_service_name(slug) {

@@ -111,7 +111,7 @@ fn is_duration(text: &str) -> bool {
     !text.is_empty() && text != "+" && text != "-"
 }
 
-/// The values of a field, one bit each, and true if the field is `*` or `?`.
+/// The values of a field, one bit each, and true if a part of it is `*` or `?`.
 #[derive(Debug, Clone, Copy)]
 struct Field {
     bits: u64,

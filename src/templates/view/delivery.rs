@@ -26,8 +26,7 @@ pub(crate) const FOLDER: &str = "/vault/secrets";
 /// `agent-inject-template-` is 22 of them.
 const LONGEST: usize = 41;
 
-/// The file to which the template itself renders, empty: it writes the other files on the way. The files are written on
-/// the way.
+/// The file to which the template itself renders, empty: it writes the other files on the way.
 const MARKER: &str = ".agent";
 
 /// Adds the annotations for the Vault agent to the pods' other ones; null without any.

@@ -21,7 +21,7 @@ const LONGEST_DISPLAY_NAME: usize = 100;
 const DATABASE_ROLES: [&str; 2] = ["roles/cloudsql.client", "roles/cloudsql.instanceUser"];
 
 /// Builds `iam` as in the WAML, with the annotations of the `ServiceAccount` and, in Google's cloud, the objects of the
-/// identity; null for an app without roles.
+/// identity; null for an app without an identity.
 pub(super) fn build_iam_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let cloud = &target.platform.cloud;
     let has_database = section.database.is_some() && cloud.database == DatabaseKind::CloudSql;

@@ -26,7 +26,7 @@ pub(crate) fn of_two(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}-{part}"), LONGEST)
 }
 
-/// Names the workload of an app's pods: the slug, or the begin of a long one.
+/// Names the workload of an app's pods: the slug, or the beginning of a long one.
 pub(crate) fn workload(slug: &str) -> String {
     shortened(slug, LONGEST_WORKLOAD)
 }

@@ -32,7 +32,7 @@ pub(in crate::forge::github) struct GitHubApp {
     /// The installations by the repository's name in small letters.
     installations: SlotMap<String, Installed>,
     tokens: SlotMap<TokenKey, InstallationToken>,
-    /// An installation for requests that every one may send.
+    /// An installation for requests that any installation may send.
     any: SlotMap<(), u64>,
 }
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `app` finds installations and creates tokens, `installation` has them as data, [`key`] signs JWTs. Tokens and
-//! installations are cached while they are good (`slots`), and forgotten when GitHub refuses them. No token is in a
-//! type that prints.
+//! installations are cached while they are good (`single_flight`), and forgotten when GitHub refuses them. No token is
+//! in a type that prints.
 
 mod app; // installations and tokens of an App
 mod installation; // an installation and its tokens, as data

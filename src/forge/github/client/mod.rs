@@ -145,7 +145,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PageVisitor<T> {
     }
 }
 
-/// The used part of the answer about an object's author.
+/// The used part of the answer to a request that created an object.
 #[derive(Deserialize)]
 struct Made {
     id: i64,

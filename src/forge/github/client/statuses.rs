@@ -21,7 +21,8 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::truncate_chars;
 
-/// The limit of pages of statuses, five hundred: a deployment has some five of the service, and others add to it.
+/// The limit of pages of statuses, for five hundred of them: a deployment has some five of the service, and others add
+/// to it.
 const STATUS_PAGES: usize = 5;
 /// A thousand contexts at one commit.
 const CONTEXT_PAGES: usize = 10;

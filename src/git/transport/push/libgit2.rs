@@ -72,7 +72,7 @@ impl Push for Libgit2 {
             (Err(_), _) if report.moved.get() => Ok(Published::Lost),
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
             (Err(error), _) => self.failed(error),
-            // No word about the branch: the server said something, but not its outcome.
+            // No word about the branch: the server said something, but not the outcome of the branch.
             (Ok(()), RefStatus::None | RefStatus::NotUnpacked(_)) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
@@ -85,7 +85,7 @@ impl Push for Libgit2 {
     }
 }
 
-/// The server's messages during a push; libgit2's callbacks write it.
+/// The server's messages during a push; libgit2's callbacks write them.
 #[derive(Default)]
 struct Report {
     /// True if the branch had moved, and nothing was sent.

@@ -141,7 +141,7 @@ mod tests {
             ),
             ("git@127.0.0.1: Permission denied (publickey).\r\n", ComplaintKind::KeyRefused),
             (
-                "NewObjects key \"key\": error in libcrypto\r\nx: Permission denied (publickey).",
+                "Load key \"key\": error in libcrypto\r\nx: Permission denied (publickey).",
                 ComplaintKind::KeyRefused,
             ),
             (

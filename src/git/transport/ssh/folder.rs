@@ -86,8 +86,8 @@ impl KeyFolder {
         Some(Leaving { socket, stopping, _in_use: in_use })
     }
 
-    /// Has the next child open a connection of its own. The users of the former one may end, and it ends with them:
-    /// without its socket no process could tell it to.
+    /// Has the next child open a connection of its own. The users of the former one may finish, and it ends with
+    /// them: without its socket no process could tell it to.
     pub(super) fn forget_connection(&self) {
         if let Some(stopping) = self.stop_connection() {
             finish(stopping);

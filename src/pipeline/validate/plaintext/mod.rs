@@ -1,9 +1,9 @@
 //! No rendered object holds a secret in plain text: manifests are read by many, and kept for ever.
 //!
-//! A certain secret (tokens of a known form, private keys, passwords in URLs, values of a Secret) is an error. A text
-//! that may be public after all (keys of browsers' APIs, signed tokens, variables and arguments with the name of a
-//! secret) is a warning. A variable with `plain: true` is skipped, and so is an argument that has the value of one. No
-//! message shows the text.
+//! A text that is certainly a secret (tokens of a known form, private keys, passwords in URLs, values of a Secret) is
+//! an error. A text that may be public after all (keys of browsers' APIs, signed tokens, variables and arguments with
+//! the name of a secret) is a warning. A variable with `plain: true` is skipped, and so is an argument that has the
+//! value of one. No message shows the text.
 
 use std::collections::HashSet;
 
