@@ -127,7 +127,7 @@ pub enum NoBuilds {
     NoImage(String),
     /// The registry or the code host does not answer; the text is for the caller too.
     #[error("{0}")]
-    FactUnavailable(String),
+    Unavailable(String),
     /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
@@ -172,14 +172,14 @@ impl Deployments {
     ) -> Result<AppImage, NoBuilds> {
         let BuildsOfWaml { repository, waml, target, page: _ } = request;
         let busy = || {
-            NoBuilds::FactUnavailable(
+            NoBuilds::Unavailable(
                 "the service computes too many plans at once: ask again in a moment".to_owned(),
             )
         };
         let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy)?;
         let this = self.clone();
         let read = cpu_pool.run_blocking(move || this.parse(waml.as_bytes())).await;
-        let read = read.map_err(|problem| NoBuilds::FactUnavailable(problem.message))?;
+        let read = read.map_err(|problem| NoBuilds::Unavailable(problem.message))?;
         let unread =
             |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned());
         let waml = Arc::new(read.map_err(unread)?);
@@ -208,7 +208,7 @@ impl Deployments {
             self.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
             live_tags(self, of, visible),
         );
-        let found = found.map_err(|FactUnavailable(why)| NoBuilds::FactUnavailable(why))?;
+        let found = found.map_err(|FactUnavailable(why)| NoBuilds::Unavailable(why))?;
         let mut builds = found.builds;
         if skip == 0 {
             let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
@@ -280,7 +280,7 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
     let bytes = deployments.read_waml(repository, commit).await.map_err(|error| {
         match error.disposition() {
             Disposition::Doubt | Disposition::Stop => NoBuilds::NoImage(error.to_string()),
-            Disposition::Retry { .. } => NoBuilds::FactUnavailable(error.to_string()),
+            Disposition::Retry { .. } => NoBuilds::Unavailable(error.to_string()),
         }
     })?;
     let waml = deployments

@@ -1,4 +1,4 @@
-//! The database: its connections, and the begin of a transaction on each kind.
+//! The database: its connections, and the beginning of a transaction on each kind.
 
 use std::sync::Arc;
 

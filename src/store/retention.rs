@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Counts and cuts the violations of up to so many deployments that a former version ended;
-    /// returns their number. Until then lists count the violations at the begin of a long text.
+    /// returns their number. Until then lists count the violations at the beginning of a long text.
     pub async fn bound_violations(&self, most: u32) -> Result<u64, StoreError> {
         let sql = concat!(
             "SELECT id, SUBSTR(violations, 1, 262144) AS violations, ",

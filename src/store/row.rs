@@ -129,7 +129,7 @@ macro_rules! violation_count {
 
 /// The columns of [`overview`]. No value is read that is much longer than the service writes it:
 /// former versions stored without a bound. Violations that were not counted when they were stored
-/// are counted at the begin of their text, until `Store::bound_violations` has counted all.
+/// are counted at the beginning of their text, until `Store::bound_violations` has counted all.
 macro_rules! overview_columns {
     () => {
         concat!(

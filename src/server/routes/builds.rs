@@ -152,7 +152,7 @@ impl From<NoBuilds> for Problem {
         match error {
             NoBuilds::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
             NoBuilds::NoImage(detail) => Self::new(ProblemKind::Unprocessable, detail),
-            NoBuilds::FactUnavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
+            NoBuilds::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
             NoBuilds::Fault(error) => {
                 tracing::error!(%error, "builds could not be listed");
                 Self::new(ProblemKind::Unavailable, "builds cannot be listed now; try again later")
