@@ -285,7 +285,7 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
     })?;
     let waml = deployments
         .parse(&bytes)
-        .map_err(|_| no_image(newest, "it is not valid, so its image is unknown"))?;
+        .map_err(|_| no_image(newest, "it is not valid, so its image is unknown: `bart validate` shows why"))?;
     Ok(Arc::new(waml))
 }
 

@@ -66,7 +66,7 @@ pub(super) fn not_granted(
     }
 }
 
-/// Releases the message as if it had not been claimed.
+/// Returns the outcome that releases the message as if it had not been claimed.
 pub(super) fn untried(message: &OutboxMessage) -> DeliveryOutcome {
     DeliveryOutcome::Again { at: message.due_at, unsure: message.unsure, failed: false }
 }

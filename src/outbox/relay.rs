@@ -146,7 +146,7 @@ impl Outbox {
         Ok(opens.filter(|opens| *opens > now).min())
     }
 
-    /// Returns the senders of all configured families; retries until the database answers.
+    /// Returns the senders of all configured families; retries until the database answers, or `stop`.
     async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
         loop {
             match self.store.waiting().await {

@@ -268,7 +268,7 @@ async fn stopped(
     Ok(newer.map(|hold| PushTurn::HeldBack(Box::new(hold))))
 }
 
-/// Returns the newer deployment that supersedes this one, unless it can not be superseded any more.
+/// Returns the newer deployment that supersedes this one, unless nothing may supersede it any more.
 fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     if deployment.state == State::Pushing || deployment.rollback.is_some() {
         return None;

@@ -160,7 +160,7 @@ fn read_repository(row: &Row) -> Result<RememberedRepository, StoreError> {
     })
 }
 
-/// Returns other repositories that had the name when they were last read.
+/// Returns other repositories that had the name by their last event.
 async fn namesakes(
     write: &mut WriteTransaction,
     number: i64,
