@@ -81,7 +81,7 @@ pub(super) fn delivered(
         Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
         Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
         Delivered::Later { .. } if has_waited_long(message, now) => {
-            park(message, "the receiver asked to wait for too long")
+            park(message, "it had to wait for more than a week")
         }
         Delivered::Later { at } => {
             // Later than now, or the message would be tried in an endless loop.

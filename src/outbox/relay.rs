@@ -56,7 +56,7 @@ pub struct Outbox {
     pub(super) sinks: Sinks,
     pub(super) settings: OutboxSettings,
     metrics: OutboxMetrics,
-    /// The senders, one for each family that had messages so far.
+    /// The senders, one for each configured family, and for each other that had messages so far.
     senders: Mutex<BTreeMap<SinkFamily, Arc<Sender>>>,
 }
 

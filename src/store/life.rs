@@ -233,7 +233,8 @@ impl Store {
     }
 }
 
-/// Returns the result for a lock. A deployment whose push had begun may have arrived, and is ended.
+/// Returns the first lock that stops the deployment. A push that had begun may have arrived, so no
+/// lock stops it any more.
 async fn locked(
     write: &mut WriteTransaction,
     claim: &Claim,

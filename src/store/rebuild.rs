@@ -27,7 +27,7 @@ pub struct Remembered {
     pub deployments: Vec<RememberedDeployment>,
     /// Removals that were pushed.
     pub removals: Vec<RemovalRecord>,
-    /// The owners of the present apps.
+    /// The owners of apps, also of those that are gone.
     pub owners: Vec<Owned>,
     /// Repositories by the code host's number: the name, and the time when it was last read.
     pub repositories: BTreeMap<i64, (RepoName, Timestamp)>,

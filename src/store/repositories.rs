@@ -172,7 +172,7 @@ async fn namesakes(
     rows.iter().map(read_repository).collect()
 }
 
-/// Retires the names of other repositories. A name has one repository at a time: one that had it
+/// Retires the name of another repository. A name has one repository at a time: one that had it
 /// before has another name by now, or is gone. Its records wait under a name that no repository can
 /// have, until its next event comes, or an operator moves them.
 async fn retire(
