@@ -30,7 +30,8 @@ pub struct Deployed {
 /// The most deployments that are read, the newest first; a company has thousands of apps.
 const MOST: usize = 20_000;
 const PAGE: u32 = 500;
-/// The number of files that are fetched at the same time; code hosts allow more than that.
+/// The number of files that are fetched at the same time: a code host limits a client that sends
+/// more.
 const AT_ONCE: usize = 8;
 
 /// Returns everything that is deployed. Reads the database of the settings and the code host; a

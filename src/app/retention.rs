@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::store::{PrunedBatch, Store, StoreError};
 use crate::support::clock::Clock;
 
-/// The interval.
+/// The interval of the search for old deployments.
 const LOOK: Duration = Duration::from_hours(1);
 /// The number of deployments that one transaction deletes: a writer waits no longer than for that.
 const BATCH: u32 = 100;

@@ -1,4 +1,4 @@
-//! Tests the signing keys at the start, before a deployment depends on them.
+//! Tests the signing keys for `the-deployer config check`, before a deployment depends on them.
 
 use std::path::{Path, PathBuf};
 

@@ -243,7 +243,7 @@ impl Controller {
                 Ok(Ok(LeaseState::Lost)) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "lease could not be extended"),
                 Err(_silent) => {
-                    tracing::warn!("database does not answer, lease is not extended")
+                    tracing::warn!("database does not answer, lease is not extended");
                 }
             }
         }

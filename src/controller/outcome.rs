@@ -67,7 +67,7 @@ impl AttemptOutcome {
 pub enum AttemptError {
     /// The WAML breaks rules.
     Rejected(Rejection),
-    /// A problem outside the request, such as a service that does not answer.
+    /// Another problem, such as a commit that does not exist or a service that does not answer.
     Problem(DeployError),
     /// Attempts at the deployment died as often as is allowed.
     DiedTooOften,
@@ -168,7 +168,7 @@ pub(super) fn retry_refusal(
 
 /// Returns the time at which a preview is tried again after a problem; `None` when it is given up.
 /// `failures` counts the failures before it, and the event about the pull request arrived at
-/// `received`.
+/// `received_at`.
 pub(super) fn preview_retry(
     problem: &DeployError,
     received_at: Timestamp,

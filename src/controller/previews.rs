@@ -116,7 +116,7 @@ pub struct PreviewLoop {
     metrics: PreviewMetrics,
     /// The time of the last write of a check run, in milliseconds; 0 before the first.
     written_at: AtomicI64,
-    /// True once the operator was told that the service may not write check runs.
+    /// True once a failure was logged as an error, until a preview succeeds again.
     refused: AtomicBool,
 }
 

@@ -169,8 +169,8 @@ impl Controller {
         let claims =
             self.store.claim_some(&self.settings.name, asked_at.wall, length, most).await?;
         if stop.is_cancelled() {
-            // The shutdown came while the claims were made: nothing new begins. Who has lost a
-            // claim meanwhile has nothing to give back.
+            // The shutdown came while the claims were made: nothing new begins. A claim
+            // that was lost meanwhile needs no release.
             for claim in claims {
                 let _held = self.store.release(&claim, self.clock.now()).await?;
             }

@@ -47,7 +47,7 @@ pub enum Synced {
     Waiting,
     /// It is parked for this reason; Argo CD polls every few minutes by itself.
     GivenUp(String),
-    /// No endpoint is configured; Argo CD polls every few minutes by itself.
+    /// There is no message, as without a configured webhook; Argo CD polls every few minutes by itself.
     ByItself,
 }
 

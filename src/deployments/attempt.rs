@@ -177,7 +177,8 @@ fn contact(waml: &Waml) -> Contact {
     }
 }
 
-/// Returns the first host that the manifests route to the app, without wildcards.
+/// Returns the address of the first host that the manifests route to the app; one with a wildcard
+/// leads nowhere.
 fn address(routes: &[Route]) -> Option<String> {
     let route = routes.iter().find(|route| !route.host.contains('*'))?;
     Some(format!("https://{}{}", route.host, route.path))
@@ -203,7 +204,7 @@ impl LiveClaims {
     }
 }
 
-/// Returns the claims on the objects of an app's files, without those that the app has already.
+/// Returns the claims on the objects of an app's files; `live` are those that the app has already.
 pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<ObjectClaim> {
     let mut interned = Interned::default();
     let live = names::names(live, &mut interned);

@@ -283,9 +283,9 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
             Disposition::Retry { .. } => NoBuilds::Unavailable(error.to_string()),
         }
     })?;
-    let waml = deployments
-        .parse(&bytes)
-        .map_err(|_| no_image(newest, "it is not valid, so its image is unknown"))?;
+    let waml = deployments.parse(&bytes).map_err(|_| {
+        no_image(newest, "it is not valid, so its image is unknown: `bart validate` shows why")
+    })?;
     Ok(Arc::new(waml))
 }
 

@@ -58,7 +58,7 @@ impl CpuPool {
         let place = Arc::clone(&self.all).acquire_owned();
         let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
             return Err(DeployError::retry(format!(
-                "no processor was free to plan for {} s: other plans are being computed and none of them \
+                "for {} s no processor was free to plan: other plans are being computed and none of them \
                  ends; tell the operator",
                 self.longest_wait.as_secs()
             )));

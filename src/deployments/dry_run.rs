@@ -361,7 +361,8 @@ impl DryRunRequest<'_> {
     }
 }
 
-/// Explains the effect of a hold on a deployment, by the actor; `None` where it stops nobody.
+/// Explains the effect of a hold on a deployment by the target's policy; `None` where that stops
+/// nobody.
 fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
     match holds {
         Holds::Off => None,

@@ -57,7 +57,7 @@ pub enum NotUnlocked {
     /// There never was a lock of that id.
     #[error("there is no lock {0}")]
     Unknown(LockId),
-    /// Another person took it away before.
+    /// It was taken away before.
     #[error("{by} took lock {id} away at {}: {why}", at.strftime("%F %H:%M UTC"))]
     Gone {
         /// The lock.

@@ -14,7 +14,8 @@ use crate::pipeline::all_violations;
 use crate::store::{Filter, StoreError};
 use crate::waml::Waml;
 
-/// The number of newest deployments that are searched for the live revision.
+/// The number of newest deployments that are searched for the live revision: it is among those that
+/// succeeded, unless it was edited by hand.
 const LOOKED_BACK: u32 = 20;
 
 impl Deployments {

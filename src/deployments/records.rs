@@ -42,7 +42,7 @@ impl Deployments {
         format!("{}/deployments/{id}", self.external_url)
     }
 
-    /// Returns one deployment with all messages about it, sent or waiting.
+    /// Returns one deployment with all messages about it, in every state.
     pub(crate) async fn log(
         &self,
         id: &DeployId,

@@ -201,7 +201,7 @@ impl Index {
         Ok(objects)
     }
 
-    /// Returns apps after `after`, in order; only that one, where one is named. Blocks.
+    /// Returns apps after `after`, in order; where `only` names one, no other. Blocks.
     pub(super) fn page(
         &mut self,
         only: Option<&AppKey>,

@@ -57,7 +57,7 @@ impl CircuitBreaker {
         acquired
     }
 
-    /// Returns the permits of calls that were not made.
+    /// Gives back the permits of `n` calls that were not made.
     pub(super) fn release(&mut self, n: u32) {
         self.limiter.release(n);
     }

@@ -22,7 +22,7 @@ const TAKEN: u32 = 2;
 const LAST_LOOK: SignedDuration = SignedDuration::from_mins(10);
 /// The delay between two checks, where one failed or found something.
 const SOON: Duration = Duration::from_mins(1);
-/// The time after which checks are given up.
+/// The time after which checks that fail or are deferred are given up.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 
 impl Outbox {

@@ -66,7 +66,7 @@ pub(super) fn not_granted(
     }
 }
 
-/// Releases the message as if it had not been claimed.
+/// Returns the outcome that releases the message as if it had not been claimed.
 pub(super) fn untried(message: &OutboxMessage) -> DeliveryOutcome {
     DeliveryOutcome::Again { at: message.due_at, unsure: message.unsure, failed: false }
 }
@@ -81,7 +81,7 @@ pub(super) fn delivered(
         Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
         Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
         Delivered::Later { .. } if has_waited_long(message, now) => {
-            park(message, "the receiver asked to wait for too long")
+            park(message, "it had to wait for more than a week")
         }
         Delivered::Later { at } => {
             // Later than now, or the message would be tried in an endless loop.

@@ -56,7 +56,7 @@ pub struct Outbox {
     pub(super) sinks: Sinks,
     pub(super) settings: OutboxSettings,
     metrics: OutboxMetrics,
-    /// The senders, one for each family that had messages so far.
+    /// The senders, one for each configured family, and for each other that had messages so far.
     senders: Mutex<BTreeMap<SinkFamily, Arc<Sender>>>,
 }
 
@@ -146,7 +146,7 @@ impl Outbox {
         Ok(opens.filter(|opens| *opens > now).min())
     }
 
-    /// Returns the senders of all configured families; retries until the database answers.
+    /// Returns the senders of all configured families; retries until the database answers, or `stop`.
     async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
         loop {
             match self.store.waiting().await {

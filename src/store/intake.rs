@@ -109,9 +109,9 @@ async fn insert(
          attempts, failures, production, automatic, recipient, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
          $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING";
     let lane = (id, delivery, &release.repository, target, forge_id);
-    let commit_columns = (&release.commit, &release.tag, git_ref, actor, description);
+    let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waits = (State::Queued.as_str(), now, "waiting for a worker");
-    let values = (lane, commit_columns, waits, production, automatic, recipient.stored());
+    let values = (lane, request_columns, waits, production, automatic, recipient.stored());
     let done = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(done == 1)
 }

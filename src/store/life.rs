@@ -233,7 +233,8 @@ impl Store {
     }
 }
 
-/// Returns the result for a lock. A deployment whose push had begun may have arrived, and is ended.
+/// Returns the first lock that stops the deployment. A push that had begun may have arrived, so no
+/// lock stops it any more.
 async fn locked(
     write: &mut WriteTransaction,
     claim: &Claim,
@@ -268,7 +269,7 @@ async fn stopped(
     Ok(newer.map(|hold| PushTurn::HeldBack(Box::new(hold))))
 }
 
-/// Returns the newer deployment that supersedes this one, unless it can not be superseded any more.
+/// Returns the newer deployment that supersedes this one, unless nothing may supersede it any more.
 fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     if deployment.state == State::Pushing || deployment.rollback.is_some() {
         return None;

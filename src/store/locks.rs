@@ -29,7 +29,7 @@ pub enum Locked {
 pub enum Unlocked {
     /// The lock is taken away; as it was.
     Yes(Lock),
-    /// Another person took it away before.
+    /// It was taken away before.
     Before {
         /// The lock as it was.
         lock: Lock,

@@ -69,7 +69,7 @@ pub struct ForgeCalls {
 }
 
 impl Store {
-    /// Returns all messages about a deployment, sent or waiting: by sink, then in order.
+    /// Returns all messages about a deployment, in every state: by sink, then in order.
     pub async fn messages(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let sql = "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
              reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";

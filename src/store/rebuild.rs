@@ -27,7 +27,7 @@ pub struct Remembered {
     pub deployments: Vec<RememberedDeployment>,
     /// Removals that were pushed.
     pub removals: Vec<RemovalRecord>,
-    /// The owners of the present apps.
+    /// The owners of apps, also of those that are gone.
     pub owners: Vec<Owned>,
     /// Repositories by the code host's number: the name, and the time when it was last read.
     pub repositories: BTreeMap<i64, (RepoName, Timestamp)>,
@@ -40,7 +40,7 @@ pub struct RememberedDeployment {
     pub past: PastDeployment,
     /// The code host's number, where it is known.
     pub number: Option<Number>,
-    /// True if it is the newest of its lane: then the code host shows it as a success, and must get
+    /// True if it is the newest of its app on the target: then the code host shows it as a success, and must get
     /// `inactive` when another one replaces it.
     pub newest: bool,
     /// The hold that it took as a rollback, unless a person's deployment has ended it.
@@ -196,10 +196,10 @@ async fn insert(
          $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22) \
          ON CONFLICT DO NOTHING";
     let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
-    let commit_columns = (&release.commit, &release.tag, git_ref, actor, reason);
+    let request_columns = (&release.commit, &release.tag, git_ref, actor, reason);
     let app_columns = (app, template, templates_commit, State::Succeeded.as_str());
     let ended = (received_at, finished_at, summary, to_json(pushed), production, place);
-    let values = (lane, commit_columns, app_columns, ended, rollback.as_ref().map(to_json));
+    let values = (lane, request_columns, app_columns, ended, rollback.as_ref().map(to_json));
     query(sql, values).execute(write.sql(), DOING).await
 }
 

@@ -189,7 +189,7 @@ pub(super) async fn abandon(
     query(sql, now).execute(write.sql(), "ending the acts of a former process").await.map(drop)
 }
 
-/// Returns the repository that deployed the app last, where no owner is recorded.
+/// Returns the repository of the app's last success, for a removal whose files name no repository.
 async fn newest_repository(
     write: &mut WriteTransaction,
     target: &TargetName,

@@ -160,7 +160,7 @@ fn read_repository(row: &Row) -> Result<RememberedRepository, StoreError> {
     })
 }
 
-/// Returns other repositories that had the name when they were last read.
+/// Returns other repositories that had the name by their last event.
 async fn namesakes(
     write: &mut WriteTransaction,
     number: i64,
@@ -172,7 +172,7 @@ async fn namesakes(
     rows.iter().map(read_repository).collect()
 }
 
-/// Retires the names of other repositories. A name has one repository at a time: one that had it
+/// Retires the name of another repository. A name has one repository at a time: one that had it
 /// before has another name by now, or is gone. Its records wait under a name that no repository can
 /// have, until its next event comes, or an operator moves them.
 async fn retire(

@@ -17,7 +17,7 @@ use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, removals};
 
-/// A requested rollback. The record of the revision is the record of the deployment.
+/// A requested rollback. The data of the revision's record becomes that of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRollback {
     /// Its own id.
@@ -168,12 +168,12 @@ async fn insert(
          $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING";
     let release = &request.release;
     let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
-    let commit_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
+    let request_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
     let person = (&request.actor, &request.description);
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let reached = (contact.as_ref().map(to_json), address, request.production, place);
     let rest = (to_json(rollback), request.recipient.stored());
-    let values = (lane, commit_columns, person, app_columns, reached, rest);
+    let values = (lane, request_columns, person, app_columns, reached, rest);
     let done = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(done == 1)
 }

@@ -49,7 +49,7 @@ impl Store {
     /// code host asks to wait, no process gets it.
     ///
     /// Events older than the installation are history. It began with the first sweep, or with the
-    /// first deployment where there were some before that.
+    /// first deployment where some had arrived before that sweep.
     pub async fn begin_sweep(
         &self,
         name: &str,

@@ -121,7 +121,7 @@ impl Drop for WriteTransaction {
     }
 }
 
-/// Returns the connection to the pool if the database confirms that the transaction is undone.
+/// Gives the connection back to the pool if the database confirms that the transaction is undone.
 /// SQLite answers otherwise where the transaction had ended by itself.
 async fn roll_back(mut connection: PoolConnection<Any>) {
     let undo = connection.execute(raw_sql("ROLLBACK"));

@@ -91,8 +91,8 @@ fn owner_by_name(
     }
     let retired = former.retired(NO_NUMBER).ok()?;
     let note = format!(
-        "{app} on {target} was owned by {former}, of which no commit has the number, and several repositories had \
-         that name: it is kept under {retired} until `the-deployer owners move` sets the owner"
+        "{app} on {target} was owned by {former}, of which no commit has the number, and that name was not one \
+         repository's all the time: it is kept under {retired} until `the-deployer owners move` sets the owner"
     );
     Some((retired, note))
 }

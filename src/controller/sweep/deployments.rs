@@ -40,7 +40,7 @@ struct RequestAllowance<'r> {
 enum SweepResult {
     /// All of it was processed.
     Complete,
-    /// The requests ran out.
+    /// The requests or the time of the run ran out.
     Partial,
     /// The code host cannot be asked now.
     Deferred(DeployError),

@@ -57,8 +57,10 @@ pub(super) enum LoadError {
     /// The templates are broken.
     #[error("{0}")]
     Broken(Rejection),
-    /// The service is stopping.
-    #[error("the service stops, so the templates were not compiled")]
+    /// The service is stopping, or a fault ended the compilation.
+    #[error(
+        "compiling the templates stopped in the middle: the service is stopping, or its log has the fault"
+    )]
     Stopped,
 }
 
@@ -89,7 +91,7 @@ impl Repository {
         self.followed.fetch_tip().await
     }
 
-    /// Stops the polling.
+    /// Removes the copy of the remote's key from this disk, once the branch is not polled any more.
     pub(super) async fn close(&self) {
         self.followed.close().await;
     }
@@ -110,7 +112,8 @@ impl Repository {
         compile(sources).await
     }
 
-    /// Loads the set that was used last, without the host; `None` when there is none any more.
+    /// Loads the set that was used last, without the host; `None` when there is none, or it
+    /// cannot be loaded any more.
     pub(super) async fn used_before(&self) -> Option<TemplateSet> {
         let good = self.followed.good().await.ok()??;
         match self.load(&good).await {

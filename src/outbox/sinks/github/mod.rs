@@ -56,8 +56,8 @@ impl Sinks {
     /// account.
     ///
     /// An App has an account at each owner: an account that GitHub limits delays no other. The
-    /// client keeps requests from that account meanwhile. Every other refusal of GitHub's delays
-    /// all messages.
+    /// client holds the account's requests back meanwhile. Every other refusal of GitHub's delays all
+    /// messages.
     pub(super) fn defer_limited_account<T>(
         &self,
         outcome: Result<T, ReportError>,
