@@ -40,7 +40,7 @@ pub(super) struct Set {
     pub(super) created: Vec<FollowedDeployment>,
     /// The targets without a deployment.
     pub(super) left: Vec<TargetName>,
-    /// The reason of the first refusal; `None` after Ctrl-C.
+    /// The error of the first of them; `None` after Ctrl-C.
     pub(super) failure: Option<CliError>,
 }
 
