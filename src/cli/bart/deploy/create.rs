@@ -23,8 +23,7 @@ const OURS: &str = "BART_GITHUB_TOKEN";
 /// The variables of other programs, in order of precedence. They are only for a GitHub that is known without the
 /// service.
 const OTHERS: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
-const UNUSED: &str =
-    ": GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
+const UNUSED: &str = ": GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
 const GITHUB: &str = "https://api.github.com";
 
 /// The service or code host that creates the deployments.
