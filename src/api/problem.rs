@@ -12,10 +12,12 @@ pub struct ProblemBody {
     pub kind: String,
     /// The kind in words.
     pub title: String,
-    /// The status of the answer. A proxy may write it in another form, which must not hide the rest.
+    /// The status of the answer.
+    // A proxy may write it in another form, which must not hide the rest.
     #[serde(default, deserialize_with = "super::or_default")]
     pub status: u16,
-    /// The mistake, its place and what to do; for people. A proxy before the service may omit it.
+    /// The mistake, its place and what to do; for people.
+    // A proxy before the service may omit it.
     #[schemars(with = "String")]
     pub detail: Option<String>,
 }

@@ -23,8 +23,8 @@ pub struct RollbackRequest {
     /// Allow the loss of objects that keep data.
     #[serde(default)]
     pub with_data: bool,
-    /// Accept that Kubernetes may go down to one pod until the revision's autoscaler works. The key is omitted by
-    /// default, because an older service does not know it.
+    /// Accept that Kubernetes may go down to one pod until the revision's autoscaler works.
+    // Omitted by default, because an older service does not know the key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(!skip_serializing_if)]
     pub with_fewer_pods: bool,

@@ -68,7 +68,8 @@ pub struct TargetList {
 pub struct TargetSummary {
     /// Its name, as in `deploy` of the WAML.
     pub name: String,
-    /// `production` or `development`. It is a text, because a newer service may have more environments.
+    /// `production` or `development`.
+    // A text, because a newer service may have more environments.
     #[serde(default)]
     #[schemars(with = "Environment")]
     pub environment: String,

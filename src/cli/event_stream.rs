@@ -122,7 +122,7 @@ impl Following<'_> {
         }
         let body = client::read_body(self.server.url(), response).await?;
         let error = self.server.refused(status, &body);
-        // This passes soon: other callers have used up the rate limit.
+        // This passes soon: other requests of the same caller have used up the rate limit.
         Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })
     }
 }

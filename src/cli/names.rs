@@ -385,7 +385,10 @@ mod tests {
             (repository("Acme/Shop"), "devx/shop"),
             (slug("shpo"), "there is no app `shpo`; did you mean `devx/shop`?"),
             (slug("moon"), "there is no app `moon`; `bart status --all`"),
-            (slug("cart"), "which app of cart do you mean?; name one of `devx/cart` and `pay/cart`"),
+            (
+                slug("cart"),
+                "which app of cart do you mean?; name one of `devx/cart` and `pay/cart`",
+            ),
             (repository("acme/both"), "which app of acme/both do you mean?; name one of"),
             (repository("acme/shpo"), "the repository acme/shpo; did you mean `acme/shop`?"),
             (repository("other/name"), "the repository other/name; name the app with --app"),

@@ -66,7 +66,7 @@ static CONTROLS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?<style>\x1b\[[0-9;:]*m)|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f]").expect("a regex")
 });
 
-/// Prints text on standard output. Removes styles if it is no terminal, and always removes characters in foreign names
+/// Prints text on standard output. Removes styles if it is no terminal, and always replaces characters in foreign names
 /// and messages that could manipulate a terminal or mislead its reader.
 pub(super) fn print(text: &str) -> CommandOutcome {
     write(&reveal_invisible(text))

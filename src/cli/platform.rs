@@ -1,5 +1,5 @@
 //! Finds out what targets offer, for plans on this machine: from the service if one is named, from a file, or from the
-//! service's last answer. A note says what is unknown, and no violation depends on it.
+//! service's last answer. A note says what is unknown, and violations that depend on it are warnings.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -150,12 +150,12 @@ impl KnownTargets {
         };
         let text = match (&self.from, &self.snapshot) {
             (Origin::Unknown(why), _) => format!(
-                "what the targets offer is unknown ({why}), so no violation depends on it: see \
-                 --server and --platform"
+                "what the targets offer is unknown ({why}), so violations that depend on it are \
+                 warnings: see --server and --platform"
             ),
             (Origin::Cache(why), Some(snapshot)) => format!(
                 "{why}: the plan uses what the targets offered when the service answered last \
-                 ({}), and no violation depends on it",
+                 ({}), and violations that depend on it are warnings",
                 of(snapshot)
             ),
             (Origin::File(path), Some(snapshot)) if is_old(snapshot) => {

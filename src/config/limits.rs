@@ -97,7 +97,7 @@ impl Resolver<'_> {
         let lease = self.duration("limits.lease", lease, 30);
         let lookups = self.duration("limits.lookups", lookups, 10);
         if !(SHORTEST_LOOKUP..=LONGEST_LOOKUP).contains(&lookups) {
-            let message = "the timeout of lookups must be between a second and a minute";
+            let message = "the timeout of lookups must be between half a second and a minute";
             self.report.error("limits.lookups", message, "write `10s`");
         }
         if lease < Duration::from_secs(1) {

@@ -326,7 +326,7 @@ mod tests {
             "`clusters[3].lookups.kubernetes.server` must be",
             "/none cannot be read",
             "config.yaml:19:22: the secrets of this cluster come with the apps' own manifests",
-            "config.yaml:20:19: the timeout of lookups must be between a second and a minute",
+            "config.yaml:20:19: the timeout of lookups must be between half a second and a minute",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }

@@ -60,7 +60,7 @@ pub(super) struct ManifestRepository {
     /// minute; elsewhere 100 at once and 1,200 a minute.
     #[serde(default)]
     push_budget: Option<PushBudget>,
-    /// The service that pushes. Default: `direct`.
+    /// The client that pushes. Default: `direct`.
     #[serde(default)]
     push: Option<PushBy>,
 }
@@ -72,7 +72,7 @@ pub(super) struct PushBudget {
     /// The largest number of pushes in any minute.
     #[schemars(range(min = 1, max = 100_000))]
     per_minute: u32,
-    /// The largest number of pushes in a row. Default: half of a minute's.
+    /// The largest number of pushes that follow one another without a pause. Default: half of a minute's.
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     burst: Option<u32>,
@@ -113,7 +113,7 @@ pub struct ManifestRepositorySettings {
     pub embedded: bool,
     /// The push budget.
     pub budget: writer::PushAllowance,
-    /// The service that pushes.
+    /// The client that pushes.
     pub push: PushBy,
 }
 

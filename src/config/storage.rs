@@ -73,7 +73,9 @@ mod tests {
         assert_eq!(days("storage: {retention_days: 0}"), None);
         let lines = refused("storage: {retention_days: 7}");
         assert!(
-            lines.contains("config.yaml:1:27: histories and reports need the deployments of at least 30 days"),
+            lines.contains(
+                "config.yaml:1:27: histories and reports need the deployments of at least 30 days"
+            ),
             "{lines}"
         );
     }

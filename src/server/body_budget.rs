@@ -140,7 +140,7 @@ fn no_room(detail: &str) -> Problem {
 }
 
 impl Readers {
-    /// Takes a place; an address that has half of the places evicts no other.
+    /// Takes a place; an address that has half of the places evicts only readers of its own.
     fn enter(
         &mut self,
         address: &str,

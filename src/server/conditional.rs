@@ -76,7 +76,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
 }
 
 /// A JSON document that is the same for all callers. It is compressed and tagged once: it needs no token, so that its
-/// readers may not make the service compute.
+/// readers must not be able to make the service compute.
 #[derive(Clone)]
 pub(super) struct CachedDocument {
     plain: Bytes,
@@ -91,8 +91,8 @@ impl CachedDocument {
     }
 
     /// Answers a request with these headers.
-    pub(super) fn answer(&self, conditions: &HeaderMap) -> Response {
-        let conditions = ConditionalHeaders::from_headers(conditions);
+    pub(super) fn answer(&self, headers: &HeaderMap) -> Response {
+        let conditions = ConditionalHeaders::from_headers(headers);
         let always =
             [(VARY, "accept-encoding"), (CACHE_CONTROL, "no-cache"), (ETAG, self.tag.as_str())];
         if conditions.has_tag(&self.tag) {

@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::auth::{Proxies, subscriber};
 
-/// The age from which an idle connection gives way to new ones.
+/// The time without a change of phase after which a connection has settled down, and gives way to new ones.
 const SETTLED: Duration = Duration::from_secs(1);
-/// The age up to which an idle connection does not give way at all: enough for a head that was sent at once, so that
-/// each of many gets its turn.
+/// The time in a phase up to which a connection does not give way at all: enough for a head that was sent at once, so
+/// that each of many gets its turn.
 const YOUNG: Duration = Duration::from_millis(100);
 /// The bytes of answers that callers have not read yet, of all connections together. Beyond it the oldest settled
 /// connection is closed.
@@ -133,7 +133,7 @@ pub(super) enum ConnectionPhase {
 }
 
 impl ConnectionPhase {
-    /// Returns how readily a connection gives way; `None` while a request of it is handled.
+    /// Returns how readily a connection gives way; `None` if it does not, as while its request is handled.
     fn gives_way(self, age: Duration) -> Option<u8> {
         match self {
             Self::Head if age >= SETTLED => Some(4),

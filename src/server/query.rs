@@ -198,7 +198,7 @@ pub(super) fn quote_value(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }
 
-/// Checks that any parameters can be parsed, and that those of the next page differ only in where it begins.
+/// Checks that no parameters make the parser panic, and that those of the next page differ only in where it begins.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let pairs = |query: &str| -> Option<Vec<(String, String)>> {

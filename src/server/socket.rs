@@ -51,7 +51,8 @@ pub(super) struct Socket {
     connection: Connection,
     progress: RequestProgress,
     timeout: Duration,
-    /// The time limit of a client that reads nothing; `None` while it reads.
+    /// The deadline of a client that did not read all that there was for it, which each byte puts off; `None` until a
+    /// write has to wait, and after a flush.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -133,7 +134,7 @@ impl AsyncWrite for Socket {
         self.stream.is_write_vectored()
     }
 
-    /// Flushes the socket: everything is written then, and the next bytes begin a request.
+    /// Flushes the socket, which happens only when everything is written: the next bytes have a new deadline.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stalled = None;
         if self.progress.step(RequestProgress::ANSWERED, RequestProgress::IDLE) {

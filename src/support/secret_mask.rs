@@ -530,7 +530,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Returns the length of an unquoted text: up to a comment, in braces up to their next character.
+/// Returns the length of an unquoted text: up to a comment, in braces up to the next of `,`, `}` and `]`.
 fn plain_length(text: &str, in_flow: bool) -> usize {
     let end = if in_flow { text.find([',', '}', ']']) } else { None };
     let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();

@@ -496,7 +496,8 @@ fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
     None
 }
 
-/// Returns the length of an unquoted text: up to a comment, the colon after a key, or in braces their next character.
+/// Returns the length of an unquoted text: up to a comment, the colon after a key, or in braces the next comma or
+/// bracket.
 fn plain_length(text: &str, in_flow: bool) -> usize {
     let mut before = ' ';
     for (at, c) in text.char_indices() {

@@ -16,7 +16,7 @@ fn a_valid_file_is_praised_with_its_warnings() {
     assert_eq!(output.status.code(), Some(0));
     insta::assert_snapshot!(said(&output), @r"
     ok .weave.yaml is valid for prod-cluster-1
-    note: what the targets offer is unknown (no service is named), so no violation depends on it: see --server and --platform
+    note: what the targets offer is unknown (no service is named), so violations that depend on it are warnings: see --server and --platform
     warning[alerts]: the alert `redisDown` is not created: the app has no `redis`
       --> .weave.yaml:16:14
        |

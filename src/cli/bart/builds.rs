@@ -15,7 +15,7 @@ use crate::model::id::{AppKey, TargetName};
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
 ///
 /// The service asks the image's registry. Registries cannot list tags by time: the service looks at the tags that are
-/// likely to be the newest, and a note says if it did not look at all. Live builds are always in the list.
+/// likely to be the newest, and a note says if there are more tags. Live builds are always in the list.
 ///
 /// The image is the one of the newest deployment's WAML; for an app that was never deployed, that of the WAML in the
 /// working folder.

@@ -186,7 +186,7 @@ impl LocksArgs {
             query.push(("app", server.find_app(about).await?.to_string()));
         }
         let list: Verbatim<LockPage> = server.get("/api/v1/locks", &query).await?;
-        // A lock on everything also stops targets that are not in the list.
+        // A lock on everything also stops a target that does not exist: it does not show that a name is right.
         let named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
         if !list.locks.iter().any(named) {
             server.check_names(&about.names(self.target.as_ref())).await?;

@@ -79,7 +79,7 @@ enum AppState {
 #[derive(Debug, Serialize)]
 struct OneApp {
     app: String,
-    /// The targets of the app; one that its WAML names and that it was never deployed to is empty.
+    /// The targets of the app, and those that its WAML names; one without a deployment has no state.
     targets: Vec<Target>,
     /// The repositories whose targets could not be read.
     missing: Vec<Verbatim<MissingRepository>>,

@@ -39,9 +39,9 @@ pub(super) struct Backup {
 
 /// Replaces the embedded database by a backup.
 ///
-/// The command refuses while a service runs in the storage folder, a file that is damaged or that a newer version made,
-/// and to replace a database that has more than the backup, unless --force is given. The former database is kept beside
-/// it, with `.before-` and an id after its name.
+/// The command does nothing while a service runs in the storage folder. It refuses a file that is damaged or that a
+/// newer version made, and, unless --force is given, a backup that has less than the database. The former database is
+/// kept beside the new one, with `.before-` and an id after its name.
 ///
 /// The backup does not have what happened since. Before you start the service again, run `the-deployer rebuild
 /// --merge`: it adds what the manifest repositories know. Without it, a deployment that waited at the time of the

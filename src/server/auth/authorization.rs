@@ -293,7 +293,8 @@ pub(super) fn identity_problem(error: IdentityError) -> Problem {
         IdentityError::Forbidden(why) => forbidden(why),
         IdentityError::RateLimited(wait) => Problem::new(
             ProblemKind::Unavailable,
-            "GitHub lets this token ask nothing for a while, so it cannot be found out what you may",
+            "GitHub's rate limit of this token is reached, so your permissions cannot be determined \
+             now; try again later",
         )
         .after(wait),
         IdentityError::Unavailable(why) => Problem::new(

@@ -21,8 +21,9 @@ pub(crate) struct Caller {
     pub(crate) name: String,
     /// The method of authentication.
     pub(crate) via: AuthMethod,
-    /// The origin of the request with its id.
+    /// The origin of the request: an address.
     pub(crate) from: Option<String>,
+    /// The id of the request.
     pub(crate) request: Option<String>,
     /// The source of the caller's rights.
     pub(crate) standing: RightsSource,

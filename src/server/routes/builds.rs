@@ -18,7 +18,7 @@ const DEFAULT_LIMIT: u32 = 20;
 /// The largest page: most registries take one to three requests for each build.
 const MOST: u32 = 100;
 
-/// The number of builds after which no older ones are listed: a registry has no index by time.
+/// The number of builds after which no older ones are listed: no caller can have a whole registry read, page by page.
 const OLDEST: u32 = 1_000;
 
 /// The parameters of the list.

@@ -195,7 +195,7 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         )
         .about("Nothing is recorded, and nothing is written.")
         .takes::<PlanRequest>()
-        .gives::<PlanAnswer>(200, "One plan for each target.")
+        .gives::<PlanAnswer>(200, "The plan for the target.")
         .fails(&[ProblemKind::NotFound, ProblemKind::Overloaded])
         .get("/holds", rollbacks::holds)
         .reads("listHolds", "The apps off which automation is held.")

@@ -23,8 +23,7 @@ const OURS: &str = "BART_GITHUB_TOKEN";
 /// The variables of other programs, in order of precedence. They are only for a GitHub that is known without the
 /// service.
 const OTHERS: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
-const UNUSED: &str =
-    ": GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
+const UNUSED: &str = ": GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
 const GITHUB: &str = "https://api.github.com";
 
 /// The service or code host that creates the deployments.
@@ -40,7 +39,7 @@ pub(super) struct Set {
     pub(super) created: Vec<FollowedDeployment>,
     /// The targets without a deployment.
     pub(super) left: Vec<TargetName>,
-    /// The reason of the first refusal; `None` after Ctrl-C.
+    /// The error of the first of them; `None` after Ctrl-C.
     pub(super) failure: Option<CliError>,
 }
 
