@@ -1,4 +1,4 @@
-//! The code host and its credentials.
+//! The code host and its credentials: the keys under `forge`.
 
 use std::path::{Path, PathBuf};
 

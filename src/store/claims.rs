@@ -6,7 +6,6 @@
 //! success. So nothing has to be released for a claim to end, whatever ends its deployment. What is
 //! live for longer is in the manifest repository and in the table of owners: an empty table of claims, as
 //! after an upgrade, loses nothing.
-//! after an upgrade, loses nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
