@@ -1,4 +1,4 @@
-//! THE COMMAND LINES: `bart/` for developers, `operator/` (`the-deployer`) for operators, one file a command. What
+//! The command lines: `bart/` for developers, `operator/` (`the-deployer`) for operators, one file a command. What
 //! both use lies beside them: context, client, output.
 //!
 //! A command parses its arguments, calls the service or the library, and prints. A failure becomes an `error::CliError`

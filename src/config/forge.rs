@@ -1,4 +1,5 @@
-//! The code host and its credentials.
+//! The code host and its credentials: the keys under `forge`. `webhook` reads those about events: filters, sweep,
+//! previews.
 
 use std::path::{Path, PathBuf};
 

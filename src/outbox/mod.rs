@@ -5,9 +5,9 @@
 //!                  skipped       released                      └─▶ breaker: open, or closed
 //! ```
 //!
-//! Read `relay.rs` first: it has the loops. `outcome.rs` decides how often a message is tried,
-//! `circuit_breaker.rs` whether a family is called at all and how fast, and [`quota`] which messages are worth a
-//! call where the code host takes so many an hour. [`sinks`] has an adapter for each kind of receiver.
+//! Read `relay.rs` first: it has the loops. `outcome.rs` has the retry policies. `circuit_breaker.rs` decides whether a
+//! family is called at all and how fast, and [`quota`] which messages are worth a call where the code host takes so
+//! many an hour. [`sinks`] has an adapter for each kind of receiver.
 
 mod circuit_breaker; // circuit breaker and rate limit of a family, pure
 mod confirm; // checks of final statuses
@@ -15,7 +15,7 @@ mod delivery; // results of a delivery, plain values
 #[cfg(test)]
 mod fixture; // a message, for tests
 pub mod metrics;
-mod outcome; // what is recorded of a message after an attempt, pure
+mod outcome; // the retry policies: what is recorded of a message after an attempt, pure
 pub mod quota; // priorities where the code host has an hourly quota, pure
 mod relay; // the loops: one sender for each family
 pub mod sinks; // adapters: GitHub, Slack, CloudEvents, Argo CD

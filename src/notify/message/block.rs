@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::notify::message::text::{cut, length};
+use crate::notify::message::escape::{cut, length};
 
 /// Blocks of one message.
 pub const MOST_BLOCKS: usize = 50;

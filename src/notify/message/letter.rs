@@ -1,10 +1,10 @@
-//! The blocks and the text of a message, within every limit: if a list is too long, its last entries are left out, and
-//! the message has their number.
+//! The messages of a failed and of a successful deployment: their titles, sentences and blocks, within every limit. If
+//! a list is too long, its last entries are left out, and the message has their number.
 
 use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
+use crate::notify::message::escape::{cut, escape_line, length};
 use crate::notify::message::parts::{self, MOST_VIOLATIONS};
-use crate::notify::message::text::{cut, escape_line, length};
 use crate::notify::message::{MessageAudience, News, NewsKind, SlackMessage, Stamp};
 
 /// A message in its parts.

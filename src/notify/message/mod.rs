@@ -5,13 +5,13 @@
 //! News ─▶ letter: failure | success ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
 //! ```
 //!
-//! Texts from outside (a WAML, a tag, a login) go through [`text`], so that none of them can mention anybody, link
+//! Texts from outside (a WAML, a tag, a login) go through [`escape`], so that none of them can mention anybody, link
 //! anywhere or break out of its place.
 
 pub mod block; // Block Kit, as far as it is used, with its limits
-mod letter; // the blocks and text of one message, within the limits
+mod letter; // the messages of a failure and of a success, within the limits
 mod parts; // parts that several messages share
-pub mod text; // texts of others, made harmless and cut
+pub mod escape; // texts of others, made harmless and cut
 
 use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, ImageTag};

@@ -5,7 +5,7 @@ use crate::model::event::Recipient;
 use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
-use crate::notify::message::text::escape_line;
+use crate::notify::message::escape::escape_line;
 use crate::notify::message::{Links, MessageAudience, News, SlackPerson, Undeliverable};
 
 /// More are for the page; a message is read on a telephone.

@@ -1,4 +1,4 @@
-//! A GitHub App: the installation that has a repository, and tokens of it.
+//! A GitHub App: the installation that has a repository, and tokens of it; both are cached here.
 
 use http::Method;
 use jiff::Timestamp;

@@ -5,11 +5,11 @@
 //!                                        └▶ token: an hour, one repository, one purpose
 //! ```
 //!
-//! `app` finds installations and creates tokens, `installation` has them as data, [`key`] signs JWTs. Tokens and
-//! installations are cached while they are good (`single_flight`), and forgotten when GitHub refuses them. No token is
-//! in a type that prints.
+//! `app` finds installations, creates tokens and holds the caches of both (of the kind in `single_flight`); what GitHub
+//! refuses is forgotten. `installation` has them as data, and says how long a cached one is good. [`key`] signs JWTs.
+//! No token is in a type that prints.
 
-mod app; // installations and tokens of an App
+mod app; // installations and tokens of an App, with their caches
 mod installation; // an installation and its tokens, as data
 pub mod key; // an App's private key
 mod single_flight; // a cache of values that one caller at a time creates

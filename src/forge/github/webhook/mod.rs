@@ -5,9 +5,9 @@
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
-//! [`rules`] and [`environments`] decide which events the service uses, `payload` is the shape of a deployment event
-//! and `request` converts it; `push`, `pull_request` and `check_run` read the other events, and `field` reads one
-//! value.
+//! [`rules`] and [`environments`] are the configured filters. `request` decides about a deployment event, whose shape
+//! is `payload`: it is converted, or ignored or refused with a reason. `push`, `pull_request` and `check_run` read the
+//! other events, and `field` reads one value.
 //!
 //! Nothing here knows HTTP: the server passes header values and the raw body. The signature must be verified first;
 //! nothing here reads a body that is not signed.
@@ -24,7 +24,7 @@ mod field; // one value of a JSON document, read leniently
 mod push; // a branch that has moved
 mod pull_request; // a pull request to preview
 mod payload; // the shape of a deployment event
-mod request; // payload to DeploymentRequest
+mod request; // the decision about a deployment event: a DeploymentRequest, ignored or refused
 
 use crate::forge::github::webhook::document::document;
 use crate::forge::github::webhook::field::{ignored, quote_text};

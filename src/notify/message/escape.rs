@@ -1,4 +1,4 @@
-//! Texts of others in Slack's own markup: harmless, and within their limits.
+//! Escapes texts of others for Slack's own markup: they become harmless, and stay within their limits.
 //!
 //! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to leave plain text
 //! alone (`verbatim`, `parse: none`); escaped they are only themselves.
