@@ -157,7 +157,7 @@ impl LocalBranch {
             }
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(lock = %lock.display(), %error, "git lock could not be read")
+                tracing::warn!(lock = %lock.display(), %error, "git lock could not be read");
             }
         }
         let cause = format!("another git holds {}", lock.display());
