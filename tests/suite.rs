@@ -13,6 +13,7 @@ mod action;
 mod architecture;
 mod chaos;
 mod cli;
+mod cluster;
 mod controller;
 mod docs;
 mod facts;

@@ -35,6 +35,7 @@ pub mod audit; // who did what, and why
 pub mod removal; // an app taken off a target: the record
 pub mod past; // what was done, as commits say
 pub mod status; // what the forge is told
+pub mod waiting; // what an unfinished deployment waits for
 pub mod notice; // who is told
 pub mod announcement; // what programs are told of
 pub mod preview; // what a pull request's check run says

@@ -30,6 +30,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("notify", &["support", "model"]),
     ("store", &["support", "model"]),
     ("lookups", &["support", "model"]),
+    ("cluster", &["support", "model", "manifests"]),
     ("inventory", &["support", "model", "manifests", "git"]),
     (
         "deployments",
@@ -165,6 +166,7 @@ const PURE: &[&str] = &[
     "lookups/registry/tags",
     "lookups/registry/listing",
     "lookups/registry/made",
+    "cluster",
     "api",
     "server/pages/deployment",
     "server/pages/document",
