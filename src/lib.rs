@@ -16,7 +16,7 @@ pub mod forge; // CODE HOSTS: GitHub, local
 pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
 pub mod store; // DURABLE STATE
 pub mod lookups; // THE WORLD, ASKED: registries, secret stores
-pub mod cluster; // KUBERNETES: when a deployment is finished there, and why it is not
+pub mod cluster; // KUBERNETES: watches of a cluster, when a deployment is finished there, and why it is not
 pub mod inventory; // WHAT IS LIVE WHERE: an index over the manifest repositories
 pub mod deployments; // USE CASES, one file each
 pub mod controller; // THE LOOPS that call them: workers, recovery of lost events, previews

@@ -17,9 +17,9 @@
 //!                     summary                  one deployment over all its workloads, and what it waits for
 //! ```
 //!
-//! All of it is pure: no client, no clock, no file. Times come in as arguments; what must be remembered goes out as
-//! plain records. The watch that feeds the index is not here.
+//! Below `connection` is the way to a cluster. All of the rest is pure: no client, no clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
 
+pub mod connection; // the way to a cluster's API server
 mod fields; // fields of JSON that may be missing or absurd
 pub mod object; // names, metadata, kinds
 pub mod template; // the digest of a pod template

@@ -1,8 +1,11 @@
 //! What is looked up outside: images in registries, and where each cluster's secrets are.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings};
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::lookups::clients::{LookupSettings, SecretStoreSettings};
@@ -41,7 +44,7 @@ pub(super) struct Lookups {
     secrets: Option<SecretsIn>,
     /// How to come into the Vault that `platform.secrets.vault` names.
     vault: Option<VaultAccess>,
-    /// How to come to the cluster's API server.
+    /// How to come to the cluster's API server. Default: by address and token as the cluster's `kubernetes` says.
     kubernetes: Option<KubernetesAccess>,
 }
 
@@ -93,6 +96,7 @@ impl Resolver<'_> {
         registries: Vec<Registry>,
         clusters: Vec<(String, Option<Lookups>)>,
         known: &Clusters,
+        reached: &BTreeMap<TargetName, ClusterSettings>,
     ) -> LookupSettings {
         let mut lookups = LookupSettings::default();
         for (n, registry) in registries.into_iter().enumerate() {
@@ -109,7 +113,8 @@ impl Resolver<'_> {
             let path = format!("clusters[{n}].lookups");
             let target = TargetName::parse(name).ok().and_then(|name| known.find(&name));
             let (Some(asked), Some(target)) = (asked, target) else { continue };
-            if let Some(found) = self.secrets_of(&path, asked, &target) {
+            let reached = reached.get(&target.name).map(|settings| &settings.access);
+            if let Some(found) = self.secrets_of(&path, asked, &target, reached) {
                 lookups.secrets.insert(target.name, found);
             }
         }
@@ -156,12 +161,13 @@ impl Resolver<'_> {
         path: &str,
         lookups: Lookups,
         target: &Target,
+        reached: Option<&ClusterAccess>,
     ) -> Option<SecretStoreSettings> {
         let Lookups { secrets, vault, kubernetes } = lookups;
         match secrets.unwrap_or(SecretsIn::None) {
             SecretsIn::None => None,
             SecretsIn::Vault => self.vault(path, vault, target),
-            SecretsIn::Kubernetes => self.kubernetes(path, kubernetes, target),
+            SecretsIn::Kubernetes => self.kubernetes(path, kubernetes, target, reached),
         }
     }
 
@@ -194,6 +200,7 @@ impl Resolver<'_> {
         path: &str,
         access: Option<KubernetesAccess>,
         target: &Target,
+        reached: Option<&ClusterAccess>,
     ) -> Option<SecretStoreSettings> {
         if target.platform.secrets.delivery != Delivery::Kubernetes {
             // A first deployment would be refused for want of what only it brings.
@@ -202,9 +209,7 @@ impl Resolver<'_> {
             self.report.error(&format!("{path}.secrets"), message, help);
         }
         let Some(KubernetesAccess { server, token, ca }) = access else {
-            let help = "add `kubernetes: {token: {file: PATH}}` beside `secrets`";
-            self.report.error(path, "there is no token for the API server", help);
-            return None;
+            return self.kubernetes_as_watched(path, reached);
         };
         let server = server.unwrap_or_else(|| target.server.clone());
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
@@ -213,8 +218,25 @@ impl Resolver<'_> {
         Some(SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings { server, token, ca }))
     }
 
+    /// By the connection that the cluster is watched over. A kubeconfig can ask for more than one request needs:
+    /// programs that make tokens, certificates of a client.
+    fn kubernetes_as_watched(
+        &mut self,
+        path: &str,
+        reached: Option<&ClusterAccess>,
+    ) -> Option<SecretStoreSettings> {
+        let Some(ClusterAccess::Server { server, token, ca }) = reached else {
+            let help = "add `kubernetes: {token: {file: PATH}}` beside `secrets`";
+            self.report.error(path, "there is no token for the API server", help);
+            return None;
+        };
+        let ca = ca.as_ref().and_then(|file| self.certificates(path, &file.to_string_lossy()));
+        let (server, token) = (server.clone(), token.clone());
+        Some(SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings { server, token, ca }))
+    }
+
     /// A token goes there, so it is https, or this machine.
-    fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
+    pub(super) fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
         self.without_credentials(path, address);
         let host = address.strip_prefix("http://").map(|rest| rest.split('/').next());
         if host.flatten().is_some_and(|host| !is_loopback_authority(host)) {
@@ -253,8 +275,11 @@ mod tests {
                lookups: {{secrets: kubernetes, kubernetes: {{token: {{file: {}}}, ca: {}}}}}\n\
              - name: b\n  environment: production\n  domain: b.io\n  \
                lookups: {{secrets: kubernetes, kubernetes: {{server: 'https://b:6443', token: {{env: TOKEN}}}}}}\n\
-             - {{name: c, environment: production, domain: c.io, lookups: {{secrets: none}}}}\n",
+             - {{name: c, environment: production, domain: c.io, lookups: {{secrets: none}}}}\n\
+             - name: d\n  environment: production\n  domain: d.io\n  lookups: {{secrets: kubernetes}}\n  \
+               kubernetes: {{server: 'https://d:6443', token: {{env: TOKEN}}, ca: {}}}\n",
             token.display(),
+            ca.display(),
             ca.display(),
         );
         let found = loaded(&text).settings.lookups.secrets;
@@ -268,7 +293,8 @@ mod tests {
         };
         assert_eq!(of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));
         assert_eq!(of("b"), ("https://b:6443".to_owned(), None, false));
-        assert_eq!(found.len(), 2);
+        assert_eq!(of("d"), ("https://d:6443".to_owned(), None, true), "as it is watched");
+        assert_eq!(found.len(), 3);
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod access; // as whom git repositories are reached
 pub mod ssh; // the same over ssh: keys and known hosts
 pub mod signing; // how commits are signed
 pub mod clusters; // the clusters that may be deployed to
+pub mod kubernetes; // how their API servers are reached
 pub mod argocd; // how Argo CD sees them, and is told of pushes
 pub mod lookups; // registries, and where secrets are looked up
 pub mod outbound; // how everything outside is reached by HTTP

@@ -26,10 +26,11 @@ impl Purpose {
     }
 }
 
-/// Nothing is looked up in them, and no Argo CD is told.
+/// Nothing is looked up or watched in them, and no Argo CD is told.
 fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     for cluster in &mut clusters {
         cluster.lookups = None;
+        (cluster.kubernetes, cluster.progress) = (None, None);
         if let Some(argocd) = &mut cluster.argocd {
             argocd.webhook = None;
         }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::cluster::connection::settings::ClusterSettings;
 use crate::config::access::RepositoryApp;
 use crate::config::argocd::ArgoCdWebhookSettings;
 use crate::config::auth::Auth;
@@ -109,6 +110,8 @@ pub struct Settings {
     pub event_webhooks: Vec<EventWebhookSettings>,
     /// The clusters whose Argo CD is told of pushes.
     pub argocd: BTreeMap<TargetName, ArgoCdWebhookSettings>,
+    /// The clusters that are watched, and how.
+    pub kubernetes: BTreeMap<TargetName, ClusterSettings>,
     /// The tokens that may call the API. They or people may where the server listens elsewhere than
     /// on loopback.
     pub tokens: Vec<ApiToken>,
@@ -151,9 +154,11 @@ impl Resolver<'_> {
         let lookups_of = |one: &Cluster| (one.name.clone(), one.lookups.clone());
         let cluster_lookups = clusters.iter().map(lookups_of).collect();
         let argocd = self.argocd_webhooks(&clusters);
+        let kubernetes = self.kubernetes_clusters(&clusters);
         let clusters = self.clusters(clusters, platform.as_ref());
         let outbound = self.outbound(outbound.unwrap_or_default());
-        let lookups = self.lookups(registries.unwrap_or_default(), cluster_lookups, &clusters);
+        let lookups =
+            self.lookups(registries.unwrap_or_default(), cluster_lookups, &clusters, &kubernetes);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let notify = notify.unwrap_or_default();
         let slack = notify.slack.map(|slack| self.slack(slack));
@@ -180,6 +185,7 @@ impl Resolver<'_> {
             slack: slack.flatten(),
             event_webhooks,
             argocd,
+            kubernetes,
             tokens,
             people,
             pages,

@@ -60,7 +60,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["support", "model", "manifests", "pipeline", "forge", "store", "deployments", "api"],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
-    ("config", &["support", "model", "waml", "git", "forge", "notify", "lookups"]),
+    ("config", &["support", "model", "waml", "git", "forge", "notify", "lookups", "cluster"]),
     (
         "app",
         &[
@@ -180,7 +180,10 @@ const PURE: &[&str] = &[
     "support/time_text",
 ];
 /// Files of those modules that do things.
-const NOT_PURE: &[&str] = &["templates/sources"];
+const NOT_PURE: &[&str] = &[
+    "cluster/connection",
+    "templates/sources",
+];
 
 /// What the functional core does without: each a path's beginning.
 const EFFECTS: &[&str] = &[
