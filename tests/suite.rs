@@ -28,3 +28,4 @@ mod server;
 mod service;
 mod slack;
 mod store;
+mod watch;

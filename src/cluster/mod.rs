@@ -17,9 +17,11 @@
 //!                     summary                  one deployment over all its workloads, and what it waits for
 //! ```
 //!
-//! Below `connection` is the way to a cluster. All of the rest is pure: no client, no clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
+//! Below `connection` and `watch` is the way to a cluster and what it tells. All of the rest is pure: no client, no
+//! clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
 
 pub mod connection; // the way to a cluster's API server
+pub mod watch; // what happens there
 mod fields; // fields of JSON that may be missing or absurd
 pub mod object; // names, metadata, kinds
 pub mod template; // the digest of a pod template

@@ -113,6 +113,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "lookups",
+            "cluster",
             "server",
             "cli",
         ],
@@ -182,6 +183,8 @@ const PURE: &[&str] = &[
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &[
     "cluster/connection",
+    "cluster/watch/protocol",
+    "cluster/watch/reflector",
     "templates/sources",
 ];
 
