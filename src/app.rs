@@ -3,6 +3,7 @@
 
 mod access; // as whom we come to git repositories
 pub mod backup; // the embedded database, copied and put back
+pub mod clusters; // whether clusters can be watched
 mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
 pub mod stepped; // the program without its loops

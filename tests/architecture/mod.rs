@@ -73,6 +73,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "notify",
             "store",
             "lookups",
+            "cluster",
             "inventory",
             "deployments",
             "outbox",

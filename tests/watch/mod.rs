@@ -1,6 +1,7 @@
 //! Watches of a cluster: the service's own client against an API server on loopback, whatever is wrong with either.
 
 mod access; // credentials, certificates, proxies
+mod check; // `config check` asks a cluster
 mod answers; // what a list and a watch can answer
 mod kinds; // kinds that are absent or forbidden, objects that are odd
 mod kubectl; // another client

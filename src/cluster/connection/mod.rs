@@ -12,3 +12,4 @@ mod exec_plugin; // programs that print credentials
 mod bearer; // the token of each request
 mod kubeconfig; // a kubeconfig, read for one connection
 pub mod client; // the client, made anew when its credentials do not count any more
+pub mod access; // what the service may do there
