@@ -11,7 +11,6 @@ use crate::cluster::object::{CommitAnnotations, ObjectKey};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::cluster::template::TemplateHash;
 use crate::model::id::{DeployId, TargetName};
-use crate::model::revision::Digest;
 
 /// Names one release of one workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

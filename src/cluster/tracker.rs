@@ -31,7 +31,7 @@ use crate::cluster::transition::{
     note_cause, observe, set_drift, start, start_time,
 };
 use crate::cluster::watched::WatchedObject;
-use crate::cluster::workload::PROGRESS_DEADLINE_SECONDS;
+use crate::cluster::workload::{KubeDeployment, PROGRESS_DEADLINE_SECONDS};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::time::saturating_add;
 
@@ -164,6 +164,8 @@ impl ProgressTracker {
     }
 
     /// Judges what may change by time alone: releases under way, and digests that nothing has brought.
+    ///
+    /// Not to be called while the cluster cannot be reached: what is not seen does not stand still.
     pub fn tick(&mut self, index: &ClusterIndex, now: Timestamp) -> Observations {
         if !self.surveyed {
             return self.survey(index, now);
@@ -188,6 +190,10 @@ impl ProgressTracker {
     }
 
     fn judge(&mut self, key: &ObjectKey, look: Look<'_>) -> Observations {
+        // What may not be seen any more is not gone.
+        if !look.index.sees(key.kind) {
+            return Vec::new();
+        }
         let mut records = self.records.remove(key).unwrap_or_default();
         let mut out = Vec::new();
         match look.index.get(key) {
@@ -336,7 +342,7 @@ impl ProgressTracker {
                 self.unready.remove(key);
             }
             ProgressStep::Failed { message } => {
-                let cause = self.final_cause(object, &message, look);
+                let cause = final_cause(object, &message, look);
                 fail(record, cause, look.now, out);
             }
             step => {
@@ -368,7 +374,7 @@ impl ProgressTracker {
         (record.counts, record.step) = (counts, Some(step.clone()));
 
         let deployment = object.deployment();
-        let is_past_deadline = deployment.is_some_and(|one| one.is_past_deadline());
+        let is_past_deadline = deployment.is_some_and(KubeDeployment::is_past_deadline);
         let cause = cause.or_else(|| self.find_cause(key, object, is_past_deadline, look));
         let seconds = deployment.map_or(PROGRESS_DEADLINE_SECONDS, |one| one.deadline_seconds);
         let deadline =
@@ -470,22 +476,6 @@ impl ProgressTracker {
         cause
     }
 
-    /// The cause of an end that a workload has by itself: what its pods show tells more.
-    fn final_cause(&self, object: &WatchedObject, message: &str, look: Look<'_>) -> FailureCause {
-        let kind = if object.kind() == WatchedKind::Job {
-            CauseKind::JobFailed
-        } else {
-            CauseKind::CanaryFailed
-        };
-        let end = FailureCause::new(kind, message);
-        match workload_cause(object, look.index, &|_| false) {
-            Some(cause) if kind == CauseKind::JobFailed => {
-                FailureCause { kind, message: end.message, ..cause }
-            }
-            Some(_) | None => end,
-        }
-    }
-
     /// A revision without workloads is finished when Argo CD has synced it.
     fn judge_application(
         &mut self,
@@ -529,5 +519,21 @@ impl ProgressTracker {
         let pending =
             Pending { counts: ReplicaCounts::default(), step: ProgressStep::Updating, cause };
         self.wait(key, object, record, pending, look, out);
+    }
+}
+
+/// The cause of an end that a workload has by itself: what its pods show tells more.
+fn final_cause(object: &WatchedObject, message: &str, look: Look<'_>) -> FailureCause {
+    let kind = if object.kind() == WatchedKind::Job {
+        CauseKind::JobFailed
+    } else {
+        CauseKind::CanaryFailed
+    };
+    let end = FailureCause::new(kind, message);
+    match workload_cause(object, look.index, &|_| false) {
+        Some(cause) if kind == CauseKind::JobFailed => {
+            FailureCause { kind, message: end.message, ..cause }
+        }
+        Some(_) | None => end,
     }
 }

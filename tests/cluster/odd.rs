@@ -102,6 +102,15 @@ fn absurd_fields_break_nothing() {
 }
 
 #[test]
+fn a_client_decodes_them_as_any_other_kind() {
+    let list =
+        r#"[{"metadata": {"name": "a"}, "status": {"phase": 7}}, {"metadata": {"name": "b"}}]"#;
+    let pods: Vec<PodRow> = serde_json::from_str(list).unwrap();
+    assert_eq!(pods.len(), 2);
+    assert!(serde_json::from_str::<PodRow>("{}").is_err());
+}
+
+#[test]
 fn an_annotation_of_a_megabyte_is_not_kept() {
     let mut web = Workload::finished("v1");
     let mut json = web.json();
@@ -124,8 +133,12 @@ fn a_cluster_whose_clock_is_a_day_off() {
     for days in [-1, 1] {
         let mut world = all[1].world(Owner::Us);
         for event in &all[1].events {
-            event.bring(&mut world);
             world.now = event.at + jiff::SignedDuration::from_hours(24 * days);
+            if event.is_deletion {
+                world.delete(&event.object);
+            } else {
+                world.bring(event.object.clone());
+            }
         }
         assert_eq!(world.told(), all[1].told);
         world.pass(1_000_000);
@@ -147,6 +160,25 @@ fn pods_and_replica_sets_that_may_not_be_seen() {
     world.expect(revision(1, "v1", &["web"]));
     world.apply(WatchedKind::Deployment, &web.counted([3, 2, 2]).json());
     assert_eq!(world.told(), ["started v1"]);
+    world.apply(WatchedKind::Deployment, &web.counted([3, 3, 3]).json());
+    assert_eq!(world.told(), ["finished v1"]);
+}
+
+#[test]
+fn a_right_that_is_taken_away_removes_nothing() {
+    let mut world = World::new();
+    let mut web = Workload::finished("v1");
+    world.expect(revision(1, "v1", &["web"]));
+    let set = web.replica_set(IMAGE, 1, 3);
+    world.apply(WatchedKind::ReplicaSet, &set);
+    world.apply(WatchedKind::Deployment, &web.counted([3, 3, 2]).json());
+    assert_eq!(world.told(), ["started v1"]);
+    world.unavailable = vec![WatchedKind::Deployment];
+    world.list(WatchedKind::Deployment);
+    world.pass(10_000);
+    assert!(world.told().is_empty());
+    world.unavailable.clear();
+    world.list(WatchedKind::Deployment);
     world.apply(WatchedKind::Deployment, &web.counted([3, 3, 3]).json());
     assert_eq!(world.told(), ["finished v1"]);
 }
