@@ -3,6 +3,7 @@
 
 mod access; // credentials for git repositories
 pub mod backup; // backup and restore of the embedded database
+pub mod clusters; // checks that clusters can be watched
 mod code_host; // the code host
 mod deployed; // lists what is deployed where
 pub mod stepped; // the service without its loops, for tests

@@ -46,6 +46,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "event_stream", run: crate::cli::fuzz_event_stream },
     FuzzTarget { name: "challenge", run: crate::lookups::fuzz_challenge },
     FuzzTarget { name: "traefik_rule", run: manifests::parse::fuzz_rule },
+    FuzzTarget { name: "watch", run: crate::cluster::watch::fuzz },
     FuzzTarget { name: "cursor", run: crate::server::fuzz_query },
 ];
 

@@ -12,7 +12,7 @@
 //! | [`manifests`], [`policy`] | Kubernetes objects as data; a company's CEL rules |
 //! | [`templates`] | sources, engine, view and lint of templates |
 //! | [`pipeline`] | merge, default, validate, render: from a WAML to manifests, pure |
-//! | [`git`], [`forge`], [`lookups`] | adapters: the manifest repository; code hosts; registries and secret stores |
+//! | [`git`], [`forge`], [`lookups`], [`cluster`] | adapters: the manifest repository; code hosts; registries and secret stores; Kubernetes clusters |
 //! | [`store`] | durable state: deployments, the outbox, locks, owners, the audit log |
 //! | [`notify`] | clients and messages for Slack, CloudEvents and Argo CD |
 //! | [`inventory`] | what is live where: an index over the manifest repositories |
@@ -34,6 +34,7 @@ pub mod forge; // code hosts: GitHub, local
 pub mod notify; // clients and messages for people and programs
 pub mod store; // durable state
 pub mod lookups; // registries, secret stores
+pub mod cluster; // Kubernetes: watches of a cluster, when a deployment is finished there, and why it is not
 pub mod inventory; // what is live where: an index over the manifest repositories
 pub mod deployments; // use cases, one file each
 pub mod controller; // the loops that call them: workers, recovery of missed events, previews

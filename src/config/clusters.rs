@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::cluster::connection::settings::ClusterSettings;
 use crate::config::argocd::{ArgoCd, ArgoCdWebhookSettings, argocd_of};
+use crate::config::kubernetes::{KubernetesApi, ProgressPolicy};
 use crate::config::lookups::Lookups;
 use crate::config::resolver::Resolver;
 use crate::model::id::{TargetName, is_rfc1123_label};
@@ -50,6 +52,13 @@ pub(super) struct Cluster {
     /// The rules on the apps and releases that it accepts, and on the times.
     #[serde(default)]
     policies: Option<Policies>,
+    /// The connection to its API server, to see when a deployment is finished there. Default: none, and a deployment
+    /// ends when it is pushed.
+    #[serde(default)]
+    pub(super) kubernetes: Option<KubernetesApi>,
+    /// The limits on the progress of a deployment there.
+    #[serde(default)]
+    pub(super) progress: Option<ProgressPolicy>,
     /// The cluster in Argo CD.
     #[serde(default)]
     pub(super) argocd: Option<ArgoCd>,
@@ -139,6 +148,23 @@ impl Resolver<'_> {
         found
     }
 
+    /// How each cluster is reached that says so.
+    pub(super) fn kubernetes_clusters(
+        &mut self,
+        clusters: &[Cluster],
+    ) -> BTreeMap<TargetName, ClusterSettings> {
+        let mut reached = BTreeMap::new();
+        for (n, cluster) in clusters.iter().enumerate() {
+            let path = format!("clusters[{n}]");
+            let (api, progress) = (cluster.kubernetes.clone(), cluster.progress.clone());
+            let settings = self.cluster_settings(&path, api, progress, cluster.server.as_deref());
+            // That a name is none has been told.
+            let name = TargetName::parse(cluster.name.as_str());
+            reached.extend(settings.and_then(|settings| Some((name.ok()?, settings))));
+        }
+        reached
+    }
+
     fn cluster(&mut self, path: &str, cluster: Cluster, platform: Option<&Json>) -> Option<Target> {
         let Cluster {
             name,
@@ -149,6 +175,8 @@ impl Resolver<'_> {
             labels,
             platform: own,
             policies,
+            kubernetes: _,
+            progress: _,
             argocd,
             lookups: _,
         } = cluster;

@@ -1,8 +1,11 @@
 //! The lookups: images in registries, and each cluster's secrets.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings};
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::lookups::clients::{LookupSettings, SecretStoreSettings};
@@ -41,7 +44,7 @@ pub(super) struct Lookups {
     secrets: Option<SecretsIn>,
     /// The credentials of the Vault that `platform.secrets.vault` names.
     vault: Option<VaultAccess>,
-    /// The credentials of the cluster's API server.
+    /// The credentials of the cluster's API server. Default: address and token of the cluster's `kubernetes`.
     kubernetes: Option<KubernetesAccess>,
 }
 
@@ -93,6 +96,7 @@ impl Resolver<'_> {
         registries: Vec<Registry>,
         clusters: Vec<(String, Option<Lookups>)>,
         known: &Clusters,
+        reached: &BTreeMap<TargetName, ClusterSettings>,
     ) -> LookupSettings {
         let mut lookups = LookupSettings::default();
         for (n, registry) in registries.into_iter().enumerate() {
@@ -109,7 +113,8 @@ impl Resolver<'_> {
             let path = format!("clusters[{n}].lookups");
             let target = TargetName::parse(name).ok().and_then(|name| known.find(&name));
             let (Some(section), Some(target)) = (section, target) else { continue };
-            if let Some(found) = self.secrets_of(&path, section, &target) {
+            let reached = reached.get(&target.name).map(|settings| &settings.access);
+            if let Some(found) = self.secrets_of(&path, section, &target, reached) {
                 lookups.secrets.insert(target.name, found);
             }
         }
@@ -157,12 +162,13 @@ impl Resolver<'_> {
         path: &str,
         lookups: Lookups,
         target: &Target,
+        reached: Option<&ClusterAccess>,
     ) -> Option<SecretStoreSettings> {
         let Lookups { secrets, vault, kubernetes } = lookups;
         match secrets.unwrap_or(SecretsIn::None) {
             SecretsIn::None => None,
             SecretsIn::Vault => self.vault(path, vault, target),
-            SecretsIn::Kubernetes => self.kubernetes(path, kubernetes, target),
+            SecretsIn::Kubernetes => self.kubernetes(path, kubernetes, target, reached),
         }
     }
 
@@ -195,6 +201,7 @@ impl Resolver<'_> {
         path: &str,
         access: Option<KubernetesAccess>,
         target: &Target,
+        reached: Option<&ClusterAccess>,
     ) -> Option<SecretStoreSettings> {
         if target.platform.secrets.delivery != Delivery::Kubernetes {
             // A first deployment would be refused, because it brings the secrets itself.
@@ -203,9 +210,7 @@ impl Resolver<'_> {
             self.report.error(&format!("{path}.secrets"), message, help);
         }
         let Some(KubernetesAccess { server, token, ca }) = access else {
-            let help = "add `kubernetes: {token: {file: PATH}}` beside `secrets`";
-            self.report.error(path, "there is no token for the API server", help);
-            return None;
+            return self.kubernetes_as_watched(path, reached);
         };
         let server = server.unwrap_or_else(|| target.server.clone());
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
@@ -214,8 +219,25 @@ impl Resolver<'_> {
         Some(SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings { server, token, ca }))
     }
 
+    /// Uses the connection that the cluster is watched over. A kubeconfig can need more than one request has: programs
+    /// that create tokens, certificates of a client.
+    fn kubernetes_as_watched(
+        &mut self,
+        path: &str,
+        reached: Option<&ClusterAccess>,
+    ) -> Option<SecretStoreSettings> {
+        let Some(ClusterAccess::Server { server, token, ca }) = reached else {
+            let help = "add `kubernetes: {token: {file: PATH}}` beside `secrets`";
+            self.report.error(path, "there is no token for the API server", help);
+            return None;
+        };
+        let ca = ca.as_ref().and_then(|file| self.certificates(path, &file.to_string_lossy()));
+        let (server, token) = (server.clone(), token.clone());
+        Some(SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings { server, token, ca }))
+    }
+
     /// Checks an address that gets a token: https, or this machine.
-    fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
+    pub(super) fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
         self.without_credentials(path, address);
         let host = address.strip_prefix("http://").map(|rest| rest.split('/').next());
         if host.flatten().is_some_and(|host| !is_loopback_authority(host)) {
@@ -254,8 +276,11 @@ mod tests {
                lookups: {{secrets: kubernetes, kubernetes: {{token: {{file: {}}}, ca: {}}}}}\n\
              - name: b\n  environment: production\n  domain: b.io\n  \
                lookups: {{secrets: kubernetes, kubernetes: {{server: 'https://b:6443', token: {{env: TOKEN}}}}}}\n\
-             - {{name: c, environment: production, domain: c.io, lookups: {{secrets: none}}}}\n",
+             - {{name: c, environment: production, domain: c.io, lookups: {{secrets: none}}}}\n\
+             - name: d\n  environment: production\n  domain: d.io\n  lookups: {{secrets: kubernetes}}\n  \
+               kubernetes: {{server: 'https://d:6443', token: {{env: TOKEN}}, ca: {}}}\n",
             token.display(),
+            ca.display(),
             ca.display(),
         );
         let found = loaded(&text).settings.lookups.secrets;
@@ -269,7 +294,8 @@ mod tests {
         };
         assert_eq!(of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));
         assert_eq!(of("b"), ("https://b:6443".to_owned(), None, false));
-        assert_eq!(found.len(), 2);
+        assert_eq!(of("d"), ("https://d:6443".to_owned(), None, true), "as it is watched");
+        assert_eq!(found.len(), 3);
     }
 
     #[test]

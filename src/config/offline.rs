@@ -26,10 +26,11 @@ impl Purpose {
     }
 }
 
-/// Removes lookups and webhooks: these commands do not use them.
+/// Removes lookups, watches and webhooks: these commands do not use them.
 fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     for cluster in &mut clusters {
         cluster.lookups = None;
+        (cluster.kubernetes, cluster.progress) = (None, None);
         if let Some(argocd) = &mut cluster.argocd {
             argocd.webhook = None;
         }

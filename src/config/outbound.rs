@@ -53,9 +53,11 @@ impl Resolver<'_> {
             ]);
         }
         let login = self.login(proxy_username, proxy_password);
+        let variable = |name: &&str| self.variables.get(*name).cloned();
+        let of_variables = ["NO_PROXY", "no_proxy"].iter().find_map(variable);
         let proxy = proxy.map(|url| {
             self.proxy_url(&url);
-            Proxy { url, login, except: no_proxy.map(|all| all.join(",")) }
+            Proxy { url, login, except: no_proxy.map(|all| all.join(",")).or(of_variables) }
         });
         http::OutboundHttp {
             authorities: authorities.unwrap_or_default(),

@@ -49,7 +49,9 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             ["forge" | "manifests" | "templates", .., last] => {
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
-            ["clusters", "lookups", .., last] => *last == "token",
+            ["clusters", "kubernetes", last] | ["clusters", "lookups", .., last] => {
+                *last == "token"
+            }
             ["clusters", "argocd", "webhook", last] | ["notify", "webhooks", last] => {
                 *last == "secret"
             }

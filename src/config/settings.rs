@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::cluster::connection::settings::ClusterSettings;
 use crate::config::access::RepositoryApp;
 use crate::config::argocd::ArgoCdWebhookSettings;
 use crate::config::auth::Auth;
@@ -109,6 +110,8 @@ pub struct Settings {
     pub event_webhooks: Vec<EventWebhookSettings>,
     /// The clusters whose Argo CD is notified of pushes.
     pub argocd: BTreeMap<TargetName, ArgoCdWebhookSettings>,
+    /// The watched clusters, with their connections.
+    pub kubernetes: BTreeMap<TargetName, ClusterSettings>,
     /// The tokens that may call the API. A listener beyond loopback needs tokens or people.
     pub tokens: Vec<ApiToken>,
     /// The people who may call the API with a GitHub token of their own, if any may.
@@ -150,9 +153,11 @@ impl Resolver<'_> {
         let lookups_of = |one: &Cluster| (one.name.clone(), one.lookups.clone());
         let cluster_lookups = clusters.iter().map(lookups_of).collect();
         let argocd = self.argocd_webhooks(&clusters);
+        let kubernetes = self.kubernetes_clusters(&clusters);
         let clusters = self.clusters(clusters, platform.as_ref());
         let outbound = self.outbound(outbound.unwrap_or_default());
-        let lookups = self.lookups(registries.unwrap_or_default(), cluster_lookups, &clusters);
+        let lookups =
+            self.lookups(registries.unwrap_or_default(), cluster_lookups, &clusters, &kubernetes);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let notify = notify.unwrap_or_default();
         let slack = notify.slack.map(|slack| self.slack(slack));
@@ -179,6 +184,7 @@ impl Resolver<'_> {
             slack: slack.flatten(),
             event_webhooks,
             argocd,
+            kubernetes,
             tokens,
             people,
             pages,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 
+use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings};
 use crate::config::access::GitAccess;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
@@ -81,7 +82,12 @@ clusters:
   argocd: {namespace: gitops, project: platform, webhook: {url: "https://argo/api/webhook", secret: {env: HOOK}}}
   platform: {secrets: {vault: {address: "https://vault.example.com", mount: kv}}}
   lookups: {secrets: vault, vault: {token: {env: TOKEN}, namespace: team}}
-- {name: dev, environment: development, domain: dev.example.com, server: "https://10.0.0.1:6443"}
+- name: dev
+  environment: development
+  domain: dev.example.com
+  server: "https://10.0.0.1:6443"
+  kubernetes: {token: {env: TOKEN}}
+  progress: {patience: 3m, previews: true}
 outbound:
   proxy: http://proxy.example.com:3128
   proxy_username: deployer
@@ -141,6 +147,7 @@ fn everything_can_be_set() {
         slack,
         event_webhooks,
         argocd,
+        kubernetes,
         tokens,
         people: _,
         pages,
@@ -179,6 +186,11 @@ fn everything_can_be_set() {
         ("argocd", "the-deployer-dev")
     );
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
+    let ClusterSettings { access, patience, previews } =
+        &kubernetes[&TargetName::parse("dev").unwrap()];
+    assert_eq!((kubernetes.len(), patience.as_secs(), *previews), (1, 180, true));
+    let ClusterAccess::Server { server, .. } = access else { panic!("by address and token") };
+    assert_eq!(server, "https://10.0.0.1:6443", "the cluster's own");
     let slack = slack.unwrap();
     assert!(
         matches!(slack.door, SlackTransport::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
@@ -323,7 +335,14 @@ fn the_page_has_every_key() {
     let schema = schema().to_value();
     let page = include_str!("../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
-    names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
+    names.extend([
+        "KubernetesAccess",
+        "KubernetesApi",
+        "ProgressPolicy",
+        "Registry",
+        "TemplatesRepository",
+        "ManifestRepository",
+    ]);
     names.extend(["Notify", "Slack", "EventWebhook", "Auth", "GitHubCallers", "Ssh"]);
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
     names.extend(["Limits", "Forge", "Templates", "Signing"]);

@@ -46,6 +46,7 @@ pub mod audit; // the audit log
 pub mod removal; // an app taken off a target: the record
 pub mod past; // the acts that commits record
 pub mod status; // the status at the code host
+pub mod waiting; // what an unfinished deployment waits for
 pub mod notice; // the receivers of a change
 pub mod announcement; // the kinds of events for other programs
 pub mod preview; // the text of a pull request's check run

@@ -10,13 +10,19 @@ pub mod retry_after; // the header Retry-After
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Url};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::support::http::public::{Network, PublicOnly};
+use crate::support::percent::encode_segment;
 
-const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
+/// What the service calls itself.
+pub const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
 /// The trusted authorities beside the machine's own, and the proxy.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +44,7 @@ pub struct Proxy {
     pub url: String,
     /// The user name and the password.
     pub login: Option<(String, SecretString)>,
-    /// The destinations without the proxy, separated by commas; `None` for `NO_PROXY`.
+    /// The destinations without the proxy, separated by commas; `None` for `NO_PROXY`, as reqwest reads it.
     pub except: Option<String>,
 }
 
@@ -76,6 +82,29 @@ impl OutboundHttp {
         Ok(self.builder()?.redirect(Policy::none()).dns_resolver(resolver))
     }
 
+    /// Finds the proxy for connections to that address, for a client that is not built here. Name and password are in
+    /// the proxy's address, so it is a secret.
+    pub fn proxy_of(&self, destination: &Uri) -> Option<Uri> {
+        let matcher = match &self.proxy {
+            Some(Proxy { url, except, .. }) => {
+                Matcher::builder().all(url).no(except.as_deref().unwrap_or_default()).build()
+            }
+            None => Matcher::from_env(),
+        };
+        let intercept = matcher.intercept(destination)?;
+        let login = match &self.proxy {
+            Some(Proxy { login, .. }) => login
+                .as_ref()
+                .map(|(name, password)| (name.clone(), password.expose_secret().to_owned())),
+            None => login_of(&intercept),
+        };
+        let user = login.map_or_else(String::new, |(name, password)| {
+            format!("{}:{}@", encode_segment(&name), encode_segment(&password))
+        });
+        let (scheme, authority) = (intercept.uri().scheme_str()?, intercept.uri().authority()?);
+        format!("{scheme}://{user}{authority}").parse().ok()
+    }
+
     /// Builds the client builder of every client. No client sends a referer: an address can be a secret.
     ///
     /// # Errors
@@ -91,6 +120,14 @@ impl OutboundHttp {
         }
         Ok(builder)
     }
+}
+
+/// Reads the name and password of a proxy that a variable names.
+fn login_of(intercept: &Intercept) -> Option<(String, String)> {
+    let header = intercept.basic_auth()?.to_str().ok()?.strip_prefix("Basic ")?.to_owned();
+    let text = String::from_utf8(STANDARD.decode(header).ok()?).ok()?;
+    let (name, password) = text.split_once(':').unwrap_or((&text, ""));
+    Some((name.to_owned(), password.to_owned()))
 }
 
 /// Finds the host of an address, in the form that a resolver gets.
@@ -112,5 +149,38 @@ impl Proxy {
             Some((name, password)) => proxy.basic_auth(name, password.expose_secret()),
             None => proxy,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_for_every_address_but_the_exceptions_and_carries_its_login() {
+        let proxy = |except: Option<&str>, login: Option<(&str, &str)>| OutboundHttp {
+            proxy: Some(Proxy {
+                url: "http://proxy.example.com:3128".to_owned(),
+                login: login.map(|(name, password)| (name.to_owned(), password.into())),
+                except: except.map(str::to_owned),
+            }),
+            ..OutboundHttp::default()
+        };
+        let found = |outbound: &OutboundHttp, address: &str| {
+            outbound.proxy_of(&address.parse().unwrap()).map(|uri| uri.to_string())
+        };
+        let open = proxy(Some("10.0.0.0/8,internal.example.com"), None);
+        let through = Some("http://proxy.example.com:3128/".to_owned());
+        for (address, expected) in [
+            ("https://192.0.2.1:6443", &through),
+            ("http://api.example.com", &through),
+            ("https://10.1.2.3:6443", &None),
+            ("https://api.internal.example.com", &None),
+        ] {
+            assert_eq!(found(&open, address), *expected, "{address}");
+        }
+        let known = proxy(Some(""), Some(("me", "p@ss:word")));
+        let expected = "http://me:p%40ss%3Aword@proxy.example.com:3128/";
+        assert_eq!(found(&known, "https://192.0.2.1").as_deref(), Some(expected));
     }
 }

@@ -18,6 +18,10 @@ pub const DEFAULT_FILTER: &str = "info";
 /// The libraries that write whole requests at `debug` or `trace`, tokens in headers included.
 const NEVER_BELOW_INFO: [&str; 4] = ["h2", "hyper", "hyper_util", "reqwest"];
 
+/// The library that writes each failed request as an error, and whole answers as warnings. A failure at a cluster is
+/// logged once, where it is handled.
+const NEVER: &str = "kube_client";
+
 /// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
@@ -90,7 +94,7 @@ where
 /// Returns whether an event may be logged, whatever the filter says: more detail must never print a token.
 fn is_safe(metadata: &Metadata<'_>) -> bool {
     let krate = metadata.target().split("::").next().unwrap_or_default();
-    *metadata.level() <= Level::INFO || !NEVER_BELOW_INFO.contains(&krate)
+    krate != NEVER && (*metadata.level() <= Level::INFO || !NEVER_BELOW_INFO.contains(&krate))
 }
 
 /// All metrics of this process; clones share them.
@@ -148,6 +152,7 @@ mod tests {
             let _entered = span.enter();
             tracing::info!(stage = "push", target = "prod", "stage ends");
             tracing::trace!(target: "hyper::proto", "authorization: Bearer s3cret");
+            tracing::error!(target: "kube_client::client", "{{\"data\": \"s3cret\"}}");
         });
         String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
     }
@@ -169,7 +174,7 @@ mod tests {
 
     #[test]
     fn crates_that_write_headers_stay_quiet_whatever_the_filter_says() {
-        for filter in ["trace", "hyper=trace", "info,hyper::proto=trace"] {
+        for filter in ["trace", "hyper=trace", "info,hyper::proto=trace", "kube_client=trace"] {
             let text = logged(LogFormat::Text, filter);
             assert!(!text.contains("s3cret"), "{filter}: {text}");
         }

@@ -19,6 +19,7 @@ const WITHOUT_CYCLES: &[&str] = &[
     "notify",
     "store",
     "lookups",
+    "cluster",
     "inventory",
     "deployments",
     "outbox",

@@ -30,6 +30,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("notify", &["support", "model"]),
     ("store", &["support", "model"]),
     ("lookups", &["support", "model"]),
+    ("cluster", &["support", "model", "manifests"]),
     ("inventory", &["support", "model", "manifests", "git"]),
     (
         "deployments",
@@ -59,7 +60,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["support", "model", "manifests", "pipeline", "forge", "store", "deployments", "api"],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
-    ("config", &["support", "model", "waml", "git", "forge", "notify", "lookups"]),
+    ("config", &["support", "model", "waml", "git", "forge", "notify", "lookups", "cluster"]),
     (
         "app",
         &[
@@ -72,6 +73,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "notify",
             "store",
             "lookups",
+            "cluster",
             "inventory",
             "deployments",
             "outbox",
@@ -112,6 +114,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "lookups",
+            "cluster",
             "server",
             "cli",
         ],
@@ -165,6 +168,7 @@ const PURE: &[&str] = &[
     "lookups/registry/tags",
     "lookups/registry/listing",
     "lookups/registry/image_config",
+    "cluster",
     "api",
     "server/pages/deployment",
     "server/pages/document",
@@ -178,7 +182,12 @@ const PURE: &[&str] = &[
     "support/time_text",
 ];
 /// Files of those modules that do things.
-const NOT_PURE: &[&str] = &["templates/sources"];
+const NOT_PURE: &[&str] = &[
+    "cluster/connection",
+    "cluster/watch/protocol",
+    "cluster/watch/reflector",
+    "templates/sources",
+];
 
 /// What the functional core does without: each a path's beginning.
 const EFFECTS: &[&str] = &[

@@ -31,7 +31,7 @@ fn path() -> std::ffi::OsString {
 }
 
 /// A program in a folder of its own, without colour and without anybody's settings.
-fn program(name: &str, folder: &Path) -> Command {
+pub(crate) fn program(name: &str, folder: &Path) -> Command {
     let mut command = Command::new(programs().join(name));
     command
         .current_dir(folder)
@@ -51,7 +51,7 @@ fn the_deployer(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// What was printed, on both streams, standard output first.
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),

@@ -1,5 +1,6 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
+pub(crate) mod api_server; // of Kubernetes
 pub(crate) mod argocd;
 pub(crate) mod attack; // what somebody without the secret can do
 pub(crate) mod database;

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::token::TokenArgs;
-use crate::app::signing;
+use crate::app::{clusters, signing};
 use crate::cli::diagnostics::{self, SourceTexts as Texts};
-use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::error::{CliError, CommandOutcome, on_runtime};
 use crate::cli::output::{self, Format, GOOD};
 use crate::config::storage::StorageSettings;
 use crate::config::{self, Loaded, SettingsSources};
@@ -28,11 +28,15 @@ pub(super) enum Config {
 /// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
 ///
 /// All violations are printed at once, each with its line and what to do. Secrets are read and never shown; a key for
-/// commits is tried. Exit code 0 when the configuration can be used, 1 when not.
+/// commits is tried, and each cluster is asked for the permission to watch it. Exit code 0 when the configuration can
+/// be used, 1 when not.
 #[derive(Debug, Args)]
 pub(super) struct ConfigCheckArgs {
     #[command(flatten)]
     source: ConfigSource,
+    /// Do not connect to the clusters: this machine may not reach them
+    #[arg(long)]
+    offline: bool,
     /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -65,7 +69,7 @@ pub(super) struct ConfigSource {
 impl Config {
     pub(super) fn run(self) -> CommandOutcome {
         match self {
-            Self::Check(check) => check.run(),
+            Self::Check(check) => on_runtime(check.run()),
             Self::Schema => output::json(&config::schema()),
             Self::Token(token) => token.run(),
         }
@@ -82,9 +86,12 @@ impl PlatformCommand {
 }
 
 impl ConfigCheckArgs {
-    fn run(&self) -> CommandOutcome {
+    async fn run(&self) -> CommandOutcome {
         let loaded = self.source.load(self.output)?;
-        let refused = signing::tried(&loaded.settings);
+        let mut refused = signing::tried(&loaded.settings);
+        if !self.offline {
+            refused.extend(clusters::tried(&loaded.settings).await);
+        }
         if !refused.is_empty() {
             // Violations that only a trial finds have no line.
             return Err(refuse(&refused, &Texts::default(), self.output)?);

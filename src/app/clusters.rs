@@ -1,0 +1,46 @@
+//! Whether clusters can be watched, tried before anything depends on it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::cluster::connection::access::{AccessProblem, check_access};
+use crate::cluster::connection::client::ClusterConnection;
+use crate::cluster::connection::settings::ClusterSettings;
+use crate::config::settings::Settings;
+use crate::model::id::TargetName;
+use crate::model::violation::Violation;
+use crate::support::clock::Clock;
+
+/// For all questions to one cluster; nobody waits for longer before a restart.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+const HELP: &str =
+    "docs/clusters.md says how a cluster is reached, and what the service may need to do there";
+
+/// Asks each cluster that is configured so whether it can be watched; what is missing, by cluster.
+pub async fn tried(settings: &Settings) -> Vec<Violation> {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let clusters: &BTreeMap<TargetName, ClusterSettings> = &settings.kubernetes;
+    let asked = clusters.iter().map(async |(name, cluster)| {
+        let access = cluster.access.clone();
+        let connection = ClusterConnection::new(access, settings.outbound.clone(), Clock::system());
+        let asked = tokio::time::timeout(PATIENCE, check_access(&connection)).await;
+        let late = |_elapsed| vec![AccessProblem::Unreachable("it takes too long".to_owned())];
+        asked.unwrap_or_else(late).into_iter().map(|problem| violation(name, problem)).collect()
+    });
+    let found: Vec<Vec<Violation>> = futures::future::join_all(asked).await;
+    found.into_iter().flatten().collect()
+}
+
+fn violation(name: &TargetName, problem: AccessProblem) -> Violation {
+    let message = match problem {
+        AccessProblem::Unreachable(reason) => {
+            format!("the cluster {name} cannot be watched: {reason}")
+        }
+        AccessProblem::Denied { kind, verbs } => {
+            let (verbs, resource) = (verbs.join("` and `"), kind.resource());
+            format!("the cluster {name} does not let the service `{verbs}` {resource}")
+        }
+    };
+    Violation::error("configuration", message).at("clusters", None).help(HELP)
+}

@@ -1,0 +1,80 @@
+//! Argo CD's Application: the part that says which commit was synced, and why not.
+
+use jiff::Timestamp;
+use serde_json::Value as Json;
+
+use crate::cluster::fields::{MESSAGE_BYTES, list_at, text_at, time_at, value_at};
+use crate::cluster::object::ObjectMeta;
+
+/// What is kept of an Application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgoApplication {
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    /// `status.sync.status`: `Synced`, `OutOfSync`, `Unknown`.
+    pub sync: Box<str>,
+    /// `status.sync.revision`: the commit that the cluster was compared with.
+    pub revision: Box<str>,
+    /// `status.health.status`
+    pub health: Box<str>,
+    /// The last sync that was begun.
+    pub operation: Option<SyncOperation>,
+    /// The first condition that names an error (`ComparisonError`, `SyncError` …).
+    pub error: Option<Box<str>>,
+    /// `status.reconciledAt`, by the cluster's clock.
+    pub reconciled_at: Option<Timestamp>,
+}
+
+/// The last sync that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncOperation {
+    /// `Running`, `Succeeded`, `Failed`, `Error`, `Terminating`.
+    pub phase: Box<str>,
+    /// Argo CD's own sentence.
+    pub message: Box<str>,
+    /// The commit that it syncs.
+    pub revision: Box<str>,
+    /// By the cluster's clock.
+    pub started_at: Option<Timestamp>,
+    /// By the cluster's clock; `None` while it runs.
+    pub finished_at: Option<Timestamp>,
+}
+
+impl ArgoApplication {
+    /// Reads an Application; `None` where it has no name.
+    pub fn read(json: &Json) -> Option<Self> {
+        let word = |path: &[&str]| text_at(json, path, 64).unwrap_or_default();
+        Some(Self {
+            meta: ObjectMeta::read(json)?,
+            sync: word(&["status", "sync", "status"]),
+            revision: word(&["status", "sync", "revision"]),
+            health: word(&["status", "health", "status"]),
+            operation: value_at(json, &["status", "operationState"]).map(SyncOperation::read),
+            error: read_error(json),
+            reconciled_at: time_at(json, &["status", "reconciledAt"]),
+        })
+    }
+}
+
+impl SyncOperation {
+    fn read(state: &Json) -> Self {
+        let text = |path: &[&str], most| text_at(state, path, most).unwrap_or_default();
+        Self {
+            phase: text(&["phase"], 64),
+            message: text(&["message"], MESSAGE_BYTES),
+            revision: text_at(state, &["syncResult", "revision"], 64)
+                .unwrap_or_else(|| text(&["operation", "sync", "revision"], 64)),
+            started_at: time_at(state, &["startedAt"]),
+            finished_at: time_at(state, &["finishedAt"]),
+        }
+    }
+}
+
+fn read_error(json: &Json) -> Option<Box<str>> {
+    let conditions = list_at(json, &["status", "conditions"]);
+    let is_error = |condition: &&Json| {
+        let kind = value_at(condition, &["type"]).and_then(Json::as_str);
+        kind.is_some_and(|kind| kind.ends_with("Error"))
+    };
+    text_at(conditions.iter().find(is_error)?, &["message"], MESSAGE_BYTES)
+}

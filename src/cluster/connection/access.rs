@@ -1,0 +1,98 @@
+//! What the service may do in a cluster, asked of the cluster before it is needed.
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+use crate::cluster::connection::client::{ClusterConnection, describe};
+use crate::cluster::object::WatchedKind;
+
+/// What a watch does.
+const VERBS: [&str; 2] = ["list", "watch"];
+
+/// What was found by asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessProblem {
+    /// The cluster cannot be asked at all.
+    Unreachable(String),
+    /// The service may not do what a watch does.
+    Denied {
+        /// Of this kind.
+        kind: WatchedKind,
+        /// `list`, `watch`
+        verbs: Vec<&'static str>,
+    },
+}
+
+/// Asks whether each kind that the cluster has may be watched; what is missing.
+pub async fn check_access(connection: &ClusterConnection) -> Vec<AccessProblem> {
+    let client = match connection.client().await {
+        Ok(client) => client.client,
+        Err(error) => return vec![AccessProblem::Unreachable(error.to_string())],
+    };
+    let mut problems = Vec::new();
+    for kind in WatchedKind::ALL {
+        match denied_verbs(&client, kind).await {
+            Ok(verbs) if verbs.is_empty() => {}
+            Ok(verbs) => problems.push(AccessProblem::Denied { kind, verbs }),
+            // All other questions would end so, too.
+            Err(error) => return vec![AccessProblem::Unreachable(unreachable_reason(&error))],
+        }
+    }
+    problems
+}
+
+/// Of a kind that the cluster does not have nothing is missing.
+async fn denied_verbs(client: &Client, kind: WatchedKind) -> kube::Result<Vec<&'static str>> {
+    if kind.is_custom() && !is_installed(client, kind).await? {
+        return Ok(Vec::new());
+    }
+    let mut denied = Vec::new();
+    for verb in VERBS {
+        if !is_allowed(client, kind, verb).await? {
+            denied.push(verb);
+        }
+    }
+    Ok(denied)
+}
+
+async fn is_installed(client: &Client, kind: WatchedKind) -> kube::Result<bool> {
+    match client.list_api_group_resources(&kind.group_version()).await {
+        Ok(resources) => Ok(resources.resources.iter().any(|one| one.name == kind.plural())),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+async fn is_allowed(client: &Client, kind: WatchedKind, verb: &str) -> kube::Result<bool> {
+    let attributes = ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some(kind.group().to_owned()),
+        resource: Some(kind.plural().to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(attributes),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let reviews = Api::<SelfSubjectAccessReview>::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// What the server says is not repeated where it is no answer of an API server.
+fn unreachable_reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 401 => {
+            "the server does not know our credentials (401)".to_owned()
+        }
+        kube::Error::Api(status) => format!("the server answers {}", status.code),
+        kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => {
+            "the server answers with something that is no access review".to_owned()
+        }
+        error => describe(error),
+    }
+}

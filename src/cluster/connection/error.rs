@@ -1,0 +1,40 @@
+//! Why a cluster cannot be reached. No text has a secret in it: these are shown on pages and to probes.
+
+use std::path::Path;
+
+/// Why there is no client of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig {file} {problem}")]
+    Kubeconfig {
+        /// The file.
+        file: String,
+        /// `cannot be read: …`
+        problem: String,
+    },
+    /// The credential plugin of the kubeconfig gives no credential.
+    #[error("the credential plugin `{command}` {problem}")]
+    Plugin {
+        /// The program, without its arguments.
+        command: String,
+        /// `fails with exit status: 1`
+        problem: String,
+    },
+    /// There is no token.
+    #[error("{0}")]
+    Token(String),
+    /// The address, a certificate or a key cannot be used.
+    #[error("the connection cannot be made: {0}")]
+    Settings(String),
+}
+
+impl ConnectError {
+    pub(super) fn kubeconfig(file: &Path, problem: impl Into<String>) -> Self {
+        Self::Kubeconfig { file: file.display().to_string(), problem: problem.into() }
+    }
+
+    pub(super) fn plugin(command: &str, problem: impl Into<String>) -> Self {
+        Self::Plugin { command: command.to_owned(), problem: problem.into() }
+    }
+}

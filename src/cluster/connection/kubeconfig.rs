@@ -1,0 +1,205 @@
+//! A kubeconfig, read for one connection.
+//!
+//! The file is the library's to parse. What it means is decided here, because the library's own way reads proxies from
+//! the environment and runs credential plugins as it likes.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Config;
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError};
+use secrecy::SecretString;
+
+use crate::cluster::connection::bearer::BearerToken;
+use crate::cluster::connection::error::ConnectError;
+use crate::cluster::connection::exec_plugin::ExecPlugin;
+use crate::cluster::connection::trust;
+use crate::support::credential::Credential;
+
+/// No kubeconfig is larger; a path that leads to something else is a mistake.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// What a context of a kubeconfig says.
+pub(super) struct KubeconfigContext {
+    /// Server, certificates and proxy; no tokens.
+    pub(super) config: Config,
+    /// How its user is known, beside a certificate.
+    pub(super) user: KubeconfigUser,
+}
+
+/// How a kubeconfig's user is known.
+pub(super) enum KubeconfigUser {
+    /// By a certificate, name and password, or not at all: the client library sees to it.
+    Plain,
+    Token(BearerToken),
+    Plugin(Box<ExecPlugin>),
+}
+
+/// Reads the file. Blocks.
+pub(super) fn load(file: &Path, context: Option<&str>) -> Result<KubeconfigContext, ConnectError> {
+    let failed = |problem: String| ConnectError::kubeconfig(file, problem);
+    let metadata = std::fs::metadata(file);
+    let metadata = metadata.map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Err(failed("is too large, or no file".to_owned()));
+    }
+    let read = Kubeconfig::read_from(file).map_err(|error| failed(parse_problem(&error)))?;
+    let (cluster, user) = find_context(read, context).map_err(failed)?;
+    let config = connection(&cluster).map_err(failed)?;
+    with_user(config, &cluster, user).map_err(|error| match error {
+        ConnectError::Settings(problem) => failed(problem),
+        other => other,
+    })
+}
+
+/// The parser's message can quote the file, and so a secret.
+fn parse_problem(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, _) => format!("cannot be read: {error}"),
+        _ => "is no YAML of a kubeconfig; `kubectl --kubeconfig FILE config view` says where"
+            .to_owned(),
+    }
+}
+
+fn find_context(config: Kubeconfig, name: Option<&str>) -> Result<(Cluster, AuthInfo), String> {
+    let Kubeconfig { clusters, auth_infos, contexts, current_context, .. } = config;
+    let name = name.map(str::to_owned).or(current_context.filter(|name| !name.is_empty()));
+    let name = name.ok_or("has no `current-context`: name one as `context`")?;
+    let names: Vec<String> = contexts.iter().map(|one| one.name.clone()).collect();
+    let context = contexts.into_iter().find(|one| one.name == name).and_then(|one| one.context);
+    let context =
+        context.ok_or_else(|| format!("has no context {name:?}; it has {}", names.join(", ")))?;
+    let cluster = clusters.into_iter().find(|one| one.name == context.cluster);
+    let cluster = cluster.and_then(|one| one.cluster);
+    let cluster = cluster.ok_or_else(|| format!("has no cluster {:?}", context.cluster))?;
+    // As Kubernetes' own client: a user that is not there is nobody.
+    let user = auth_infos.into_iter().find(|one| Some(&one.name) == context.user.as_ref());
+    Ok((cluster, user.and_then(|one| one.auth_info).unwrap_or_default()))
+}
+
+fn connection(cluster: &Cluster) -> Result<Config, String> {
+    let server = cluster.server.as_deref().map(str::trim).filter(|server| !server.is_empty());
+    let server = server.ok_or("names no `server` for the cluster")?;
+    let address = server.parse::<http::Uri>().ok().filter(|address| address.host().is_some());
+    let address = address.ok_or("has a `server` that is no address")?;
+    let mut config = Config::new(address);
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.tls_server_name.clone_from(&cluster.tls_server_name);
+    if let Some(data) =
+        cluster.certificate_authority_data.as_deref().filter(|data| !data.is_empty())
+    {
+        let pem = STANDARD.decode(data.trim()).map_err(|_| "has a CA that is no Base64")?;
+        config.root_cert = Some(trust::parse_authorities(&pem)?);
+    } else if let Some(file) =
+        cluster.certificate_authority.as_deref().filter(|file| !file.is_empty())
+    {
+        trust::follow_file(&mut config, Path::new(file))?;
+    }
+    if let Some(proxy) = cluster.proxy_url.as_deref().filter(|proxy| !proxy.is_empty()) {
+        config.proxy_url = Some(proxy.parse().map_err(|_| "has a `proxy-url` that is no address")?);
+    }
+    Ok(config)
+}
+
+fn with_user(
+    mut config: Config,
+    cluster: &Cluster,
+    mut user: AuthInfo,
+) -> Result<KubeconfigContext, ConnectError> {
+    if user.auth_provider.take().is_some() {
+        let problem = "names an `auth-provider`, which Kubernetes has removed: use `exec`";
+        return Err(ConnectError::Settings(problem.to_owned()));
+    }
+    let (exec, token, file) = (user.exec.take(), user.token.take(), user.token_file.take());
+    config.auth_info = user;
+    let user = match (file.filter(|file| !file.is_empty()), token, exec) {
+        (Some(file), _, _) => {
+            let credential =
+                Credential { secret: SecretString::default(), file: Some(file.into()) };
+            KubeconfigUser::Token(BearerToken::Credential(credential))
+        }
+        (None, Some(token), _) => KubeconfigUser::Token(BearerToken::inline(&token)),
+        (None, None, Some(exec)) => {
+            let info = exec.provide_cluster_info.then(|| ExecAuthCluster::try_from(cluster));
+            let info = info.transpose().map_err(|_unreadable| {
+                ConnectError::Settings("has a CA that cannot be read".to_owned())
+            })?;
+            KubeconfigUser::Plugin(Box::new(ExecPlugin::new(exec, info)?))
+        }
+        (None, None, None) => KubeconfigUser::Plain,
+    };
+    Ok(KubeconfigContext { config, user })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "
+apiVersion: v1
+kind: Config
+current-context: prod
+contexts:
+- {name: prod, context: {cluster: one, user: me}}
+- {name: plain, context: {cluster: two, user: nobody}}
+- {name: plugin, context: {cluster: two, user: program}}
+- {name: lost, context: {cluster: none}}
+clusters:
+- name: one
+  cluster: {server: 'https://10.0.0.1:6443', proxy-url: 'http://proxy:3128', tls-server-name: api}
+- {name: two, cluster: {server: 'https://10.0.0.2', insecure-skip-tls-verify: true}}
+users:
+- {name: me, user: {token: \"s3cret-token\\n\"}}
+- {name: program, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, args: [token]}}}
+";
+
+    fn read(text: &str, context: Option<&str>) -> Result<KubeconfigContext, ConnectError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        std::fs::write(&file, text).unwrap();
+        load(&file, context)
+    }
+
+    #[test]
+    fn the_current_context_counts_unless_another_is_named() {
+        let KubeconfigContext { config, user } = read(WHOLE, None).unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://10.0.0.1:6443/");
+        assert_eq!(config.proxy_url.unwrap().to_string(), "http://proxy:3128/");
+        assert_eq!(config.tls_server_name.as_deref(), Some("api"));
+        assert!(matches!(user, KubeconfigUser::Token(_)));
+        let KubeconfigContext { config, user } = read(WHOLE, Some("plain")).unwrap();
+        assert_eq!(config.cluster_url.host(), Some("10.0.0.2"));
+        assert!(config.accept_invalid_certs && config.proxy_url.is_none());
+        assert!(matches!(user, KubeconfigUser::Plain));
+        let KubeconfigContext { user, .. } = read(WHOLE, Some("plugin")).unwrap();
+        assert!(matches!(user, KubeconfigUser::Plugin(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_without_a_secret() {
+        let with = |from: &str, to: &str| WHOLE.replace(from, to);
+        for (text, context, expected) in [
+            (WHOLE.to_owned(), Some("dev"), "has no context \"dev\"; it has prod, plain"),
+            (WHOLE.to_owned(), Some("lost"), "has no cluster \"none\""),
+            (with("current-context: prod", ""), None, "has no `current-context`"),
+            (with("'https://10.0.0.1:6443'", "''"), None, "names no `server`"),
+            (with("'https://10.0.0.1:6443'", "'https://'"), None, "a `server` that is no address"),
+            (with("{token:", "{auth-provider: {name: gcp}, token:"), None, "an `auth-provider`"),
+            (with("proxy-url", "certificate-authority: /none, proxy-url"), None, "/none"),
+            (
+                with("proxy-url", "certificate-authority-data: '%', proxy-url"),
+                None,
+                "a CA that is no Base64",
+            ),
+            (with("users:\n", "users: [\n"), None, "is no YAML of a kubeconfig"),
+        ] {
+            let said = read(&text, context).err().unwrap().to_string();
+            assert!(said.contains(expected) && !said.contains("s3cret"), "{expected}: {said}");
+        }
+        let said = load(Path::new("/none"), None).err().unwrap().to_string();
+        assert!(said.starts_with("the kubeconfig /none cannot be read"), "{said}");
+        let said = load(Path::new("/"), None).err().unwrap().to_string();
+        assert!(said.ends_with("is too large, or no file"), "{said}");
+    }
+}

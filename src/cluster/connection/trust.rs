@@ -1,0 +1,66 @@
+//! The authorities that sign an API server's certificate.
+
+use std::path::Path;
+
+use kube::Config;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+/// Reads certificates as PEM; each must be one that can sign.
+pub(super) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|_| "has a CA that is no PEM".to_owned())?;
+    if certificates.is_empty() {
+        return Err("has a CA without a certificate".to_owned());
+    }
+    let mut store = RootCertStore::empty();
+    for certificate in &certificates {
+        let added = store.add(certificate.clone());
+        added.map_err(|_| "has a CA with a certificate that cannot be read".to_owned())?;
+    }
+    Ok(certificates.iter().map(|certificate| certificate.to_vec()).collect())
+}
+
+/// Trusts the authorities of a file, which is read again every minute.
+pub(super) fn follow_file(config: &mut Config, file: &Path) -> Result<(), String> {
+    let pem = std::fs::read(file);
+    let pem = pem.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    let named = |problem: String| format!("{problem}: {}", file.display());
+    config.root_cert = Some(parse_authorities(&pem).map_err(named)?);
+    config.root_cert_file = Some(file.to_owned());
+    Ok(())
+}
+
+/// The authorities of the configuration, and with them those that the machine trusts: the client library takes either
+/// the machine's own or a list.
+pub(super) fn with_machines_own(authorities: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let own = rustls_native_certs::load_native_certs().certs;
+    let mut store = RootCertStore::empty();
+    // One bad certificate of the machine is no reason to trust none.
+    let usable = own.into_iter().filter(|certificate| store.add(certificate.clone()).is_ok());
+    let usable = usable.map(|certificate| certificate.to_vec()).collect::<Vec<_>>();
+    [authorities, &usable].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CA: &str = include_str!("../../../tests/facts/tls/ca.pem");
+
+    #[test]
+    fn a_bundle_is_taken_whole_or_not_at_all() {
+        assert_eq!(parse_authorities(CA.as_bytes()).unwrap().len(), 1);
+        assert_eq!(parse_authorities(format!("{CA}{CA}").as_bytes()).unwrap().len(), 2);
+        for bad in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            assert!(parse_authorities(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn authorities_of_the_configuration_come_beside_the_machines_own() {
+        let own = parse_authorities(CA.as_bytes()).unwrap();
+        assert_eq!(with_machines_own(&own).first(), own.first());
+    }
+}

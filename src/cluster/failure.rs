@@ -1,0 +1,379 @@
+//! Causes of failures: why the pods of a release do not run, read from the pods themselves, within seconds of the first
+//! bad one and long before any deadline.
+//!
+//! A cause is what a person would look for with `kubectl describe`: it names the pod, the container, the image or the
+//! exit code, and says what to do. Kubernetes' two words for one thing (`ErrImagePull`, `ImagePullBackOff`) are one
+//! cause, so that it does not come and go with them. Pods of a former template and pods that were told to go do not
+//! count.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::index::ClusterIndex;
+use crate::cluster::object::WatchedKind;
+use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, PodRow};
+use crate::cluster::watched::WatchedObject;
+use crate::model::status::one_line;
+use crate::model::words::words;
+use crate::support::secret_mask::mask_secrets;
+use crate::support::text::truncate_chars;
+
+/// How long a message of the cluster may be in a cause.
+const MESSAGE_CHARS: usize = 300;
+/// How many lines of a log are shown: the end of a stack trace, and what led to it.
+const LOG_LINES: usize = 20;
+/// How long each of them may be.
+const LOG_LINE_CHARS: usize = 400;
+
+words! {
+    /// A kind of cause. Of several the first one here is shown: it explains those that follow.
+    pub enum CauseKind {
+        /// The image has no legal name, or must not be pulled.
+        InvalidImage = "invalid-image",
+        /// The image cannot be pulled.
+        ImagePull = "image-pull",
+        /// A secret or a `ConfigMap` that the container needs is missing.
+        ConfigError = "config-error",
+        /// The program cannot be started.
+        CannotStart = "cannot-start",
+        /// The container needs more memory than it may have.
+        OutOfMemory = "out-of-memory",
+        /// The container ends again and again.
+        CrashLoop = "crash-loop",
+        /// The namespace's quota has no room.
+        Quota = "quota",
+        /// The cluster does not admit the pods.
+        Refused = "refused",
+        /// No node takes the pod.
+        Unschedulable = "unschedulable",
+        /// The container runs and does not become ready.
+        Readiness = "readiness",
+        /// The Job gave up.
+        JobFailed = "job-failed",
+        /// Flagger rolled the canary back.
+        CanaryFailed = "canary-failed",
+        /// Argo CD cannot sync the commit.
+        SyncFailed = "sync-failed",
+        /// Nothing has changed for longer than the deadline, and no pod says why.
+        NoProgress = "no-progress",
+    }
+}
+
+/// Why a release does not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureCause {
+    /// What kind of cause it is.
+    pub kind: CauseKind,
+    /// The first pod that has it.
+    pub pod: Option<String>,
+    /// The container in it.
+    pub container: Option<String>,
+    /// The image that it asks for.
+    pub image: Option<String>,
+    /// How the container ended.
+    pub exit_code: Option<i64>,
+    /// How often the container was started again.
+    pub restarts: u32,
+    /// The cluster's own sentence, on one line, without secrets.
+    pub message: String,
+}
+
+impl FailureCause {
+    /// Makes a cause that is no pod's.
+    pub fn new(kind: CauseKind, message: &str) -> Self {
+        Self {
+            kind,
+            pod: None,
+            container: None,
+            image: None,
+            exit_code: None,
+            restarts: 0,
+            message: one_line(&mask_secrets(message), MESSAGE_CHARS),
+        }
+    }
+
+    fn of_pod(kind: CauseKind, pod: &PodRow, message: &str) -> Self {
+        Self { pod: Some(pod.meta.name.to_string()), ..Self::new(kind, message) }
+    }
+
+    fn of_container(kind: CauseKind, pod: &PodRow, row: &ContainerRow, message: &str) -> Self {
+        Self {
+            container: Some(row.name.to_string()),
+            image: Some(row.image.to_string()),
+            restarts: row.restarts,
+            ..Self::of_pod(kind, pod, message)
+        }
+    }
+
+    /// Checks that the same release can come to run without another deployment: a registry answers again, a node
+    /// comes, a secret is made.
+    pub fn can_heal(&self) -> bool {
+        match self.kind {
+            CauseKind::InvalidImage | CauseKind::JobFailed | CauseKind::CanaryFailed => false,
+            CauseKind::CannotStart => {
+                let words =
+                    ["executable file not found", "no such file or directory", "exec format error"];
+                !words.iter().any(|word| self.message.contains(word))
+            }
+            CauseKind::Refused => !self.message.contains("violates PodSecurity"),
+            CauseKind::ImagePull
+            | CauseKind::ConfigError
+            | CauseKind::OutOfMemory
+            | CauseKind::CrashLoop
+            | CauseKind::Quota
+            | CauseKind::Unschedulable
+            | CauseKind::Readiness
+            | CauseKind::SyncFailed
+            | CauseKind::NoProgress => true,
+        }
+    }
+
+    /// Checks that the last lines of the container's log tell more.
+    pub fn has_log(&self) -> bool {
+        match self.kind {
+            CauseKind::CrashLoop
+            | CauseKind::OutOfMemory
+            | CauseKind::Readiness
+            | CauseKind::JobFailed => self.pod.is_some(),
+            CauseKind::InvalidImage
+            | CauseKind::ImagePull
+            | CauseKind::ConfigError
+            | CauseKind::CannotStart
+            | CauseKind::Quota
+            | CauseKind::Refused
+            | CauseKind::Unschedulable
+            | CauseKind::CanaryFailed
+            | CauseKind::SyncFailed
+            | CauseKind::NoProgress => false,
+        }
+    }
+
+    /// Says what is wrong, for people.
+    pub fn sentence(&self) -> String {
+        let pod = self.pod.as_deref().unwrap_or("a pod");
+        let container = self.container.as_deref().unwrap_or("a container");
+        let image = self.image.as_deref().unwrap_or("its image");
+        let because =
+            if self.message.is_empty() { String::new() } else { format!(": {}", self.message) };
+        match self.kind {
+            CauseKind::InvalidImage => format!("{pod} cannot have the image {image}{because}"),
+            CauseKind::ImagePull => format!("{pod} cannot pull the image {image}{because}"),
+            CauseKind::ConfigError => format!("{pod} lacks a part of its configuration{because}"),
+            CauseKind::CannotStart => {
+                format!("{pod}: the container {container} cannot be started{because}")
+            }
+            CauseKind::OutOfMemory => format!(
+                "{pod}: the container {container} used more memory than its limit and was killed{}",
+                self.ending()
+            ),
+            CauseKind::CrashLoop => {
+                let code =
+                    self.exit_code.map_or(String::new(), |code| format!(" with exit code {code}"));
+                format!("{pod}: the container {container} ended{code}{}{because}", self.ending())
+            }
+            CauseKind::Quota => format!("no pod can be created, the quota is used up{because}"),
+            CauseKind::Refused => format!("the cluster refuses to create the pods{because}"),
+            CauseKind::Unschedulable => format!("no node takes {pod}{because}"),
+            CauseKind::Readiness => format!("{pod} runs and does not become ready{because}"),
+            CauseKind::JobFailed => format!("the Job failed{because}"),
+            CauseKind::CanaryFailed => format!("Flagger rolled the canary back{because}"),
+            CauseKind::SyncFailed => format!("Argo CD cannot sync the commit{because}"),
+            CauseKind::NoProgress => {
+                format!("nothing has changed for longer than the deadline{because}")
+            }
+        }
+    }
+
+    fn ending(&self) -> String {
+        match self.restarts {
+            0 => String::new(),
+            1 => " (1 restart)".to_owned(),
+            many => format!(" ({many} restarts)"),
+        }
+    }
+
+    /// Says what to do about it.
+    pub fn help(&self) -> &'static str {
+        match self.kind {
+            CauseKind::InvalidImage => "correct `image` in the WAML and deploy again",
+            CauseKind::ImagePull => {
+                "check that the tag is in the registry, and that the cluster's pull secret may read the repository"
+            }
+            CauseKind::ConfigError => {
+                "make the secret, the ConfigMap or the key that the message names, or take the variable out of the WAML"
+            }
+            CauseKind::CannotStart => {
+                "check `command` and `args` in the WAML and the image's entry point"
+            }
+            CauseKind::OutOfMemory => {
+                "raise `resources.limits.memory` in the WAML, or use less memory"
+            }
+            CauseKind::CrashLoop => {
+                "read the last lines of the log; roll back if the release before was good"
+            }
+            CauseKind::Quota => {
+                "ask the platform team for a larger quota, or lower `resources.requests` or replicas"
+            }
+            CauseKind::Refused => {
+                "the message names the rule: change the WAML so that the pods keep it"
+            }
+            CauseKind::Unschedulable => {
+                "lower `resources.requests`, or ask the platform team for nodes that fit"
+            }
+            CauseKind::Readiness => {
+                "check `probes` in the WAML and what the readiness endpoint answers"
+            }
+            CauseKind::JobFailed => "read the last lines of the log of its pods",
+            CauseKind::CanaryFailed => {
+                "look at the metric that failed; change the release, or an annotation of its pods to try again"
+            }
+            CauseKind::SyncFailed => "look at the Application in Argo CD",
+            CauseKind::NoProgress => "look at the events of the workload: `kubectl describe`",
+        }
+    }
+}
+
+/// Finds the cause that explains best why a workload is not finished.
+///
+/// `is_overdue` says of a pod that runs whether it should have become ready by now: only its caller knows the time.
+pub fn workload_cause(
+    object: &WatchedObject,
+    index: &ClusterIndex,
+    is_overdue: &dyn Fn(&PodRow) -> bool,
+) -> Option<FailureCause> {
+    let runs_to_end = object.kind() == WatchedKind::Job;
+    let of_pods = current_pods(object, index).into_iter().filter_map(|pod| {
+        pod_cause(pod, runs_to_end).or_else(|| readiness_cause(pod, is_overdue(pod)))
+    });
+    let of_object = replica_failure(object, index).map(|message| {
+        let is_quota = message.contains("exceeded quota");
+        FailureCause::new(if is_quota { CauseKind::Quota } else { CauseKind::Refused }, message)
+    });
+    of_pods.chain(of_object).min_by_key(|cause| (cause.kind, cause.pod.clone()))
+}
+
+/// The pods of the present template that are to run; of a Job also those that failed.
+fn current_pods<'a>(object: &WatchedObject, index: &'a ClusterIndex) -> Vec<&'a PodRow> {
+    let pods = match object {
+        WatchedObject::Deployment(deployment) => index
+            .current_replica_set(deployment)
+            .map(|current| index.pods_owned_by(&current.meta.uid))
+            .unwrap_or_default(),
+        WatchedObject::StatefulSet(set) => {
+            let mut pods = index.pods_of(object);
+            pods.retain(|pod| pod.template.as_ref() == Some(&set.update_revision));
+            pods
+        }
+        WatchedObject::DaemonSet(_) | WatchedObject::Job(_) => index.pods_of(object),
+        // Jobs that the clock starts later are no part of a deployment.
+        WatchedObject::CronJob(_)
+        | WatchedObject::ReplicaSet(_)
+        | WatchedObject::Pod(_)
+        | WatchedObject::Application(_)
+        | WatchedObject::Canary(_) => Vec::new(),
+    };
+    let is_job = object.kind() == WatchedKind::Job;
+    let counts = |pod: &&PodRow| pod.is_live() || (is_job && pod.phase == PodPhase::Failed);
+    pods.into_iter().filter(counts).collect()
+}
+
+fn replica_failure<'a>(object: &'a WatchedObject, index: &'a ClusterIndex) -> Option<&'a str> {
+    let deployment = object.deployment()?;
+    let current = index.current_replica_set(deployment);
+    current
+        .and_then(|current| current.replica_failure.as_deref())
+        .or(deployment.replica_failure.as_deref())
+}
+
+/// Finds the cause that a pod shows by itself.
+pub fn pod_cause(pod: &PodRow, runs_to_end: bool) -> Option<FailureCause> {
+    let of_containers =
+        pod.containers.iter().filter_map(|row| container_cause(pod, row, runs_to_end));
+    let unschedulable = pod
+        .unschedulable
+        .as_ref()
+        .map(|message| FailureCause::of_pod(CauseKind::Unschedulable, pod, message));
+    of_containers.chain(unschedulable).min_by_key(|cause| cause.kind)
+}
+
+fn readiness_cause(pod: &PodRow, is_overdue: bool) -> Option<FailureCause> {
+    (is_overdue && pod.is_running_unready()).then(|| {
+        let row = pod.containers.iter().find(|row| !row.ready && !row.init);
+        match row {
+            Some(row) => FailureCause::of_container(CauseKind::Readiness, pod, row, ""),
+            None => FailureCause::of_pod(CauseKind::Readiness, pod, ""),
+        }
+    })
+}
+
+fn container_cause(pod: &PodRow, row: &ContainerRow, runs_to_end: bool) -> Option<FailureCause> {
+    let of = |kind, message: &str| Some(FailureCause::of_container(kind, pod, row, message));
+    // A container that was started again stays a bad one until it is ready: it runs for a moment between two crashes.
+    let again = || {
+        let end = row.last_end.as_deref().filter(|end| end.exit_code != 0)?;
+        (row.restarts > 0 && !row.ready).then(|| crash(pod, row, end))
+    };
+    match &row.state {
+        ContainerState::Waiting { reason, message } => match &**reason {
+            "InvalidImageName" | "ErrImageNeverPull" => of(CauseKind::InvalidImage, message),
+            "ErrImagePull"
+            | "ImagePullBackOff"
+            | "ImageInspectError"
+            | "RegistryUnavailable"
+            | "SignatureValidationFailed" => of(CauseKind::ImagePull, message),
+            "CreateContainerConfigError" => of(CauseKind::ConfigError, message),
+            "CreateContainerError"
+            | "RunContainerError"
+            | "PostStartHookError"
+            | "PreStartHookError"
+            | "PreCreateHookError" => of(CauseKind::CannotStart, message),
+            "CrashLoopBackOff" => match &row.last_end {
+                Some(end) => Some(crash(pod, row, end)),
+                None => of(CauseKind::CrashLoop, message),
+            },
+            _ => again(),
+        },
+        ContainerState::Ended(end) => {
+            let is_done = end.exit_code == 0 && (row.init || runs_to_end);
+            (!is_done).then(|| crash(pod, row, end))
+        }
+        ContainerState::Running | ContainerState::Unknown => again(),
+    }
+}
+
+/// A container that ended. The message of the back-off says nothing; that of the end may.
+fn crash(pod: &PodRow, row: &ContainerRow, end: &ContainerEnd) -> FailureCause {
+    let kind = match &*end.reason {
+        "OOMKilled" => CauseKind::OutOfMemory,
+        "StartError" | "ContainerCannotRun" => CauseKind::CannotStart,
+        _ => CauseKind::CrashLoop,
+    };
+    let cause = FailureCause::of_container(kind, pod, row, &end.message);
+    FailureCause { exit_code: Some(end.exit_code), ..cause }
+}
+
+/// The last lines of a container's log, without secrets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogTail {
+    lines: Vec<String>,
+}
+
+impl LogTail {
+    /// Takes the end of a log: some lines, each cut, secrets masked, nothing that moves a terminal's cursor.
+    pub fn new(log: &str) -> Self {
+        let mut last: Vec<&str> =
+            log.lines().rev().filter(|line| !line.trim().is_empty()).take(LOG_LINES).collect();
+        last.reverse();
+        // A private key goes over several lines, so all of them are masked together.
+        let masked = mask_secrets(&last.join("\n")).into_owned();
+        let shown = |line: &str| {
+            let line: String = line.chars().filter(|c| *c == '\t' || !c.is_control()).collect();
+            truncate_chars(&line, LOG_LINE_CHARS).into_owned()
+        };
+        Self { lines: masked.lines().map(shown).collect() }
+    }
+
+    /// Returns the lines, oldest first.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+}

@@ -1,0 +1,109 @@
+//! Flagger's Canary: its phase, the weight of its traffic, and of which pod template they are.
+//!
+//! A phase says nothing of which release it is about: `Succeeded` may be left from the last one. Flagger writes the
+//! digest of the template that it works on beside it (`lastAppliedSpec`), by which a new run is known.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::cluster::fields::{
+    MESSAGE_BYTES, condition_at, counter, is_word, name_at, text_at, value_at,
+};
+use crate::cluster::object::{ObjectKey, ObjectMeta, WatchedKind};
+
+/// What is kept of a Canary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlaggerCanary {
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    /// The workload that it takes over.
+    pub target: Option<ObjectKey>,
+    /// Where its run is.
+    pub phase: CanaryPhase,
+    /// `status.canaryWeight`, in percent.
+    pub weight: u32,
+    /// `status.failedChecks`
+    pub failed_checks: u32,
+    /// `status.lastAppliedSpec`: of which pod template the phase is.
+    pub applied: Box<str>,
+    /// The sentence of the condition `Promoted`: why it failed.
+    pub message: Box<str>,
+}
+
+/// A phase of a canary run. A word that is not known here counts as one in the middle of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum CanaryPhase {
+    /// Flagger makes the primary workload.
+    Initializing,
+    /// The primary workload serves all traffic; nothing was analysed yet.
+    Initialized,
+    /// A gate holds the run before it begins.
+    Waiting,
+    /// Traffic is shifted and measured.
+    Progressing,
+    /// A gate holds the promotion.
+    WaitingPromotion,
+    /// The primary workload takes the new template over.
+    Promoting,
+    /// Traffic goes back to the primary workload.
+    Finalising,
+    /// The new template was promoted.
+    Succeeded,
+    /// Flagger has rolled the run back.
+    Failed,
+    /// The Canary is being deleted.
+    Terminating,
+    /// The Canary was deleted.
+    Terminated,
+    /// No phase, or another word.
+    Unknown,
+}
+
+impl FlaggerCanary {
+    /// Reads a Canary; `None` where it has no name.
+    pub fn read(json: &Json) -> Option<Self> {
+        let meta = ObjectMeta::read(json)?;
+        let message = condition_at(json, "Promoted")
+            .filter(|one| !is_word(one, &["status"], "True"))
+            .and_then(|one| text_at(one, &["message"], MESSAGE_BYTES));
+        Some(Self {
+            target: read_target(json, &meta),
+            phase: CanaryPhase::parse(
+                value_at(json, &["status", "phase"]).and_then(Json::as_str).unwrap_or_default(),
+            ),
+            weight: counter(json, &["status", "canaryWeight"]),
+            failed_checks: counter(json, &["status", "failedChecks"]),
+            applied: text_at(json, &["status", "lastAppliedSpec"], 128).unwrap_or_default(),
+            message: message.unwrap_or_default(),
+            meta,
+        })
+    }
+}
+
+/// `spec.targetRef`: a Deployment or a `DaemonSet` of the same namespace.
+fn read_target(json: &Json, meta: &ObjectMeta) -> Option<ObjectKey> {
+    let kind = text_at(json, &["spec", "targetRef", "kind"], 64)?;
+    let kind = WatchedKind::parse(&kind).filter(|kind| kind.is_workload())?;
+    let name = name_at(json, &["spec", "targetRef", "name"]);
+    (!name.is_empty()).then(|| ObjectKey { kind, namespace: meta.namespace.clone(), name })
+}
+
+impl CanaryPhase {
+    /// Finds the phase of that word.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "Initializing" => Self::Initializing,
+            "Initialized" => Self::Initialized,
+            "Waiting" => Self::Waiting,
+            "Progressing" => Self::Progressing,
+            "WaitingPromotion" => Self::WaitingPromotion,
+            "Promoting" => Self::Promoting,
+            "Finalising" => Self::Finalising,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            "Terminating" => Self::Terminating,
+            "Terminated" => Self::Terminated,
+            _ => Self::Unknown,
+        }
+    }
+}

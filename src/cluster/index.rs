@@ -1,0 +1,319 @@
+//! The present objects of one cluster, and who owns whom.
+//!
+//! ```text
+//! Pod ──▶ ReplicaSet ──▶ Deployment ◀── Canary
+//! Pod ──▶ StatefulSet, DaemonSet, Job        Job ──▶ CronJob
+//! ```
+//!
+//! Each kind comes from a watch of its own: the order within a kind is the server's, across kinds it is nobody's. A
+//! pod may be here before its `ReplicaSet`, and a Deployment's status before the objects that it counts. So the index
+//! takes what comes, keeps the newest state of each object, and says which workload a change is about; what it means
+//! is decided elsewhere.
+//!
+//! A list replaces what is known of its kind: objects that it does not have are gone. Until it has ended, what was
+//! known stays. Nothing is said of a cluster before every kind was listed once.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::cluster::flagger::FlaggerCanary;
+use crate::cluster::object::{ControllerRef, Marks, ObjectKey, WatchedKind};
+use crate::cluster::pod::PodRow;
+use crate::cluster::watched::WatchedObject;
+use crate::cluster::workload::{KubeDeployment, ReplicaSet};
+
+/// How many objects the index of a cluster takes: three times the largest cluster that Kubernetes supports has
+/// workloads, and more pods than that of most. What comes above it is left out and counted.
+const MOST_OBJECTS: usize = 250_000;
+
+/// The present objects of one cluster.
+#[derive(Debug, Default)]
+pub struct ClusterIndex {
+    objects: HashMap<ObjectKey, WatchedObject>,
+    /// By the owner's uid.
+    children: HashMap<Box<str>, BTreeSet<ObjectKey>>,
+    /// Canaries by the workload that they take over.
+    canaries: HashMap<ObjectKey, ObjectKey>,
+    /// Kinds that were listed, or cannot be.
+    settled: HashMap<WatchedKind, Sight>,
+    /// Lists under way: what they had so far.
+    lists: HashMap<WatchedKind, HashSet<ObjectKey>>,
+    left_out: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Listed,
+    Unavailable,
+}
+
+/// A change of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexChange {
+    /// Of this object.
+    pub key: ObjectKey,
+    /// What became of it.
+    pub change: ObjectChange,
+    /// The workload whose progress it may change.
+    pub workload: Option<ObjectKey>,
+}
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectChange {
+    /// It was not there before.
+    Added,
+    /// It has another state.
+    Updated,
+    /// Another object has its name now: it was deleted and made again.
+    Replaced,
+    /// It is gone.
+    Deleted,
+}
+
+impl ClusterIndex {
+    /// Makes the index of a cluster of which nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a list of all objects of a kind. One that had begun before and did not end counts for nothing.
+    pub fn begin_list(&mut self, kind: WatchedKind) {
+        self.lists.insert(kind, HashSet::new());
+    }
+
+    /// Ends a list: what it did not have is gone.
+    pub fn end_list(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
+        let Some(listed) = self.lists.remove(&kind) else { return Vec::new() };
+        self.settled.insert(kind, Sight::Listed);
+        let is_gone = |key: &&ObjectKey| key.kind == kind && !listed.contains(*key);
+        let mut gone: Vec<ObjectKey> = self.objects.keys().filter(is_gone).cloned().collect();
+        gone.sort();
+        gone.iter().filter_map(|key| self.delete(key)).collect()
+    }
+
+    /// Gives a kind up that cannot be listed: no such kind in the cluster, or no right to see it. The rules do without.
+    pub fn give_up(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
+        self.begin_list(kind);
+        let changes = self.end_list(kind);
+        self.settled.insert(kind, Sight::Unavailable);
+        changes
+    }
+
+    /// Takes the state of an object, of a list or of a watch. `None` where that is nothing new.
+    pub fn apply(&mut self, object: WatchedObject) -> Option<IndexChange> {
+        let key = object.key();
+        let is_listed =
+            self.lists.get_mut(&key.kind).map(|list| list.insert(key.clone())).is_some();
+        let change = match self.objects.get(&key) {
+            Some(present) => compare(present, &object, is_listed)?,
+            None if self.objects.len() >= MOST_OBJECTS => {
+                self.left_out = self.left_out.saturating_add(1);
+                return None;
+            }
+            None => ObjectChange::Added,
+        };
+        self.unlink(&key);
+        self.link(&key, &object);
+        self.objects.insert(key.clone(), object);
+        let workload = self.workload_of(&key);
+        Some(IndexChange { key, change, workload })
+    }
+
+    /// Takes an object away, of whatever uid; `None` where it was not there.
+    pub fn delete(&mut self, key: &ObjectKey) -> Option<IndexChange> {
+        if let Some(list) = self.lists.get_mut(&key.kind) {
+            list.remove(key);
+        }
+        let workload = self.workload_of(key);
+        self.unlink(key);
+        self.objects.remove(key)?;
+        Some(IndexChange { key: key.clone(), change: ObjectChange::Deleted, workload })
+    }
+
+    /// Takes an object away that a watch says is deleted, unless another object has its name by now.
+    pub fn delete_object(&mut self, object: &WatchedObject) -> Option<IndexChange> {
+        let key = object.key();
+        let present = self.objects.get(&key)?;
+        (present.meta().uid == object.meta().uid).then(|| self.delete(&key))?
+    }
+
+    fn link(&mut self, key: &ObjectKey, object: &WatchedObject) {
+        if let Some(owner) = &object.meta().controller {
+            self.children.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        if let WatchedObject::Canary(FlaggerCanary { target: Some(target), .. }) = object {
+            self.canaries.insert(target.clone(), key.clone());
+        }
+    }
+
+    fn unlink(&mut self, key: &ObjectKey) {
+        let Some(object) = self.objects.get(key) else { return };
+        if let Some(owner) = &object.meta().controller
+            && let Some(siblings) = self.children.get_mut(&owner.uid)
+        {
+            siblings.remove(key);
+            if siblings.is_empty() {
+                self.children.remove(&owner.uid);
+            }
+        }
+        if let WatchedObject::Canary(FlaggerCanary { target: Some(target), .. }) = object
+            && self.canaries.get(target) == Some(key)
+        {
+            self.canaries.remove(target);
+        }
+    }
+
+    /// Checks that every kind was listed once, or cannot be.
+    pub fn is_settled(&self) -> bool {
+        WatchedKind::ALL.iter().all(|kind| self.settled.contains_key(kind))
+    }
+
+    /// Checks that the objects of a kind are seen: their absence means something.
+    pub fn sees(&self, kind: WatchedKind) -> bool {
+        self.settled.get(&kind) == Some(&Sight::Listed)
+    }
+
+    /// Counts the objects that were too many.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Counts the objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Checks that there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Finds an object.
+    pub fn get(&self, key: &ObjectKey) -> Option<&WatchedObject> {
+        self.objects.get(key)
+    }
+
+    /// Lists the workloads of the cluster, in the order of their keys.
+    pub fn workloads(&self) -> Vec<ObjectKey> {
+        let mut keys: Vec<ObjectKey> =
+            self.objects.keys().filter(|key| key.kind.is_workload()).cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    /// Lists the workloads of an app of ours, in the order of their keys.
+    pub fn workloads_of_app(&self, namespace: &str, slug: &str) -> Vec<&WatchedObject> {
+        let is_of_app = |object: &&WatchedObject| {
+            let meta = object.meta();
+            let is_marked = matches!(&meta.marks, Marks::Revision { app, .. } if &**app == slug);
+            is_marked && &*meta.namespace == namespace && object.kind().is_workload()
+        };
+        let mut objects: Vec<_> = self.objects.values().filter(is_of_app).collect();
+        objects.sort_by_key(|object| object.key());
+        objects
+    }
+
+    /// Finds the Canary that takes a workload over.
+    pub fn canary_of(&self, workload: &ObjectKey) -> Option<&FlaggerCanary> {
+        self.get(self.canaries.get(workload)?)?.canary()
+    }
+
+    /// Lists the `ReplicaSet` objects of a Deployment.
+    pub fn replica_sets<'a>(
+        &'a self,
+        deployment: &KubeDeployment,
+    ) -> impl Iterator<Item = &'a ReplicaSet> + use<'a> {
+        self.children_of(&deployment.meta.uid).filter_map(WatchedObject::replica_set)
+    }
+
+    /// Finds the `ReplicaSet` of a Deployment's present pod template.
+    ///
+    /// The controller gives both the same revision number before it counts pods for that template. Two of one template
+    /// are there after `kubectl rollout restart`, so the number counts before the template.
+    pub fn current_replica_set(&self, deployment: &KubeDeployment) -> Option<&ReplicaSet> {
+        let is_numbered = |one: &&ReplicaSet| {
+            one.meta.revision.is_some() && one.meta.revision == deployment.meta.revision
+        };
+        let has_template =
+            |one: &&ReplicaSet| one.template == deployment.template && !one.template.is_empty();
+        self.replica_sets(deployment).find(is_numbered).or_else(|| {
+            self.replica_sets(deployment).filter(has_template).max_by_key(|one| one.meta.revision)
+        })
+    }
+
+    /// Lists the pods of a workload, in the order of their names.
+    pub fn pods_of(&self, workload: &WatchedObject) -> Vec<&PodRow> {
+        let uid = &workload.meta().uid;
+        let below = |object: &WatchedObject| match object.kind() {
+            WatchedKind::ReplicaSet | WatchedKind::Job => Some(object.meta().uid.clone()),
+            _ => None,
+        };
+        let owners = self.children_of(uid).filter_map(below);
+        let owners: Vec<Box<str>> = std::iter::once(uid.clone()).chain(owners).collect();
+        owners.iter().flat_map(|owner| self.pods_owned_by(owner)).collect()
+    }
+
+    /// Lists the pods that an owner has without anything between.
+    pub fn pods_owned_by(&self, uid: &str) -> Vec<&PodRow> {
+        self.children_of(uid).filter_map(WatchedObject::pod).collect()
+    }
+
+    fn children_of<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a WatchedObject> + use<'a> {
+        let keys = self.children.get(uid).filter(|_| !uid.is_empty());
+        keys.into_iter().flatten().filter_map(|key| self.objects.get(key))
+    }
+
+    /// Finds the workload that an object is a part of: itself, or the last one on the way over its owners.
+    fn workload_of(&self, key: &ObjectKey) -> Option<ObjectKey> {
+        let mut object = self.objects.get(key)?;
+        if let WatchedObject::Canary(canary) = object {
+            return canary.target.clone();
+        }
+        if key.kind == WatchedKind::Application {
+            return Some(key.clone());
+        }
+        // A pod has at most two owners above it. More steps than that would be a circle. What stands above a workload,
+        // a Canary above the Deployment that it made, is none.
+        for _ in 0..4 {
+            let is_part = |owner: &&WatchedObject| {
+                owner.kind().is_workload() || owner.kind() == WatchedKind::ReplicaSet
+            };
+            match self.owner_of(object).filter(is_part) {
+                Some(owner) => object = owner,
+                None => break,
+            }
+        }
+        object.kind().is_workload().then(|| object.key())
+    }
+
+    fn owner_of(&self, object: &WatchedObject) -> Option<&WatchedObject> {
+        let meta = object.meta();
+        let ControllerRef { kind, name, uid } = meta.controller.as_ref()?;
+        let key =
+            ObjectKey { kind: (*kind)?, namespace: meta.namespace.clone(), name: name.clone() };
+        self.objects.get(&key).filter(|owner| owner.meta().uid == *uid)
+    }
+}
+
+/// Compares the state that came with the one that is there; `None` where it is nothing new.
+///
+/// The versions of an object are numbers in every Kubernetes that there is. A watch may be resumed a little before the
+/// last state it brought, so an older one is passed over; what a list has is the truth, also after a cluster was
+/// restored from a backup and its numbers went back.
+fn compare(
+    present: &WatchedObject,
+    object: &WatchedObject,
+    is_listed: bool,
+) -> Option<ObjectChange> {
+    let (old, new) = (present.meta(), object.meta());
+    let number = |version: &str| version.parse::<u64>().ok();
+    let is_older = match (number(&old.resource_version), number(&new.resource_version)) {
+        (Some(old), Some(new)) => new < old,
+        _ => false,
+    };
+    let is_same = old.resource_version == new.resource_version && !new.resource_version.is_empty();
+    if (is_same && old.uid == new.uid) || (is_older && !is_listed) {
+        return None;
+    }
+    Some(if old.uid == new.uid { ObjectChange::Updated } else { ObjectChange::Replaced })
+}

@@ -1,0 +1,94 @@
+//! Jobs and `CronJob` objects: the part of each that the rules need.
+
+use serde_json::Value as Json;
+
+use crate::cluster::fields::{
+    MESSAGE_BYTES, condition_at, count_at, counter, flag_at, is_word, text_at, value_at,
+};
+use crate::cluster::object::ObjectMeta;
+use crate::cluster::template::TemplateHash;
+
+/// Pods that run to an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeJob {
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    /// How many pods must succeed: `spec.completions`, or 1.
+    pub completions: u32,
+    /// `spec.suspend`
+    pub suspended: bool,
+    /// Of `spec.template`.
+    pub template: TemplateHash,
+    /// `status.active`
+    pub active: u32,
+    /// `status.succeeded`
+    pub succeeded: u32,
+    /// How it ended; `None` while it runs.
+    pub end: Option<JobEnd>,
+}
+
+/// How a Job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobEnd {
+    /// The condition `Complete`.
+    Complete,
+    /// The condition `Failed`.
+    Failed {
+        /// `BackoffLimitExceeded`, `DeadlineExceeded` …
+        reason: Box<str>,
+        /// Kubernetes' own sentence.
+        message: Box<str>,
+    },
+}
+
+impl KubeJob {
+    /// Reads a Job; `None` where it has no name.
+    pub fn read(json: &Json) -> Option<Self> {
+        Some(Self {
+            meta: ObjectMeta::read(json)?,
+            completions: count_at(json, &["spec", "completions"]).unwrap_or(1),
+            suspended: flag_at(json, &["spec", "suspend"]),
+            template: TemplateHash::of(value_at(json, &["spec", "template"])),
+            active: counter(json, &["status", "active"]),
+            succeeded: counter(json, &["status", "succeeded"]),
+            end: read_end(json),
+        })
+    }
+}
+
+fn read_end(json: &Json) -> Option<JobEnd> {
+    let stands =
+        |kind: &str| condition_at(json, kind).filter(|one| is_word(one, &["status"], "True"));
+    if let Some(failed) = stands("Failed") {
+        return Some(JobEnd::Failed {
+            reason: text_at(failed, &["reason"], MESSAGE_BYTES).unwrap_or_default(),
+            message: text_at(failed, &["message"], MESSAGE_BYTES).unwrap_or_default(),
+        });
+    }
+    stands("Complete").map(|_| JobEnd::Complete)
+}
+
+/// Jobs by the clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CronJob {
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    /// `spec.suspend`: it starts no jobs.
+    pub suspended: bool,
+    /// Of the pods of its jobs.
+    pub template: TemplateHash,
+}
+
+impl CronJob {
+    /// Reads a `CronJob`; `None` where it has no name.
+    pub fn read(json: &Json) -> Option<Self> {
+        Some(Self {
+            meta: ObjectMeta::read(json)?,
+            suspended: flag_at(json, &["spec", "suspend"]),
+            template: TemplateHash::of(value_at(
+                json,
+                &["spec", "jobTemplate", "spec", "template"],
+            )),
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! KUBERNETES CLUSTERS: when a deployment is really finished there, and why it is not.
+//!
+//! ```text
+//! JSON of the API ──▶ object, workload, pod …   slim objects: what the rules need, and no more
+//!                       │
+//!                       ▼
+//!                     index                    the present objects of one cluster, and who owns whom
+//!                       │
+//!          ┌────────────┴────────────┐
+//!          ▼                         ▼
+//!       progress                  failure      what a workload's counters mean; why its pods do not run
+//!          └────────────┬────────────┘
+//!                       ▼
+//!                     tracker ◀──▶ record      what has changed since it was recorded, each thing once
+//!                       │
+//!                       ▼
+//!                     summary                  one deployment over all its workloads, and what it waits for
+//! ```
+//!
+//! Below `connection` and `watch` is the way to a cluster and what it tells. All of the rest is pure: no client, no
+//! clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
+
+pub mod connection; // the way to a cluster's API server
+pub mod watch; // what happens there
+mod fields; // fields of JSON that may be missing or absurd
+pub mod object; // names, metadata, kinds
+pub mod template; // the digest of a pod template
+pub mod workload; // Deployment, ReplicaSet, StatefulSet, DaemonSet
+pub mod job; // Job, CronJob
+pub mod pod; // pods as rows
+pub mod argocd; // Argo CD's Application
+pub mod flagger; // Flagger's Canary
+pub mod watched; // any object that is watched
+pub mod index; // the objects of one cluster
+pub mod progress; // the rules: how far a workload is
+pub mod failure; // causes of failures, and what to do
+pub mod record; // what is remembered of a workload's progress
+pub mod expected; // what was pushed, and should come to be
+mod attribution; // which release a workload carries, and who brought it
+pub mod observation; // what has happened to a release
+mod transition; // from one state of a record to the next
+pub mod tracker; // changes become observations, each once
+pub mod summary; // a deployment of several workloads

@@ -1,0 +1,300 @@
+//! The rules: how far a workload is with what it was told to run.
+//!
+//! Each rule reads counters only after the controller says that they are about the present specification
+//! (`observedGeneration`); before that they show the release before, finished. A condition's reason is never enough
+//! alone: after an undo, and while a workload is scaled, it still says what was true of the rollout before.
+//!
+//! A rule knows no digest and no deployment. Whether a change is ours, new or told already is decided by the tracker.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::argocd::ArgoApplication;
+use crate::cluster::flagger::{CanaryPhase, FlaggerCanary};
+use crate::cluster::index::ClusterIndex;
+use crate::cluster::job::{JobEnd, KubeJob};
+use crate::cluster::object::WatchedKind;
+use crate::cluster::template::TemplateHash;
+use crate::cluster::watched::WatchedObject;
+use crate::cluster::workload::{DaemonSet, KubeDeployment, ReplicaSet, StatefulSet};
+
+/// How far a workload is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadProgress {
+    /// Its pods, counted.
+    pub counts: ReplicaCounts,
+    /// What happens at present.
+    pub step: ProgressStep,
+}
+
+/// The pods of a workload, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaCounts {
+    /// How many there are to be.
+    pub desired: u32,
+    /// How many are of the present pod template.
+    pub updated: u32,
+    /// How many can serve.
+    pub available: u32,
+}
+
+/// What happens with a workload at present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProgressStep {
+    /// Its controller has not seen the change yet.
+    Unobserved,
+    /// Somebody paused or suspended it.
+    Paused,
+    /// Pods of the present template are still missing.
+    Updating,
+    /// Pods of a former template are still there.
+    Replacing,
+    /// All pods are of the present template; some cannot serve yet.
+    Starting,
+    /// Flagger shifts traffic and measures.
+    Analysing {
+        /// Where its run is.
+        phase: CanaryPhase,
+        /// Percent of the traffic on the new template.
+        weight: u32,
+    },
+    /// Nothing is left to do.
+    Complete,
+    /// It ended by itself, badly: a Job or a canary.
+    Failed {
+        /// Why, in the cluster's words.
+        message: String,
+    },
+}
+
+/// What must be remembered of a workload to judge it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProgressContext {
+    /// The present pod template is another one than that of the release before.
+    pub template_changed: bool,
+    /// Of the last release that finished.
+    pub promoted_template: Option<TemplateHash>,
+    /// What Flagger had worked on (`lastAppliedSpec`) when the release before was live.
+    pub canary_before: Option<String>,
+}
+
+/// Judges a workload by its kind. Other kinds have no progress of their own: `None`.
+pub fn workload_progress(
+    object: &WatchedObject,
+    index: &ClusterIndex,
+    context: &ProgressContext,
+) -> Option<WorkloadProgress> {
+    let progress = match object {
+        WatchedObject::Deployment(deployment) => match index.canary_of(&object.key()) {
+            Some(canary) => canary_progress(canary, deployment, context),
+            None => deployment_progress(deployment, index, context),
+        },
+        WatchedObject::StatefulSet(stateful_set) => stateful_set_progress(stateful_set),
+        WatchedObject::DaemonSet(daemon_set) => daemon_set_progress(daemon_set),
+        WatchedObject::Job(job) => job_progress(job),
+        // Its jobs start by the clock: there is nothing to wait for.
+        WatchedObject::CronJob(_) => {
+            WorkloadProgress { counts: ReplicaCounts::default(), step: ProgressStep::Complete }
+        }
+        WatchedObject::ReplicaSet(_)
+        | WatchedObject::Pod(_)
+        | WatchedObject::Application(_)
+        | WatchedObject::Canary(_) => return None,
+    };
+    Some(progress)
+}
+
+/// Judges a Deployment.
+///
+/// It is complete when all pods that there are, all that are available and all that are wanted are of the present
+/// template, and every other `ReplicaSet` is empty. The `ReplicaSet` objects come from another watch, so they are asked
+/// too: a status that is ahead of them waits for them, and one that is behind them shows the old generation.
+fn deployment_progress(
+    deployment: &KubeDeployment,
+    index: &ClusterIndex,
+    context: &ProgressContext,
+) -> WorkloadProgress {
+    let KubeDeployment { replicas, present, updated, available, .. } = *deployment;
+    let counts = ReplicaCounts { desired: replicas, updated, available };
+    let step = if !deployment.is_observed() {
+        ProgressStep::Unobserved
+    } else if deployment.paused {
+        ProgressStep::Paused
+    } else if let Some(step) = replica_sets_step(deployment, index, context) {
+        step
+    } else if updated == present && present == available && available == replicas {
+        ProgressStep::Complete
+    } else if updated < replicas {
+        ProgressStep::Updating
+    } else if present > updated {
+        ProgressStep::Replacing
+    } else {
+        ProgressStep::Starting
+    };
+    WorkloadProgress { counts, step }
+}
+
+/// What the `ReplicaSet` objects of a Deployment say beyond its status; `None` where that decides.
+fn replica_sets_step(
+    deployment: &KubeDeployment,
+    index: &ClusterIndex,
+    context: &ProgressContext,
+) -> Option<ProgressStep> {
+    if !index.sees(WatchedKind::ReplicaSet) {
+        return None;
+    }
+    let Some(current) = index.current_replica_set(deployment) else {
+        return Some(ProgressStep::Updating);
+    };
+    let is_left = |other: &ReplicaSet| other.meta.uid != current.meta.uid && !other.is_empty();
+    if index.replica_sets(deployment).any(is_left) {
+        let is_short = deployment.updated < deployment.replicas;
+        return Some(if is_short { ProgressStep::Updating } else { ProgressStep::Replacing });
+    }
+    // An autoscaler may raise the number of pods again and again before the last one serves. The rollout of a new
+    // template is over when the controller has once seen all of it available, which it says of this ReplicaSet.
+    let has_completed = deployment
+        .progressing
+        .as_ref()
+        .is_some_and(|condition| condition.has_completed(&current.meta.name));
+    let is_scaling = context.template_changed
+        && has_completed
+        && deployment.updated == deployment.present
+        && deployment.available > 0;
+    is_scaling.then_some(ProgressStep::Complete)
+}
+
+/// Checks that a Deployment was finished at some time with what it runs now, even if pods are missing at the moment: it
+/// is being scaled, or a node is gone. Asked of a workload that was never seen before.
+pub fn was_complete(object: &WatchedObject, index: &ClusterIndex) -> bool {
+    let context = ProgressContext { template_changed: true, ..ProgressContext::default() };
+    workload_progress(object, index, &context)
+        .is_some_and(|progress| progress.step == ProgressStep::Complete)
+}
+
+/// Judges a `StatefulSet`: pods below the partition keep the former template.
+fn stateful_set_progress(set: &StatefulSet) -> WorkloadProgress {
+    let StatefulSet { replicas, present, updated, available, .. } = *set;
+    let counts = ReplicaCounts { desired: replicas, updated, available };
+    let to_update = if set.on_delete { 0 } else { replicas.saturating_sub(set.partition) };
+    // Without a partition the controller names one revision only when it is done.
+    let is_one_revision =
+        set.on_delete || set.partition > 0 || set.current_revision == set.update_revision;
+    let step = if !set.is_observed() {
+        ProgressStep::Unobserved
+    } else if updated < to_update {
+        ProgressStep::Updating
+    } else if available < replicas {
+        ProgressStep::Starting
+    } else if present != replicas || !is_one_revision {
+        ProgressStep::Replacing
+    } else {
+        ProgressStep::Complete
+    };
+    WorkloadProgress { counts, step }
+}
+
+/// Judges a `DaemonSet`; without a node that should have a pod it is complete.
+fn daemon_set_progress(set: &DaemonSet) -> WorkloadProgress {
+    let DaemonSet { desired, updated, available, .. } = *set;
+    let step = if !set.is_observed() {
+        ProgressStep::Unobserved
+    } else if updated < desired && !set.on_delete {
+        ProgressStep::Updating
+    } else if available < desired {
+        ProgressStep::Starting
+    } else {
+        ProgressStep::Complete
+    };
+    WorkloadProgress { counts: ReplicaCounts { desired, updated, available }, step }
+}
+
+/// Judges a Job: it says itself how it ended.
+fn job_progress(job: &KubeJob) -> WorkloadProgress {
+    let counts = ReplicaCounts {
+        desired: job.completions,
+        updated: job.active.saturating_add(job.succeeded),
+        available: job.succeeded,
+    };
+    let step = match &job.end {
+        Some(JobEnd::Complete) => ProgressStep::Complete,
+        Some(JobEnd::Failed { reason, message }) => {
+            ProgressStep::Failed { message: format!("{reason}: {message}") }
+        }
+        None if job.suspended => ProgressStep::Paused,
+        None => ProgressStep::Starting,
+    };
+    WorkloadProgress { counts, step }
+}
+
+/// Judges a Deployment that Flagger has taken over: the run of *this* template decides, not a phase that is left from
+/// the run before.
+fn canary_progress(
+    canary: &FlaggerCanary,
+    deployment: &KubeDeployment,
+    context: &ProgressContext,
+) -> WorkloadProgress {
+    let KubeDeployment { replicas, updated, available, .. } = *deployment;
+    let counts = ReplicaCounts { desired: replicas, updated, available };
+    // Flagger takes no template up that it has promoted already: it says nothing about a rollback to it.
+    let is_promoted = context.promoted_template.as_ref() == Some(&deployment.template);
+    let is_new_run =
+        context.canary_before.as_deref().is_none_or(|before| before != &*canary.applied);
+    let is_waiting = context.template_changed && !is_new_run && !is_promoted;
+    let step = match canary.phase {
+        _ if !deployment.is_observed() || is_waiting => ProgressStep::Unobserved,
+        CanaryPhase::Succeeded | CanaryPhase::Initialized => ProgressStep::Complete,
+        CanaryPhase::Failed if is_promoted => ProgressStep::Complete,
+        CanaryPhase::Failed => {
+            let message = if canary.message.is_empty() {
+                format!("the canary failed after {} failed checks", canary.failed_checks)
+            } else {
+                canary.message.to_string()
+            };
+            ProgressStep::Failed { message }
+        }
+        phase @ (CanaryPhase::Initializing
+        | CanaryPhase::Waiting
+        | CanaryPhase::Progressing
+        | CanaryPhase::WaitingPromotion
+        | CanaryPhase::Promoting
+        | CanaryPhase::Finalising
+        | CanaryPhase::Terminating
+        | CanaryPhase::Terminated
+        | CanaryPhase::Unknown) => ProgressStep::Analysing { phase, weight: canary.weight },
+    };
+    WorkloadProgress { counts, step }
+}
+
+/// How far an Application is whose revision has no workloads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SyncProgress {
+    /// It was not compared with the commit yet.
+    Waiting,
+    /// The commit is being synced.
+    Syncing,
+    /// The cluster is as the commit says.
+    Synced,
+    /// Argo CD could not sync the commit, and may try again.
+    Failing {
+        /// Argo CD's own sentence.
+        message: String,
+    },
+}
+
+/// Judges an Application by its own status: the commit is one of these, which hold the revision.
+pub fn sync_progress(application: &ArgoApplication, commits: &[String]) -> SyncProgress {
+    let holds = |revision: &str| commits.iter().any(|commit| commit == revision);
+    let operation = application.operation.as_ref().filter(|one| holds(&one.revision));
+    let is_running = operation.is_some_and(|one| &*one.phase == "Running");
+    if holds(&application.revision) && &*application.sync == "Synced" && !is_running {
+        return SyncProgress::Synced;
+    }
+    if let Some(one) = operation.filter(|one| matches!(&*one.phase, "Failed" | "Error")) {
+        return SyncProgress::Failing { message: one.message.to_string() };
+    }
+    if let Some(error) = application.error.as_ref().filter(|_| holds(&application.revision)) {
+        return SyncProgress::Failing { message: error.to_string() };
+    }
+    let is_seen = operation.is_some() || holds(&application.revision);
+    if is_seen { SyncProgress::Syncing } else { SyncProgress::Waiting }
+}

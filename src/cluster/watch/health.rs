@@ -1,0 +1,187 @@
+//! What of a cluster is seen, and what is not, since when and why: for probes, metrics and pages.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::cluster::object::WatchedKind;
+use crate::model::id::TargetName;
+
+/// What is known of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KindSight {
+    /// The first list is not complete yet.
+    Starting,
+    /// What happens is heard of.
+    Seen,
+    /// What happens is not heard of; it is tried again and again.
+    Unseen {
+        /// When the server was heard last; absent: never.
+        since: Option<Timestamp>,
+        /// `connection refused`; no secrets.
+        reason: String,
+    },
+    /// The cluster does not have the kind: no Argo CD, or no Flagger.
+    Absent,
+}
+
+/// What is seen of one cluster. Clones share it.
+#[derive(Debug, Clone)]
+pub struct ClusterHealth {
+    cluster: TargetName,
+    kinds: Arc<Mutex<BTreeMap<WatchedKind, KindSight>>>,
+}
+
+/// That something of a cluster is not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterUnseen {
+    /// When it was seen whole last; absent: never.
+    pub since: Option<Timestamp>,
+    /// `pods: the server answers 403: …`; no secrets.
+    pub reason: String,
+}
+
+impl ClusterHealth {
+    /// Nothing is known yet.
+    pub fn new(cluster: TargetName) -> Self {
+        let starting = WatchedKind::ALL.into_iter().map(|kind| (kind, KindSight::Starting));
+        Self { cluster, kinds: Arc::new(Mutex::new(starting.collect())) }
+    }
+
+    /// The cluster that this is about.
+    pub fn cluster(&self) -> &TargetName {
+        &self.cluster
+    }
+
+    /// What is known of each kind.
+    pub fn kinds(&self) -> BTreeMap<WatchedKind, KindSight> {
+        self.lock().clone()
+    }
+
+    /// Returns whether each kind was listed once, or is not there: what is not in the index is not in the cluster.
+    pub fn is_complete(&self) -> bool {
+        self.lock().values().all(|sight| matches!(sight, KindSight::Seen | KindSight::Absent))
+    }
+
+    /// Says what is not seen; `None` where everything is, or nothing went wrong so far.
+    pub fn unseen(&self) -> Option<ClusterUnseen> {
+        let kinds = self.lock();
+        let mut unseen: BTreeMap<&str, Vec<WatchedKind>> = BTreeMap::new();
+        let (mut since, mut never) = (None::<Timestamp>, false);
+        for (kind, sight) in &*kinds {
+            match sight {
+                KindSight::Starting | KindSight::Seen | KindSight::Absent => {}
+                KindSight::Unseen { since: last, reason } => {
+                    unseen.entry(reason).or_default().push(*kind);
+                    never |= last.is_none();
+                    since = since.into_iter().chain(*last).min();
+                }
+            }
+        }
+        let watched = kinds.values().filter(|sight| **sight != KindSight::Absent).count();
+        let told = unseen.into_iter().map(|(reason, kinds)| {
+            if kinds.len() == watched {
+                return reason.to_owned();
+            }
+            let names: Vec<String> = kinds.into_iter().map(WatchedKind::resource).collect();
+            format!("{}: {reason}", names.join(", "))
+        });
+        let reasons: Vec<String> = told.collect();
+        let since = since.filter(|_| !never);
+        (!reasons.is_empty()).then(|| ClusterUnseen { since, reason: reasons.join("; ") })
+    }
+
+    /// Returns whether that is news. With a new reason the time stays.
+    pub(super) fn set(&self, kind: WatchedKind, sight: KindSight) -> bool {
+        let mut kinds = self.lock();
+        let sight = match (kinds.get(&kind), sight) {
+            (Some(KindSight::Unseen { since, .. }), KindSight::Unseen { reason, .. }) => {
+                KindSight::Unseen { since: *since, reason }
+            }
+            (_, sight) => sight,
+        };
+        if kinds.get(&kind) == Some(&sight) {
+            return false;
+        }
+        log(&self.cluster, kind, kinds.get(&kind), &sight);
+        kinds.insert(kind, sight);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<WatchedKind, KindSight>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Once for each change: a cluster that is away is asked again and again, and finds ever new reasons.
+fn log(cluster: &TargetName, kind: WatchedKind, before: Option<&KindSight>, sight: &KindSight) {
+    let (cluster, resource) = (cluster.as_str(), kind.resource());
+    match sight {
+        KindSight::Starting => {}
+        KindSight::Seen => tracing::info!(cluster, resource, "it is watched"),
+        KindSight::Absent => tracing::info!(cluster, resource, "the cluster does not have it"),
+        KindSight::Unseen { reason, .. } if matches!(before, Some(KindSight::Unseen { .. })) => {
+            tracing::debug!(cluster, resource, reason, "it still cannot be watched");
+        }
+        KindSight::Unseen { since, reason } => {
+            let since = since.map(tracing::field::display);
+            tracing::warn!(cluster, resource, since, reason, "it cannot be watched");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health() -> ClusterHealth {
+        ClusterHealth::new(TargetName::parse("prod").unwrap())
+    }
+
+    fn unseen(second: i64, reason: &str) -> KindSight {
+        let since = Some(Timestamp::from_second(second).unwrap());
+        KindSight::Unseen { since, reason: reason.to_owned() }
+    }
+
+    #[test]
+    fn what_is_not_seen_is_told_with_the_earliest_time_and_each_reason() {
+        let health = health();
+        assert_eq!((health.unseen(), health.is_complete()), (None, false), "it is starting");
+        for kind in WatchedKind::ALL {
+            health.set(kind, KindSight::Seen);
+        }
+        health.set(WatchedKind::Canary, KindSight::Absent);
+        assert_eq!((health.unseen(), health.is_complete()), (None, true));
+        health.set(WatchedKind::Pod, unseen(20, "no"));
+        health.set(WatchedKind::Job, unseen(10, "no"));
+        health.set(WatchedKind::Application, unseen(30, "forbidden"));
+        let ClusterUnseen { since, reason } = health.unseen().unwrap();
+        assert_eq!(since, Some(Timestamp::from_second(10).unwrap()));
+        assert_eq!(reason, "applications.argoproj.io: forbidden; jobs.batch, pods: no");
+        assert!(!health.is_complete());
+    }
+
+    #[test]
+    fn a_cluster_that_is_away_has_one_reason() {
+        let health = health();
+        for kind in WatchedKind::ALL {
+            let sight = KindSight::Unseen { since: None, reason: "connection refused".to_owned() };
+            health.set(kind, sight);
+        }
+        let expected = ClusterUnseen { since: None, reason: "connection refused".to_owned() };
+        assert_eq!(health.unseen(), Some(expected));
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_first_failure_and_a_repetition_is_no_news() {
+        let health = health();
+        assert!(health.set(WatchedKind::Pod, unseen(10, "no")));
+        assert!(!health.set(WatchedKind::Pod, unseen(40, "no")));
+        assert!(health.set(WatchedKind::Pod, unseen(50, "never")), "another reason");
+        assert_eq!(health.kinds()[&WatchedKind::Pod], unseen(10, "never"));
+        assert!(health.set(WatchedKind::Pod, KindSight::Seen));
+        assert!(health.set(WatchedKind::Pod, unseen(60, "no")));
+        assert_eq!(health.kinds()[&WatchedKind::Pod], unseen(60, "no"));
+    }
+}

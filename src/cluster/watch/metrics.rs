@@ -1,0 +1,134 @@
+//! What Prometheus may ask of the watches.
+
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::cluster::object::WatchedKind;
+use crate::cluster::watch::health::ClusterHealth;
+use crate::model::id::TargetName;
+
+/// The metrics of all clusters. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct WatchMetrics {
+    seen: Family<KindLabels, Gauge>,
+    events: Family<KindLabels, Counter>,
+    lists: Family<KindLabels, Counter>,
+    watches: Family<KindLabels, Counter>,
+    unreadable: Family<KindLabels, Counter>,
+    unseen: Family<ClusterLabel, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    cluster: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClusterLabel {
+    cluster: String,
+}
+
+/// Those of one cluster.
+#[derive(Debug, Clone)]
+pub struct KindMetrics {
+    all: WatchMetrics,
+    cluster: String,
+}
+
+impl WatchMetrics {
+    /// Metrics that the registry knows.
+    pub fn new(registry: &mut Registry) -> Self {
+        let new = Self::default();
+        let Self { seen, events, lists, watches, unreadable, unseen } = new.clone();
+        registry.register("cluster_watch_seen", "Whether changes of a kind arrive", seen);
+        registry.register("cluster_watch_events", "Changes of objects that arrived", events);
+        registry.register("cluster_watch_lists", "Lists of all objects of a kind", lists);
+        registry.register("cluster_watch_connections", "Watches that were opened", watches);
+        let help = "Objects that could not be read";
+        registry.register("cluster_watch_unreadable", help, unreadable);
+        registry.register_with_unit(
+            "cluster_unseen",
+            "For how long a cluster has not been seen whole; 0 while it is",
+            Unit::Seconds,
+            unseen,
+        );
+        new
+    }
+
+    /// Those of one cluster.
+    pub fn of_cluster(&self, cluster: &TargetName) -> KindMetrics {
+        KindMetrics { all: self.clone(), cluster: cluster.as_str().to_owned() }
+    }
+
+    /// Takes note of how long the cluster has not been seen. A cluster that was never seen counts from the start.
+    pub fn observe(&self, health: &ClusterHealth, start: Timestamp, now: Timestamp) {
+        let seconds = health
+            .unseen()
+            .map_or(0, |unseen| now.duration_since(unseen.since.unwrap_or(start)).as_secs().max(0));
+        let cluster = health.cluster().as_str().to_owned();
+        self.unseen.get_or_create(&ClusterLabel { cluster }).set(seconds);
+    }
+}
+
+impl KindMetrics {
+    pub(super) fn seen(&self, kind: WatchedKind, seen: bool) {
+        self.all.seen.get_or_create(&self.labels(kind)).set(i64::from(seen));
+    }
+
+    pub(super) fn event(&self, kind: WatchedKind) {
+        self.all.events.get_or_create(&self.labels(kind)).inc();
+    }
+
+    pub(super) fn list(&self, kind: WatchedKind) {
+        self.all.lists.get_or_create(&self.labels(kind)).inc();
+    }
+
+    pub(super) fn watch(&self, kind: WatchedKind) {
+        self.all.watches.get_or_create(&self.labels(kind)).inc();
+    }
+
+    pub(super) fn unreadable(&self, kind: WatchedKind) {
+        self.all.unreadable.get_or_create(&self.labels(kind)).inc();
+    }
+
+    fn labels(&self, kind: WatchedKind) -> KindLabels {
+        KindLabels { cluster: self.cluster.clone(), kind: kind.as_str() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::watch::health::KindSight;
+    use crate::support::telemetry::Metrics;
+
+    #[test]
+    fn a_cluster_that_is_not_seen_is_measured_from_when_it_was_heard_last() {
+        let metrics = Metrics::default();
+        let watches = metrics.register(WatchMetrics::new);
+        let cluster = TargetName::parse("prod-1").unwrap();
+        let health = ClusterHealth::new(cluster.clone());
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let unseen = |since| KindSight::Unseen { since, reason: "no".to_owned() };
+        let seconds = || {
+            watches.observe(&health, at(100), at(190));
+            let text = metrics.encode();
+            let name = "the_deployer_cluster_unseen_seconds{cluster=\"prod-1\"} ";
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.parse::<u64>().unwrap()
+        };
+        assert_eq!(seconds(), 0);
+        health.set(WatchedKind::Pod, unseen(Some(at(150))));
+        assert_eq!(seconds(), 40);
+        health.set(WatchedKind::Job, unseen(None));
+        assert_eq!(seconds(), 90, "never: from the start");
+        watches.of_cluster(&cluster).event(WatchedKind::Pod);
+        let line = "the_deployer_cluster_watch_events_total{cluster=\"prod-1\",kind=\"Pod\"} 1";
+        assert!(metrics.encode().contains(line), "{}", metrics.encode());
+    }
+}

@@ -1,0 +1,271 @@
+//! How the service reaches a cluster's API server, and what of a deployment's progress it watches there. The one place
+//! for it: `lookups` uses the same connection unless it has its own.
+//!
+//! Reads no kubeconfig: the client does, anew for each connection, because its contents change.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings};
+use crate::config::credential::Secret;
+use crate::config::resolver::Resolver;
+use crate::config::secret::{self, SecretSource};
+use crate::model::target::Target;
+use crate::support::credential::Credential;
+
+/// Where Kubernetes puts what a pod's service account is known by.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// After the deadline of the workload itself, which is ten minutes unless the WAML says otherwise.
+const PATIENCE_SECONDS: u64 = 120;
+
+/// How the service reaches a cluster's API server: by a kubeconfig, by address and token, or from inside.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct KubernetesApi {
+    /// The kubeconfig that says how, with its credentials; it is read again when it may have changed.
+    kubeconfig: Option<KubeconfigFile>,
+    /// The context of the kubeconfig. Default: its `current-context`.
+    #[schemars(extend("format" = "line"))]
+    context: Option<String>,
+    /// The API server's address. Default: the cluster's `server`.
+    #[schemars(extend("format" = "url"))]
+    server: Option<String>,
+    /// The token of a service account that may `list` and `watch` workloads, pods and Applications. A file is read
+    /// again for each request, so that it may be renewed.
+    token: Option<Secret>,
+    /// A file with the certificates of who signed the server's, as PEM. Default: those that the machine trusts, and
+    /// those of `outbound.ca`.
+    ca: Option<String>,
+    /// Whether the service runs in that cluster: its pod's service account is used. Default: no.
+    in_cluster: Option<bool>,
+}
+
+/// A kubeconfig.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KubeconfigFile {
+    /// The file.
+    file: String,
+}
+
+/// What is watched in a cluster, and for how long.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ProgressPolicy {
+    /// How long a rollout may be stuck after its own deadline before the deployment fails: `2m`.
+    patience: Option<String>,
+    /// Whether workloads of others are watched, too, that carry the annotations `the-deployer.dev/repository` and
+    /// `the-deployer.dev/commit`: preview environments. Every workload and pod of the cluster is read for it.
+    /// Default: no.
+    previews: Option<bool>,
+}
+
+impl Resolver<'_> {
+    /// How a cluster is reached, if it says so.
+    pub(super) fn cluster_settings(
+        &mut self,
+        path: &str,
+        api: Option<KubernetesApi>,
+        progress: Option<ProgressPolicy>,
+        server: Option<&str>,
+    ) -> Option<ClusterSettings> {
+        let is_written = progress.is_some();
+        let ProgressPolicy { patience, previews } = progress.unwrap_or_default();
+        let patience =
+            self.duration(&format!("{path}.progress.patience"), patience, PATIENCE_SECONDS);
+        let Some(api) = api else {
+            if is_written {
+                let message = "nothing watches this cluster: a deployment ends when it is pushed";
+                let help = "add `kubernetes`, which says how its API server is reached";
+                self.report.warning(&format!("{path}.progress"), message, help);
+            }
+            return None;
+        };
+        let access = self.cluster_access(&format!("{path}.kubernetes"), api, server)?;
+        Some(ClusterSettings { access, patience, previews: previews.unwrap_or(false) })
+    }
+
+    fn cluster_access(
+        &mut self,
+        path: &str,
+        api: KubernetesApi,
+        default_server: Option<&str>,
+    ) -> Option<ClusterAccess> {
+        const WAYS: &str = "give one of `kubeconfig: {file: PATH}`, `token: {file: PATH}` with `server`, and \
+                            `in_cluster: true`";
+        let KubernetesApi { kubeconfig, context, server, token, ca, in_cluster } = api;
+        let in_cluster = in_cluster.unwrap_or(false);
+        let with_token = server.is_some() || token.is_some() || ca.is_some();
+        match (kubeconfig, with_token, in_cluster) {
+            (Some(KubeconfigFile { file }), false, false) => {
+                self.is_readable(&format!("{path}.kubeconfig.file"), &file)?;
+                Some(ClusterAccess::Kubeconfig { file: file.into(), context })
+            }
+            (None, true, false) => {
+                self.without_context(path, context.is_some());
+                let Some(token) = token else {
+                    self.report.error(path, "there is no token for the API server", WAYS);
+                    return None;
+                };
+                let server = server.as_deref().or(default_server).unwrap_or(Target::IN_CLUSTER);
+                self.is_reachable(&format!("{path}.server"), server, "server");
+                if let Some(file) = &ca {
+                    self.certificates(&format!("{path}.ca"), file)?;
+                }
+                let token = self.credential(&format!("{path}.token"), token)?;
+                let ca = ca.map(PathBuf::from);
+                Some(ClusterAccess::Server { server: server.to_owned(), token, ca })
+            }
+            (None, false, true) => {
+                self.without_context(path, context.is_some());
+                self.service_account(&format!("{path}.in_cluster"))
+            }
+            (None, false, false) => {
+                self.report.error(path, "this does not say how the API server is reached", WAYS);
+                None
+            }
+            _ => {
+                let message = "this says in more than one way how the API server is reached";
+                self.report.error(path, message, WAYS);
+                None
+            }
+        }
+    }
+
+    /// As a pod knows the API server of its own cluster.
+    fn service_account(&mut self, path: &str) -> Option<ClusterAccess> {
+        let variable = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());
+        let host = variable("KUBERNETES_SERVICE_HOST").cloned();
+        let port = variable("KUBERNETES_SERVICE_PORT").cloned().unwrap_or_else(|| "443".to_owned());
+        let Some(host) = host else {
+            let message =
+                "the service does not run in a cluster: KUBERNETES_SERVICE_HOST is not set";
+            let help = "give `kubeconfig: {file: PATH}`, or `server` and `token: {file: PATH}`";
+            self.report.error(path, message, help);
+            return None;
+        };
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let file = |name: &str| format!("{SERVICE_ACCOUNT}/{name}");
+        let token = self.service_account_token(path, &file("token"))?;
+        self.certificates(path, &file("ca.crt"))?;
+        let server = format!("https://{host}:{port}");
+        Some(ClusterAccess::Server { server, token, ca: Some(file("ca.crt").into()) })
+    }
+
+    /// Kubernetes decides who may read it, so that is not doubtful.
+    fn service_account_token(&mut self, path: &str, file: &str) -> Option<Credential> {
+        match secret::read(&SecretSource::File(file.into()), self.variables) {
+            Ok(found) => Some(Credential { secret: found.secret, file: Some(file.into()) }),
+            Err(error) => {
+                let help = "let Kubernetes mount the token: `automountServiceAccountToken: true`";
+                self.report.error(path, error.to_string(), help);
+                None
+            }
+        }
+    }
+
+    fn without_context(&mut self, path: &str, given: bool) {
+        if given {
+            let help = "add `kubeconfig: {file: PATH}`, or remove it";
+            let message = "a context is one of a kubeconfig";
+            self.report.error(&format!("{path}.context"), message, help);
+        }
+    }
+
+    fn is_readable(&mut self, path: &str, file: &str) -> Option<()> {
+        match std::fs::File::open(Path::new(file)) {
+            Ok(_) => Some(()),
+            Err(error) => {
+                let message = format!("{file} cannot be read: {error}");
+                self.report.error(path, message, "name a kubeconfig that the service can read");
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{loaded, refused, sources};
+
+    const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/facts/tls/ca.pem");
+
+    fn cluster(rest: &str) -> String {
+        format!("clusters:\n- name: a\n  environment: production\n  domain: a.io\n{rest}")
+    }
+
+    fn only(text: &str) -> ClusterSettings {
+        let settings = loaded(text).settings.kubernetes;
+        let [(name, one)] = &settings.into_iter().collect::<Vec<_>>()[..] else { panic!("one") };
+        assert_eq!(name.as_str(), "a");
+        one.clone()
+    }
+
+    #[test]
+    fn a_cluster_is_reached_by_a_kubeconfig_or_by_address_and_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kubeconfig");
+        std::fs::write(&file, "{}").unwrap();
+        let text = cluster(&format!(
+            "  kubernetes: {{kubeconfig: {{file: {}}}, context: prod}}\n  progress: {{patience: 5m, previews: true}}\n",
+            file.display()
+        ));
+        let ClusterSettings { access, patience, previews } = only(&text);
+        assert_eq!((patience.as_secs(), previews), (300, true));
+        let ClusterAccess::Kubeconfig { file: read, context } = access else { panic!("{text}") };
+        assert_eq!((read, context.as_deref()), (file, Some("prod")));
+
+        let text = cluster(&format!(
+            "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}, ca: '{CA}'}}\n"
+        ));
+        let ClusterSettings { access, patience, previews } = only(&text);
+        assert_eq!((patience.as_secs(), previews), (120, false));
+        let ClusterAccess::Server { server, token, ca } = access else { panic!("{text}") };
+        assert_eq!((server.as_str(), ca), ("https://10.0.0.1:6443", Some(CA.into())));
+        assert!(token.file.is_none() && !format!("{token:?}").contains("t0ken"));
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_meant_is_told_at_its_place() {
+        for (rest, expected) in [
+            ("{}", "config.yaml:5:3: this does not say how the API server is reached"),
+            ("{in_cluster: false}", "this does not say how the API server is reached"),
+            ("{server: 'https://b'}", "there is no token for the API server"),
+            ("{kubeconfig: {file: /none}}", "config.yaml:5:35: /none cannot be read"),
+            ("{kubeconfig: {file: /x}, in_cluster: true}", "in more than one way"),
+            ("{token: {env: TOKEN}, in_cluster: true}", "in more than one way"),
+            ("{token: {env: TOKEN}, server: 'http://b'}", "our token would go to `server`"),
+            ("{token: {env: TOKEN}, server: 'https://u:p@b'}", "ends in logs"),
+            ("{token: {env: TOKEN}, ca: /none}", "/none cannot be read"),
+            ("{token: {env: NONE}}", "the variable NONE is not set"),
+            ("{token: {env: TOKEN}, context: x}", "a context is one of a kubeconfig"),
+            ("{token: s3cret}", "`clusters[0].kubernetes.token` holds a secret itself"),
+            ("{in_cluster: true}", "KUBERNETES_SERVICE_HOST is not set"),
+        ] {
+            let said = refused(&cluster(&format!("  kubernetes: {rest}\n")));
+            assert!(said.contains(expected) && !said.contains("s3cret"), "{rest}: {said}");
+        }
+        let said = refused(&cluster("  progress: {patience: soon}\n"));
+        assert!(said.contains("config.yaml:5:24: this is not a time"), "{said}");
+    }
+
+    #[test]
+    fn progress_that_nothing_watches_is_doubtful() {
+        let warnings = loaded(&cluster("  progress: {patience: 1m}\n")).warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].message.starts_with("nothing watches this cluster"), "{warnings:?}");
+    }
+
+    #[test]
+    fn in_a_cluster_the_service_account_of_the_pod_is_looked_for() {
+        let text = cluster("  kubernetes: {in_cluster: true}\n");
+        let inside = [("KUBERNETES_SERVICE_HOST", "fd00::1")];
+        let rejection = sources(Some(&text), &inside).load().expect_err("there is no pod");
+        let said = format!("{rejection:?}");
+        assert!(said.contains("serviceaccount/token cannot be read"), "{said}");
+    }
+}

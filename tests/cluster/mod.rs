@@ -1,0 +1,9 @@
+//! When a deployment is finished in a cluster: recorded watches, hand-made objects, and what is told of them.
+
+mod causes;
+mod kinds;
+mod named;
+mod odd;
+mod property;
+mod recorded;
+mod world;
