@@ -199,9 +199,10 @@ fn wait_for_sync(
         Some(record) => (record.progressed_at, format!("{} carries it", record.key.workload)),
         None => (expected.pushed_at, "it was pushed to the manifest repository".to_owned()),
     };
-    let what = match missing.kind {
-        WatchedKind::Application => format!("Argo CD to sync {}", missing.name),
-        _ => format!("Argo CD to sync {missing}"),
+    let what = if missing.kind == WatchedKind::Application {
+        format!("Argo CD to sync {}", missing.name)
+    } else {
+        format!("Argo CD to sync {missing}")
     };
     let since = expected.pushed_at;
     WaitingOn { what, since, last_event: Some(LastEvent { at, text }), gives_up_at: None }

@@ -39,7 +39,7 @@ fn feed(value: &Json, hash: &mut Sha256) {
                 .iter()
                 .filter(|(key, value)| !IGNORED.contains(&key.as_str()) && !is_empty(value))
                 .collect();
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.sort_by_key(|(key, _)| *key);
             feed_text("{", hash);
             for (key, value) in entries {
                 feed_text(key, hash);
@@ -49,7 +49,9 @@ fn feed(value: &Json, hash: &mut Sha256) {
         }
         Json::Array(list) => {
             feed_text("[", hash);
-            list.iter().for_each(|value| feed(value, hash));
+            for value in list {
+                feed(value, hash);
+            }
             feed_text("]", hash);
         }
         Json::String(text) => {
