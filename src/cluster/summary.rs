@@ -174,12 +174,11 @@ fn awaited(record: &ProgressRecord) -> String {
 
 fn wait_for_workload(record: &ProgressRecord) -> WaitingOn {
     let ReplicaCounts { desired, updated, available } = record.counts;
-    let (at, text) = match &record.failing {
-        Some(failing) => (failing.since, failing.cause.sentence()),
-        None => {
-            let text = format!("{updated} of {desired} updated, {available} available");
-            (record.progressed_at, text)
-        }
+    let (at, text) = if let Some(failing) = &record.failing {
+        (failing.since, failing.cause.sentence())
+    } else {
+        let text = format!("{updated} of {desired} updated, {available} available");
+        (record.progressed_at, text)
     };
     WaitingOn {
         what: awaited(record),
