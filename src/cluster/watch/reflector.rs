@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::connection::client::{ClusterClient, ClusterConnection};
 use crate::cluster::object::WatchedKind;
+use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, KindSight};
 use crate::cluster::watch::metrics::KindMetrics;
 use crate::cluster::watch::protocol::{
@@ -41,35 +42,6 @@ use crate::support::clock::{Clock, random_digits};
 
 /// As many changes wait for the consumer; then the watches wait, and the API server.
 const WAITING_EVENTS: usize = 256;
-
-/// What the watches of a cluster tell. Of one kind in order; kinds overtake each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClusterEvent {
-    /// A list of all objects begins. If there was one that did not end, it counts for nothing.
-    RelistBegun(WatchedKind),
-    /// An object of the list, changed or not.
-    Listed(Box<WatchedObject>),
-    /// That were all: what is not among them is gone.
-    RelistDone(WatchedKind),
-    /// An object is new, or changed.
-    Applied(Box<WatchedObject>),
-    /// An object is gone; its last state.
-    Deleted(Box<WatchedObject>),
-    /// Changes of the kind do not arrive for the time being.
-    Unseen {
-        /// The kind.
-        kind: WatchedKind,
-        /// When the server was heard last; absent: never.
-        since: Option<Timestamp>,
-        /// Why; no secrets.
-        reason: String,
-    },
-    /// They arrive again, with all that were missed before it.
-    Seen(WatchedKind),
-    /// The kind cannot be seen at all: the cluster does not have it, or the service may not list it. Whatever was known
-    /// of it is gone.
-    Unavailable(WatchedKind),
-}
 
 /// What watches of one cluster are made of.
 pub struct ClusterWatch {
