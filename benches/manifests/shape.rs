@@ -166,7 +166,7 @@ impl Deployment {
             project: None,
             parent: None,
             note: note(self),
-            hand_edits: Watch::default(),
+            hand_edits: DriftPolicy::default(),
         }
     }
 }

@@ -198,7 +198,7 @@ impl Recording {
                 pods.remove(&key);
             } else {
                 let is_newer = |old: &&Event| version(&old.object) < version(&event.object);
-                if pods.get(&key).is_none_or(|old| is_newer(old)) {
+                if pods.get(&key).is_none_or(is_newer) {
                     pods.insert(key, event);
                 }
             }
