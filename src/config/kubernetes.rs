@@ -238,8 +238,11 @@ mod tests {
             ("{kubeconfig: {file: /none}}", "config.yaml:5:35: /none cannot be read"),
             ("{kubeconfig: {file: /x}, in_cluster: true}", "in more than one way"),
             ("{token: {env: TOKEN}, in_cluster: true}", "in more than one way"),
-            ("{token: {env: TOKEN}, server: 'http://b'}", "our token would go to `server`"),
-            ("{token: {env: TOKEN}, server: 'https://u:p@b'}", "ends in logs"),
+            (
+                "{token: {env: TOKEN}, server: 'http://b'}",
+                "the service's token would go to `server`",
+            ),
+            ("{token: {env: TOKEN}, server: 'https://u:p@b'}", "which logs would show"),
             ("{token: {env: TOKEN}, ca: /none}", "/none cannot be read"),
             ("{token: {env: NONE}}", "the variable NONE is not set"),
             ("{token: {env: TOKEN}, context: x}", "a context is one of a kubeconfig"),
@@ -250,7 +253,7 @@ mod tests {
             assert!(said.contains(expected) && !said.contains("s3cret"), "{rest}: {said}");
         }
         let said = refused(&cluster("  progress: {patience: soon}\n"));
-        assert!(said.contains("config.yaml:5:24: this is not a time"), "{said}");
+        assert!(said.contains("config.yaml:5:24: this is not a duration"), "{said}");
     }
 
     #[test]

@@ -34,7 +34,11 @@ async fn every_line_about_a_deployment_names_it() {
     assert!(about >= 12, "{text}");
     let said = |what: &str| text.lines().filter(|line| line.contains(what)).count();
     assert_eq!((said("deployment accepted"), said("deployment succeeded")), (1, 1));
-    assert_eq!((said("attempt failed"), said("502")), (1, 1), "a failure is logged once\n{text}");
+    assert_eq!(
+        (said("attempt failed"), said("502 Bad Gateway")),
+        (1, 1),
+        "a failure is logged once\n{text}"
+    );
     assert_eq!((said("fetch begins"), said("fetch took")), (2, 2));
     assert_eq!((said("push begins"), said("push took")), (1, 1));
     deployer.settled().await;

@@ -210,7 +210,7 @@ async fn a_revision_whose_host_another_app_has_by_now_is_not_made_live_again() {
         let (status, said) = shop.act("rollback", json!({"reason": "x", "dry_run": dry_run})).await;
         assert_eq!(status, 409, "{said}");
         let says = said["detail"].as_str().unwrap();
-        assert!(says.contains("not rolled back: `devx/heir` has `shop."), "{says}");
+        assert!(says.contains("not rolled back: `devx/heir` already has `shop."), "{says}");
     }
     assert_eq!(shop.home.manifests().tip(), before);
     deployed(&shop, 4, "heir", &heir.replace("hostPrefix: shop", "hostPrefix: heir")).await;
