@@ -43,7 +43,9 @@ async fn kubectl_lists_gets_reads_logs_and_watches() {
     for name in ["a", "b", "c"] {
         server.apply(deployment("devx", name));
     }
-    server.apply(pod("devx", "a-1"));
+    let mut with_container = pod("devx", "a-1");
+    with_container["spec"] = json!({"containers": [{"name": "main", "image": "i"}]});
+    server.apply(with_container);
     let key = |container: &str| ("devx".to_owned(), "a-1".to_owned(), container.to_owned());
     server.edit(|world| world.logs.insert(key("main"), "hello\n".to_owned()));
     let names = run(folder, &["get", "deploy", "-n", "devx", "-o", "name", "--chunk-size=2"]).await;
