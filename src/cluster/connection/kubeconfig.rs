@@ -16,6 +16,7 @@ use crate::cluster::connection::error::ConnectError;
 use crate::cluster::connection::exec_plugin::ExecPlugin;
 use crate::cluster::connection::trust;
 use crate::support::credential::Credential;
+use crate::support::host::is_loopback_authority;
 
 /// No kubeconfig is larger; a path that leads to something else is a mistake.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -129,7 +130,19 @@ fn with_user(
         }
         (None, None, None) => KubeconfigUser::Plain,
     };
+    let has_secret = !matches!(user, KubeconfigUser::Plain) || config.auth_info.password.is_some();
+    if has_secret && !is_safe(&config.cluster_url) {
+        let problem =
+            "has credentials for a `server` without https, which would send them in the clear";
+        return Err(ConnectError::Settings(problem.to_owned()));
+    }
     Ok(KubeconfigContext { config, user })
+}
+
+/// Returns true if credentials may go to that address: over https, or to this machine.
+fn is_safe(address: &http::Uri) -> bool {
+    let is_here = |authority: &http::uri::Authority| is_loopback_authority(authority.as_str());
+    address.scheme_str() == Some("https") || address.authority().is_some_and(is_here)
 }
 
 #[cfg(test)]
@@ -193,10 +206,16 @@ users:
                 "a CA that is no Base64",
             ),
             (with("users:\n", "users: [\n"), None, "is no YAML of a kubeconfig"),
+            (with("https://10.0.0.1", "http://10.0.0.1"), None, "in the clear"),
+            (with("https://10.0.0.2", "http://[::2]:80"), Some("plugin"), "in the clear"),
         ] {
             let said = read(&text, context).err().unwrap().to_string();
             assert!(said.contains(expected) && !said.contains("s3cret"), "{expected}: {said}");
         }
+        for address in ["http://127.0.0.1", "http://[::1]"] {
+            assert!(read(&with("https://10.0.0.1", address), None).is_ok(), "{address}");
+        }
+        assert!(read(&with("https://10.0.0.2", "http://10.0.0.2"), Some("plain")).is_ok());
         let said = load(Path::new("/none"), None).err().unwrap().to_string();
         assert!(said.starts_with("the kubeconfig /none cannot be read"), "{said}");
         let said = load(Path::new("/"), None).err().unwrap().to_string();
