@@ -97,8 +97,7 @@ impl App {
         clock: Clock,
         bounds: Bounds,
     ) -> Result<Self, StartError> {
-        // A second call finds the provider installed already, which is fine.
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        crate::support::http::install_tls_provider();
         let open_files = server::descriptors::raise();
         let home = DataDirLock::enter(&settings.storage.folder)
             .map_err(cannot_use("the storage folder"))?;

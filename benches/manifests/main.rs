@@ -102,7 +102,7 @@ impl Place {
 
 fn main() {
     let Arguments { mode, bench: _ } = Arguments::parse();
-    let _first = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
     match mode {
         Some(Mode::Generate { place }) => {
             println!("{}", generate::kept(&place).display());

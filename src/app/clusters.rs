@@ -1,4 +1,4 @@
-//! Whether clusters can be watched, tried before anything depends on it.
+//! Checks that clusters can be watched, before anything depends on it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,19 +17,19 @@ const PATIENCE: Duration = Duration::from_secs(45);
 const HELP: &str =
     "docs/clusters.md says how a cluster is reached, and what the service may need to do there";
 
-/// Asks each cluster that is configured so whether it can be watched; what is missing, by cluster.
-pub async fn tried(settings: &Settings) -> Vec<Violation> {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+/// Asks each cluster with a connection for the permission to watch it; returns what is missing, by cluster.
+pub async fn check_clusters(settings: &Settings) -> Vec<Violation> {
+    crate::support::http::install_tls_provider();
     let clusters: &BTreeMap<TargetName, ClusterSettings> = &settings.kubernetes;
-    let asked = clusters.iter().map(async |(name, cluster)| {
+    let checks = clusters.iter().map(async |(name, cluster)| {
         let access = cluster.access.clone();
         let connection = ClusterConnection::new(access, settings.outbound.clone(), Clock::system());
-        let asked = tokio::time::timeout(PATIENCE, check_access(&connection)).await;
+        let problems = tokio::time::timeout(PATIENCE, check_access(&connection)).await;
         let late = |_elapsed| vec![AccessProblem::Unreachable("it takes too long".to_owned())];
-        asked.unwrap_or_else(late).into_iter().map(|problem| violation(name, problem)).collect()
+        problems.unwrap_or_else(late).into_iter().map(|problem| violation(name, problem)).collect()
     });
-    let found: Vec<Vec<Violation>> = futures::future::join_all(asked).await;
-    found.into_iter().flatten().collect()
+    let violations: Vec<Vec<Violation>> = futures::future::join_all(checks).await;
+    violations.into_iter().flatten().collect()
 }
 
 fn violation(name: &TargetName, problem: AccessProblem) -> Violation {

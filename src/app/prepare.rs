@@ -70,8 +70,7 @@ pub async fn prepare_all(
     options: PrepareOptions,
     clock: &Clock,
 ) -> Result<Vec<Prepared>, StartError> {
-    // A second call finds the provider installed already, which is fine.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
     let forge = code_host::offline_forge(settings, clock)?;
     let mut prepared = Vec::new();

@@ -9,7 +9,7 @@ use crate::support::clock;
 
 /// Makes a signature with the key of each manifest repository that has one, in temporary folders,
 /// so that a running service is not disturbed. Returns the errors, by repository. Blocks.
-pub fn tried(settings: &Settings) -> Vec<Violation> {
+pub fn check_signing(settings: &Settings) -> Vec<Violation> {
     let keys = settings.manifests.iter().enumerate();
     let keys = keys.filter_map(|(n, one)| Some((n, one.signing.as_ref()?)));
     let refused = keys.filter_map(|(n, signing)| {

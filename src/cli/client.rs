@@ -62,7 +62,7 @@ pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
 }
 
 fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     let client = builder.user_agent(AGENT).referer(false).build();
     client.map_err(|error| CliError::io(format!("cannot create an HTTP client: {error}")))
 }

@@ -42,7 +42,7 @@ pub(super) enum Attribution {
 impl CarriedRelease {
     /// Reads the release of a workload. `None` where it is none of ours and names no commit, where another object
     /// controls it (Flagger's primary copy, the Jobs of a `CronJob`), and where it is being deleted.
-    pub(super) fn of(object: &WatchedObject) -> Option<Self> {
+    pub(super) fn read(object: &WatchedObject) -> Option<Self> {
         let meta = object.meta();
         if meta.controller.is_some() || meta.deleting {
             return None;

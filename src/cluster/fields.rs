@@ -75,9 +75,14 @@ pub(super) fn condition_at<'a>(json: &'a Json, kind: &str) -> Option<&'a Json> {
         .find(|condition| is_word(condition, &["type"], kind))
 }
 
+/// Finds the condition of that type in `status.conditions`, if its status is `True`.
+pub(super) fn true_condition<'a>(json: &'a Json, kind: &str) -> Option<&'a Json> {
+    condition_at(json, kind).filter(|condition| is_word(condition, &["status"], "True"))
+}
+
 /// Reads the message of a condition that is `True`, or its reason where it has no message.
 pub(super) fn message_of_true(json: &Json, kind: &str) -> Option<Box<str>> {
-    let condition = condition_at(json, kind).filter(|one| is_word(one, &["status"], "True"))?;
+    let condition = true_condition(json, kind)?;
     text_at(condition, &["message"], MESSAGE_BYTES)
         .or_else(|| text_at(condition, &["reason"], MESSAGE_BYTES))
         .or_else(|| Some(kind.into()))

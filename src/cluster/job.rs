@@ -2,9 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::cluster::fields::{
-    MESSAGE_BYTES, condition_at, count_at, counter, flag_at, is_word, text_at, value_at,
-};
+use crate::cluster::fields::{MESSAGE_BYTES, count_at, counter, flag_at, text_at, true_condition};
 use crate::cluster::object::ObjectMeta;
 use crate::cluster::template::TemplateHash;
 
@@ -48,7 +46,7 @@ impl KubeJob {
             meta: ObjectMeta::read(json)?,
             completions: count_at(json, &["spec", "completions"]).unwrap_or(1),
             suspended: flag_at(json, &["spec", "suspend"]),
-            template: TemplateHash::of(value_at(json, &["spec", "template"])),
+            template: TemplateHash::read(json, &["spec", "template"]),
             active: counter(json, &["status", "active"]),
             succeeded: counter(json, &["status", "succeeded"]),
             end: read_end(json),
@@ -57,15 +55,13 @@ impl KubeJob {
 }
 
 fn read_end(json: &Json) -> Option<JobEnd> {
-    let stands =
-        |kind: &str| condition_at(json, kind).filter(|one| is_word(one, &["status"], "True"));
-    if let Some(failed) = stands("Failed") {
+    if let Some(failed) = true_condition(json, "Failed") {
         return Some(JobEnd::Failed {
             reason: text_at(failed, &["reason"], MESSAGE_BYTES).unwrap_or_default(),
             message: text_at(failed, &["message"], MESSAGE_BYTES).unwrap_or_default(),
         });
     }
-    stands("Complete").map(|_| JobEnd::Complete)
+    true_condition(json, "Complete").map(|_| JobEnd::Complete)
 }
 
 /// Jobs by the clock.
@@ -85,10 +81,7 @@ impl CronJob {
         Some(Self {
             meta: ObjectMeta::read(json)?,
             suspended: flag_at(json, &["spec", "suspend"]),
-            template: TemplateHash::of(value_at(
-                json,
-                &["spec", "jobTemplate", "spec", "template"],
-            )),
+            template: TemplateHash::read(json, &["spec", "jobTemplate", "spec", "template"]),
         })
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::cluster::fields::{
     MESSAGE_BYTES, condition_at, count_at, counter, flag_at, is_word, list_at, name_at, text_at,
-    value_at,
+    true_condition, value_at,
 };
 use crate::cluster::object::ObjectMeta;
 
@@ -109,7 +109,7 @@ impl PodRow {
             meta: ObjectMeta::read(json)?,
             template: label("controller-revision-hash").or_else(|| label("pod-template-hash")),
             phase: PodPhase::parse(value_at(json, &["status", "phase"]).and_then(Json::as_str)),
-            ready: condition_at(json, "Ready").is_some_and(|one| is_word(one, &["status"], "True")),
+            ready: true_condition(json, "Ready").is_some(),
             unschedulable: scheduled
                 .map(|one| text_at(one, &["message"], MESSAGE_BYTES).unwrap_or_default()),
             ready_seconds: read_ready_seconds(json),

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
+use crate::cluster::fields::value_at;
+
 /// Keys that are no part of what was released.
 const IGNORED: [&str; 2] = ["pod-template-hash", "kubectl.kubernetes.io/restartedAt"];
 
@@ -15,10 +17,10 @@ const IGNORED: [&str; 2] = ["pod-template-hash", "kubectl.kubernetes.io/restarte
 pub struct TemplateHash(pub Box<str>);
 
 impl TemplateHash {
-    /// Makes the digest of a pod template. The order of keys does not count, nor do values that are empty: servers of
-    /// different versions write them or leave them out.
-    pub fn of(template: Option<&Json>) -> Self {
-        let Some(template) = template else { return Self::default() };
+    /// Computes the digest of the pod template at that path. The order of keys does not count, nor do values that are
+    /// empty: servers of different versions write them or leave them out.
+    pub(super) fn read(object: &Json, path: &[&str]) -> Self {
+        let Some(template) = value_at(object, path) else { return Self::default() };
         let mut hash = Sha256::new();
         feed(template, &mut hash);
         let mut digits = hex::encode(hash.finalize());
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     fn hash(json: &Json) -> TemplateHash {
-        TemplateHash::of(Some(json))
+        TemplateHash::read(json, &[])
     }
 
     #[test]
@@ -101,7 +103,7 @@ mod tests {
             },
         });
         assert_eq!(hash(&plain), hash(&stored));
-        assert!(TemplateHash::of(None).is_empty());
+        assert!(TemplateHash::read(&plain, &["none"]).is_empty());
     }
 
     #[test]

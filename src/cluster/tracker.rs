@@ -226,7 +226,7 @@ impl ProgressTracker {
         look: Look<'_>,
         out: &mut Observations,
     ) {
-        let Some(release) = CarriedRelease::of(object) else { return };
+        let Some(release) = CarriedRelease::read(object) else { return };
         let expected = self.expected.get(key).map_or(&[][..], Vec::as_slice);
         match release.attribute(&object.meta().uid, records.last(), expected) {
             Attribution::Unattributed => {

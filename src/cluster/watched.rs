@@ -1,6 +1,5 @@
 //! Any object that is watched, read from the API's JSON by its kind.
 
-use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::Value as Json;
 
 use crate::cluster::argocd::ArgoApplication;
@@ -147,28 +146,3 @@ impl WatchedObject {
         }
     }
 }
-
-/// Lets a client of the API decode these kinds as any other. The whole object is read first and dropped at once: a list
-/// never fails for one field of one object.
-macro_rules! deserialize_by_reading {
-    ($($kind:ty),+ $(,)?) => {
-        $(impl<'de> Deserialize<'de> for $kind {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let json = Json::deserialize(deserializer)?;
-                Self::read(&json).ok_or_else(|| D::Error::custom("the object has no name"))
-            }
-        })+
-    };
-}
-
-deserialize_by_reading!(
-    KubeDeployment,
-    StatefulSet,
-    DaemonSet,
-    ReplicaSet,
-    KubeJob,
-    CronJob,
-    PodRow,
-    ArgoApplication,
-    FlaggerCanary,
-);

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::cluster::fields::{
     MESSAGE_BYTES, condition_at, count_at, counter, flag_at, generation_at, is_word,
-    message_of_true, text_at, time_at, value_at,
+    message_of_true, text_at, time_at,
 };
 use crate::cluster::object::ObjectMeta;
 use crate::cluster::template::TemplateHash;
@@ -65,7 +65,7 @@ impl KubeDeployment {
             paused: flag_at(json, &["spec", "paused"]),
             deadline_seconds: count_at(json, &["spec", "progressDeadlineSeconds"])
                 .unwrap_or(PROGRESS_DEADLINE_SECONDS),
-            template: TemplateHash::of(value_at(json, &["spec", "template"])),
+            template: TemplateHash::read(json, &["spec", "template"]),
             observed_generation: generation_at(json, &["status", "observedGeneration"]),
             present: counter(json, &["status", "replicas"]),
             updated: counter(json, &["status", "updatedReplicas"]),
@@ -132,7 +132,7 @@ impl ReplicaSet {
             meta: ObjectMeta::read(json)?,
             replicas: count_at(json, &["spec", "replicas"]).unwrap_or(1),
             present: counter(json, &["status", "replicas"]),
-            template: TemplateHash::of(value_at(json, &["spec", "template"])),
+            template: TemplateHash::read(json, &["spec", "template"]),
             replica_failure: message_of_true(json, "ReplicaFailure"),
         })
     }
@@ -180,7 +180,7 @@ impl StatefulSet {
             replicas: count_at(json, &["spec", "replicas"]).unwrap_or(1),
             partition: counter(json, &partition),
             on_delete: is_word(json, &["spec", "updateStrategy", "type"], "OnDelete"),
-            template: TemplateHash::of(value_at(json, &["spec", "template"])),
+            template: TemplateHash::read(json, &["spec", "template"]),
             observed_generation: generation_at(json, &["status", "observedGeneration"]),
             present: counter(json, &["status", "replicas"]),
             updated: counter(json, &["status", "updatedReplicas"]),
@@ -222,7 +222,7 @@ impl DaemonSet {
         Some(Self {
             meta: ObjectMeta::read(json)?,
             on_delete: is_word(json, &["spec", "updateStrategy", "type"], "OnDelete"),
-            template: TemplateHash::of(value_at(json, &["spec", "template"])),
+            template: TemplateHash::read(json, &["spec", "template"]),
             observed_generation: generation_at(json, &["status", "observedGeneration"]),
             desired: counter(json, &["status", "desiredNumberScheduled"]),
             updated: counter(json, &["status", "updatedNumberScheduled"]),

@@ -1,15 +1,12 @@
 //! Outgoing HTTP: the proxy and the trusted certificates.
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
 use crate::config::resolver::Resolver;
 use crate::support::http::public::{Network, parse_network};
-use crate::support::http::{self, Proxy, host_of};
+use crate::support::http::{self, Proxy, host_of, read_authorities};
 
 /// The standard variables of proxies.
 const PROXY_VARIABLES: [&str; 6] =
@@ -106,19 +103,13 @@ impl Resolver<'_> {
 
     /// Reads each certificate, if it is one that can sign.
     fn authorities(&mut self, file: &str, pem: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let mut store = RootCertStore::empty();
-        let certificates = CertificateDer::pem_slice_iter(pem).map(|one| {
-            let one = one.ok()?;
-            store.add(one.clone()).ok()?;
-            Some(one.to_vec())
-        });
-        let found: Option<Vec<Vec<u8>>> = certificates.collect();
-        if found.is_none() {
+        let authorities = read_authorities(pem);
+        if authorities.is_none() {
             let message = format!("{file} holds a certificate that cannot be read");
             let help = "name a file with whole certificates as PEM";
             self.report.error("outbound.ca", message, help);
         }
-        found
+        authorities
     }
 
     fn proxy_url(&mut self, url: &str) {

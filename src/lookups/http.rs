@@ -131,6 +131,6 @@ impl Http {
 
 async fn read(response: reqwest::Response, limit: usize) -> reqwest::Result<HttpAnswer> {
     let (status, headers) = (response.status(), response.headers().clone());
-    let BoundedBody { bytes, is_cut } = read_bounded(response, limit).await?;
+    let BoundedBody { bytes, is_cut } = read_bounded(reqwest::Body::from(response), limit).await?;
     Ok(HttpAnswer { status, headers, body: bytes, cut: is_cut })
 }

@@ -16,6 +16,9 @@ use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Url};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::support::http::public::{Network, PublicOnly};
@@ -46,6 +49,22 @@ pub struct Proxy {
     pub login: Option<(String, SecretString)>,
     /// The destinations without the proxy, separated by commas; `None` for `NO_PROXY`, as reqwest reads it.
     pub except: Option<String>,
+}
+
+/// Chooses the implementation of TLS for this process. A second call changes nothing.
+pub fn install_tls_provider() {
+    let _is_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// Reads the certificates of authorities from PEM, each as DER. Returns `None` where one is no certificate that can sign.
+pub fn read_authorities(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut store = RootCertStore::empty();
+    let certificates = CertificateDer::pem_slice_iter(pem).map(|certificate| {
+        let certificate = certificate.ok()?;
+        store.add(certificate.clone()).ok()?;
+        Some(certificate.to_vec())
+    });
+    certificates.collect()
 }
 
 impl OutboundHttp {

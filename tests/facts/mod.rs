@@ -17,5 +17,5 @@ const PATIENCE: LookupLimits = LookupLimits { one_try: Duration::from_millis(500
 
 /// What makes TLS; the program does it at its start.
 fn provider() {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
 }

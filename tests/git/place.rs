@@ -71,7 +71,7 @@ impl Place {
 }
 
 pub(crate) fn settings(url: String, clone_dir: &Path) -> WriterSettings {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
     WriterSettings {
         remote: RemoteSettings {
             url,

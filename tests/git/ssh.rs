@@ -36,7 +36,7 @@ fn access(host: &SshHost, folder: &Path) -> ssh::SshAccess {
 }
 
 fn crypto() {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
 }
 
 #[tokio::test]

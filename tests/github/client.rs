@@ -62,7 +62,7 @@ pub(super) fn as_app(world: &World, clock: &Clock, api_url: &str, key: &str) -> 
 }
 
 pub(super) fn at_github(api_url: &str, credentials: Credentials) -> Forge {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
     let settings = GitHubSettings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
     let http = OutboundHttp::default().client_without_redirects(PATIENCE).unwrap();
     Forge::GitHub(Box::new(GitHubClient::new(settings, http).unwrap()))

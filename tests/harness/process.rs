@@ -412,7 +412,7 @@ impl CapturedLog {
 }
 
 pub(crate) fn client() -> reqwest::Client {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
     reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
 }
 

@@ -28,7 +28,7 @@ pub(crate) async fn over_tls_of_its_own(address: &str) -> String {
 }
 
 async fn over_tls_as(address: &str, certificate: &str, key: &[u8]) -> String {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
     let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(key).unwrap();
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);

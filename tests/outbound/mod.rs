@@ -38,7 +38,7 @@ impl Stage {
 
     /// Reads the WAML as the App.
     async fn reads(&self, api_url: &str, outbound: &OutboundHttp) -> Result<Vec<u8>, ForgeError> {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        the_deployer::support::http::install_tls_provider();
         let app = self.world.app();
         let key = AppCredentials::parse(&app.id.to_string(), &app.key.into()).unwrap();
         let credentials = Credentials::App(key, self.clock.clone());

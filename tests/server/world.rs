@@ -40,7 +40,7 @@ impl Answer {
 /// One for all, as each takes some milliseconds to make; it keeps no connection, which would end with
 /// the runtime of the test that made it.
 static CLIENT: LazyLock<Client> = LazyLock::new(|| {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    the_deployer::support::http::install_tls_provider();
     let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
     client.timeout(Duration::from_mins(3)).build().unwrap()
 });

@@ -80,7 +80,7 @@ impl Watcher {
     }
 
     pub(super) fn by(access: ClusterAccess) -> Setup {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        the_deployer::support::http::install_tls_provider();
         let limits = WatchLimits {
             first_pause: Duration::from_millis(40),
             longest_pause: Duration::from_millis(400),

@@ -95,8 +95,7 @@ pub async fn rebuild(
     options: &RebuildOptions,
     clock: &Clock,
 ) -> Result<RebuildReport, NotRebuilt> {
-    // A second call finds the provider installed already, which is fine.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     refuse_elsewhere(&settings.storage)?;
     let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
     let rebuilt = rebuild_into(&store, settings, options, clock).await;

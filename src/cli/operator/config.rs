@@ -88,9 +88,9 @@ impl PlatformCommand {
 impl ConfigCheckArgs {
     async fn run(&self) -> CommandOutcome {
         let loaded = self.source.load(self.output)?;
-        let mut refused = signing::tried(&loaded.settings);
+        let mut refused = signing::check_signing(&loaded.settings);
         if !self.offline {
-            refused.extend(clusters::tried(&loaded.settings).await);
+            refused.extend(clusters::check_clusters(&loaded.settings).await);
         }
         if !refused.is_empty() {
             // Violations that only a trial finds have no line.

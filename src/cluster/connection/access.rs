@@ -7,6 +7,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::cluster::connection::client::{ClusterConnection, describe};
+use crate::cluster::connection::error::UNAUTHORIZED;
 use crate::cluster::object::WatchedKind;
 
 /// What a watch does.
@@ -86,9 +87,7 @@ async fn is_allowed(client: &Client, kind: WatchedKind, verb: &str) -> kube::Res
 /// What the server says is not repeated where it is no answer of an API server.
 fn unreachable_reason(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if status.code == 401 => {
-            "the server does not know our credentials (401)".to_owned()
-        }
+        kube::Error::Api(status) if status.code == 401 => UNAUTHORIZED.to_owned(),
         kube::Error::Api(status) => format!("the server answers {}", status.code),
         kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => {
             "the server answers with something that is no access review".to_owned()

@@ -278,7 +278,7 @@ mod tests {
     use crate::support::credential::Credential;
 
     fn connection(clock: &Clock) -> ClusterConnection {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        crate::support::http::install_tls_provider();
         let access = ClusterAccess::Server {
             server: "https://127.0.0.1:1".to_owned(),
             token: Credential { secret: "s3cret".into(), file: None },

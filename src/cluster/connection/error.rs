@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-/// Why there is no client of a cluster.
+/// The reason where a server answers 401.
+pub(in crate::cluster) const UNAUTHORIZED: &str = "the server does not know our credentials (401)";
+
+/// The reason why there is no client of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.

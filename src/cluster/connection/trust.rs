@@ -4,22 +4,17 @@ use std::path::Path;
 
 use kube::Config;
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+
+use crate::support::http::read_authorities;
 
 /// Reads certificates as PEM; each must be one that can sign.
 pub(super) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certificates = certificates.map_err(|_| "has a CA that is no PEM".to_owned())?;
-    if certificates.is_empty() {
-        return Err("has a CA without a certificate".to_owned());
+    let certificates = read_authorities(pem);
+    match certificates {
+        None => Err("has a CA with a certificate that cannot be read".to_owned()),
+        Some(none) if none.is_empty() => Err("has a CA without a certificate".to_owned()),
+        Some(certificates) => Ok(certificates),
     }
-    let mut store = RootCertStore::empty();
-    for certificate in &certificates {
-        let added = store.add(certificate.clone());
-        added.map_err(|_| "has a CA with a certificate that cannot be read".to_owned())?;
-    }
-    Ok(certificates.iter().map(|certificate| certificate.to_vec()).collect())
 }
 
 /// Trusts the authorities of a file, which is read again every minute.

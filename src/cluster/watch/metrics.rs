@@ -76,23 +76,23 @@ impl WatchMetrics {
 }
 
 impl KindMetrics {
-    pub(super) fn seen(&self, kind: WatchedKind, seen: bool) {
+    pub(super) fn set_seen(&self, kind: WatchedKind, seen: bool) {
         self.all.seen.get_or_create(&self.labels(kind)).set(i64::from(seen));
     }
 
-    pub(super) fn event(&self, kind: WatchedKind) {
+    pub(super) fn count_event(&self, kind: WatchedKind) {
         self.all.events.get_or_create(&self.labels(kind)).inc();
     }
 
-    pub(super) fn list(&self, kind: WatchedKind) {
+    pub(super) fn count_list(&self, kind: WatchedKind) {
         self.all.lists.get_or_create(&self.labels(kind)).inc();
     }
 
-    pub(super) fn watch(&self, kind: WatchedKind) {
+    pub(super) fn count_watch(&self, kind: WatchedKind) {
         self.all.watches.get_or_create(&self.labels(kind)).inc();
     }
 
-    pub(super) fn unreadable(&self, kind: WatchedKind) {
+    pub(super) fn count_unreadable(&self, kind: WatchedKind) {
         self.all.unreadable.get_or_create(&self.labels(kind)).inc();
     }
 
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(seconds(), 40);
         health.set(WatchedKind::Job, unseen(None));
         assert_eq!(seconds(), 90, "never: from the start");
-        watches.of_cluster(&cluster).event(WatchedKind::Pod);
+        watches.of_cluster(&cluster).count_event(WatchedKind::Pod);
         let line = "the_deployer_cluster_watch_events_total{cluster=\"prod-1\",kind=\"Pod\"} 1";
         assert!(metrics.encode().contains(line), "{}", metrics.encode());
     }

@@ -14,8 +14,9 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use crate::cluster::connection::client::describe;
+use crate::model::status::one_line;
+use crate::support::http::body::read_bounded;
 use crate::support::http::retry_after::retry_after_seconds;
-use crate::support::text::{remove_invisible, truncate_chars};
 
 /// A page that is larger is asked for in smaller parts.
 const MOST_PAGE: usize = 16 * 1024 * 1024;
@@ -225,10 +226,8 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Response<Bod
 }
 
 fn problem_of(code: u16, message: &str, after: Option<Duration>) -> WatchProblem {
-    let message = remove_invisible(message);
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let message = truncate_chars(&message, MOST_MESSAGE);
-    let said = || match &*message {
+    let message = one_line(message, MOST_MESSAGE);
+    let said = || match message.as_str() {
         "" => format!("the server answers {code}"),
         message => format!("the server answers {code}: {message}"),
     };
@@ -242,17 +241,10 @@ fn problem_of(code: u16, message: &str, after: Option<Duration>) -> WatchProblem
     }
 }
 
-async fn read_body(mut body: Body, most: usize) -> Result<Vec<u8>, WatchProblem> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| WatchProblem::Failed(describe(&error)))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > most {
-            return Err(WatchProblem::TooLarge);
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes)
+async fn read_body(body: Body, most: usize) -> Result<Vec<u8>, WatchProblem> {
+    let body = read_bounded(body, most).await;
+    let body = body.map_err(|error| WatchProblem::Failed(describe(&error)))?;
+    if body.is_cut { Err(WatchProblem::TooLarge) } else { Ok(body.bytes) }
 }
 
 /// What a server answers, as a line of a watch and as a page of a list: no object makes a reader panic, and what is

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::connection::client::{ClusterClient, ClusterConnection};
+use crate::cluster::connection::error::UNAUTHORIZED;
 use crate::cluster::object::WatchedKind;
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, KindSight};
@@ -85,7 +86,7 @@ async fn supervise(
         match AssertUnwindSafe(one.run()).catch_unwind().await {
             Ok(ConsumerGone) => return,
             Err(_panic) => {
-                let _closed = one.unseen("its watch failed: see the log".to_owned()).await;
+                let _closed = one.mark_unseen("its watch failed: see the log".to_owned()).await;
                 tokio::time::sleep(watch.limits.longest_pause).await;
             }
         }
@@ -140,13 +141,13 @@ impl KindWatch {
     }
 
     async fn list_once(&mut self) -> Result<WatchStep, ConsumerGone> {
-        self.cluster.metrics.list(self.kind);
+        self.cluster.metrics.count_list(self.kind);
         let listed = match self.list().await {
             Ok(version) => {
                 self.version = Some(version);
                 self.relist_at = Instant::now() + self.schedule.relist_after(Self::chance());
                 self.send(ClusterEvent::RelistDone(self.kind)).await?;
-                self.seen().await?;
+                self.mark_seen().await?;
                 Ok(())
             }
             Err(ListEnd::Gone) => return Err(ConsumerGone),
@@ -166,7 +167,7 @@ impl KindWatch {
         loop {
             let request = self.list_request(continuation.take())?;
             let page = ListPage::fetch(&client.client, request, self.cluster.limits.page).await;
-            let page = self.checked(&client, page).await?;
+            let page = self.check_answer(&client, page).await?;
             let parts = page.parts()?;
             self.heard = Some(self.cluster.clock.now());
             if !is_begun {
@@ -189,7 +190,7 @@ impl KindWatch {
     async fn watch_once(&mut self, version: String) -> Result<WatchStep, ConsumerGone> {
         let begun = Instant::now();
         let mut messages = 0;
-        self.cluster.metrics.watch(self.kind);
+        self.cluster.metrics.count_watch(self.kind);
         let cause = match self.watch(version, &mut messages).await {
             Ok(cause) => cause,
             Err(ListEnd::Gone) => return Err(ConsumerGone),
@@ -214,8 +215,8 @@ impl KindWatch {
         let client = self.client().await?;
         let request = self.watch_request(&version)?;
         let opened = WatchLines::open(&client.client, request).await;
-        let mut lines = self.checked(&client, opened).await?;
-        self.seen().await?;
+        let mut lines = self.check_answer(&client, opened).await?;
+        self.mark_seen().await?;
         // The server ends it before that, unless it is not there any more.
         let ends = Instant::now() + self.cluster.limits.watch + self.cluster.limits.grace;
         loop {
@@ -229,12 +230,12 @@ impl KindWatch {
             };
             *messages += 1;
             self.heard = Some(self.cluster.clock.now());
-            self.hear(message).await?;
+            self.handle_message(message).await?;
         }
     }
 
     /// A version is taken only after the consumer has its event: what comes between is told again.
-    async fn hear(&mut self, message: WatchMessage) -> Result<(), ConsumerGone> {
+    async fn handle_message(&mut self, message: WatchMessage) -> Result<(), ConsumerGone> {
         let (object, event): (Json, Option<EventOf>) = match message {
             WatchMessage::Applied(object) => (object, Some(ClusterEvent::Applied)),
             WatchMessage::Deleted(object) => (object, Some(ClusterEvent::Deleted)),
@@ -242,7 +243,7 @@ impl KindWatch {
             WatchMessage::Unknown => return Ok(()),
         };
         if let Some(event) = event {
-            self.cluster.metrics.event(self.kind);
+            self.cluster.metrics.count_event(self.kind);
             if let Some(object) = self.read(&object) {
                 self.send(event(object)).await?;
             }
@@ -258,7 +259,7 @@ impl KindWatch {
             Ok(object) => Some(Box::new(object)),
             Err(unreadable) => {
                 let cluster = self.cluster.health.cluster().as_str();
-                self.cluster.metrics.unreadable(self.kind);
+                self.cluster.metrics.count_unreadable(self.kind);
                 tracing::warn!(cluster, %unreadable, "an object of a cluster is left out");
                 None
             }
@@ -271,7 +272,7 @@ impl KindWatch {
     }
 
     /// Has the connection made anew whose credentials are refused.
-    async fn checked<A>(
+    async fn check_answer<A>(
         &self,
         client: &ClusterClient,
         answer: Result<A, WatchProblem>,
@@ -318,26 +319,24 @@ impl KindWatch {
     /// Takes note of why nothing comes. A kind that is not there any more has no objects.
     async fn report_problem(&mut self, problem: &WatchProblem) -> Result<(), ConsumerGone> {
         let reason = match problem {
-            WatchProblem::Absent => return self.absent().await,
+            WatchProblem::Absent => return self.mark_absent().await,
             // The smaller page that follows tells whether anything is wrong.
             WatchProblem::TooLarge if self.schedule.page_items() > 1 => return Ok(()),
             WatchProblem::Expired => "the server forgets lists before they end".to_owned(),
             WatchProblem::TooLarge => "an object is larger than the service reads".to_owned(),
             WatchProblem::Silent => "the server is silent".to_owned(),
-            WatchProblem::Unauthorized => {
-                "the server does not know our credentials (401)".to_owned()
-            }
+            WatchProblem::Unauthorized => UNAUTHORIZED.to_owned(),
             WatchProblem::Forbidden(said) => {
                 let resource = self.kind.resource();
                 let reason = format!("{said}; grant `list` and `watch` on {resource}");
-                return self.forbidden(reason).await;
+                return self.mark_forbidden(reason).await;
             }
             WatchProblem::Throttled(_, said) | WatchProblem::Failed(said) => said.clone(),
         };
-        self.unseen(reason).await
+        self.mark_unseen(reason).await
     }
 
-    async fn absent(&mut self) -> Result<(), ConsumerGone> {
+    async fn mark_absent(&mut self) -> Result<(), ConsumerGone> {
         self.version = None;
         if self.cluster.health.set(self.kind, KindSight::Absent) {
             self.send(ClusterEvent::Unavailable(self.kind)).await?;
@@ -346,29 +345,29 @@ impl KindWatch {
     }
 
     /// What was seen once stays known: an authorizer that is ill forbids everything for a while.
-    async fn forbidden(&mut self, reason: String) -> Result<(), ConsumerGone> {
+    async fn mark_forbidden(&mut self, reason: String) -> Result<(), ConsumerGone> {
         if self.heard.is_some() {
-            return self.unseen(reason).await;
+            return self.mark_unseen(reason).await;
         }
-        self.cluster.metrics.seen(self.kind, false);
+        self.cluster.metrics.set_seen(self.kind, false);
         if self.cluster.health.set(self.kind, KindSight::Unseen { since: None, reason }) {
             self.send(ClusterEvent::Unavailable(self.kind)).await?;
         }
         Ok(())
     }
 
-    async fn unseen(&mut self, reason: String) -> Result<(), ConsumerGone> {
+    async fn mark_unseen(&mut self, reason: String) -> Result<(), ConsumerGone> {
         let (kind, since) = (self.kind, self.heard);
-        self.cluster.metrics.seen(kind, false);
+        self.cluster.metrics.set_seen(kind, false);
         if self.cluster.health.set(kind, KindSight::Unseen { since, reason: reason.clone() }) {
             self.send(ClusterEvent::Unseen { kind, since, reason }).await?;
         }
         Ok(())
     }
 
-    async fn seen(&mut self) -> Result<(), ConsumerGone> {
+    async fn mark_seen(&mut self) -> Result<(), ConsumerGone> {
         self.heard = Some(self.cluster.clock.now());
-        self.cluster.metrics.seen(self.kind, true);
+        self.cluster.metrics.set_seen(self.kind, true);
         if self.cluster.health.set(self.kind, KindSight::Seen) {
             self.send(ClusterEvent::Seen(self.kind)).await?;
         }

@@ -113,7 +113,6 @@ impl GitHubConnection {
         })?;
         let response = self.octocrab.execute(request).await;
         let response = response.map_err(|error| self.no_answer(&error))?;
-        let response: reqwest::Response = response.map(reqwest::Body::wrap).into();
         let (status, headers) = (response.status(), response.headers().clone());
         let (method, answer) = (call.method.as_str(), status.as_u16());
         tracing::debug!(host = &*self.host, method, route, answer, "GitHub answered");
@@ -127,7 +126,7 @@ impl GitHubConnection {
             ));
         }
         let limit = if status.is_success() { call.limit } else { SMALL };
-        let body = read_bounded(response, limit).await;
+        let body = read_bounded(response.into_body(), limit).await;
         let body = body.map_err(|error| self.unreachable(innermost_cause(&error).to_string()))?;
         let location = headers.get(LOCATION).filter(|_| is_redirect(status));
         let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);

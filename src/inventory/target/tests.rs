@@ -14,7 +14,7 @@ use crate::git::writer::{
 use crate::support::clock::Clock;
 
 async fn opened(folder: &Path) -> ManifestRepository {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     let settings = WriterSettings {
         remote: RemoteSettings {
             url: folder.display().to_string(),

@@ -302,6 +302,6 @@ fn as_form(arguments: &Json) -> String {
 async fn read(response: reqwest::Response) -> reqwest::Result<SlackAnswer> {
     let status = response.status().as_u16();
     let retry_after = retry_after_seconds(response.headers());
-    let body = read_bounded(response, LARGEST_ANSWER).await?.bytes;
+    let body = read_bounded(reqwest::Body::from(response), LARGEST_ANSWER).await?.bytes;
     Ok(SlackAnswer { status, retry_after, body })
 }

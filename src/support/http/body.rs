@@ -1,6 +1,6 @@
 //! Reads an answer's body up to a limit, so that no server decides how much memory it takes.
 
-use reqwest::Response;
+use http_body_util::BodyExt;
 
 /// A body, or its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +15,17 @@ pub struct BoundedBody {
 ///
 /// # Errors
 /// When the body breaks off.
-pub async fn read_bounded(mut response: Response, limit: usize) -> reqwest::Result<BoundedBody> {
+pub async fn read_bounded<B>(mut body: B, limit: usize) -> Result<BoundedBody, B::Error>
+where
+    B: BodyExt<Data: AsRef<[u8]>> + Unpin,
+{
     let (mut bytes, mut is_cut) = (Vec::new(), false);
-    while !is_cut && let Some(chunk) = response.chunk().await? {
+    while !is_cut && let Some(frame) = body.frame().await.transpose()? {
+        let Ok(chunk) = frame.into_data() else { continue };
+        let chunk = chunk.as_ref();
         let room = limit - bytes.len();
         is_cut = chunk.len() > room;
-        bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+        bytes.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
     }
     Ok(BoundedBody { bytes, is_cut })
 }
@@ -30,8 +35,8 @@ mod tests {
     use super::*;
 
     async fn read(body: &'static str, limit: usize) -> (String, bool) {
-        let response = http::Response::new(body);
-        let BoundedBody { bytes, is_cut } = read_bounded(response.into(), limit).await.unwrap();
+        let body = reqwest::Body::from(body);
+        let BoundedBody { bytes, is_cut } = read_bounded(body, limit).await.unwrap();
         (String::from_utf8(bytes).unwrap(), is_cut)
     }
 

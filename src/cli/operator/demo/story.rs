@@ -106,7 +106,7 @@ fn chapters() -> [Chapter; 3] {
 impl Story {
     /// Runs all deployments.
     pub(super) async fn run_chapters(mut self) -> CommandOutcome {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        crate::support::http::install_tls_provider();
         let secret = self.secret()?;
         output::print(&format!(
             "{BOLD}the-deployer{BOLD:#} on the embedded default: SQLite, local git, http://{}\n",

@@ -65,7 +65,7 @@ async fn stand_in_with(token: &str) -> (Forge, Shared) {
 
 /// Starts the router, and builds a client for it.
 async fn serve(router: Router, token: &str) -> Forge {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api_url = format!("http://{}/api/v3", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -273,7 +273,7 @@ async fn silence_and_bad_gateways_are_worth_another_try_later_and_none_at_once()
 
 #[tokio::test]
 async fn nobody_listening_is_worth_another_try() {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api_url = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
@@ -314,7 +314,7 @@ async fn settings_that_cannot_work_are_refused() {
         let settings = GitHubSettings { api_url: api_url.to_owned(), credentials, timeout };
         GitHubClient::new(settings, reqwest::Client::new()).unwrap_err()
     };
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::support::http::install_tls_provider();
     for url in ["", "api.github.com", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"] {
         assert!(matches!(refused(url, TOKEN), GitHubSettingsError::Url { .. }), "{url}");
     }
