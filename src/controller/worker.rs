@@ -17,7 +17,7 @@ use crate::support::retry::LONGEST_RETRY_AFTER;
 
 /// The most deployments that one transaction claims. A transaction for each would take longer than
 /// the rest of the claim; a long one would delay an event.
-const CLAIMED_AT_ONCE: usize = 4;
+const CLAIMED_AT_ONCE: usize = 8;
 /// The poll interval of a loop that was not woken: for retries, and other replicas' events.
 const POLL: Duration = Duration::from_secs(1);
 /// The interval of the check for due times too far ahead, which a clock that was set back leaves:

@@ -18,7 +18,7 @@ use crate::manifests::parse::names::Interned;
 use crate::manifests::parse::{names, routes};
 use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
-use crate::model::event::{DeploymentRequest, RepositoryIdentity};
+use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, Facts, LiveObject, Questions};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
@@ -45,18 +45,6 @@ impl Deployments {
             DeployError::give_up(format!(
                 "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
             ))
-        })
-    }
-
-    /// Returns the identity that the code host gives a deployment's repository, where an event has
-    /// told it.
-    pub(super) async fn identity_of(
-        &self,
-        deployment: &Deployment,
-    ) -> Result<Option<RepositoryIdentity>, DeployError> {
-        let found = self.store.repository_identity(&deployment.request.release.repository).await;
-        found.map_err(|error| {
-            DeployError::retry(format!("the record of its repository cannot be read: {error}"))
         })
     }
 
@@ -301,10 +289,8 @@ impl Deployments {
         let source = self.manifests_of(&deployment.request.target)?;
         let pending = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
-        let identity = self.identity_of(deployment).await?;
-        let request = DeploymentRequest { identity, ..deployment.request.clone() };
-        let forge_url = self.forge_url.as_deref();
-        let write = write_of(&rendered, &waml, &deployment.id, &request, &source.source, forge_url);
+        let (request, forge_url) = (&deployment.request, self.forge_url.as_deref());
+        let write = write_of(&rendered, &waml, &deployment.id, request, &source.source, forge_url);
         let routes = routes_of(&rendered.app, &rendered.files);
         Ok(Planned {
             address: address(&routes),

@@ -19,15 +19,12 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
 use crate::model::app_instance::{AppInstance, AppListing, Placed};
 use crate::model::facts::{
-    Deployer, Fact, FactUnavailable, Facts, LiveApp, NamespaceObjects, Ownership, Questions,
-    SecretQuestion,
+    Deployer, Fact, FactUnavailable, Facts, LiveApp, NamespaceObjects, Questions, SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
-use crate::model::lock::Lock;
-use crate::model::rollback::Hold;
 use crate::model::route::Route;
 use crate::model::target::Clusters;
-use crate::store::Store;
+use crate::store::{RecordedFacts, Store};
 use crate::support::clock::Clock;
 use crate::support::retry::Disposition;
 
@@ -73,20 +70,17 @@ impl FactCollector {
         let now = self.0.clock.now();
         let lookups = FactLookups { inner: &self.0, questions, now };
         // Each future is on the heap: together they would be a large part of a worker's stack.
-        let (apps, secrets, image, branches, owner, locks, hold, deployer) = tokio::join!(
+        let (apps, recorded, secrets, image, branches, deployer) = tokio::join!(
             Box::pin(lookups.bounded("the manifest repository", lookups.other_apps())),
+            Box::pin(lookups.bounded("the database", lookups.recorded())),
             Box::pin(lookups.secrets()),
             Box::pin(lookups.image()),
             Box::pin(lookups.branches()),
-            Box::pin(lookups.bounded("the database", lookups.owner())),
-            Box::pin(lookups.bounded("the database", lookups.locks())),
-            Box::pin(lookups.bounded("the database", lookups.hold())),
             Box::pin(lookups.deployer()),
         );
         let RepositoryFacts { routes, own_routes, live, namespace } =
             RepositoryFacts::of(apps, questions);
-        let routes = lookups.with_claims(routes).await;
-        let namespace = lookups.with_claimed_objects(namespace).await;
+        let routes = lookups.with_claims(routes, &recorded).await;
         let facts = Facts {
             taken_at: now,
             clusters,
@@ -95,13 +89,13 @@ impl FactCollector {
             secrets,
             image,
             branches,
-            owner,
-            locks,
+            owner: part(&recorded, |recorded| recorded.owners.clone()),
+            locks: part(&recorded, |recorded| recorded.locks.clone()),
             deployer,
-            hold,
+            hold: part(&recorded, |recorded| recorded.hold.clone()),
             automatic: questions.automatic,
             live,
-            namespace,
+            namespace: with_claimed_objects(namespace, recorded),
         };
         log_missing_facts(&facts, questions);
         facts
@@ -264,37 +258,33 @@ impl FactLookups<'_> {
         self.inner.inventory.read_app_facts(&target.name, app, hosts, self.now).await
     }
 
-    /// Adds the owners of the routes, and the routes that deployments under way have claimed: live
-    /// files do not show these yet.
-    async fn with_claims(&self, routes: Fact<Vec<Route>>) -> Fact<Vec<Route>> {
-        let Fact::Known { value, at } = routes else { return routes };
-        let Questions { target, app, hosts, .. } = self.questions;
-        let asking = async {
-            let store = &self.inner.store;
-            let routes = store.with_claims(&target.name, app, hosts, value, self.now).await;
-            routes.map(|routes| (routes, at)).map_err(|error| not_known(&error))
-        };
-        self.bounded("the database", asking).await
+    async fn recorded(&self) -> Result<Dated<RecordedFacts>, FactUnavailable> {
+        let Questions { target, app, owner, hosts, .. } = self.questions;
+        let store = &self.inner.store;
+        let found =
+            store.recorded_facts(&target.name, app, owner.as_deref(), hosts, self.now).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
     }
 
-    /// Adds the objects that deployments under way have claimed: live files do not show these yet.
-    /// Where the database does not answer, the turn to push is refused: that check reads it once
-    /// more.
-    async fn with_claimed_objects(
+    /// Adds the owners of the routes, and the routes that deployments under way have claimed: live
+    /// files do not show these yet.
+    async fn with_claims(
         &self,
-        namespace: Fact<Arc<NamespaceObjects>>,
-    ) -> Fact<Arc<NamespaceObjects>> {
-        let Fact::Known { value, at } = namespace else { return namespace };
-        let Questions { target, app, .. } = self.questions;
-        let asking = async {
-            let claimed = self.inner.store.claimed_objects(&target.name, app, self.now).await;
-            claimed.map(|claimed| (claimed, at)).map_err(|error| not_known(&error))
-        };
-        let value = match self.bounded("the database", asking).await {
-            Fact::Known { value: claimed, .. } => value.with_claims(claimed),
-            Fact::NotAsked | Fact::Missing { .. } => value,
-        };
-        Fact::Known { value, at }
+        routes: Fact<Vec<Route>>,
+        recorded: &Fact<RecordedFacts>,
+    ) -> Fact<Vec<Route>> {
+        match (routes, recorded) {
+            (Fact::Known { value, at }, Fact::Known { value: recorded, .. }) => {
+                let (store, target) = (&self.inner.store, &self.questions.target.name);
+                let asking = async {
+                    let routes = store.with_claimed(target, value, recorded.routes.clone()).await;
+                    routes.map(|routes| (routes, at)).map_err(|error| not_known(&error))
+                };
+                self.bounded("the database", asking).await
+            }
+            (Fact::Known { .. }, Fact::Missing { why }) => Fact::Missing { why: why.clone() },
+            (routes, _) => routes,
+        }
     }
 
     async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
@@ -356,19 +346,6 @@ impl FactLookups<'_> {
         };
         self.bounded("the code host", asking).await
     }
-
-    async fn owner(&self) -> Result<Dated<Ownership>, FactUnavailable> {
-        let Questions { target, app, .. } = self.questions;
-        let found = self.inner.store.claimed_ownership(&target.name, app).await;
-        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
-    }
-
-    async fn locks(&self) -> Result<Dated<Vec<Lock>>, FactUnavailable> {
-        let Questions { target, app, owner, .. } = self.questions;
-        let store = &self.inner.store;
-        let found = store.locks_that_stop(&target.name, app, owner.as_deref(), self.now).await;
-        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
-    }
 }
 
 impl FactLookups<'_> {
@@ -391,11 +368,29 @@ impl FactLookups<'_> {
         };
         self.bounded("the code host", asking).await
     }
+}
 
-    async fn hold(&self) -> Result<Dated<Option<Hold>>, FactUnavailable> {
-        let Questions { target, app, .. } = self.questions;
-        let found = self.inner.store.hold(&target.name, app).await;
-        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+/// Returns a part of a fact's value, where the fact is known.
+fn part<T, U>(fact: &Fact<T>, part: impl FnOnce(&T) -> U) -> Fact<U> {
+    match fact {
+        Fact::NotAsked => Fact::NotAsked,
+        Fact::Known { value, at } => Fact::Known { value: part(value), at: *at },
+        Fact::Missing { why } => Fact::Missing { why: why.clone() },
+    }
+}
+
+/// Adds the objects that deployments under way have claimed: live files do not show these yet.
+/// Where the database does not answer, the turn to push is refused: that check reads it once
+/// more.
+fn with_claimed_objects(
+    namespace: Fact<Arc<NamespaceObjects>>,
+    recorded: Fact<RecordedFacts>,
+) -> Fact<Arc<NamespaceObjects>> {
+    match (namespace, recorded) {
+        (Fact::Known { value, at }, Fact::Known { value: recorded, .. }) => {
+            Fact::Known { value: value.with_claims(recorded.objects), at }
+        }
+        (namespace, _) => namespace,
     }
 }
 

@@ -19,6 +19,11 @@ const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler", "ScaledObject"];
 /// Kinds of objects whose number of pods can be set.
 const SCALED: [&str; 2] = ["Deployment", "StatefulSet"];
 
+/// Returns true if an object of a kind may have a number of pods, or set one.
+pub(crate) fn counts(kind: &str) -> bool {
+    AUTOSCALERS.contains(&kind) || SCALED.contains(&kind)
+}
+
 /// A workload, by kind and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Workload {

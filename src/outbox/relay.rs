@@ -28,11 +28,14 @@ use crate::support::rate_limit::Rate;
 use crate::support::sync::lock;
 
 /// The number of messages that are claimed at once; all must be sent within a lease.
-const TAKEN: u32 = 8;
+const TAKEN: u32 = 32;
 /// The number of calls at the same time: code hosts limit the open requests.
 const AT_ONCE: usize = 8;
 /// The poll interval of a sender that was not woken: for retries, and other replicas' messages.
 const POLL: Duration = Duration::from_secs(1);
+/// The time for which a sender that has found messages waits for more: under load each look at the
+/// database costs more than a message.
+const GATHERED: Duration = Duration::from_millis(25);
 
 /// The settings of the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +183,7 @@ impl Outbox {
         while !stop.is_cancelled() {
             match self.send_to(sender).await {
                 Ok(0) => self.wait_for(sender, &mut messages, stop).await,
-                Ok(_) => {}
+                Ok(_) => tokio::time::sleep(GATHERED).await,
                 Err(error) => {
                     let family = sender.family.to_string();
                     tracing::error!(%error, family, "messages could not be read or recorded");
@@ -205,7 +208,7 @@ impl Outbox {
         let next = Duration::try_from(next).unwrap_or(Duration::ZERO);
         tokio::select! {
             // The signal lives as long as the use cases do.
-            _closed = messages.changed() => {}
+            _closed = messages.changed() => tokio::time::sleep(GATHERED).await,
             () = tokio::time::sleep(if next.is_zero() { POLL } else { next.min(POLL) }) => {}
             () = stop.cancelled() => {}
         }
@@ -288,7 +291,7 @@ impl Outbox {
     ) -> Result<usize, StoreError> {
         let mut tried = 0;
         let mut together = Vec::new();
-        while answers.recv_many(&mut together, AT_ONCE).await > 0 {
+        while answers.recv_many(&mut together, TAKEN as usize).await > 0 {
             tried += together.iter().filter(|one| one.tried).count();
             let answers: Vec<_> =
                 together.drain(..).map(|one: Processed| (one.message, one.answer)).collect();

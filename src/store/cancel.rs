@@ -42,7 +42,7 @@ impl Store {
         let Some(found) = read(&mut write, id).await? else { return Ok(Cancelled::NotThere) };
         let release = &found.request.release;
         // With the lane locked, no worker can get the turn to push meanwhile.
-        lane::lock(self, &mut write, &release.repository, &found.request.target).await?;
+        lane::lock(self, &mut write, &release.repository, &found.request.target);
         let Some(row) = end(&mut write, id, entry).await? else {
             let now = read(&mut write, id).await?;
             // A dropped transaction releases the lane only some time later.
@@ -55,7 +55,7 @@ impl Store {
         };
         let cancelled = row::deployment(&row)?;
         let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
-        self.enqueue_messages(&mut write, id, &status, entry.at).await?;
+        self.enqueue_messages(&mut write, id, &status, entry.at);
         let about = AuditRecord {
             target: Some(cancelled.request.target.clone()),
             app: cancelled.app.clone(),

@@ -10,9 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use sqlx::{Any, Executor};
 
-use crate::model::claim::ObjectClaim;
 use crate::model::deployment::Deployment;
 use crate::model::facts::{ClaimedObject, NotOwned, ObjectName, Ownership};
 use crate::model::id::{AppKey, DeployId, RepoName, Slug, TargetName};
@@ -21,7 +19,7 @@ use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Findings};
-use crate::store::query::{placeholders, query, query_of};
+use crate::store::query::{Answer, Query, placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -57,20 +55,10 @@ const ROWS: usize = 50;
 /// The tables of claims: of apps, namespaces and routes; and of objects.
 const TABLES: [&str; 2] = ["claims", "object_claims"];
 
-const DOING: &str = "claiming an app and its routes";
-const DOING_OBJECTS: &str = "claiming an app's objects";
+const DOING: &str = "reading claimed routes";
+const DOING_OBJECTS: &str = "reading claimed objects";
 
 impl Store {
-    /// Returns the owners of the app and its namespace on a target, also those that a deployment
-    /// that pushes is about to make.
-    pub async fn claimed_ownership(
-        &self,
-        target: &TargetName,
-        app: &AppKey,
-    ) -> Result<Ownership, StoreError> {
-        ownership(&self.pool, target, app).await
-    }
-
     /// Returns the live routes with their recorded owners, and the routes that deployments of other
     /// apps have claimed and that may take requests of these hosts.
     pub async fn with_claims(
@@ -81,7 +69,17 @@ impl Store {
         live: Vec<Route>,
         now: Timestamp,
     ) -> Result<Vec<Route>, StoreError> {
-        let claimed = claimed(&self.pool, target, app, hosts, now).await?;
+        let claimed = claimed((target, app), hosts, now).fetch_all(&self.pool, DOING).await?;
+        self.with_claimed(target, live, read_claimed(&claimed)?).await
+    }
+
+    /// Does the same with claimed routes that [`Store::recorded_facts`] has found.
+    pub async fn with_claimed(
+        &self,
+        target: &TargetName,
+        live: Vec<Route>,
+        claimed: Vec<Route>,
+    ) -> Result<Vec<Route>, StoreError> {
         let apps: BTreeSet<&AppKey> = live.iter().map(|route| &route.app).collect();
         let mut owners = BTreeMap::new();
         for app in apps {
@@ -110,52 +108,73 @@ impl Store {
         app: &AppKey,
         now: Timestamp,
     ) -> Result<Vec<ClaimedObject>, StoreError> {
-        claimed_objects(&self.pool, (target, app), None, now).await
+        let query = claimed_objects((target, app), None, now);
+        read_claimed_objects(&query.fetch_all(&self.pool, DOING_OBJECTS).await?)
     }
 }
 
-/// Returns the conflict that keeps the deployment from its claims; `None` where it may have them.
-/// No other deployment claims anything on the target until the transaction ends.
-pub(super) async fn conflict(
+/// Locks the claims of the target, and returns the queries for everything that could keep the deployment
+/// from its own: the owners of the app, and the claimed routes and objects. No other deployment claims
+/// anything on the target until the transaction ends.
+pub(super) fn questions(
     store: &Store,
     write: &mut WriteTransaction,
-    claim: &Claim,
+    (target, app): (&TargetName, &AppKey),
     known: &Findings,
     now: Timestamp,
+) -> [Query; 3] {
+    lock(store, write, target);
+    let hosts: Vec<String> = known.routes.iter().map(|route| route.host.clone()).collect();
+    let names: BTreeSet<&str> = new_objects(known).map(|object| &*object.name).collect();
+    let objects = claimed_objects((target, app), Some(&names), now);
+    [ownership(target, app), claimed((target, app), &hosts, now), objects]
+}
+
+/// Returns the conflict that keeps the deployment from its claims, by those answers; `None` where it
+/// may have them.
+pub(super) fn conflict(
+    [owners, routes, objects]: &[Answer; 3],
+    claim: &Claim,
+    app: &AppKey,
+    known: &Findings,
 ) -> Result<Option<ClaimConflict>, StoreError> {
-    let Deployment { app, request, rollback, .. } = &claim.deployment;
-    let Some(app) = known.app.as_ref().or(app.as_ref()) else { return Ok(None) };
-    let (target, repository) = (&request.target, &request.release.repository);
-    lock(store, write, target).await?;
+    let Deployment { request, rollback, .. } = &claim.deployment;
+    let repository = &request.release.repository;
     // The right to roll the app back was checked; its former revisions may be of a former owner.
     if rollback.is_none() {
-        match ownership(write.sql(), target, app).await?.allow(repository) {
+        match read_ownership(owners)?.allow(repository) {
             Err(NotOwned::App) => return Ok(Some(ClaimConflict::App)),
             Err(NotOwned::Namespace) => return Ok(Some(ClaimConflict::Namespace)),
             Ok(()) => {}
         }
     }
-    let hosts: Vec<String> = known.routes.iter().map(|route| route.host.clone()).collect();
-    let others = claimed(write.sql(), target, app, &hosts, now).await?;
     let is_in_the_way =
         |theirs: &Route| known.routes.iter().any(|ours| ours.is_refused_beside(theirs, repository));
-    if let Some(route) = others.into_iter().find(is_in_the_way) {
+    if let Some(route) = read_claimed(&routes.rows)?.into_iter().find(is_in_the_way) {
         return Ok(Some(ClaimConflict::Route(route)));
     }
-    object_conflict(write, (target, app), &known.objects, now).await
+    // Of two apps of a namespace whose deployments would create an object of one kind and name at the
+    // same moment, one gets the turn to push; the rule `collision` judges by what was live before.
+    let new: BTreeSet<&ObjectName> = new_objects(known).collect();
+    let mut others = read_claimed_objects(&objects.rows)?.into_iter();
+    let taken = others.find(|other| new.contains(&other.object));
+    Ok(taken.map(|ClaimedObject { app: slug, object }| {
+        let namespace = app.namespace.clone();
+        ClaimConflict::Object { object, app: AppKey { namespace, slug } }
+    }))
+}
+
+/// Returns the claimed objects that the app does not have already.
+fn new_objects(known: &Findings) -> impl Iterator<Item = &ObjectName> {
+    known.objects.iter().filter(|claim| !claim.live).map(|claim| &claim.object)
 }
 
 /// Writes the deployment's claims, in place of those of an earlier attempt.
-pub(super) async fn take(
-    write: &mut WriteTransaction,
-    claim: &Claim,
-    known: &Findings,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+pub(super) fn take(write: &mut WriteTransaction, claim: &Claim, known: &Findings, now: Timestamp) {
     let Deployment { id, app, request, .. } = &claim.deployment;
-    let Some(app) = known.app.as_ref().or(app.as_ref()) else { return Ok(()) };
+    let Some(app) = known.app.as_ref().or(app.as_ref()) else { return };
     if claim.deployment.attempts > 1 {
-        drop_those_of(write, id).await?;
+        drop_those_of(write, id);
     }
     let routes = known.routes.iter().map(|route| (normal_host(&route.host), route.path.clone()));
     let mut rows: BTreeSet<(String, String)> = routes.collect();
@@ -170,7 +189,7 @@ pub(super) async fn take(
             places.join(", ")
         );
         let app = (id, &request.target, app, &request.release.repository, now);
-        query_of(sql, (app, rows.to_vec())).execute(write.sql(), DOING).await?;
+        write.later(query_of(sql, (app, rows.to_vec())));
     }
     let objects: BTreeSet<&ObjectName> = known.objects.iter().map(|claim| &claim.object).collect();
     let objects: Vec<&ObjectName> = objects.into_iter().collect();
@@ -185,39 +204,34 @@ pub(super) async fn take(
             places.join(", ")
         );
         let names = objects.iter().map(|object| (&*object.group, &*object.kind, &*object.name));
-        query_of(sql, ((id, &request.target, app, now), names.collect::<Vec<_>>()))
-            .execute(write.sql(), DOING_OBJECTS)
-            .await?;
+        write.later(query_of(sql, ((id, &request.target, app, now), names.collect::<Vec<_>>())));
     }
-    Ok(())
 }
 
 /// Settles the claims of a deployment that has ended. After a success they replace the app's older
 /// claims; after a failure they are deleted.
-pub(super) async fn settle(
+pub(super) fn settle(
     store: &Store,
     write: &mut WriteTransaction,
     deployment: &Deployment,
     app: Option<&AppKey>,
     succeeded: bool,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) {
     if !succeeded {
-        return drop_those_of(write, &deployment.id).await;
+        return drop_those_of(write, &deployment.id);
     }
-    let Some(app) = app.or(deployment.app.as_ref()) else { return Ok(()) };
+    let Some(app) = app.or(deployment.app.as_ref()) else { return };
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
     let target = &deployment.request.target;
-    for (delete, old, doing) in [
+    for (delete, old) in [
         (
             "DELETE FROM claims WHERE (deployment, host, path) IN (",
             "SELECT c.deployment, c.host, c.path FROM claims c",
-            DOING,
         ),
         (
             "DELETE FROM object_claims WHERE (deployment, api_group, kind, name) IN (",
             "SELECT c.deployment, c.api_group, c.kind, c.name FROM object_claims c",
-            DOING_OBJECTS,
         ),
     ] {
         let old = format!(
@@ -228,68 +242,44 @@ pub(super) async fn settle(
              AND c.namespace = $3 AND c.slug = $4))))"
         );
         let values = (&deployment.id, target, app, settled);
-        query(store.skipping_locked(delete, &old), values).execute(write.sql(), doing).await?;
+        write.later(query(store.skipping_locked(delete, &old), values));
     }
-    Ok(())
 }
 
 /// Deletes the claims of an app that was removed from the target, except those of a deployment that
 /// pushes.
-pub(super) async fn free(
-    write: &mut WriteTransaction,
-    target: &TargetName,
-    app: &AppKey,
-) -> Result<(), StoreError> {
+pub(super) fn free(write: &mut WriteTransaction, target: &TargetName, app: &AppKey) {
     for table in TABLES {
         let sql = format!(
             "DELETE FROM {table} WHERE target = $1 AND namespace = $2 AND slug = $3 AND NOT EXISTS \
              (SELECT 1 FROM deployments d WHERE d.id = {table}.deployment AND d.finished_at IS NULL)"
         );
-        let doing = "deleting the claims of an app";
-        query_of(sql, (target, app)).execute(write.sql(), doing).await?;
+        write.later(query_of(sql, (target, app)));
     }
-    Ok(())
 }
 
 /// Locks the claims of a target, so that deployments claim one after the other. On SQLite the
 /// writer has locked everything.
-async fn lock(
-    store: &Store,
-    write: &mut WriteTransaction,
-    target: &TargetName,
-) -> Result<(), StoreError> {
+fn lock(store: &Store, write: &mut WriteTransaction, target: &TargetName) {
     if store.kind == DatabaseBackend::Sqlite {
-        return Ok(());
+        return;
     }
-    let sql = "SELECT target FROM claim_turns WHERE target = $1";
-    for _ in 0..2 {
-        let found =
-            query(store.locking(sql, "FOR UPDATE"), target).first(write.sql(), DOING).await?;
-        if found.is_some() {
-            break;
-        }
-        // Another transaction may insert it at the same moment: this waits for that one, and finds the row.
-        let sql = "INSERT INTO claim_turns (target) VALUES ($1) ON CONFLICT DO NOTHING";
-        query(sql, target).execute(write.sql(), DOING).await?;
-    }
-    Ok(())
+    // The update changes nothing; PostgreSQL locks the row for it.
+    let sql = "INSERT INTO claim_turns (target) VALUES ($1) \
+         ON CONFLICT (target) DO UPDATE SET target = excluded.target";
+    write.later(query(sql, target));
 }
 
 /// Deletes the claims of the deployment.
-async fn drop_those_of(write: &mut WriteTransaction, id: &DeployId) -> Result<(), StoreError> {
-    for (table, doing) in TABLES.into_iter().zip([DOING, DOING_OBJECTS]) {
-        let sql = format!("DELETE FROM {table} WHERE deployment = $1");
-        query_of(sql, id).execute(write.sql(), doing).await?;
+fn drop_those_of(write: &mut WriteTransaction, id: &DeployId) {
+    for table in TABLES {
+        write.later(query_of(format!("DELETE FROM {table} WHERE deployment = $1"), id));
     }
-    Ok(())
 }
 
-/// Returns the owners by the record; where that has none, by the deployments that push.
-async fn ownership<'e>(
-    database: impl Executor<'e, Database = Any>,
-    target: &TargetName,
-    app: &AppKey,
-) -> Result<Ownership, StoreError> {
+/// Returns the query for the owners of the app and its namespace, also those that a deployment that
+/// pushes is about to make: the owners by the record; where that has none, by the deployments that push.
+pub(super) fn ownership(target: &TargetName, app: &AppKey) -> Query {
     // One row, as for objects.
     let sql = "SELECT COALESCE(STRING_AGG(repository, ' ' ORDER BY claimed, repository), '') AS id, \
          COALESCE(STRING_AGG(CASE WHEN slug = $3 THEN repository END, ' ' \
@@ -299,7 +289,11 @@ async fn ownership<'e>(
          UNION ALL SELECT 1 AS claimed, c.repository, c.slug FROM claims c \
          JOIN deployments d ON d.id = c.deployment AND d.state = 'pushing' \
          WHERE c.target = $1 AND c.namespace = $2 AND c.host = '') AS claimants";
-    let row = query(sql, (target, app)).one(database, "reading the owner of an app").await?;
+    query(sql, (target, app))
+}
+
+pub(super) fn read_ownership(answer: &Answer) -> Result<Ownership, StoreError> {
+    let Some(row) = answer.rows.first() else { return Ok(Ownership::default()) };
     let names = |column: &'static str| {
         let names = row.text(column)?;
         let parsed = names
@@ -316,25 +310,20 @@ async fn ownership<'e>(
     Ok(owners)
 }
 
-/// Returns the routes that deployments of other apps have claimed and that may take requests of the
-/// hosts.
-async fn claimed<'e>(
-    database: impl Executor<'e, Database = Any>,
-    target: &TargetName,
-    app: &AppKey,
+/// Returns the query for the routes that deployments of other apps have claimed and that may take
+/// requests of the hosts.
+pub(super) fn claimed(
+    (target, app): (&TargetName, &AppKey),
     hosts: &[String],
     now: Timestamp,
-) -> Result<Vec<Route>, StoreError> {
-    if hosts.is_empty() {
-        return Ok(Vec::new());
-    }
+) -> Query {
     let names: BTreeSet<String> = hosts.iter().flat_map(|host| hosts_over(host)).collect();
     // A wildcard stands for more names than a list can hold.
     let by_name = names.len() <= MOST_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
-    let condition = if by_name {
-        format!("c.host IN ({})", placeholders(5, names.len()))
-    } else {
-        "c.host <> ''".to_owned()
+    let condition = match names.len() {
+        0 => "FALSE".to_owned(),
+        count if by_name => format!("c.host IN ({})", placeholders(5, count)),
+        _ => "c.host <> ''".to_owned(),
     };
     let sql = format!(
         "SELECT c.deployment AS id, c.namespace, c.slug, c.repository, c.host, c.path FROM claims c \
@@ -345,8 +334,10 @@ async fn claimed<'e>(
     );
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
     let names: Vec<String> = names.into_iter().filter(|_| by_name).collect();
-    let rows = query_of(sql, (target, app, settled, names));
-    let rows = rows.fetch_all(database, "reading claimed routes").await?;
+    query_of(sql, (target, app, settled, names))
+}
+
+pub(super) fn read_claimed(rows: &[Row]) -> Result<Vec<Route>, StoreError> {
     rows.iter().map(route).collect()
 }
 
@@ -359,45 +350,19 @@ fn route(row: &Row) -> Result<Route, StoreError> {
     })
 }
 
-/// Returns the first object that another app's deployment has claimed, and that the app does not
-/// have already. Of two apps of a namespace whose deployments would create an object of one kind
-/// and name at the same moment, one gets the turn to push; the rule `collision` judges by what was
-/// live before.
-async fn object_conflict(
-    write: &mut WriteTransaction,
+/// Returns the query for the objects that deployments of other apps of the namespace have claimed:
+/// all, or those of some names.
+pub(super) fn claimed_objects(
     (target, app): (&TargetName, &AppKey),
-    objects: &[ObjectClaim],
+    names: Option<&BTreeSet<&str>>,
     now: Timestamp,
-) -> Result<Option<ClaimConflict>, StoreError> {
-    let new: BTreeSet<&ObjectName> =
-        objects.iter().filter(|claim| !claim.live).map(|claim| &claim.object).collect();
-    if new.is_empty() {
-        return Ok(None);
-    }
-    let names: BTreeSet<&str> = new.iter().map(|object| &*object.name).collect();
-    let names = Some(names).filter(|names| names.len() <= MOST_NAMES);
-    let others = claimed_objects(write.sql(), (target, app), names, now).await?;
-    let taken = others.into_iter().find(|other| new.contains(&other.object));
-    Ok(taken.map(|ClaimedObject { app: slug, object }| {
-        let namespace = app.namespace.clone();
-        ClaimConflict::Object { object, app: AppKey { namespace, slug } }
-    }))
-}
-
-/// Returns the objects that deployments of other apps of the namespace have claimed: all, or those
-/// of some names.
-async fn claimed_objects<'e>(
-    database: impl Executor<'e, Database = Any>,
-    (target, app): (&TargetName, &AppKey),
-    names: Option<BTreeSet<&str>>,
-    now: Timestamp,
-) -> Result<Vec<ClaimedObject>, StoreError> {
+) -> Query {
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
-    let names: Vec<String> = names.iter().flatten().map(|name| (*name).to_owned()).collect();
-    let condition = if names.is_empty() {
-        String::new()
-    } else {
-        format!("AND c.name IN ({})", placeholders(5, names.len()))
+    let names = names.filter(|names| names.len() <= MOST_NAMES);
+    let condition = match names.map(BTreeSet::len) {
+        None => String::new(),
+        Some(0) => "AND FALSE".to_owned(),
+        Some(count) => format!("AND c.name IN ({})", placeholders(5, count)),
     };
     // One row an app: a row of each object costs more than all else of a deployment, where a namespace has
     // many apps. No part of a name has a space or an end of line.
@@ -408,8 +373,11 @@ async fn claimed_objects<'e>(
          WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 {condition} \
          GROUP BY c.slug ORDER BY c.slug"
     );
-    let rows = query_of(sql, (target, app, settled, names));
-    let rows = rows.fetch_all(database, "reading claimed objects").await?;
+    let names: Vec<&str> = names.into_iter().flatten().copied().collect();
+    query_of(sql, (target, app, settled, names))
+}
+
+pub(super) fn read_claimed_objects(rows: &[Row]) -> Result<Vec<ClaimedObject>, StoreError> {
     let mut claimed = Vec::new();
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);

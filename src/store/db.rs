@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::model::notice::Subscriptions;
 use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
-use crate::store::query::Query;
-use crate::store::write::{WriteTransaction, Writers};
+use crate::store::query::{Answer, Query, array, ask_all};
+use crate::store::write::{WriteConnection, WriteTransaction, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -57,7 +57,11 @@ impl Store {
 
     /// Closes all connections, after the operations under way.
     pub async fn close(&self) {
-        self.writers.close().await;
+        // The pool is closed first, and its connections after: a writer that comes now would open
+        // another, which would stay with the turn, and the pool would wait for it for ever.
+        let writers = self.writers.close();
+        self.turns.close().await;
+        writers.await;
         self.pool.close().await;
     }
 
@@ -82,10 +86,19 @@ impl Store {
         statement: Query,
         doing: &'static str,
     ) -> Result<u64, StoreError> {
-        let mut write = self.begin(doing).await?;
-        let changed = statement.execute(write.sql(), doing).await?;
-        write.commit().await?;
-        Ok(changed)
+        let write = self.begin(doing).await?;
+        let [answer] = array(write.commit_with(vec![statement]).await?, doing)?;
+        Ok(answer.changed)
+    }
+
+    /// Runs queries one after the other, on one connection.
+    pub(super) async fn read_all<const N: usize>(
+        &self,
+        queries: [Query; N],
+        doing: &'static str,
+    ) -> Result<[Answer; N], StoreError> {
+        let mut connection = self.pool.acquire().await.map_err(StoreError::doing(doing))?;
+        array(ask_all(&mut connection, self.kind, queries.into(), doing).await?, doing)
     }
 
     /// Begins a transaction. On SQLite it waits in the queue of writers, or goes at once before the
@@ -96,25 +109,30 @@ impl Store {
         at_once: bool,
         doing: &'static str,
     ) -> Result<WriteTransaction, StoreError> {
-        let turn = match self.kind {
-            DatabaseBackend::Sqlite => Some(self.turns.turn(at_once).await),
-            DatabaseBackend::Postgres => None,
+        let pooled = |connection| WriteConnection::Pooled(Some(connection));
+        let connection = match (self.kind, durability) {
+            (DatabaseBackend::Sqlite, _) => {
+                self.turns.turn(at_once, &self.writers).await.map(WriteConnection::Turn)
+            }
+            (DatabaseBackend::Postgres, Durability::Process) => {
+                self.pool.acquire().await.map(pooled)
+            }
+            (DatabaseBackend::Postgres, Durability::Disk) => {
+                self.writers.acquire().await.map(pooled)
+            }
         };
-        let pool = match (self.kind, durability) {
-            (DatabaseBackend::Postgres, Durability::Process) => &self.pool,
-            _ => &self.writers,
-        };
+        let connection = connection.map_err(StoreError::doing(doing))?;
         // On SQLite, a transaction that begins with a read could find the write lock taken later.
-        let begin = match (self.kind, durability) {
+        let begin: &[_] = match (self.kind, durability) {
             (DatabaseBackend::Sqlite, Durability::Process) => {
-                "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
+                &["PRAGMA synchronous = NORMAL", "BEGIN IMMEDIATE"]
             }
             (DatabaseBackend::Sqlite, Durability::Disk) => {
-                "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"
+                &["PRAGMA synchronous = FULL", "BEGIN IMMEDIATE"]
             }
-            (DatabaseBackend::Postgres, _) => "BEGIN",
+            (DatabaseBackend::Postgres, _) => &["BEGIN"],
         };
-        WriteTransaction::begin(pool, begin, doing, turn, self.changed.clone()).await
+        Ok(WriteTransaction::new(connection, self.kind, begin, doing, self.changed.clone()))
     }
 
     /// Returns a statement about the rows that a query finds; on PostgreSQL only those that no
@@ -166,5 +184,21 @@ mod tests {
             assert_eq!(synchronous(store.begin_durable("trying").await.unwrap()).await, 2);
             assert_eq!(synchronous(store.begin("trying").await.unwrap()).await, 1);
         }
+    }
+
+    #[tokio::test]
+    async fn nothing_follows_a_statement_that_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("a.db").display());
+        let store = Store::open(&url.into()).await.unwrap();
+        let lane = || query("INSERT INTO lanes (repository, target) VALUES ('a/b', 'c')", ());
+        let mut write = store.begin("trying").await.unwrap();
+        write.later(lane());
+        let failed = query("INSERT INTO nothing VALUES (1)", ()).execute(write.sql(), "trying");
+        assert!(failed.await.is_err());
+        assert!(lane().execute(write.sql(), "trying").await.is_err());
+        write.later(lane());
+        assert!(write.commit().await.is_err());
+        assert_eq!(store.run(lane(), "trying").await.unwrap(), 1);
     }
 }

@@ -41,7 +41,7 @@ impl Store {
         let queries = [
             claims::ownership(target, app),
             locks::stop((target, app), owner, now),
-            holds::placed(target, app),
+            holds::select_hold(target, app),
             claims::claimed((target, app), hosts, now),
             claims::claimed_objects((target, app), None, now),
         ];

@@ -52,7 +52,7 @@ impl Store {
 
     async fn write_row(
         &self,
-        mut write: WriteTransaction,
+        write: WriteTransaction,
         (row, by): (&str, &str),
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -66,10 +66,9 @@ impl Store {
         };
         let sql = "INSERT INTO health (name, at, filler) VALUES ($1, $2, $3) \
              ON CONFLICT (name) DO UPDATE SET at = $2, filler = $3";
-        query(sql, (row, now, filler)).execute(write.sql(), DOING).await?;
-        query("DELETE FROM health WHERE at < $1", now.saturating_sub(KEPT_MILLIS))
-            .execute(write.sql(), DOING)
-            .await?;
-        write.commit_unannounced().await
+        let fill = query(sql, (row, now, filler));
+        let old = now.saturating_sub(KEPT_MILLIS);
+        let forget = query("DELETE FROM health WHERE at < $1", old);
+        write.commit_unannounced(vec![fill, forget]).await.map(drop)
     }
 }

@@ -2,7 +2,6 @@
 //! a time; an ended hold is kept as a record.
 
 use jiff::Timestamp;
-use sqlx::{Any, Executor};
 
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::Deployment;
@@ -11,7 +10,7 @@ use crate::model::rollback::Hold;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
-use crate::store::query::{query, query_of};
+use crate::store::query::{Query, query, query_of};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
@@ -49,7 +48,8 @@ impl Store {
     ) -> Result<Option<Hold>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         let why = (entry.by.name.as_str(), entry.reason.as_str());
-        let ended = end(&mut write, (target, app), why, (entry.at, entry.at)).await?;
+        let rows = end((target, app), why, (entry.at, entry.at));
+        let ended = ended(&rows.fetch_all(write.sql(), DOING).await?)?;
         if let Some(hold) = &ended {
             audit::note(&mut write, entry).await?;
             idempotency_keys::keep(&mut write, reply.answer(hold).as_ref()).await?;
@@ -64,7 +64,8 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<Hold>, StoreError> {
-        find_hold(&self.pool, target, app).await
+        let row = select_hold(target, app).first(&self.pool, "reading a hold").await?;
+        row.as_ref().map(hold).transpose()
     }
 
     /// Returns all holds, or those on a target: the oldest first, at most a thousand.
@@ -79,16 +80,11 @@ impl Store {
     }
 }
 
-/// Returns the hold of an app on a target.
-pub(super) async fn find_hold<'e>(
-    on: impl Executor<'e, Database = Any>,
-    target: &TargetName,
-    app: &AppKey,
-) -> Result<Option<Hold>, StoreError> {
+/// Returns the query for the hold of an app on a target.
+pub(super) fn select_hold(target: &TargetName, app: &AppKey) -> Query {
     let sql = "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
          AND ended_at IS NULL ORDER BY id DESC LIMIT 1";
-    let row = query(sql, (target, app)).first(on, "reading a hold").await?;
-    row.as_ref().map(hold).transpose()
+    query(sql, (target, app))
 }
 
 /// Changes the holds after a success, in its transaction: a rollback takes a hold, and a person's
@@ -119,7 +115,8 @@ pub(super) async fn after_success(
             let why = format!("deployed {}", request.release.tag);
             let by = (request.actor.as_str(), why.as_str());
             let times = (deployment.received_at, now);
-            end(write, (&request.target, app), by, times).await.map(drop)
+            write.later(end((&request.target, app), by, times));
+            Ok(())
         }
         Some(_) | None => Ok(()),
     }
@@ -131,7 +128,8 @@ pub(super) async fn place(
     hold: &Hold,
 ) -> Result<Hold, StoreError> {
     let (key, why) = ((&hold.target, &hold.app), (hold.by.as_str(), "another hold took its place"));
-    let before = end(write, key, why, (hold.since, hold.since)).await?;
+    let before = end(key, why, (hold.since, hold.since)).fetch_all(write.sql(), DOING).await?;
+    let before = ended(&before)?;
     let hold = hold.clone().over(before);
     let Hold { target, app, by, reason, since, rollback, away, to } = &hold;
     let sql = "INSERT INTO holds (id, target, namespace, slug, placed_by, reason, since, rollback, away, \
@@ -142,22 +140,23 @@ pub(super) async fn place(
     Ok(hold)
 }
 
-/// Ends the holds that were placed until the first time, at the second.
-async fn end(
-    write: &mut WriteTransaction,
+/// Returns the statement that ends the holds that were placed until the first time, at the second.
+fn end(
     (target, app): (&TargetName, &AppKey),
     (by, why): (&str, &str),
     (placed_until, now): (Timestamp, Timestamp),
-) -> Result<Option<Hold>, StoreError> {
+) -> Query {
     let sql = "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
          AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *";
-    let row =
-        query(sql, (target, app, now, by, why, placed_until)).fetch_all(write.sql(), DOING).await?;
-    // Two that were placed at the same moment both end.
-    row.first().map(hold).transpose()
+    query(sql, (target, app, now, by, why, placed_until))
 }
 
-fn hold(row: &Row) -> Result<Hold, StoreError> {
+/// Returns the first ended hold: two that were placed at the same moment both end.
+fn ended(rows: &[Row]) -> Result<Option<Hold>, StoreError> {
+    rows.first().map(hold).transpose()
+}
+
+pub(super) fn hold(row: &Row) -> Result<Hold, StoreError> {
     Ok(Hold {
         target: row.id("target")?,
         app: row.app()?,

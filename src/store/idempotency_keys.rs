@@ -20,7 +20,7 @@ use crate::model::id::DeployId;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::end_of;
-use crate::store::query::{Bind, Bound, query};
+use crate::store::query::{Bind, BoundValue, query};
 use crate::store::write::WriteTransaction;
 
 /// The time for which a repeat is recognized.
@@ -104,9 +104,9 @@ impl KeyLease {
 
 /// Binds the key and the end of the lease: `$1` to `$4`.
 impl Bind for &KeyLease {
-    fn bind(self, query: Bound) -> Bound {
+    fn bind(self, values: &mut Vec<BoundValue>) {
         let IdempotencyKey { caller, route, key, digest: _ } = &self.key;
-        (caller, route, key, self.due_at).bind(query)
+        (caller, route, key, self.due_at).bind(values);
     }
 }
 

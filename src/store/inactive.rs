@@ -14,7 +14,7 @@ use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::outbox;
-use crate::store::query::{Bind, query};
+use crate::store::query::{Answer, Bind, Query, query};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -36,28 +36,37 @@ macro_rules! active {
     };
 }
 
+/// Finds the older deployments of a lane, after a success; by the repository's present name: it may have
+/// been renamed since the claim.
+const OLDER: &str = active!(
+    "d.repository = (SELECT b.repository FROM deployments b WHERE b.id = $1) AND d.target = $2 \
+     AND d.id <> $1 AND EXISTS \
+     (SELECT 1 FROM deployments b WHERE b.id = $1 AND (d.place < b.place OR \
+     (d.place = b.place AND d.id < b.id)))"
+);
+
+/// Returns the query that finds and locks the older deployments of the lane of a success.
+pub(super) fn older(store: &Store, by: &Deployment) -> Query {
+    query(store.locking(OLDER, "FOR UPDATE OF d"), (&by.id, &by.request.target))
+}
+
 /// Enqueues `inactive` for the older deployments of a lane after a success.
 pub(super) async fn replaced(
     store: &Store,
     write: &mut WriteTransaction,
     by: &Deployment,
+    older: &Answer,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let request = &by.request;
-    let sql = active!(
-        "d.repository = (SELECT b.repository FROM deployments b WHERE b.id = $1) AND d.target = $2 \
-         AND d.id <> $1 AND EXISTS \
-         (SELECT 1 FROM deployments b WHERE b.id = $1 AND (d.place < b.place OR \
-         (d.place = b.place AND d.id < b.id)))"
-    );
-    // By the repository's present name: it may have been renamed since the claim.
-    let older = lock_active(store, write, sql, (&by.id, &request.target)).await?;
+    let older = still_active(store, write, older, OLDER, (&by.id, &request.target)).await?;
     let tag = &request.release.tag;
     let status = match &by.rollback {
         Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
         None => ForgeStatus::replaced(request.forge_id, tag),
     };
-    enqueue_inactive(write, &older, &status, now).await
+    enqueue_inactive(write, &older, &status, now);
+    Ok(())
 }
 
 /// Enqueues `inactive` for all deployments of an app on the target, after a removal by that commit.
@@ -73,7 +82,7 @@ pub(super) async fn removed(
     let RemovalRecord { target, app, actor, reason, .. } = removal;
     if let Some(newest) = newest(store, write, removal).await? {
         let push = (ForgeState::Inactive, commit);
-        store.tell_of_push(write, &newest, target, push, now).await?;
+        store.tell_of_push(write, &newest, target, push, now);
     } else if let Some(sink) = store.subscriptions.of_push(target) {
         tracing::warn!(
             %app, %target, %sink, commit = commit.short(),
@@ -81,15 +90,18 @@ pub(super) async fn removed(
         );
     }
     let sql = active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3");
-    let gone = lock_active(store, write, sql, (target, app)).await?;
+    let gone = query(store.locking(sql, "FOR UPDATE OF d"), (target, app));
+    let gone = gone.ask(write.sql(), DOING).await?;
+    let gone = still_active(store, write, &gone, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
     if let Some(newest) = gone.first() {
         for name in &store.subscriptions.events {
             let sink = Sink::Events(name.clone());
-            outbox::enqueue(write, newest, &sink, &status, now).await?;
+            outbox::enqueue(write, newest, &sink, &status, now);
         }
     }
-    enqueue_inactive(write, &gone, &status, now).await
+    enqueue_inactive(write, &gone, &status, now);
+    Ok(())
 }
 
 /// Returns the app's newest deployment on the target, whatever the code host has of it; where none
@@ -107,17 +119,17 @@ async fn newest(
     row.map(|row| row.id("id")).transpose()
 }
 
-/// Returns the deployments that a query of `active!` finds, locked against other transactions. The
-/// query runs again after the lock: statuses that another transaction enqueued during the wait are
-/// seen by the second run, and not by the first.
-async fn lock_active(
+/// Returns the deployments that a query of `active!` still finds, of those that it has locked against
+/// other transactions. The query runs again after the lock: statuses that another transaction enqueued
+/// during the wait are seen by the second run, and not by the first.
+async fn still_active(
     store: &Store,
     write: &mut WriteTransaction,
+    locked: &Answer,
     sql: &'static str,
-    values: impl Bind + Copy,
+    values: impl Bind,
 ) -> Result<Vec<DeployId>, StoreError> {
-    let locking = query(store.locking(sql, "FOR UPDATE OF d"), values);
-    let mut locked = ids(&locking.fetch_all(write.sql(), DOING).await?)?;
+    let mut locked = ids(&locked.rows)?;
     // On SQLite the writer is alone, and most lanes have nothing to enqueue.
     if store.kind == DatabaseBackend::Postgres && !locked.is_empty() {
         let again = ids(&query(sql, values).fetch_all(write.sql(), DOING).await?)?;
@@ -128,16 +140,15 @@ async fn lock_active(
 
 /// Enqueues the deployment's own status alone: its commit was deployed all the same, and people get
 /// messages about its successor.
-async fn enqueue_inactive(
+fn enqueue_inactive(
     write: &mut WriteTransaction,
     deployments: &[DeployId],
     status: &ForgeStatus,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) {
     for id in deployments {
-        outbox::enqueue(write, id, &Sink::Forge, status, now).await?;
+        outbox::enqueue(write, id, &Sink::Forge, status, now);
     }
-    Ok(())
 }
 
 fn ids(rows: &[Row]) -> Result<Vec<DeployId>, StoreError> {

@@ -10,7 +10,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
-use crate::store::query::query;
+use crate::store::query::{Query, query};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, repositories};
 
@@ -57,15 +57,22 @@ impl Store {
         let name = repositories::recognize(self, &mut write, request.identity, named, now).await?;
         let renamed = (name != *named).then(|| request.clone().of_repository(name));
         let request = renamed.as_ref().unwrap_or(request);
-        lane::ensure(&mut write, &request.release.repository, &request.target).await?;
-        if !insert(&mut write, delivery.as_str(), request, id, now).await? {
+        let (repository, target) = (&request.release.repository, &request.target);
+        lane::ensure(&mut write, repository, target);
+        let insert = |delivery: &str| insert(delivery, request, id, now);
+        let first = [insert(delivery.as_str()), lane::entries(repository, target)];
+        let [inserted, mut entries] = write.ask_all(first, DOING).await?;
+        if inserted.changed == 0 {
             // There is nothing to commit for a duplicate: its lane exists already.
             if let Some(first) = find(&mut write, request).await? {
                 return Ok(Accepted::Duplicate(first));
             }
             // Another deployment has the delivery's id: it is a header, which no signature covers.
             let alias = format!("{delivery}/{id}");
-            if !insert(&mut write, &alias, request, id, now).await? {
+            let again = [insert(&alias), lane::entries(repository, target)];
+            let [inserted, now_there] = write.ask_all(again, DOING).await?;
+            entries = now_there;
+            if inserted.changed == 0 {
                 return match find(&mut write, request).await? {
                     Some(first) => Ok(Accepted::Duplicate(first)),
                     None => Err(StoreError::IdTaken(id.clone())),
@@ -73,8 +80,8 @@ impl Store {
             }
             tracing::warn!(%delivery, deployment = %id, "delivery id seen before with another deployment");
         }
-        self.enqueue_messages(&mut write, id, &ForgeStatus::queued(), now).await?;
-        let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
+        self.enqueue_messages(&mut write, id, &ForgeStatus::queued(), now);
+        let lane = lane::from_rows(&entries.rows)?;
         lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
         if let Some((entry, kept)) = act {
             audit::note(&mut write, entry).await?;
@@ -85,13 +92,8 @@ impl Store {
     }
 }
 
-async fn insert(
-    write: &mut WriteTransaction,
-    delivery: &str,
-    request: &DeploymentRequest,
-    id: &DeployId,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
+/// Returns the statement that inserts the deployment, unless the delivery or the deployment exists.
+fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Timestamp) -> Query {
     let DeploymentRequest {
         forge_id,
         release,
@@ -112,8 +114,7 @@ async fn insert(
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waits = (State::Queued.as_str(), now, "waiting for a worker");
     let values = (lane, request_columns, waits, production, automatic, recipient.stored());
-    let done = query(sql, values).execute(write.sql(), DOING).await?;
-    Ok(done == 1)
+    query(sql, values)
 }
 
 /// Returns the id under which the deployment was stored before.

@@ -12,39 +12,31 @@ use crate::model::status::ForgeStatus;
 use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::query::query;
+use crate::store::query::{Query, query};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
 const DOING: &str = "reading a lane";
 
 /// Inserts the lane's row if it is missing, and locks it.
-pub(super) async fn ensure(
-    write: &mut WriteTransaction,
-    repository: &RepoName,
-    target: &TargetName,
-) -> Result<(), StoreError> {
+pub(super) fn ensure(write: &mut WriteTransaction, repository: &RepoName, target: &TargetName) {
     // The update changes nothing; PostgreSQL locks the row for it.
     let sql = "INSERT INTO lanes (repository, target) VALUES ($1, $2) \
          ON CONFLICT (repository, target) DO UPDATE SET target = excluded.target";
-    query(sql, (repository, target)).execute(write.sql(), DOING).await.map(drop)
+    write.later(query(sql, (repository, target)));
 }
 
 /// Locks the lane's row. On SQLite the writer has locked everything.
-pub(super) async fn lock(
+pub(super) fn lock(
     store: &Store,
     write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
-) -> Result<(), StoreError> {
-    if store.kind == DatabaseBackend::Sqlite {
-        return Ok(());
+) {
+    if store.kind == DatabaseBackend::Postgres {
+        let sql = "SELECT target FROM lanes WHERE repository = $1 AND target = $2";
+        write.later(query(store.locking(sql, "FOR UPDATE"), (repository, target)));
     }
-    let sql = "SELECT target FROM lanes WHERE repository = $1 AND target = $2";
-    query(store.locking(sql, "FOR UPDATE"), (repository, target))
-        .first(write.sql(), DOING)
-        .await
-        .map(drop)
 }
 
 /// Locks the rows of all lanes, or those of a target, in a fixed order: a change made then is seen
@@ -70,6 +62,11 @@ pub(super) async fn read(
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<Lane, StoreError> {
+    from_rows(&entries(repository, target).fetch_all(write.sql(), DOING).await?)
+}
+
+/// Returns the query for the deployments of the lane; its row must be locked.
+pub(super) fn entries(repository: &RepoName, target: &TargetName) -> Query {
     // Both in one query, to save a round trip.
     let sql = "SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
@@ -77,7 +74,10 @@ pub(super) async fn read(
          (SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND state IN ('succeeded', 'failed') \
          ORDER BY place DESC, id DESC LIMIT 1) AS newest";
-    let rows = query(sql, (repository, target)).fetch_all(write.sql(), DOING).await?;
+    query(sql, (repository, target))
+}
+
+pub(super) fn from_rows(rows: &[Row]) -> Result<Lane, StoreError> {
     let entries = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
     let has_ended = |entry: &LaneEntry| matches!(entry.state, State::Succeeded | State::Failed);
     let (ended, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
@@ -130,7 +130,7 @@ async fn end(
         .execute(write.sql(), "superseding a deployment")
         .await?;
     if done == 1 {
-        store.enqueue_messages(write, id, status, now).await?;
+        store.enqueue_messages(write, id, status, now);
     }
     Ok(())
 }

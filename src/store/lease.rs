@@ -9,7 +9,7 @@ use crate::model::deployment::{Contact, Deployment, StageTime};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::route::RouteClaim;
-use crate::store::query::{Bind, Bound};
+use crate::store::query::{Bind, BoundValue};
 use crate::support::time::saturating_add;
 
 /// A worker's claim on one deployment. Only its holder can move the deployment on, and only until
@@ -33,8 +33,8 @@ pub struct Claim {
 
 /// Binds the id and the number of the attempt: `$1` and `$2` of a fenced statement.
 impl Bind for &Claim {
-    fn bind(self, query: Bound) -> Bound {
-        (&self.deployment.id, self.deployment.attempts).bind(query)
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        (&self.deployment.id, self.deployment.attempts).bind(values);
     }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
-use crate::model::id::DeployId;
+use crate::model::id::{DeployId, RepoName};
 use crate::model::lane::{Lane, LanePlace};
 use crate::model::lock::Lock;
 use crate::model::rollback::Hold;
@@ -16,10 +16,10 @@ use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Findings, LeaseState};
-use crate::store::query::{Bind, query};
+use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{holds, inactive, lane, locks, owners, repositories};
+use crate::store::{holds, inactive, lane, locks, owners};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,18 @@ pub enum PushTurn {
     Lost,
 }
 
+/// The records that decide whether a push may begin.
+struct Seen {
+    /// The present name of the repository.
+    repository: RepoName,
+    lane: Lane,
+    locks: Vec<Lock>,
+    hold: Option<Hold>,
+    claims: [Answer; 3],
+}
+
+const BEGINNING: &str = "beginning a push";
+
 /// Sets the state and the findings; `$1` to `$11`.
 macro_rules! progress {
     () => {
@@ -98,21 +110,19 @@ impl Store {
         known: &Findings,
         now: Timestamp,
     ) -> Result<PushTurn, StoreError> {
-        let mut write = self.begin("beginning a push").await?;
-        let renamed = self.lock_lane(&mut write, claim).await?;
-        let claim = renamed.as_ref().unwrap_or(claim);
-        let request = &claim.deployment.request;
-        let (repository, target) = (&request.release.repository, &request.target);
-        let lane = lane::read(&mut write, repository, target).await?;
-        let turn = match superseding(&lane, &claim.deployment) {
-            Some(newer) => PushTurn::Superseded { by: newer.id },
-            None => match stopped(&mut write, claim, known, now).await? {
-                Some(stopped) => stopped,
-                None => claims::conflict(self, &mut write, claim, known, now)
-                    .await?
-                    .map_or(PushTurn::Yes, |conflict| PushTurn::Claimed(Box::new(conflict))),
-            },
+        let mut write = self.begin(BEGINNING).await?;
+        let Some(seen) = self.read_push_state(&mut write, claim, known, now).await? else {
+            // A dropped transaction releases the lane only some time later.
+            write.commit().await?;
+            return Ok(PushTurn::Lost);
         };
+        if seen.repository != claim.deployment.request.release.repository {
+            // Another lane must be locked. A rename of a repository locks its lanes first.
+            write.commit().await?;
+            let renamed = under_name(claim, &seen.repository);
+            return Box::pin(self.begin_push(&renamed, known, now)).await;
+        }
+        let turn = turn(&seen, claim, known)?;
         let (state, found) = match &turn {
             PushTurn::Yes => (State::Pushing, Cow::Borrowed(known)),
             // An earlier attempt may have begun to push.
@@ -125,45 +135,52 @@ impl Store {
             | PushTurn::HeldBack(_)
             | PushTurn::Lost => (State::Running, Cow::Borrowed(known)),
         };
-        if update_fenced(&mut write, claim, state, &found).await? == LeaseState::Lost {
-            // A dropped transaction releases the lane only some time later.
-            write.commit().await?;
-            return Ok(PushTurn::Lost);
-        }
+        write.later(query(concat!(progress!(), " ", fence!()), progress(claim, state, &found)));
         if turn == PushTurn::Yes {
-            claims::take(&mut write, claim, known, now).await?;
+            claims::take(&mut write, claim, known, now);
         }
         if let PushTurn::Superseded { by } = &turn {
-            lane::supersede(
-                self,
-                &mut write,
-                &lane,
-                &[(claim.deployment.id.clone(), by.clone())],
-                now,
-            )
-            .await?;
+            let superseded = [(claim.deployment.id.clone(), by.clone())];
+            lane::supersede(self, &mut write, &seen.lane, &superseded, now).await?;
         }
         write.commit().await?;
         Ok(turn)
     }
 
-    /// Locks the lane of a claim; returns the claim under the present name of its repository, if
-    /// that has changed.
-    async fn lock_lane(
+    /// Locks the lane of a claim and reads everything that decides whether its push may begin; `None`
+    /// where the claim is lost.
+    async fn read_push_state(
         &self,
         write: &mut WriteTransaction,
         claim: &Claim,
-    ) -> Result<Option<Claim>, StoreError> {
-        let Claim { deployment, .. } = claim;
-        let (request, name) = (&deployment.request, &deployment.request.release.repository);
-        lane::lock(self, write, name, &request.target).await?;
-        // A rename of a repository locks its lanes first.
-        let now = repositories::name_of(write, &deployment.id).await?.filter(|now| now != name);
-        let Some(now) = now else { return Ok(None) };
-        lane::lock(self, write, &now, &request.target).await?;
-        let request = request.clone().of_repository(now);
-        let deployment = Deployment { request, ..deployment.clone() };
-        Ok(Some(Claim { deployment, ..claim.clone() }))
+        known: &Findings,
+        now: Timestamp,
+    ) -> Result<Option<Seen>, StoreError> {
+        let Deployment { app, contact, request, .. } = &claim.deployment;
+        let (repository, target) = (&request.release.repository, &request.target);
+        lane::lock(self, write, repository, target);
+        let held = "SELECT id, repository FROM deployments \
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
+        let mut queries =
+            vec![query(self.locking(held, "FOR UPDATE"), claim), lane::entries(repository, target)];
+        if let Some(app) = known.app.as_ref().or(app.as_ref()) {
+            let owner = known.contact.as_ref().or(contact.as_ref());
+            let owner = owner.map(|contact| contact.owner.as_str());
+            queries.push(locks::stop((target, app), owner, now));
+            queries.push(holds::select_hold(target, app));
+            queries.extend(claims::questions(self, write, (target, app), known, now));
+        }
+        let mut answers = write.ask_many(queries, BEGINNING).await?.into_iter();
+        let mut next = || answers.next().unwrap_or_default();
+        let (held, lane) = (next(), next());
+        let Some(row) = held.rows.first() else { return Ok(None) };
+        Ok(Some(Seen {
+            repository: row.id("repository")?,
+            lane: lane::from_rows(&lane.rows)?,
+            locks: locks::read_locks(&next().rows)?,
+            hold: next().rows.first().map(holds::hold).transpose()?,
+            claims: [next(), next(), next()],
+        }))
     }
 
     /// Ends this attempt and schedules the next at the given time, for any worker. After a refusal,
@@ -197,8 +214,7 @@ impl Store {
             FinalState::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
             FinalState::Failed => (State::Failed, None),
         };
-        let doing = "finishing a deployment";
-        let mut write = self.begin(doing).await?;
+        let id = &claim.deployment.id;
         let sql = concat!(
             progress!(),
             ", finished_at = $12, summary = $13, violations = $14, pushed = $15, errors = $16, \
@@ -207,66 +223,64 @@ impl Store {
         );
         let counts = (violations.errors(), violations.warnings());
         let values = (now, summary, to_json(violations), pushed, counts);
-        let done =
-            query(sql, (progress(claim, state, known), values)).execute(write.sql(), doing).await?;
-        if LeaseState::by_rows(done) == LeaseState::Lost {
-            return Ok(LeaseState::Lost);
-        }
+        let finish = query(sql, (progress(claim, state, known), values));
         let app = known.app.as_ref();
+        let mut write = self.begin("finishing a deployment").await?;
         let succeeded = state == State::Succeeded;
-        claims::settle(self, &mut write, &claim.deployment, app, succeeded, now).await?;
         if succeeded {
-            owners::claim(self, &mut write, &claim.deployment.id, now).await?;
+            let queries =
+                [finish, owners::claim(id, now), inactive::older(self, &claim.deployment)];
+            let [done, owner, older] = write.ask_all(queries, "finishing a deployment").await?;
+            if LeaseState::by_rows(done.changed) == LeaseState::Lost {
+                return Ok(LeaseState::Lost);
+            }
+            owners::claimed(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
-            inactive::replaced(self, &mut write, &claim.deployment, now).await?;
+            inactive::replaced(self, &mut write, &claim.deployment, &older, now).await?;
         } else {
-            owners::disown(&mut write, &claim.deployment.id).await?;
+            let done = finish.execute(write.sql(), "finishing a deployment").await?;
+            if LeaseState::by_rows(done) == LeaseState::Lost {
+                return Ok(LeaseState::Lost);
+            }
+            owners::disown(&mut write, id);
         }
-        self.enqueue_messages(&mut write, &claim.deployment.id, status, now).await?;
+        claims::settle(self, &mut write, &claim.deployment, app, succeeded, now);
+        self.enqueue_messages(&mut write, id, status, now);
         if let FinalState::Succeeded(Pushed { commit, changed: true, .. }) = end {
-            let (id, target) = (&claim.deployment.id, &claim.deployment.request.target);
             let push = (ForgeState::Success, commit);
-            self.tell_of_push(&mut write, id, target, push, now).await?;
+            self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }
         write.commit().await?;
         Ok(LeaseState::Held)
     }
 }
 
-/// Returns the first lock that stops the deployment. A push that had begun may have arrived, so no
-/// lock stops it any more.
-async fn locked(
-    write: &mut WriteTransaction,
-    claim: &Claim,
-    known: &Findings,
-    now: Timestamp,
-) -> Result<Option<Lock>, StoreError> {
-    let Deployment { app, contact, state, request, .. } = &claim.deployment;
-    let app = known.app.as_ref().or(app.as_ref()).filter(|_| *state != State::Pushing);
-    let Some(app) = app else { return Ok(None) };
-    let contact = known.contact.as_ref().or(contact.as_ref());
-    let owner = contact.map(|contact| contact.owner.as_str());
-    let found = locks::stop(write.sql(), &request.target, app, owner, now).await?;
-    Ok(found.into_iter().next())
+/// Returns the same claim, under another name of its repository.
+fn under_name(claim: &Claim, name: &RepoName) -> Claim {
+    let request = claim.deployment.request.clone().of_repository(name.clone());
+    Claim { deployment: Deployment { request, ..claim.deployment.clone() }, ..claim.clone() }
 }
 
-/// Returns the act of a person since the rules ran: a lock, or a hold that is newer than the claim.
-/// A hold that was there before was judged by its rule.
-async fn stopped(
-    write: &mut WriteTransaction,
-    claim: &Claim,
-    known: &Findings,
-    now: Timestamp,
-) -> Result<Option<PushTurn>, StoreError> {
-    if let Some(lock) = locked(write, claim, known, now).await? {
-        return Ok(Some(PushTurn::Locked(Box::new(lock))));
+/// Returns the answer to a request for the turn to push. An act of a person since the rules ran stops the
+/// push: a lock, or a hold that is newer than the claim. A hold that was there before was judged by its
+/// rule. A push that had begun may have arrived, so no lock stops it any more.
+fn turn(seen: &Seen, claim: &Claim, known: &Findings) -> Result<PushTurn, StoreError> {
+    let deployment = &claim.deployment;
+    if let Some(newer) = superseding(&seen.lane, deployment) {
+        return Ok(PushTurn::Superseded { by: newer.id });
     }
-    let Deployment { app, state, request, rollback, .. } = &claim.deployment;
-    let app = known.app.as_ref().or(app.as_ref());
-    let (Some(app), State::Running, None) = (app, *state, rollback) else { return Ok(None) };
-    let hold = holds::find_hold(write.sql(), &request.target, app).await?;
-    let newer = hold.filter(|hold| hold.since >= claim.at);
-    Ok(newer.map(|hold| PushTurn::HeldBack(Box::new(hold))))
+    if let Some(lock) = seen.locks.first().filter(|_| deployment.state != State::Pushing) {
+        return Ok(PushTurn::Locked(Box::new(lock.clone())));
+    }
+    let judged = deployment.state != State::Running || deployment.rollback.is_some();
+    if let Some(hold) = seen.hold.as_ref().filter(|hold| !judged && hold.since >= claim.at) {
+        return Ok(PushTurn::HeldBack(Box::new(hold.clone())));
+    }
+    let Some(app) = known.app.as_ref().or(deployment.app.as_ref()) else {
+        return Ok(PushTurn::Yes);
+    };
+    let conflict = claims::conflict(&seen.claims, claim, app, known)?;
+    Ok(conflict.map_or(PushTurn::Yes, |conflict| PushTurn::Claimed(Box::new(conflict))))
 }
 
 /// Returns the newer deployment that supersedes this one, unless nothing may supersede it any more.
@@ -276,19 +290,6 @@ fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     }
     let mine = lane.open.iter().find(|entry| entry.place.id == deployment.id)?;
     lane.newer_than(&mine.place)
-}
-
-/// Writes the state and the findings, if the claim still holds.
-async fn update_fenced(
-    write: &mut WriteTransaction,
-    claim: &Claim,
-    state: State,
-    known: &Findings,
-) -> Result<LeaseState, StoreError> {
-    let done = query(concat!(progress!(), " ", fence!()), progress(claim, state, known))
-        .execute(write.sql(), "recording a deployment's progress")
-        .await?;
-    Ok(LeaseState::by_rows(done))
 }
 
 /// Returns the values of a statement that begins with `progress!`.

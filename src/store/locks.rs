@@ -1,7 +1,6 @@
 //! Locks, by which people stop deployments. One that was taken away is kept as a record.
 
 use jiff::Timestamp;
-use sqlx::{Any, Executor};
 
 use crate::model::audit::AuditRecord;
 use crate::model::id::{AppKey, LockId, TargetName};
@@ -9,7 +8,7 @@ use crate::model::lock::{Lock, LockScope};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{PendingAnswer, Reply};
-use crate::store::query::{query, query_of};
+use crate::store::query::{Query, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
@@ -126,18 +125,17 @@ impl Store {
         owner: Option<&str>,
         now: Timestamp,
     ) -> Result<Vec<Lock>, StoreError> {
-        stop(&self.pool, target, app, owner, now).await
+        let asking = "reading the locks that stop a deployment";
+        read_locks(&stop((target, app), owner, now).fetch_all(&self.pool, asking).await?)
     }
 }
 
-/// Returns the locks that stop a deployment of the app to the target now.
-pub(super) async fn stop<'e>(
-    database: impl Executor<'e, Database = Any>,
-    target: &TargetName,
-    app: &AppKey,
+/// Returns the query for the locks that stop a deployment of the app to the target now.
+pub(super) fn stop(
+    (target, app): (&TargetName, &AppKey),
     owner: Option<&str>,
     now: Timestamp,
-) -> Result<Vec<Lock>, StoreError> {
+) -> Query {
     let sql = format!(
         "SELECT {COLUMNS} FROM locks WHERE {PLACED} AND (scope = 'everything' \
          OR (scope = 'target' AND target = $2) \
@@ -145,10 +143,10 @@ pub(super) async fn stop<'e>(
          OR (scope = 'owner' AND LOWER(owner) = LOWER($5))) ORDER BY since, id"
     );
     // No owner of a lock is empty.
-    let values = (now, target, app, owner.unwrap_or_default());
-    let rows = query_of(sql, values)
-        .fetch_all(database, "reading the locks that stop a deployment")
-        .await?;
+    query_of(sql, (now, target, app, owner.unwrap_or_default()))
+}
+
+pub(super) fn read_locks(rows: &[Row]) -> Result<Vec<Lock>, StoreError> {
     rows.iter().map(lock).collect()
 }
 

@@ -24,6 +24,7 @@ mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
 pub mod embedded; // backup and restore of the SQLite file
 mod error; // errors and faults
+mod facts; // reads the records that the rules need
 mod health; // the check for writes
 mod holds; // holds, which stop automation
 mod idempotency_keys; // acts that may be repeated, and their answers
@@ -55,6 +56,7 @@ pub use crate::store::claims::ClaimConflict;
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::error::{Ailment, StoreError};
+pub use crate::store::facts::RecordedFacts;
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };

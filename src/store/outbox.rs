@@ -13,7 +13,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{LeaseState, end_of};
-use crate::store::query::query;
+use crate::store::query::{Query, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -121,33 +121,47 @@ impl Store {
         lease: Duration,
         most: u32,
     ) -> Result<Vec<OutboxMessage>, StoreError> {
+        // This query runs all the time, and often in vain, so it takes no turn to write.
+        let waits = "SELECT deployment AS id FROM outbox \
+             WHERE outcome IS NULL AND family = $1 AND due_at <= $2 LIMIT 1";
+        if query(waits, (family, now)).first(&self.pool, DOING).await?.is_none() {
+            return Ok(Vec::new());
+        }
         let mut write = self.begin(DOING).await?;
-        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
+        let columns = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
              d.target, d.commit_id, d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n \
              WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers, \
              (SELECT COUNT(*) FROM outbox t WHERE t.deployment = o.deployment AND t.sink = o.sink \
-             AND t.seq < o.seq AND t.outcome = 'sent') AS told \
-             FROM outbox o JOIN deployments d ON d.id = o.deployment \
-             WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
-             (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
-             AND e.seq < o.seq AND e.outcome IS NULL) ";
-        let order = match family {
-            SinkFamily::ArgoCd(_) => "o.at, o.deployment".to_owned(),
-            SinkFamily::Forge => format!("{WORTH}, o.due_at, o.at"),
-            SinkFamily::Slack | SinkFamily::Events(_) => "o.due_at, o.at".to_owned(),
+             AND t.seq < o.seq AND t.outcome = 'sent') AS told";
+        let (worth, order) = match family {
+            SinkFamily::ArgoCd(_) => ("0", "o.at, o.deployment"),
+            SinkFamily::Forge => (WORTH, "worth, o.due_at, o.at"),
+            SinkFamily::Slack | SinkFamily::Events(_) => ("0", "o.due_at, o.at"),
         };
-        let sql = format!("{sql} ORDER BY {order} LIMIT $3");
-        let rows = query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"), (family, now, most))
-            .fetch_all(write.sql(), DOING)
-            .await?;
+        // The other columns are read only for the claimed messages: very many may wait.
+        let first = format!(
+            "SELECT o.deployment, o.sink, o.seq, o.unsure, o.due_at, o.at, {worth} AS worth \
+             FROM outbox o WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 \
+             AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment \
+             AND e.sink = o.sink AND e.seq < o.seq AND e.outcome IS NULL) \
+             ORDER BY {order} LIMIT $3"
+        );
+        let first = self.locking(&first, "FOR UPDATE OF o SKIP LOCKED");
+        let sql = format!(
+            "{columns} FROM ({}) o JOIN deployments d ON d.id = o.deployment ORDER BY {order}",
+            first.0
+        );
+        let rows = query_of(sql, (family, now, most)).fetch_all(write.sql(), DOING).await?;
         // One by one: as a part of the update, PostgreSQL may run the query again and
         // again, and claim more than the limit.
-        let mut messages = Vec::with_capacity(rows.len());
-        for row in rows {
-            messages.extend(take(&mut write, &row, now, lease).await?);
-        }
-        write.commit().await?;
-        Ok(messages)
+        let taking = rows.iter().map(|row| take(row, now, lease));
+        let taken = write.commit_with(taking.collect::<Result<_, _>>()?).await?;
+        // A message that another sender has claimed has no row.
+        let messages = rows
+            .iter()
+            .zip(&taken)
+            .filter_map(|(before, answer)| answer.rows.first().map(|now| message(before, now)));
+        messages.collect()
     }
 
     /// Records the outcomes of messages, each unless another sender has claimed it since.
@@ -156,13 +170,10 @@ impl Store {
         answers: &[(OutboxMessage, DeliveryOutcome)],
         now: Timestamp,
     ) -> Result<Vec<LeaseState>, StoreError> {
-        let mut write = self.begin("recording the outcomes of messages").await?;
-        let mut held = Vec::with_capacity(answers.len());
-        for (message, answer) in answers {
-            held.push(record(&mut write, message, answer, now).await?);
-        }
-        write.commit().await?;
-        Ok(held)
+        let write = self.begin("recording the outcomes of messages").await?;
+        let records = answers.iter().map(|(message, answer)| record(message, answer, now));
+        let done = write.commit_with(records.collect()).await?;
+        Ok(done.iter().map(|answer| LeaseState::by_rows(answer.changed)).collect())
     }
 
     /// Claims final statuses that are due for a check. One that is not the last any more is
@@ -192,7 +203,7 @@ impl Store {
         for row in rows {
             let message = message(&row, &row)?;
             let until = (!message.followed).then_some(lease_end);
-            look_again(&mut write, &message, until).await?;
+            look_again(&mut write, &message, until);
             if until.is_some() {
                 taken.push(Confirmation { message, told_at: row.time("done_at")? });
             }
@@ -218,60 +229,60 @@ impl Store {
         retold_at: Option<Timestamp>,
     ) -> Result<(), StoreError> {
         let mut write = self.begin("recording a check of a final status").await?;
-        look_again(&mut write, &confirmation.message, again.map(Timestamp::as_millisecond)).await?;
+        look_again(&mut write, &confirmation.message, again.map(Timestamp::as_millisecond));
         if let Some(at) = retold_at {
             let OutboxMessage { deployment, sink, seq, .. } = &confirmation.message;
             let sql =
                 "UPDATE outbox SET retold_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3";
-            query(sql, (deployment, sink, seq, at)).execute(write.sql(), LOOKING).await?;
+            write.later(query(sql, (deployment, sink, seq, at)));
         }
         write.commit().await
     }
 
     /// Enqueues a message for every sink that subscribes to that state; the deployment's row must
     /// have been written in the same transaction, so that two never draw the same number.
-    pub(super) async fn enqueue_messages(
+    pub(super) fn enqueue_messages(
         &self,
         write: &mut WriteTransaction,
         id: &DeployId,
         status: &ForgeStatus,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) {
         for sink in self.subscriptions.of(status.state) {
-            enqueue(write, id, &sink, status, now).await?;
+            enqueue(write, id, &sink, status, now);
         }
-        Ok(())
     }
 
     /// Enqueues a message for the receivers of pushes to a target; the same conditions hold as for
     /// [`Store::enqueue_messages`].
-    pub(super) async fn tell_of_push(
+    pub(super) fn tell_of_push(
         &self,
         write: &mut WriteTransaction,
         id: &DeployId,
         target: &TargetName,
         (state, commit): (ForgeState, &CommitSha),
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let Some(sink) = self.subscriptions.of_push(target) else { return Ok(()) };
-        enqueue(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
+    ) {
+        if let Some(sink) = self.subscriptions.of_push(target) {
+            enqueue(write, id, &sink, &ForgeStatus::of_commit(state, commit), now);
+        }
     }
 }
 
 /// Enqueues a message for one sink.
-pub(super) async fn enqueue(
+pub(super) fn enqueue(
     write: &mut WriteTransaction,
     id: &DeployId,
     sink: &Sink,
     status: &ForgeStatus,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) {
     let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
          attempts, unsure) \
          SELECT $1, $2, COALESCE(MAX(seq), 0) + 1, $3, $4, $5, $6, $6, 0, 0 FROM outbox \
          WHERE deployment = $1 AND sink = $2";
     let values = (id, sink, sink.family(), status.state.as_str(), status.description(), now);
-    query(sql, values).execute(write.sql(), "enqueueing a message").await.map(drop)
+    write.later(query(sql, values));
 }
 
 /// Makes messages that a dead process was sending due at once; see `Store::end_leases`.
@@ -283,12 +294,7 @@ pub(super) async fn abandon(
     query(sql, now).execute(write.sql(), "ending the leases of a former process").await.map(drop)
 }
 
-async fn record(
-    write: &mut WriteTransaction,
-    message: &OutboxMessage,
-    answer: &DeliveryOutcome,
-    now: Timestamp,
-) -> Result<LeaseState, StoreError> {
+fn record(message: &OutboxMessage, answer: &DeliveryOutcome, now: Timestamp) -> Query {
     let (mut due_at, mut unsure, mut failed, mut reference) = (None, false, false, None);
     let (outcome, reason) = match answer {
         DeliveryOutcome::Sent { reference: called } => {
@@ -309,10 +315,7 @@ async fn record(
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL";
     let key = (&message.deployment, &message.sink, message.seq, message.attempts);
     let values = (outcome, reason, reference, unsure, due_at, now, failed);
-    let done = query(sql, (key, values, first_look(message, answer, now)))
-        .execute(write.sql(), "recording the outcome of a message")
-        .await?;
-    Ok(LeaseState::by_rows(done))
+    query(sql, (key, values, first_look(message, answer, now)))
 }
 
 /// The delay before the first check: a call without an answer is applied within seconds, if at all.
@@ -332,35 +335,22 @@ fn first_look(
 }
 
 /// Sets the time of the next check of a sent message.
-async fn look_again(
-    write: &mut WriteTransaction,
-    message: &OutboxMessage,
-    at: Option<i64>,
-) -> Result<(), StoreError> {
+fn look_again(write: &mut WriteTransaction, message: &OutboxMessage, at: Option<i64>) {
     let sql = "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
          AND confirm_at IS NOT NULL";
-    query(sql, (&message.deployment, &message.sink, message.seq, at))
-        .execute(write.sql(), "scheduling a check of a final status")
-        .await
-        .map(drop)
+    write.later(query(sql, (&message.deployment, &message.sink, message.seq, at)));
 }
 
-/// Claims a message. From here on it may have arrived: a sender that dies records nothing. One that
-/// is claimed while in doubt stays marked as doubted, whatever a search finds: it may be applied
-/// late, too.
-async fn take(
-    write: &mut WriteTransaction,
-    due: &Row,
-    now: Timestamp,
-    lease: Duration,
-) -> Result<Option<OutboxMessage>, StoreError> {
+/// Returns the statement that claims a message. From here on it may have arrived: a sender that dies
+/// records nothing. One that is claimed while in doubt stays marked as doubted, whatever a search
+/// finds: it may be applied late, too.
+fn take(due: &Row, now: Timestamp, lease: Duration) -> Result<Query, StoreError> {
     let sql = "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
          doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
          RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures";
     let key = (due.text("id")?, due.text("sink")?, due.number("seq")?);
-    let row = query(sql, (key, now, end_of(now, lease))).first(write.sql(), DOING).await?;
-    row.map(|row| message(due, &row)).transpose()
+    Ok(query(sql, (key, now, end_of(now, lease))))
 }
 
 /// Reads a message from the row as it was found, and the row as it is after the claim.

@@ -9,7 +9,7 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::store::audit;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::query::{query, query_of};
+use crate::store::query::{Answer, Query, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -68,50 +68,40 @@ const FOREIGN_ATTEMPTS: &str = concat!(
 
 /// Removes the app from a failed deployment whose repository may not deploy it: then it is known by
 /// its repository alone, and people who may see the app learn nothing of who tried.
-pub(super) async fn disown(
-    write: &mut WriteTransaction,
-    deployment: &DeployId,
-) -> Result<(), StoreError> {
+pub(super) fn disown(write: &mut WriteTransaction, deployment: &DeployId) {
     let sql = concat!(
         "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id = $1 AND ",
         foreign!()
     );
-    query(sql, deployment)
-        .execute(write.sql(), "removing a foreign app from a deployment")
-        .await
-        .map(drop)
+    write.later(query(sql, deployment));
 }
 
 /// Does the same for all deployments that came before an app got its owner.
-async fn disown_all(
-    store: &Store,
-    write: &mut WriteTransaction,
-    target: &TargetName,
-    app: &AppKey,
-) -> Result<(), StoreError> {
+fn disown_all(store: &Store, write: &mut WriteTransaction, target: &TargetName, app: &AppKey) {
     let update = "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id IN (";
-    query(store.skipping_locked(update, FOREIGN_ATTEMPTS), (target, &app.namespace))
-        .execute(write.sql(), "removing a foreign app from a deployment")
-        .await
-        .map(drop)
+    write.later(query(store.skipping_locked(update, FOREIGN_ATTEMPTS), (target, &app.namespace)));
 }
 
-/// Records the repository of a succeeded deployment as its app's owner, unless it has one.
-pub(super) async fn claim(
-    store: &Store,
-    write: &mut WriteTransaction,
-    deployment: &DeployId,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+/// Returns the statement that records the repository of a succeeded deployment as its app's owner,
+/// unless it has one.
+pub(super) fn claim(deployment: &DeployId, now: Timestamp) -> Query {
     let sql = "INSERT INTO owners (target, namespace, slug, repository, since) \
          SELECT target, namespace, slug, repository, $2 FROM deployments \
          WHERE id = $1 AND namespace IS NOT NULL AND slug IS NOT NULL \
          ON CONFLICT (target, namespace, slug) DO NOTHING \
          RETURNING repository AS id, target, namespace, slug";
-    let row =
-        query(sql, (deployment, now)).first(write.sql(), "recording the owner of an app").await?;
-    let Some(row) = row else { return Ok(()) };
-    disown_all(store, write, &row.id("target")?, &row.app()?).await
+    query(sql, (deployment, now))
+}
+
+/// Does what must follow that statement, where the app got its owner by it.
+pub(super) fn claimed(
+    store: &Store,
+    write: &mut WriteTransaction,
+    claim: &Answer,
+) -> Result<(), StoreError> {
+    let Some(row) = claim.rows.first() else { return Ok(()) };
+    disown_all(store, write, &row.id("target")?, &row.app()?);
+    Ok(())
 }
 
 impl Store {
@@ -209,7 +199,7 @@ impl Store {
         query(sql, (target, app, to, now, &act.by, &act.reason))
             .execute(write.sql(), doing)
             .await?;
-        disown_all(self, &mut write, target, app).await?;
+        disown_all(self, &mut write, target, app);
         write.commit().await?;
         Ok(before)
     }

@@ -13,7 +13,7 @@ use crate::store::db::Store;
 use crate::store::deaths;
 use crate::store::error::StoreError;
 use crate::store::lease::{LeaseState, end_of};
-use crate::store::query::{Bind, Bound, query};
+use crate::store::query::{Bind, BoundValue, query};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 
@@ -52,8 +52,8 @@ pub struct PreviewClaim {
 
 /// Binds `$1` to `$3` of a statement that is fenced by the turn.
 impl Bind for &PreviewClaim {
-    fn bind(self, query: Bound) -> Bound {
-        (&self.request.repository, self.request.number, self.turn).bind(query)
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        (&self.request.repository, self.request.number, self.turn).bind(values);
     }
 }
 

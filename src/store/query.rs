@@ -4,24 +4,42 @@
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use sqlx::any::AnyArguments;
-use sqlx::{Any, AnyPool, AssertSqlSafe, Encode, Executor, SqlSafeStr, Type};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
 
 use crate::model::id::{
     AppKey, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
 };
 use crate::model::notice::{Sink, SinkFamily};
+use crate::store::connect::DatabaseBackend;
 use crate::store::error::StoreError;
 use crate::store::row::Row;
 
-pub(super) type Bound = sqlx::query::Query<'static, Any, AnyArguments>;
-
 /// A statement with its values, not run yet.
 #[must_use = "a statement does nothing until it is run"]
-pub(super) struct Query(Bound);
+pub(super) struct Query {
+    sql: SqlStr,
+    values: Vec<BoundValue>,
+}
+
+/// A value as its column stores it.
+pub(super) enum BoundValue {
+    Text(Option<String>),
+    Number(Option<i64>),
+}
+
+/// The database's answer to one statement.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) rows: Vec<Row>,
+    /// The number of changed rows.
+    pub(super) changed: u64,
+}
 
 /// Returns the statement with the values of `$1` and so on.
 pub(super) fn query(sql: impl SqlSafeStr, values: impl Bind) -> Query {
-    Query(values.bind(sqlx::query(sql)))
+    let mut query = Query { sql: sql.into_sql_str(), values: Vec::new() };
+    values.bind(&mut query.values);
+    query
 }
 
 /// Does the same for SQL that was assembled from constants, numbers and placeholders.
@@ -29,42 +47,167 @@ pub(super) fn query_of(sql: String, values: impl Bind) -> Query {
     query(AssertSqlSafe(sql), values)
 }
 
-impl Query {
-    /// Runs the statement; returns the number of changed rows.
-    pub(super) async fn execute<'e>(
+/// A connection, a pool or a transaction, which runs statements.
+pub(super) trait Executor: Send {
+    /// Runs a statement.
+    fn ask(
         self,
-        on: impl Executor<'e, Database = Any>,
+        query: Query,
+        doing: &'static str,
+    ) -> impl Future<Output = Result<Answer, StoreError>> + Send;
+
+    /// Returns the first row alone.
+    fn first(
+        self,
+        query: Query,
+        doing: &'static str,
+    ) -> impl Future<Output = Result<Option<Row>, StoreError>> + Send;
+}
+
+impl Executor for &AnyPool {
+    async fn ask(self, query: Query, doing: &'static str) -> Result<Answer, StoreError> {
+        let mut connection = self.acquire().await.map_err(StoreError::doing(doing))?;
+        connection.ask(query, doing).await
+    }
+
+    async fn first(self, query: Query, doing: &'static str) -> Result<Option<Row>, StoreError> {
+        let row = query.bound().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
+        Ok(row.map(Row::new))
+    }
+}
+
+impl Executor for &mut AnyConnection {
+    async fn ask(self, query: Query, doing: &'static str) -> Result<Answer, StoreError> {
+        let mut answer = Answer::default();
+        let mut results = self.fetch_many(query.bound());
+        while let Some(one) = results.try_next().await.map_err(StoreError::doing(doing))? {
+            match one {
+                Either::Left(done) => answer.changed += done.rows_affected(),
+                Either::Right(row) => answer.rows.push(Row::new(row)),
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn first(self, query: Query, doing: &'static str) -> Result<Option<Row>, StoreError> {
+        let row = query.bound().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
+        Ok(row.map(Row::new))
+    }
+}
+
+/// Runs statements in their order; returns an answer for each. SQLite's connection is a thread: each
+/// round trip to it costs more than most statements, so it gets all at once.
+pub(super) async fn ask_all(
+    connection: &mut AnyConnection,
+    kind: DatabaseBackend,
+    queries: Vec<Query>,
+    doing: &'static str,
+) -> Result<Vec<Answer>, StoreError> {
+    let count = queries.len();
+    let mut answers = Vec::with_capacity(count);
+    if kind == DatabaseBackend::Postgres {
+        for query in queries {
+            answers.push((&mut *connection).ask(query, doing).await?);
+        }
+        return Ok(answers);
+    }
+    let mut results = connection.fetch_many(Query::join(queries).bound());
+    let mut answer = Answer::default();
+    while let Some(one) = results.try_next().await.map_err(StoreError::doing(doing))? {
+        match one {
+            // The driver ends the answer to each statement with this.
+            Either::Left(done) => {
+                answer.changed = done.rows_affected();
+                answers.push(std::mem::take(&mut answer));
+            }
+            Either::Right(row) => answer.rows.push(Row::new(row)),
+        }
+    }
+    if answers.len() == count { Ok(answers) } else { Err(miscounted(doing)) }
+}
+
+/// Returns the answers to that number of statements.
+pub(super) fn array<const N: usize>(
+    answers: Vec<Answer>,
+    doing: &'static str,
+) -> Result<[Answer; N], StoreError> {
+    answers.try_into().map_err(|_| miscounted(doing))
+}
+
+fn miscounted(doing: &'static str) -> StoreError {
+    let message = "the driver gave other than one answer for each statement";
+    StoreError::doing(doing)(sqlx::Error::Protocol(message.to_owned()))
+}
+
+impl Query {
+    fn bound(self) -> sqlx::query::Query<'static, Any, AnyArguments> {
+        let Self { sql, values } = self;
+        values.into_iter().fold(sqlx::query(sql), |query, value| match value {
+            BoundValue::Text(text) => query.bind(text),
+            BoundValue::Number(number) => query.bind(number),
+        })
+    }
+
+    /// Joins many statements into one text; each has placeholders for its own values.
+    fn join(queries: Vec<Self>) -> Self {
+        let (mut joined, mut all) = (String::new(), Vec::new());
+        for Self { sql, values } in queries {
+            let mut parts = sql.as_str().split('$');
+            joined.push_str(parts.next().unwrap_or_default());
+            for part in parts {
+                let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+                let (number, rest) = part.split_at(digits);
+                let number = number.parse::<usize>().unwrap_or_default() + all.len();
+                joined.extend(["$", &number.to_string(), rest]);
+            }
+            joined.push(';');
+            all.extend(values);
+        }
+        Self { sql: AssertSqlSafe(joined).into_sql_str(), values: all }
+    }
+
+    /// Runs the statement.
+    pub(super) async fn ask(
+        self,
+        on: impl Executor,
+        doing: &'static str,
+    ) -> Result<Answer, StoreError> {
+        on.ask(self, doing).await
+    }
+
+    /// Runs the statement; returns the number of changed rows.
+    pub(super) async fn execute(
+        self,
+        on: impl Executor,
         doing: &'static str,
     ) -> Result<u64, StoreError> {
-        let done = self.0.execute(on).await.map_err(StoreError::doing(doing))?;
-        Ok(done.rows_affected())
+        Ok(on.ask(self, doing).await?.changed)
     }
 
-    pub(super) async fn fetch_all<'e>(
+    pub(super) async fn fetch_all(
         self,
-        on: impl Executor<'e, Database = Any>,
+        on: impl Executor,
         doing: &'static str,
     ) -> Result<Vec<Row>, StoreError> {
-        let rows = self.0.fetch_all(on).await.map_err(StoreError::doing(doing))?;
-        Ok(rows.into_iter().map(Row::new).collect())
+        Ok(on.ask(self, doing).await?.rows)
     }
 
-    pub(super) async fn first<'e>(
+    pub(super) async fn first(
         self,
-        on: impl Executor<'e, Database = Any>,
+        on: impl Executor,
         doing: &'static str,
     ) -> Result<Option<Row>, StoreError> {
-        let row = self.0.fetch_optional(on).await.map_err(StoreError::doing(doing))?;
-        Ok(row.map(Row::new))
+        on.first(self, doing).await
     }
 
     /// Returns the row of a statement that always has one.
-    pub(super) async fn one<'e>(
+    pub(super) async fn one(
         self,
-        on: impl Executor<'e, Database = Any>,
+        on: impl Executor,
         doing: &'static str,
     ) -> Result<Row, StoreError> {
-        self.0.fetch_one(on).await.map(Row::new).map_err(StoreError::doing(doing))
+        let none = || StoreError::doing(doing)(sqlx::Error::RowNotFound);
+        on.first(self, doing).await?.ok_or_else(none)
     }
 
     /// Returns a page of so many entries, or of as many as have a megabyte of text by the given
@@ -80,7 +223,7 @@ impl Query {
         read: impl Fn(&Row) -> Result<T, StoreError>,
         size: impl Fn(&T) -> usize,
     ) -> Result<(Vec<T>, bool), StoreError> {
-        let mut rows = self.0.fetch(pool);
+        let mut rows = self.bound().fetch(pool);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.try_next().await.map_err(StoreError::doing(doing))? {
             if entries.len() == limit as usize || bytes >= MOST_BYTES {
@@ -101,27 +244,42 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 /// A value for one placeholder, or for several.
 pub(super) trait Bind {
-    fn bind(self, query: Bound) -> Bound;
+    fn bind(self, values: &mut Vec<BoundValue>);
 }
 
 /// A value for one placeholder.
 pub(super) trait SqlValue {
-    type Sql: for<'q> Encode<'q, Any> + Type<Any>;
+    type Sql;
     fn into_sql(self) -> Self::Sql;
 }
 
-impl<T: SqlValue> Bind for T {
-    fn bind(self, query: Bound) -> Bound {
-        query.bind(self.into_sql())
+impl From<Option<String>> for BoundValue {
+    fn from(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Option<i64>> for BoundValue {
+    fn from(number: Option<i64>) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<T: SqlValue> Bind for T
+where
+    BoundValue: From<Option<T::Sql>>,
+{
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        values.push(Some(self.into_sql()).into());
     }
 }
 
 impl<T: SqlValue> Bind for Option<T>
 where
-    Option<T::Sql>: for<'q> Encode<'q, Any> + Type<Any>,
+    BoundValue: From<Option<T::Sql>>,
 {
-    fn bind(self, query: Bound) -> Bound {
-        query.bind(self.map(SqlValue::into_sql))
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        values.push(self.map(SqlValue::into_sql).into());
     }
 }
 
@@ -129,36 +287,37 @@ impl<'a, T> Bind for &'a Option<T>
 where
     Option<&'a T>: Bind,
 {
-    fn bind(self, query: Bound) -> Bound {
-        self.as_ref().bind(query)
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        self.as_ref().bind(values);
     }
 }
 
 /// Binds the namespace and the slug.
 impl Bind for &AppKey {
-    fn bind(self, query: Bound) -> Bound {
-        Some(self).bind(query)
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        Some(self).bind(values);
     }
 }
 
 impl Bind for Option<&AppKey> {
-    fn bind(self, query: Bound) -> Bound {
-        (self.map(|app| &app.namespace), self.map(|app| &app.slug)).bind(query)
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        (self.map(|app| &app.namespace), self.map(|app| &app.slug)).bind(values);
     }
 }
 
 impl<T: Bind> Bind for Vec<T> {
-    fn bind(self, query: Bound) -> Bound {
-        self.into_iter().fold(query, |query, value| value.bind(query))
+    fn bind(self, values: &mut Vec<BoundValue>) {
+        for value in self {
+            value.bind(values);
+        }
     }
 }
 
 macro_rules! bind_tuples {
     ($($place:tt $type:ident),+) => {
         impl<$($type: Bind),+> Bind for ($($type,)+) {
-            fn bind(self, query: Bound) -> Bound {
-                $(let query = self.$place.bind(query);)+
-                query
+            fn bind(self, values: &mut Vec<BoundValue>) {
+                $(self.$place.bind(values);)+
             }
         }
     };
@@ -173,9 +332,7 @@ bind_tuples!(0 A, 1 B, 2 C, 3 D, 4 E, 5 F, 6 G, 7 H);
 bind_tuples!(0 A, 1 B, 2 C, 3 D, 4 E, 5 F, 6 G, 7 H, 8 I);
 
 impl Bind for () {
-    fn bind(self, query: Bound) -> Bound {
-        query
-    }
+    fn bind(self, _values: &mut Vec<BoundValue>) {}
 }
 
 impl SqlValue for i64 {
@@ -215,10 +372,10 @@ pub(super) enum Condition {
 }
 
 impl Bind for Condition {
-    fn bind(self, query: Bound) -> Bound {
+    fn bind(self, values: &mut Vec<BoundValue>) {
         match self {
-            Self::Text(text) => text.bind(query),
-            Self::Number(number) => number.bind(query),
+            Self::Text(text) => text.bind(values),
+            Self::Number(number) => number.bind(values),
         }
     }
 }
@@ -251,4 +408,18 @@ pub(super) fn conditions<const N: usize>(
 pub(super) fn placeholders(first: usize, count: usize) -> String {
     let places: Vec<_> = (first..first + count).map(|number| format!("${number}")).collect();
     places.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_are_sent_together_have_their_own_values() {
+        let (one, two) = (query("SELECT $1, $2", (1_i64, "a")), query("SELECT 'x'", ()));
+        let three = query("SELECT $2 || $1, $1", ("b", "c"));
+        let joined = Query::join(vec![one, two, three]);
+        assert_eq!(joined.sql.as_str(), "SELECT $1, $2;SELECT 'x';SELECT $4 || $3, $3;");
+        assert_eq!(joined.values.len(), 4);
+    }
 }

@@ -6,29 +6,23 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::model::deployment::State;
+use crate::model::event::RepositoryIdentity;
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{Claim, LeaseState, end_of};
-use crate::store::query::query;
-use crate::store::row::{self, deployment_columns};
+use crate::store::query::{Query, query};
+use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
-use crate::store::{deaths, idempotency_keys, lane, outbox, previews, removals, sweeps};
+use crate::store::{
+    deaths, idempotency_keys, lane, outbox, previews, removals, repositories, sweeps,
+};
 
 /// The number of lanes that one claim tries when other workers change them meanwhile.
 const LOOKS: usize = 16;
 
 const DOING: &str = "claiming a deployment";
-
-/// The result of one look at the queue.
-enum Look {
-    Claimed(Box<Claim>),
-    /// Another worker had the lane, or it changed: the look is outdated.
-    Again,
-    /// No deployment can run now.
-    Nothing,
-}
 
 impl Store {
     /// Claims the oldest deployment that may run, if there is one: it waits, or its worker has
@@ -50,46 +44,53 @@ impl Store {
         lease: Duration,
         most: usize,
     ) -> Result<Vec<Claim>, StoreError> {
-        let mut claims = Vec::new();
         for _ in 0..LOOKS {
             let mut write = self.begin(DOING).await?;
-            let mut look = Look::Again;
-            while claims.len() < most {
-                look = self.claim_next(&mut write, worker, now, lease).await?;
-                match look {
-                    Look::Claimed(claim) => claims.push(*claim),
-                    Look::Again | Look::Nothing => break,
-                }
-                look = Look::Again;
-            }
+            let lanes = self.candidates(&mut write, now, most).await?;
+            let is_idle = lanes.is_empty();
+            let claims = self.claim_lanes(&mut write, lanes, (worker, lease), now).await?;
             write.commit().await?;
-            if !claims.is_empty() || matches!(look, Look::Nothing) {
-                break;
+            // Another worker had the lanes, or they changed: the look is outdated.
+            if !claims.is_empty() || is_idle {
+                return Ok(claims);
             }
         }
-        Ok(claims)
+        Ok(Vec::new())
     }
 
-    async fn claim_next(
+    async fn claim_lanes(
         &self,
         write: &mut WriteTransaction,
-        worker: &str,
+        lanes: Vec<(RepoName, TargetName)>,
+        (worker, lease): (&str, Duration),
         now: Timestamp,
-        lease: Duration,
-    ) -> Result<Look, StoreError> {
-        let Some((repository, target)) = self.candidate(write, now).await? else {
-            return Ok(Look::Nothing);
+    ) -> Result<Vec<Claim>, StoreError> {
+        // Read again: the candidates may have been chosen before the locks.
+        let look = |(repository, target): &(RepoName, TargetName)| {
+            [
+                removals::keep_still(repository, target, now),
+                lane::entries(repository, target),
+                repositories::select_identity(repository),
+            ]
         };
-        // Read again: the candidate may have been chosen before the lock.
-        if removals::keep_still(write, &repository, &target, now).await? {
-            return Ok(Look::Again);
+        let looks = write.ask_many(lanes.iter().flat_map(look).collect(), DOING).await?;
+        let (mut takes, mut identities) = (Vec::new(), Vec::new());
+        for [acts, entries, named] in looks.as_chunks().0 {
+            if !acts.rows.is_empty() {
+                continue;
+            }
+            let lane = lane::from_rows(&entries.rows)?;
+            let turn = lane.turn(now);
+            lane::supersede(self, write, &lane, &turn.superseded, now).await?;
+            if let Some(id) = turn.take {
+                takes.push(take(&id, (worker, lease), now));
+                identities.push(named.rows.first().map(repositories::read_identity).transpose()?);
+            }
         }
-        let lane = lane::read(write, &repository, &target).await?;
-        let turn = lane.turn(now);
-        lane::supersede(self, write, &lane, &turn.superseded, now).await?;
-        let Some(id) = &turn.take else { return Ok(Look::Again) };
-        let claim = take(self, write, id, worker, now, lease).await?;
-        Ok(claim.map_or(Look::Again, |claim| Look::Claimed(Box::new(claim))))
+        let answers = write.ask_many(takes, DOING).await?;
+        let claims = answers.iter().zip(identities);
+        let claims = claims.filter_map(|(answer, identity)| Some((answer.rows.first()?, identity)));
+        claims.map(|(row, identity)| self.claimed(write, row, identity, now)).collect()
     }
 
     /// Extends the lease of the claim.
@@ -133,13 +134,14 @@ impl Store {
         Ok(done)
     }
 
-    /// Returns the lane of the oldest deployment that may run, locked; lanes that others have
+    /// Returns the lanes of the oldest deployments that may run, locked; lanes that others have
     /// locked are skipped.
-    async fn candidate(
+    async fn candidates(
         &self,
         write: &mut WriteTransaction,
         now: Timestamp,
-    ) -> Result<Option<(RepoName, TargetName)>, StoreError> {
+        most: usize,
+    ) -> Result<Vec<(RepoName, TargetName)>, StoreError> {
         let sql = "SELECT d.id, d.repository, d.target FROM deployments d \
              JOIN lanes l ON l.repository = d.repository AND l.target = d.target \
              WHERE d.finished_at IS NULL AND d.due_at <= $1 AND NOT EXISTS \
@@ -148,24 +150,48 @@ impl Store {
              AND o.state IN ('running', 'pushing')) \
              AND NOT EXISTS (SELECT 1 FROM acts a WHERE a.repository = d.repository \
              AND a.target = d.target AND a.finished_at IS NULL AND a.due_at > $1) \
-             ORDER BY d.received_at, d.forge_id LIMIT 1";
-        let row = query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"), now)
-            .first(write.sql(), DOING)
+             ORDER BY d.received_at, d.forge_id LIMIT $2";
+        let rows = query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"), (now, most))
+            .fetch_all(write.sql(), DOING)
             .await?;
-        row.map(|row| Ok((row.id("repository")?, row.id("target")?))).transpose()
+        let mut lanes = Vec::with_capacity(rows.len());
+        for row in rows {
+            let lane = (row.id("repository")?, row.id("target")?);
+            // Several deployments of a lane may wait.
+            if !lanes.contains(&lane) {
+                lanes.push(lane);
+            }
+        }
+        Ok(lanes)
+    }
+
+    /// Returns the claim on a deployment that was taken, and enqueues the messages of its first attempt.
+    fn claimed(
+        &self,
+        write: &mut WriteTransaction,
+        row: &Row,
+        identity: Option<RepositoryIdentity>,
+        now: Timestamp,
+    ) -> Result<Claim, StoreError> {
+        let mut deployment = row::deployment(row)?;
+        deployment.request.identity = identity;
+        let deaths = deaths::count_deaths(&deployment.summary);
+        let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);
+        let claim = Claim { deployment, failures, refused_since, deaths, at: now };
+        if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
+            let begun = match claim.deployment.rollback {
+                Some(_) => ForgeStatus::rolling_back(),
+                None => ForgeStatus::in_progress(),
+            };
+            self.enqueue_messages(write, &claim.deployment.id, &begun, now);
+        }
+        Ok(claim)
     }
 }
 
-/// Marks the deployment as the worker's, unless its former worker came back since the lane was
-/// read. A deployment that still had a worker lost it: that attempt has failed.
-async fn take(
-    store: &Store,
-    write: &mut WriteTransaction,
-    id: &DeployId,
-    worker: &str,
-    now: Timestamp,
-    lease: Duration,
-) -> Result<Option<Claim>, StoreError> {
+/// Returns the statement that marks the deployment as the worker's, unless its former worker came back
+/// since the lane was read. A deployment that still had a worker lost it: that attempt has failed.
+fn take(id: &DeployId, (worker, lease): (&str, Duration), now: Timestamp) -> Query {
     let sql = concat!(
         "UPDATE deployments SET attempts = attempts + 1, due_at = $3, worker = $2, \
          failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
@@ -174,18 +200,5 @@ async fn take(
         " WHERE id = $1 AND finished_at IS NULL AND due_at <= $4 RETURNING ",
         deployment_columns!()
     );
-    let row = query(sql, (id, worker, end_of(now, lease), now)).first(write.sql(), DOING).await?;
-    let Some(row) = row else { return Ok(None) };
-    let deployment = row::deployment(&row)?;
-    let deaths = deaths::count_deaths(&deployment.summary);
-    let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);
-    let claim = Claim { deployment, failures, refused_since, deaths, at: now };
-    if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
-        let begun = match claim.deployment.rollback {
-            Some(_) => ForgeStatus::rolling_back(),
-            None => ForgeStatus::in_progress(),
-        };
-        store.enqueue_messages(write, id, &begun, now).await?;
-    }
-    Ok(Some(claim))
+    query(sql, (id, worker, end_of(now, lease), now))
 }

@@ -191,8 +191,10 @@ impl Store {
             filter.unfinished.then_some("finished_at IS NULL"),
         );
         let columns = overview_columns!();
+        // Whole rows are read only for the shown ones: all that match are sorted.
         let sql = format!(
-            "SELECT {columns} FROM deployments {tests} ORDER BY id DESC LIMIT {}",
+            "SELECT {columns} FROM deployments WHERE id IN (SELECT id FROM deployments {tests} \
+             ORDER BY id DESC LIMIT {}) ORDER BY id DESC",
             limit + 1
         );
         let page = query_of(sql, values).page(&self.pool, LISTING, limit, row::overview, size);

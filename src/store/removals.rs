@@ -15,7 +15,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
 use crate::store::lease::end_of;
-use crate::store::query::query;
+use crate::store::query::{Query, query};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, claims, idempotency_keys, inactive, lane};
@@ -54,7 +54,7 @@ impl Store {
             None => newest_repository(&mut write, target, app).await?,
         };
         if let Some(repository) = &repository {
-            lane::ensure(&mut write, repository, target).await?;
+            lane::ensure(&mut write, repository, target);
         }
         let deploying = deploying(&mut write, repository.as_ref(), target, app).await?;
         let turn = match (deploying, find_act(&mut write, target, app).await?) {
@@ -105,7 +105,7 @@ impl Store {
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
             let removal = removal(&row)?;
             inactive::removed(self, &mut write, &removal, commit, *at).await?;
-            claims::free(&mut write, &removal.target, &removal.app).await?;
+            claims::free(&mut write, &removal.target, &removal.app);
         }
         idempotency_keys::keep(&mut write, kept).await?;
         write.commit().await
@@ -167,17 +167,11 @@ fn entry(removal: &RemovalRecord, by: &Principal) -> AuditRecord {
     }
 }
 
-/// Returns true if an act blocks the lane; its row must be locked.
-pub(super) async fn keep_still(
-    write: &mut WriteTransaction,
-    repository: &RepoName,
-    target: &TargetName,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
+/// Returns the query for an act that blocks the lane; its row must be locked.
+pub(super) fn keep_still(repository: &RepoName, target: &TargetName, now: Timestamp) -> Query {
     let sql = "SELECT id FROM acts WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
          AND due_at > $3 LIMIT 1";
-    let row = query(sql, (repository, target, now)).first(write.sql(), "looking for acts").await?;
-    Ok(row.is_some())
+    query(sql, (repository, target, now))
 }
 
 /// Ends the acts of processes that are known to be dead; see `Store::end_leases`.

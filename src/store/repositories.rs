@@ -5,10 +5,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::event::RepositoryIdentity;
-use crate::model::id::{DeployId, RepoName};
+use crate::model::id::RepoName;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::query::query;
+use crate::store::query::{Query, query};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -71,12 +71,19 @@ impl Store {
         &self,
         name: &RepoName,
     ) -> Result<Option<RepositoryIdentity>, StoreError> {
-        let row = query(BY_NAME, name).first(&self.pool, DOING).await?;
-        let remembered = row.as_ref().map(read_repository).transpose()?;
-        Ok(remembered.map(|RememberedRepository { number, owner, seen_at, .. }| {
-            RepositoryIdentity { repository: number, owner, at: seen_at }
-        }))
+        let row = select_identity(name).first(&self.pool, DOING).await?;
+        row.as_ref().map(read_identity).transpose()
     }
+}
+
+/// Returns the query for the repository that has a name.
+pub(super) fn select_identity(name: &RepoName) -> Query {
+    query(BY_NAME, name)
+}
+
+pub(super) fn read_identity(row: &Row) -> Result<RepositoryIdentity, StoreError> {
+    let RememberedRepository { number, owner, seen_at, .. } = read_repository(row)?;
+    Ok(RepositoryIdentity { repository: number, owner, at: seen_at })
 }
 
 /// Records the name that an event gives a repository; returns its present name, which is another
@@ -257,15 +264,4 @@ async fn note(
          ON CONFLICT (number) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at, \
          owner = COALESCE(excluded.owner, repositories.owner)";
     query(sql, (number, name, owner, seen_at)).execute(write.sql(), DOING).await.map(drop)
-}
-
-/// Returns the present name of a deployment's repository: it may have been renamed since the claim.
-pub(super) async fn name_of(
-    write: &mut WriteTransaction,
-    deployment: &DeployId,
-) -> Result<Option<RepoName>, StoreError> {
-    let row = query("SELECT id, repository FROM deployments WHERE id = $1", deployment)
-        .first(write.sql(), DOING)
-        .await?;
-    row.map(|row| row.id("repository")).transpose()
 }

@@ -92,8 +92,9 @@ impl Store {
     ) -> Result<RollbackTurn, StoreError> {
         let (repository, target) = (&new.request.release.repository, &new.request.target);
         let mut write = self.begin_durable(DOING).await?;
-        lane::ensure(&mut write, repository, target).await?;
-        let turn = if removals::keep_still(&mut write, repository, target, now).await? {
+        lane::ensure(&mut write, repository, target);
+        let acts = removals::keep_still(repository, target, now);
+        let turn = if acts.first(write.sql(), DOING).await?.is_some() {
             RollbackTurn::Removing
         } else if let Some(open) = open(&mut write, repository, target).await? {
             RollbackTurn::RollingBack(open)
@@ -119,7 +120,7 @@ impl Store {
         if !insert(write, new, place, now).await? {
             return Err(StoreError::IdTaken(new.id.clone()));
         }
-        self.enqueue_messages(write, &new.id, &ForgeStatus::queued(), now).await?;
+        self.enqueue_messages(write, &new.id, &ForgeStatus::queued(), now);
         let lane = lane::read(write, repository, target).await?;
         lane::supersede(self, write, &lane, &lane.turn(now).superseded, now).await
     }

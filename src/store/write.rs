@@ -1,9 +1,12 @@
 //! A write transaction, its turn, and its connection.
 //!
+//! Statements whose answers are not needed wait for the next one, and go to the database with it: those
+//! that begin the transaction go with the first statement, and the last ones with the commit.
+//!
 //! The transaction is begun and ended by plain SQL, not by sqlx: sqlx counts the nesting of a connection's
 //! transactions, and SQLite ends one by itself where it meets a full disk or a fault of the disk.
 //! The count is wrong from then on, the pool hands the connection out again, and nothing can begin on
-//! it any more. Here a connection goes back to its pool only after its transaction has certainly
+//! it any more. Here a connection is used again only after its transaction has certainly
 //! ended; every other one is closed, and the pool opens another.
 
 use std::sync::Arc;
@@ -11,11 +14,14 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Executor as _, raw_sql};
+use sqlx::{Any, AnyPool, Executor as _, raw_sql};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
+use crate::store::connect::DatabaseBackend;
 use crate::store::error::StoreError;
+use crate::store::query::{Answer, Executor, Query, array, ask_all, query};
+use crate::store::row::Row;
 
 /// The time for a rollback of the transaction: longer than SQLite waits for a lock, a wait that
 /// cannot be interrupted. A connection that takes longer is closed.
@@ -30,76 +36,173 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writers {
     workers: Arc<Mutex<()>>,
-    all: Arc<Mutex<()>>,
+    all: Arc<Mutex<Writer>>,
 }
+
+/// The connection of the writer that has the turn. It stays here: its pool would test it at each return.
+#[derive(Debug, Default)]
+struct Writer(Option<PoolConnection<Any>>);
 
 /// The turn to write.
 pub(super) struct WriteTurn {
-    _all: OwnedMutexGuard<()>,
+    all: OwnedMutexGuard<Writer>,
     _workers: Option<OwnedMutexGuard<()>>,
 }
 
 impl Writers {
-    pub(super) async fn turn(&self, at_once: bool) -> WriteTurn {
+    pub(super) async fn turn(
+        &self,
+        at_once: bool,
+        pool: &AnyPool,
+    ) -> Result<WriteTurn, sqlx::Error> {
         let workers = if at_once { None } else { Some(Arc::clone(&self.workers)) };
         let workers = OptionFuture::from(workers.map(Mutex::lock_owned)).await;
-        WriteTurn { _all: Arc::clone(&self.all).lock_owned().await, _workers: workers }
+        let mut turn =
+            WriteTurn { all: Arc::clone(&self.all).lock_owned().await, _workers: workers };
+        if turn.all.0.is_none() {
+            turn.all.0 = Some(pool.acquire().await?);
+        }
+        Ok(turn)
+    }
+
+    /// Closes the connection, after the operations under way.
+    pub(super) async fn close(&self) {
+        close(&mut self.all.lock().await.0).await;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // A return to its pool needs a runtime.
+        drop(self.0.take().map(PoolConnection::leak));
+    }
+}
+
+/// The connection of a transaction; `None` inside after a failure.
+pub(super) enum WriteConnection {
+    /// The one connection of SQLite's writers, for the length of the turn.
+    Turn(WriteTurn),
+    Pooled(Option<PoolConnection<Any>>),
+}
+
+impl WriteConnection {
+    fn slot(&mut self) -> &mut Option<PoolConnection<Any>> {
+        match self {
+            Self::Turn(turn) => &mut turn.all.0,
+            Self::Pooled(connection) => connection,
+        }
     }
 }
 
 /// A write transaction; without a commit it is undone.
 pub(super) struct WriteTransaction {
     /// `None` after the transaction has ended.
-    connection: Option<PoolConnection<Any>>,
-    turn: Option<WriteTurn>,
+    connection: Option<WriteConnection>,
+    kind: DatabaseBackend,
+    /// The statements that go to the database with the next one.
+    waiting: Vec<Query>,
+    /// True once a statement has gone there.
+    begun: bool,
+    /// False while statements are there, and after one has failed: nothing follows it.
+    sound: bool,
     doing: &'static str,
     changed: watch::Sender<()>,
 }
 
 impl WriteTransaction {
-    pub(super) async fn begin(
-        pool: &AnyPool,
-        begin: &'static str,
+    /// Returns a transaction that begins with these statements, once there is another one.
+    pub(super) fn new(
+        connection: WriteConnection,
+        kind: DatabaseBackend,
+        begin: &[&'static str],
         doing: &'static str,
-        turn: Option<WriteTurn>,
         changed: watch::Sender<()>,
-    ) -> Result<Self, StoreError> {
-        let connection = pool.acquire().await.map_err(StoreError::doing(doing))?;
-        let mut write = Self { connection: Some(connection), turn, doing, changed };
-        match write.sql().execute(raw_sql(begin)).await {
-            Ok(_) => Ok(write),
-            Err(error) => Err(write.failed(error).await),
-        }
+    ) -> Self {
+        let waiting = begin.iter().map(|sql| query(*sql, ())).collect();
+        let connection = Some(connection);
+        Self { connection, kind, waiting, begun: false, sound: true, doing, changed }
     }
 
-    pub(super) fn sql(&mut self) -> &mut AnyConnection {
-        self.connection.as_mut().expect("ending the transaction consumes it")
+    pub(super) fn sql(&mut self) -> &mut Self {
+        self
+    }
+
+    /// Runs a statement with the next one, or with the commit, which fails if it does.
+    pub(super) fn later(&mut self, query: Query) {
+        self.waiting.push(query);
+    }
+
+    /// Runs these statements, one after the other.
+    pub(super) async fn ask_all<const N: usize>(
+        &mut self,
+        queries: [Query; N],
+        doing: &'static str,
+    ) -> Result<[Answer; N], StoreError> {
+        array(self.ask_many(queries.into(), doing).await?, doing)
+    }
+
+    /// Does the same with any number of statements.
+    pub(super) async fn ask_many(
+        &mut self,
+        queries: Vec<Query>,
+        doing: &'static str,
+    ) -> Result<Vec<Answer>, StoreError> {
+        if queries.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !self.sound {
+            // What waited for the failed statement is lost, perhaps the beginning of the transaction.
+            let message = "an earlier statement of the transaction has failed";
+            return Err(StoreError::doing(doing)(sqlx::Error::Protocol(message.to_owned())));
+        }
+        (self.begun, self.sound) = (true, false);
+        let connection = self.connection.as_mut().and_then(|connection| connection.slot().as_mut());
+        let connection = connection.expect("ending the transaction consumes it");
+        let mut all = std::mem::take(&mut self.waiting);
+        let before = all.len();
+        all.extend(queries);
+        let mut answers = ask_all(connection, self.kind, all, doing).await?;
+        self.sound = true;
+        Ok(answers.split_off(before))
     }
 
     pub(super) async fn commit(self) -> Result<(), StoreError> {
+        self.commit_with(Vec::new()).await.map(drop)
+    }
+
+    /// Runs these statements, and commits.
+    pub(super) async fn commit_with(self, queries: Vec<Query>) -> Result<Vec<Answer>, StoreError> {
         let changed = self.changed.clone();
-        self.commit_unannounced().await?;
+        let answers = self.commit_unannounced(queries).await?;
         changed.send_replace(());
-        Ok(())
+        Ok(answers)
     }
 
-    /// Commits without a notification of readers.
-    pub(super) async fn commit_unannounced(mut self) -> Result<(), StoreError> {
-        match self.sql().execute(raw_sql("COMMIT")).await {
-            Ok(_) => {
-                self.connection = None;
-                Ok(())
-            }
-            Err(error) => Err(self.failed(error).await),
+    /// Does the same without a notification of readers.
+    pub(super) async fn commit_unannounced(
+        mut self,
+        mut queries: Vec<Query>,
+    ) -> Result<Vec<Answer>, StoreError> {
+        queries.push(query("COMMIT", ()));
+        let sent = self.ask_many(queries, self.doing).await;
+        if let Some(mut connection) = self.connection.take().filter(|_| sent.is_err()) {
+            // Its state is unknown.
+            close(connection.slot()).await;
         }
+        let mut answers = sent?;
+        let _commit = answers.pop();
+        Ok(answers)
+    }
+}
+
+impl Executor for &mut WriteTransaction {
+    async fn ask(self, query: Query, doing: &'static str) -> Result<Answer, StoreError> {
+        let [answer] = self.ask_all([query], doing).await?;
+        Ok(answer)
     }
 
-    /// Closes the connection, whose state is unknown.
-    async fn failed(mut self, error: sqlx::Error) -> StoreError {
-        if let Some(connection) = self.connection.take() {
-            close(connection).await;
-        }
-        StoreError::doing(self.doing)(error)
+    async fn first(self, query: Query, doing: &'static str) -> Result<Option<Row>, StoreError> {
+        Ok(self.ask(query, doing).await?.rows.into_iter().next())
     }
 }
 
@@ -107,30 +210,32 @@ impl WriteTransaction {
 /// caller has gone.
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else { return };
-        let turn = self.turn.take();
+        let Some(mut connection) = self.connection.take() else { return };
         match Handle::try_current() {
             // The next writer waits until the file is unlocked.
-            Ok(runtime) => drop(runtime.spawn(async move {
-                roll_back(connection).await;
-                drop(turn);
-            })),
-            // A close ends it too, and no task has to wait for it.
-            Err(_) => drop(connection.leak()),
+            Ok(runtime) if self.begun => drop(runtime.spawn(roll_back(connection))),
+            Ok(_) => {}
+            // A close ends it too, and no task has to wait for it. A return to the pool needs a runtime.
+            Err(_) => drop(connection.slot().take().map(PoolConnection::leak)),
         }
     }
 }
 
-/// Gives the connection back to the pool if the database confirms that the transaction is undone.
-/// SQLite answers otherwise where the transaction had ended by itself.
-async fn roll_back(mut connection: PoolConnection<Any>) {
-    let undo = connection.execute(raw_sql("ROLLBACK"));
-    if !matches!(tokio::time::timeout(LONGEST_ROLLBACK, undo).await, Ok(Ok(_))) {
-        close(connection).await;
+/// Keeps the connection if the database confirms that the transaction is undone. SQLite answers
+/// otherwise where the transaction had ended by itself.
+async fn roll_back(mut connection: WriteConnection) {
+    let undo = async {
+        let Some(sql) = connection.slot() else { return false };
+        sql.execute(raw_sql("ROLLBACK")).await.is_ok()
+    };
+    if !matches!(tokio::time::timeout(LONGEST_ROLLBACK, undo).await, Ok(true)) {
+        close(connection.slot()).await;
     }
 }
 
-async fn close(connection: PoolConnection<Any>) {
+/// Closes a connection; the next transaction opens another.
+async fn close(connection: &mut Option<PoolConnection<Any>>) {
+    let Some(connection) = connection.take() else { return };
     let closed = tokio::time::timeout(LONGEST_CLOSE, connection.close()).await;
     if !matches!(closed, Ok(Ok(()))) {
         tracing::debug!("database connection dropped without a proper close");

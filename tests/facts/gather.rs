@@ -261,8 +261,9 @@ async fn a_database_that_does_not_answer_is_missing_too() {
     let commit = world.commit();
     world.db.store.close().await;
     let facts = world.gather(&world.questions(&commit)).await;
-    assert!(why(&facts.owner).contains("the database failed while reading the owner of an app"));
-    assert!(why(&facts.locks).contains("the database failed while reading the locks"));
+    let reason = "the database failed while reading the records of an app";
+    assert!(why(&facts.owner).contains(reason), "{}", why(&facts.owner));
+    assert!(why(&facts.locks).contains(reason), "{}", why(&facts.locks));
     assert_eq!(known(&facts.branches), ["main"]);
 }
 

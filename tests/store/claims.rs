@@ -285,9 +285,12 @@ async fn the_facts_of_the_rules_have_what_is_claimed() {
         let web = planned("shop/web", &["a.shop.io/", "b.shop.io/x"]);
         let pushing = running(store, "acme/web", 1).await;
         assert_eq!(store.begin_push(&pushing, &web, at(1)).await.unwrap(), PushTurn::Yes);
-        let owned = store.claimed_ownership(&prod(), &app("shop/web")).await.unwrap();
+        let owners = async |of: &str| {
+            store.recorded_facts(&prod(), &app(of), None, &[], at(1)).await.unwrap().owners
+        };
+        let owned = owners("shop/web").await;
         assert_eq!(owned.app, RepoName::parse("acme/web").ok());
-        let beside = store.claimed_ownership(&prod(), &app("shop/api")).await.unwrap();
+        let beside = owners("shop/api").await;
         assert_eq!((beside.app, beside.namespace.len()), (None, 1));
         assert_eq!(store.ownership(&prod(), &app("shop/web")).await.unwrap().app, None);
         let found = async |of: &str, hosts: &[&str]| {

@@ -43,10 +43,7 @@ impl Deployments {
         };
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
         let watch = DriftPolicy::new(policy.unwrap_or_default());
-        let number = match self.identity_of(deployment).await {
-            Ok(identity) => identity.map(|identity| identity.repository),
-            Err(problem) => return problem.into(),
-        };
+        let number = deployment.request.identity.map(|identity| identity.repository);
         let note = note(deployment, app, rollback, number);
         let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
         let mut look = 1;

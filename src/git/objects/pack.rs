@@ -5,10 +5,8 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::io::Write as _;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
+use flate2::{Compress, Compression, FlushCompress, Status};
 use git2::{ObjectType, Odb, Oid, Repository};
 use indexmap::IndexMap;
 use sha1::{Digest as _, Sha1};
@@ -92,12 +90,19 @@ struct Pack {
     written: IndexMap<Oid, (usize, usize)>,
     /// The objects that differences begin with and that are not in it.
     bases: BTreeSet<Oid>,
+    /// The compressor of all objects: one takes more memory than most objects.
+    compress: Compress,
 }
 
 impl Pack {
+    fn new(bytes: Vec<u8>, written: IndexMap<Oid, (usize, usize)>) -> Self {
+        // Packs are sent over fast lines once, and packed anew by the server later.
+        let compress = Compress::new(Compression::fast(), true);
+        Self { bytes, written, bases: BTreeSet::new(), compress }
+    }
+
     fn of(new: &New, deltas: Deltas) -> Self {
-        let mut pack =
-            Self { bytes: header(new.len()), written: IndexMap::new(), bases: BTreeSet::new() };
+        let mut pack = Self::new(header(new.len()), IndexMap::new());
         for (id, object) in new {
             pack.add(*id, object, deltas);
         }
@@ -111,7 +116,7 @@ impl Pack {
         let mut bytes = header(self.written.len() + outside().count());
         let objects = self.bytes.get(bytes.len()..self.bytes.len() - SUM);
         bytes.extend_from_slice(objects.unwrap_or_default());
-        let mut pack = Self { bytes, written: self.written.clone(), bases: BTreeSet::new() };
+        let mut pack = Self::new(bytes, self.written.clone());
         for id in outside() {
             let base = odb.read(*id)?;
             pack.add_whole(*id, base.kind(), base.data());
@@ -190,10 +195,16 @@ impl Pack {
     }
 
     fn deflate(&mut self, bytes: &[u8]) {
-        // Packs are sent over fast lines once, and packed anew by the server later.
-        let mut encoder = ZlibEncoder::new(&mut self.bytes, Compression::fast());
-        let written = encoder.write_all(bytes).and_then(|()| encoder.finish().map(drop));
-        written.expect("memory takes what is written to it");
+        self.compress.reset();
+        let (mut rest, mut status) = (bytes, Status::Ok);
+        while status != Status::StreamEnd {
+            self.bytes.reserve(rest.len() + 64);
+            let before = self.compress.total_in();
+            let written = self.compress.compress_vec(rest, &mut self.bytes, FlushCompress::Finish);
+            status = written.expect("memory takes what is written to it");
+            let read = usize::try_from(self.compress.total_in() - before).unwrap_or(rest.len());
+            rest = rest.get(read..).unwrap_or_default();
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value as Json;
 use crate::manifests::object::live_object;
 use crate::manifests::replicas::Workload;
 use crate::manifests::{disks, replicas};
-use crate::model::facts::{Disk, LiveApp};
+use crate::model::facts::{Disk, LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
 use crate::waml::node::Node;
 use crate::waml::scalar::untyped;
@@ -38,22 +38,36 @@ pub struct ReadFiles<T> {
 
 /// Reads an app's files, and lists the names of the unreadable ones.
 pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
-    let ReadFiles { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
-    let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
-    let app = LiveApp {
-        staying: staying.filter_map(live_object).collect(),
-        left_over: Vec::new(),
-        first_disks: Vec::new(),
-        secrets: found.iter().flat_map(secrets::made_by).collect(),
-        objects: found.iter().filter_map(live_object).collect(),
-        disks: found.iter().flat_map(disks::read_disks).collect(),
-        replicas: maps(&found).filter_map(replicas::number_of).collect(),
-        autoscaled: maps(&found)
-            .filter_map(replicas::scaled_by)
-            .map(|Workload { kind, name, .. }| (kind, name))
-            .collect(),
-    };
+    let (mut app, mut unreadable) = (LiveApp::default(), Vec::new());
+    for file in files {
+        if let Some(object) = plain_object(&file.bytes) {
+            app.objects.push(object);
+            continue;
+        }
+        let file = std::slice::from_ref(file);
+        let read = read(file, |node, found| found.push(untyped(node)));
+        let found = read.found;
+        let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
+        app.staying.extend(staying.filter_map(live_object));
+        app.secrets.extend(found.iter().flat_map(secrets::made_by));
+        app.objects.extend(found.iter().filter_map(live_object));
+        app.disks.extend(found.iter().flat_map(disks::read_disks));
+        app.replicas.extend(maps(&found).filter_map(replicas::number_of));
+        let autoscaled = maps(&found).filter_map(replicas::scaled_by);
+        app.autoscaled.extend(autoscaled.map(|Workload { kind, name, .. }| (kind, name)));
+        unreadable.extend(read.unreadable);
+    }
     (app, unreadable)
+}
+
+/// Reads the object of a file in the service's own form, where nothing else in the file counts; `None`
+/// for every other.
+fn plain_object(bytes: &[u8]) -> Option<LiveObject> {
+    let object = names::first_lines(bytes)?;
+    let kind = object.kind.as_str();
+    let counts = disks::KINDS.contains(&kind) || replicas::counts(kind);
+    let text = std::str::from_utf8(bytes).ok()?;
+    (!counts && !text.contains("argocd.argoproj.io/sync-options")).then_some(object)
 }
 
 fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
@@ -139,5 +153,28 @@ mod tests {
             .collect();
         assert_eq!(shown, ["apps/v1 StatefulSet db", "v1 Service a"]);
         assert_eq!(unreadable, ["c.yaml", "e.yaml"]);
+    }
+
+    #[test]
+    fn what_counts_beside_the_name_is_read_in_our_files_too() {
+        let ours = |kind: &str, rest: &str| {
+            format!("apiVersion: apps/v1\nkind: {kind}\nmetadata:\n  name: shop\n{rest}")
+        };
+        let options = "  annotations:\n    argocd.argoproj.io/sync-options: Prune=false\n";
+        let target = "spec:\n  scaleTargetRef: {name: shop}\n";
+        let files = [
+            file("a.yaml", &ours("Service", "spec: {replicas: 3}\n")),
+            file("b.yaml", &ours("Deployment", "spec: {replicas: 3}\n")),
+            file("c.yaml", &ours("ScaledObject", target)),
+            file("d.yaml", &ours("PersistentVolumeClaim", "spec: {}\n")),
+            file("e.yaml", &ours("Job", options)),
+        ];
+        let (app, unreadable) = live_app(&files);
+        assert!(unreadable.is_empty());
+        assert_eq!((app.objects.len(), app.replicas.len(), app.disks.len()), (5, 1, 1));
+        assert_eq!(app.autoscaled, [("Deployment".to_owned(), "shop".to_owned())]);
+        assert_eq!(app.staying.iter().map(|one| &*one.kind).collect::<Vec<_>>(), ["Job"]);
+        assert!(plain_object(&files[0].bytes).is_some());
+        assert!(files[1..].iter().all(|file| plain_object(&file.bytes).is_none()));
     }
 }

@@ -53,7 +53,7 @@ pub fn names(objects: &[LiveObject], interned: &mut Interned) -> Arc<[ObjectName
 }
 
 /// Reads the object of a file in the service's own form; `None` for every other.
-fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
+pub(super) fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();
     let mut value = |key: &str| {
