@@ -122,8 +122,10 @@ impl App {
         registry.register(|registry| pushes::register(registry, &manifests));
         let listener = bind(settings.server.listen)?;
         let webhook = wiring::webhook(&settings).map_err(cannot_use("the webhook's secret"))?;
-        let by_name =
-            manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
+        let by_name = manifests
+            .iter()
+            .map(|served| (served.name.clone(), served.repository.clone()))
+            .collect();
         let facts = fact_collector(&settings, &clock, &forge, &store, &manifests)?;
         let instance = DeployId::of(clock.draw()).to_string();
         let deployments = Deployments {
@@ -244,8 +246,8 @@ impl App {
         let stopped =
             server::serve::serve(listener, router, connections, stop.clone(), grace).await;
         stop.cancel();
-        let ended = [working.await, telling.await, refreshing.await];
-        if ended.iter().any(Result::is_err) {
+        let results = [working.await, telling.await, refreshing.await];
+        if results.iter().any(Result::is_err) {
             tracing::error!("a loop panicked");
         }
         // A preview that is cut off is computed by the next process, which searches for its check run.
@@ -275,10 +277,10 @@ fn fact_collector(
     store: &Store,
     manifests: &[ServedRepository],
 ) -> Result<FactCollector, StartError> {
-    let repositories = manifests.iter().map(|one| inventory::IndexedRepository {
-        name: one.name.clone(),
-        repository: one.repository.clone(),
-        targets: one.targets.clone(),
+    let repositories = manifests.iter().map(|served| inventory::IndexedRepository {
+        name: served.name.clone(),
+        repository: served.repository.clone(),
+        targets: served.targets.clone(),
     });
     let lookups =
         LookupClients::new(settings.lookups.clone(), settings.limits.lookups, &settings.outbound)

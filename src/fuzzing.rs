@@ -34,7 +34,7 @@ pub struct FuzzTarget {
     /// Reads the bytes.
     ///
     /// # Panics
-    /// Where the reader breaks a promise.
+    /// The reader breaks a promise.
     pub run: fn(&[u8]),
 }
 
@@ -84,9 +84,9 @@ fn waml(data: &[u8]) {
         Ok(rendered) => {
             for file in &rendered.files {
                 let text = std::str::from_utf8(&file.bytes).expect("what is rendered is text");
-                let read = yaml::parse_stream("manifest", text, &MANIFEST);
-                let read = read.expect("what is rendered is YAML");
-                assert_eq!(read.len(), 1, "one object a file: {text}");
+                let documents = yaml::parse_stream("manifest", text, &MANIFEST);
+                let documents = documents.expect("what is rendered is YAML");
+                assert_eq!(documents.len(), 1, "one object a file: {text}");
             }
         }
     }
@@ -108,8 +108,8 @@ fn show(violations: &[Violation], data: &[u8]) {
     }
     let mut sources = SourceTexts::default();
     sources.add(FILE, text);
-    let shown = diagnostics::render(violations, &sources);
-    assert_eq!(shown.is_empty(), violations.is_empty(), "{shown}");
+    let text = diagnostics::render(violations, &sources);
+    assert_eq!(text.is_empty(), violations.is_empty(), "{text}");
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ pub struct AuditEntry {
 }
 
 impl From<AuditRecords> for AuditPage {
-    fn from(found: AuditRecords) -> Self {
-        let AuditRecords { entries, next } = found;
+    fn from(records: AuditRecords) -> Self {
+        let AuditRecords { entries, next } = records;
         Self { entries: entries.into_iter().map(Into::into).collect(), next: next.map(Into::into) }
     }
 }

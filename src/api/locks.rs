@@ -200,8 +200,8 @@ mod tests {
         let scope =
             LockScope { owner: Some("squad@example.com".to_owned()), ..LockScope::default() };
         let lasting = Some(SignedDuration::from_hours(2));
-        let asked = LockRequest { scope, reason: "books".to_owned(), until: None, lasting };
-        let json = to_value(&asked).unwrap();
+        let request = LockRequest { scope, reason: "books".to_owned(), until: None, lasting };
+        let json = to_value(&request).unwrap();
         assert_eq!(json["scope"], json!({"owner": "squad@example.com"}));
         assert!(json.get("until").is_none(), "{json}");
         assert_eq!(from_value::<LockRequest>(json).unwrap().lasting, lasting);

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn one_part_of_another_form_leaves_the_others_readable() {
         let text = r#"{"title": "Bad gateway", "status": "502", "detail": "come again"}"#;
-        let read: ProblemBody = serde_json::from_str(text).unwrap();
-        assert_eq!((read.status, read.detail.as_deref()), (0, Some("come again")));
+        let problem: ProblemBody = serde_json::from_str(text).unwrap();
+        assert_eq!((problem.status, problem.detail.as_deref()), (0, Some("come again")));
     }
 }

@@ -22,39 +22,39 @@ use crate::support::sync::lock;
 
 /// Returns the source of a repository's tokens, for reads or writes. `forge` is the code host of
 /// the same settings.
-pub(super) fn tokens(access: &GitAccess, wanted: AccessLevel, forge: &Forge) -> Tokens {
-    let may = match wanted {
+pub(super) fn tokens(access: &GitAccess, level: AccessLevel, forge: &Forge) -> Tokens {
+    let verb = match level {
         AccessLevel::Read => "read",
         AccessLevel::Write => "write",
     };
     match access {
         GitAccess::Anybody => {
-            Tokens::new(&format!("give it a token that may {may} there (`token`)"), |_| {
+            Tokens::new(&format!("give it a token that may {verb} there (`token`)"), |_| {
                 std::future::ready(Ok(None))
             })
         }
         GitAccess::App(repository) => match forge {
-            Forge::GitHub(github) => of_app(github, repository, wanted),
+            Forge::GitHub(github) => of_app(github, repository, level),
             // The settings allow an App only with GitHub.
             Forge::Local(_) => Tokens::none(),
         },
         GitAccess::Token(Credential { secret, file: None }) => Tokens::fixed(
             secret.clone(),
             &format!(
-                "put a token that may {may} there into the variable of its `token`, and start again"
+                "put a token that may {verb} there into the variable of its `token`, and start again"
             ),
         ),
         GitAccess::Token(Credential { secret, file: Some(file) }) => {
-            let help = format!("put a token that may {may} there into {}", file.display());
+            let help = format!("put a token that may {verb} there into {}", file.display());
             of_file(file, secret, &help)
         }
         GitAccess::Ssh { key: Credential { secret, file: None }, .. } => Tokens::fixed(
             secret.clone(),
-            &format!("add the public half of its `ssh.key` there as a key that may {may}"),
+            &format!("add the public half of its `ssh.key` there as a key that may {verb}"),
         ),
         GitAccess::Ssh { key: Credential { secret, file: Some(file) }, .. } => {
             let file_name = file.display();
-            let help = format!("add the public half of {file_name} there as a key that may {may}");
+            let help = format!("add the public half of {file_name} there as a key that may {verb}");
             of_file(file, secret, &help)
         }
     }
@@ -75,10 +75,10 @@ fn of_file(file: &Path, last: &SecretString, help: &str) -> Tokens {
 }
 
 /// Returns a source of the App's tokens, which the client caches while they are valid.
-fn of_app(github: &GitHubClient, repository: &RepoName, wanted: AccessLevel) -> Tokens {
+fn of_app(github: &GitHubClient, repository: &RepoName, level: AccessLevel) -> Tokens {
     let help = format!(
         "add {repository} to the GitHub App's installation, with the permission `contents: {}`",
-        match wanted {
+        match level {
             AccessLevel::Read => "read",
             AccessLevel::Write => "write",
         }
@@ -88,9 +88,9 @@ fn of_app(github: &GitHubClient, repository: &RepoName, wanted: AccessLevel) -> 
         let (github, repository) = (github.clone(), repository.clone());
         async move {
             if let Ask::InsteadOf(token) = &ask {
-                github.git_token_refused(&repository, wanted, token).await;
+                github.git_token_refused(&repository, level, token).await;
             }
-            let token = Box::pin(github.git_token(&repository, wanted)).await;
+            let token = Box::pin(github.git_token(&repository, level)).await;
             token.map(Some).map_err(|error| token_error(&error))
         }
     })
@@ -140,9 +140,9 @@ impl TokenFile {
 
     /// Reads the file: a few bytes of a local disk or memory, so blocking is fine.
     fn read(&self) -> Result<SecretString, SecretError> {
-        let found = secret::read(&SecretSource::File(self.file.clone()), &BTreeMap::new())?.secret;
-        *lock(&self.last) = found.clone();
-        Ok(found)
+        let secret = secret::read(&SecretSource::File(self.file.clone()), &BTreeMap::new())?.secret;
+        *lock(&self.last) = secret.clone();
+        Ok(secret)
     }
 }
 
@@ -157,16 +157,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let token_file = TokenFile { file: file.clone(), last: Mutex::new("first".into()) };
-        let given = |ask| token_file.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
-        assert_eq!(given(Ask::Any).unwrap(), "first", "there is no file yet");
+        let answer = |ask| token_file.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
+        assert_eq!(answer(Ask::Any).unwrap(), "first", "there is no file yet");
         std::fs::write(&file, "second\n").unwrap();
-        assert_eq!(given(Ask::Any).unwrap(), "second");
-        assert_eq!(given(Ask::InsteadOf("first".into())).unwrap(), "second");
+        assert_eq!(answer(Ask::Any).unwrap(), "second");
+        assert_eq!(answer(Ask::InsteadOf("first".into())).unwrap(), "second");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(given(Ask::Any).unwrap(), "second");
+        assert_eq!(answer(Ask::Any).unwrap(), "second");
         assert_eq!(token_file.read_or_last().expose_secret(), "second");
-        let why = given(Ask::InsteadOf("second".into())).unwrap_err();
-        assert!(why.to_string().contains("token is empty"), "{why}");
-        assert_eq!(why.next, Disposition::Retry { after: None });
+        let error = answer(Ask::InsteadOf("second".into())).unwrap_err();
+        assert!(error.to_string().contains("token is empty"), "{error}");
+        assert_eq!(error.next, Disposition::Retry { after: None });
     }
 }

@@ -62,10 +62,10 @@ pub async fn backup(storage: &StorageSettings, file: &Path) -> Result<Contents, 
 }
 
 /// Returns the place of the database, for people.
-pub fn shown_place(storage: &StorageSettings) -> String {
+pub fn display_place(storage: &StorageSettings) -> String {
     match Embedded::from_url(&storage.url) {
         Ok(embedded) => embedded.path().display().to_string(),
-        Err(shown) => shown,
+        Err(redacted) => redacted,
     }
 }
 
@@ -128,7 +128,7 @@ async fn record_restore(
         reason: format!("restored from {}", file.display()),
         outcome: restored.contents.to_string(),
     };
-    let noted = store.audit(&entry).await.map_err(cannot_use("the database"));
+    let result = store.audit(&entry).await.map_err(cannot_use("the database"));
     store.close().await;
-    noted
+    result
 }

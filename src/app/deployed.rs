@@ -45,7 +45,7 @@ pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed
     let newest = newest(&store).await;
     store.close().await;
     let forge = forge(settings, clock).map_err(cannot_use("the forge"))?;
-    let fetched = stream::iter(newest?).map(|(app, deployment)| {
+    let requests = stream::iter(newest?).map(|(app, deployment)| {
         let forge = &forge;
         async move {
             let Release { repository, commit, .. } = &deployment.request.release;
@@ -59,7 +59,7 @@ pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed
             }
         }
     });
-    Ok(fetched.buffered(AT_ONCE).collect().await)
+    Ok(requests.buffered(AT_ONCE).collect().await)
 }
 
 /// Returns true if the app was removed from the target after that deployment; ids are in the order
@@ -71,32 +71,34 @@ async fn was_removed(
 ) -> Result<bool, StartError> {
     let removals = store.removals(&deployment.request.target, app).await;
     let removals = removals.map_err(cannot_use("the database"))?;
-    let took_it = |ended: &RemovalEnd| ended.commit.is_some();
-    Ok(removals.iter().any(|one| one.id > deployment.id && one.ended.as_ref().is_some_and(took_it)))
+    let has_commit = |end: &RemovalEnd| end.commit.is_some();
+    Ok(removals.iter().any(|removal| {
+        removal.id > deployment.id && removal.ended.as_ref().is_some_and(has_commit)
+    }))
 }
 
 /// Returns, for each app and target, the newest deployment that is still there.
 async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> {
     let filter = Filter { state: Some(State::Succeeded), ..Filter::default() };
-    let (mut seen, mut found, mut looked_at) = (BTreeSet::new(), Vec::new(), 0);
+    let (mut places, mut deployments, mut count) = (BTreeSet::new(), Vec::new(), 0);
     let mut before = None;
     loop {
         let page = store.deployments(&filter, before.as_ref(), PAGE).await;
         let page = page.map_err(cannot_use("the database"))?;
-        looked_at += page.deployments.len();
+        count += page.deployments.len();
         for deployment in page.deployments {
             let Some(app) = deployment.app.clone() else { continue };
-            let is_newest = seen.insert((app.clone(), deployment.request.target.clone()));
+            let is_newest = places.insert((app.clone(), deployment.request.target.clone()));
             if is_newest && !was_removed(store, &app, &deployment).await? {
-                found.push((app, deployment));
+                deployments.push((app, deployment));
             }
         }
         before = page.next;
-        if before.is_none() || looked_at >= MOST {
-            found.sort_by(|(a, one), (b, other)| {
-                (a, &one.request.target).cmp(&(b, &other.request.target))
+        if before.is_none() || count >= MOST {
+            deployments.sort_by(|(a, deployment), (b, other)| {
+                (a, &deployment.request.target).cmp(&(b, &other.request.target))
             });
-            return Ok(found);
+            return Ok(deployments);
         }
     }
 }

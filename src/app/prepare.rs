@@ -50,9 +50,9 @@ pub struct Prepared {
 #[derive(Debug, Clone)]
 pub struct PreparedFile {
     /// The expected file.
-    pub wanted: ExpectedFile,
+    pub expected: ExpectedFile,
     /// The content that was there.
-    pub there: Option<Vec<u8>>,
+    pub current: Option<Vec<u8>>,
     /// The action that was taken.
     pub verdict: FileVerdict,
 }
@@ -74,84 +74,90 @@ pub async fn prepare_all(
     let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
     let forge = code_host::offline_forge(settings, clock)?;
     let mut prepared = Vec::new();
-    for one in &settings.manifests {
-        let writer = repository_settings(one, &client, &forge, clock, &people(&settings.forge));
-        prepared.push(repository(settings, one, options, clock, writer).await?);
+    for manifests in &settings.manifests {
+        let writer =
+            repository_settings(manifests, &client, &forge, clock, &people(&settings.forge));
+        prepared.push(repository(settings, manifests, options, clock, writer).await?);
     }
     Ok(prepared)
 }
 
 async fn repository(
     settings: &Settings,
-    one: &ManifestRepositorySettings,
+    manifests: &ManifestRepositorySettings,
     options: PrepareOptions,
     clock: &Clock,
     writer: writer::WriterSettings,
 ) -> Result<Prepared, StartError> {
-    let source = Source { url: argocd_address(one), branch: one.branch.clone() };
-    let wanted = bootstrap::files(&targets(settings, one), &source);
-    let path = Path::new(&one.url);
-    if one.embedded && options.dry_run && !path.exists() {
-        let files = wanted.into_iter().map(|wanted| judge(wanted, None, options)).collect();
-        return Ok(Prepared { name: one.name.clone(), url: source.url, commit: None, files });
+    let source = Source { url: argocd_address(manifests), branch: manifests.branch.clone() };
+    let expected = bootstrap::files(&targets(settings, manifests), &source);
+    let path = Path::new(&manifests.url);
+    if manifests.embedded && options.dry_run && !path.exists() {
+        let files = expected.into_iter().map(|expected| judge(expected, None, options)).collect();
+        return Ok(Prepared { name: manifests.name.clone(), url: source.url, commit: None, files });
     }
-    if one.embedded {
-        ManifestRepository::create_local(path, &one.branch).map_err(cannot_use(PART))?;
+    if manifests.embedded {
+        ManifestRepository::create_local(path, &manifests.branch).map_err(cannot_use(PART))?;
     }
-    let clone = one.clone_dir.with_extension(format!("init-{}", std::process::id()));
-    let beside = |key: SigningKey| {
+    let clone = manifests.clone_dir.with_extension(format!("init-{}", std::process::id()));
+    let temporary_key = |key: SigningKey| {
         let home = key.home.with_extension(format!("init-{}", std::process::id()));
         SigningKey { home, ..key }
     };
-    let signing = writer.signing.map(beside);
+    let signing = writer.signing.map(temporary_key);
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
     let settings = writer::WriterSettings { remote, alone: false, signing, ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(cannot_use(PART))?;
-    let done = write(&repository, wanted, options, clock).await;
+    let result = write(&repository, expected, options, clock).await;
     repository.close().await;
     drop(repository);
     // Everything in it is on the server, so a clone that could not be removed does no harm.
     writer::remove_clone(&clone);
-    let (files, commit) = done.map_err(cannot_use(PART))?;
-    Ok(Prepared { name: one.name.clone(), url: source.url, commit, files })
+    let (files, commit) = result.map_err(cannot_use(PART))?;
+    Ok(Prepared { name: manifests.name.clone(), url: source.url, commit, files })
 }
 
 /// Returns the clusters whose manifests are in that repository.
-fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target> {
+fn targets(settings: &Settings, manifests: &ManifestRepositorySettings) -> Vec<Target> {
     let Clusters::Known(targets) = &settings.clusters else { return Vec::new() };
-    let here =
-        |target: &&Target| settings.manifests_of(&target.name).is_some_and(|m| m.name == one.name);
-    targets.values().filter(here).cloned().collect()
+    let is_here = |target: &&Target| {
+        settings.manifests_of(&target.name).is_some_and(|m| m.name == manifests.name)
+    };
+    targets.values().filter(is_here).cloned().collect()
 }
 
-fn judge(wanted: ExpectedFile, there: Option<Vec<u8>>, options: PrepareOptions) -> PreparedFile {
-    let updated = there.as_deref().filter(|_| !options.force);
-    if let Some(bytes) = updated.and_then(|there| bootstrap::update(&wanted, there)) {
-        let wanted = ExpectedFile { bytes, ..wanted };
-        return PreparedFile { wanted, there, verdict: FileVerdict::Update };
+fn judge(
+    expected: ExpectedFile,
+    current: Option<Vec<u8>>,
+    options: PrepareOptions,
+) -> PreparedFile {
+    let updated = current.as_deref().filter(|_| !options.force);
+    if let Some(bytes) = updated.and_then(|current| bootstrap::update(&expected, current)) {
+        let expected = ExpectedFile { bytes, ..expected };
+        return PreparedFile { expected, current, verdict: FileVerdict::Update };
     }
-    let verdict = bootstrap::decide(&wanted, there.as_deref(), options.force);
-    PreparedFile { wanted, there, verdict }
+    let verdict = bootstrap::decide(&expected, current.as_deref(), options.force);
+    PreparedFile { expected, current, verdict }
 }
 
 async fn write(
     repository: &ManifestRepository,
-    wanted: Vec<ExpectedFile>,
+    expected: Vec<ExpectedFile>,
     options: PrepareOptions,
     clock: &Clock,
 ) -> Result<(Vec<PreparedFile>, Option<CommitSha>), WriteError> {
-    let paths = wanted.iter().map(|wanted| RepoPath::parse(&wanted.path));
+    let paths = expected.iter().map(|expected| RepoPath::parse(&expected.path));
     let paths: Vec<_> = paths.collect::<Result<_, _>>().map_err(WriteError::Invalid)?;
     for look in 1.. {
-        let (_, found) = repository.read_paths(paths.clone()).await?;
-        let files = found.iter().zip(&wanted).map(|(found, wanted)| {
-            let folder = found.bytes.is_none() && found.seen.is_something();
-            let there = if folder { Some(Vec::new()) } else { found.bytes.clone() };
+        let (_, states) = repository.read_paths(paths.clone()).await?;
+        let files = states.iter().zip(&expected).map(|(state, expected)| {
+            let folder = state.bytes.is_none() && state.seen.is_something();
+            let current = if folder { Some(Vec::new()) } else { state.bytes.clone() };
             let options = PrepareOptions { force: options.force && !folder, ..options };
-            judge(wanted.clone(), there, options)
+            judge(expected.clone(), current, options)
         });
         let files: Vec<PreparedFile> = files.collect();
-        let conditional_edit = build_edit(&files, found);
+        let conditional_edit = build_edit(&files, states);
         if options.dry_run || conditional_edit.edits.is_empty() {
             return Ok((files, None));
         }
@@ -168,18 +174,18 @@ async fn write(
     Err(WriteError::Invalid("the repository changes too fast".to_owned()))
 }
 
-fn build_edit(files: &[PreparedFile], found: Vec<FileState>) -> ConditionalEdit {
+fn build_edit(files: &[PreparedFile], states: Vec<FileState>) -> ConditionalEdit {
     let count = |verdict| files.iter().filter(|file| file.verdict == verdict).count();
     let changed = count(FileVerdict::Replace) + count(FileVerdict::Update);
     let message = CommitMessage::of_preparation(count(FileVerdict::Write), changed);
-    let written = files.iter().zip(&found).filter(|(file, _)| {
+    let written = files.iter().zip(&states).filter(|(file, _)| {
         matches!(file.verdict, FileVerdict::Write | FileVerdict::Replace | FileVerdict::Update)
     });
     let edits =
-        written.map(|(file, found)| (found.path.clone(), Edit::File(file.wanted.bytes.clone())));
+        written.map(|(file, state)| (state.path.clone(), Edit::File(file.expected.bytes.clone())));
     ConditionalEdit {
         edits: edits.collect(),
         message,
-        seen: found.into_iter().map(|found| (found.path, found.seen)).collect(),
+        seen: states.into_iter().map(|state| (state.path, state.seen)).collect(),
     }
 }

@@ -16,35 +16,36 @@ struct Pushes(Vec<(String, ManifestRepository)>);
 
 /// Registers the metrics of these repositories' writers.
 pub(super) fn register(registry: &mut Registry, manifests: &[ServedRepository]) {
-    let named = manifests.iter().map(|one| (one.name.clone(), one.repository.clone()));
-    registry.register_collector(Box::new(Pushes(named.collect())));
+    let repositories =
+        manifests.iter().map(|served| (served.name.clone(), served.repository.clone()));
+    registry.register_collector(Box::new(Pushes(repositories.collect())));
 }
 
 impl Collector for Pushes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        self.each(
+        self.encode_each(
             &mut encoder,
             ("manifest_pushes", "Pushes that moved a manifest repository's branch."),
-            |done| ConstCounter::new(done.pushes),
+            |totals| ConstCounter::new(totals.pushes),
         )?;
-        self.each(
+        self.encode_each(
             &mut encoder,
             ("manifest_changes", "Deployments and removals in those pushes."),
-            |done| ConstCounter::new(done.changes),
+            |totals| ConstCounter::new(totals.changes),
         )?;
-        self.each(
+        self.encode_each(
             &mut encoder,
             (
                 "manifest_changes_waiting",
                 "Changes that wait for a push, or are in a push under way.",
             ),
-            |done| ConstGauge::new(i64::try_from(done.waiting).unwrap_or(i64::MAX)),
+            |totals| ConstGauge::new(i64::try_from(totals.waiting).unwrap_or(i64::MAX)),
         )
     }
 }
 
 impl Pushes {
-    fn each<M: EncodeMetric>(
+    fn encode_each<M: EncodeMetric>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         (name, help): (&str, &str),

@@ -31,25 +31,25 @@ pub(super) async fn open(
     forge: &Forge,
     clock: &Clock,
 ) -> Result<Vec<ServedRepository>, StartError> {
-    let mut opened = Vec::new();
+    let mut served = Vec::new();
     let people = people(&settings.forge);
-    for one in &settings.manifests {
-        if one.embedded {
-            let path = Path::new(&one.url);
-            ManifestRepository::create_local(path, &one.branch)
+    for manifests in &settings.manifests {
+        if manifests.embedded {
+            let path = Path::new(&manifests.url);
+            ManifestRepository::create_local(path, &manifests.branch)
                 .map_err(cannot_use("the manifest repository"))?;
         }
         let repository =
-            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
-        opened.push(ServedRepository {
-            name: one.name.clone(),
+            ManifestRepository::open(repository_settings(manifests, client, forge, clock, &people));
+        served.push(ServedRepository {
+            name: manifests.name.clone(),
             repository: repository.await.map_err(cannot_use("the manifest repository"))?,
             readiness: CachedCheck::default(),
-            targets: one.targets.clone(),
-            source: Source { url: argocd_address(one), branch: one.branch.clone() },
+            targets: manifests.targets.clone(),
+            source: Source { url: argocd_address(manifests), branch: manifests.branch.clone() },
         });
     }
-    Ok(opened)
+    Ok(served)
 }
 
 /// Returns the place of the templates.
@@ -58,23 +58,29 @@ pub(super) fn templates(
     client: &reqwest::Client,
     forge: &Forge,
 ) -> templates::TemplatesSource {
-    let one = match settings {
+    let repository = match settings {
         TemplatesSettings::BuiltIn => return templates::TemplatesSource::BuiltIn,
         TemplatesSettings::Folder(folder) => {
             return templates::TemplatesSource::Folder(folder.clone());
         }
-        TemplatesSettings::Repository(one) => one,
+        TemplatesSettings::Repository(repository) => repository,
     };
-    let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
-    let git = Box::new(remote_settings(place, &one.access, AccessLevel::Read, client, forge));
-    templates::TemplatesSource::Repository { git, path: one.path.clone(), refresh: one.refresh }
+    let place =
+        (repository.url.as_str(), repository.branch.as_str(), repository.clone_dir.as_path());
+    let git =
+        Box::new(remote_settings(place, &repository.access, AccessLevel::Read, client, forge));
+    templates::TemplatesSource::Repository {
+        git,
+        path: repository.path.clone(),
+        refresh: repository.refresh,
+    }
 }
 
 /// Returns the settings of a remote branch: its address, its name and the folder of its clone.
 fn remote_settings(
     (url, branch, clone_dir): (&str, &str, &Path),
     access: &GitAccess,
-    right: AccessLevel,
+    level: AccessLevel,
     client: &reqwest::Client,
     forge: &Forge,
 ) -> RemoteSettings {
@@ -82,7 +88,7 @@ fn remote_settings(
         url: url.to_owned(),
         branch: branch.to_owned(),
         clone_dir: clone_dir.to_owned(),
-        tokens: access::tokens(access, right, forge),
+        tokens: access::tokens(access, level, forge),
         ssh: access::ssh(access),
         client: client.clone(),
         silence: GIT_SILENCE,
@@ -92,32 +98,32 @@ fn remote_settings(
 
 /// Returns the address for Argo CD's Applications; a path is made absolute, because it is read from
 /// another place.
-pub(super) fn argocd_address(one: &ManifestRepositorySettings) -> String {
-    if one.url.contains("://") || SshAddress::is_meant(&one.url) {
-        return one.url.clone();
+pub(super) fn argocd_address(manifests: &ManifestRepositorySettings) -> String {
+    if manifests.url.contains("://") || SshAddress::is_meant(&manifests.url) {
+        return manifests.url.clone();
     }
-    let whole = std::path::absolute(&one.url);
-    whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
+    let absolute = std::path::absolute(&manifests.url);
+    absolute.map_or_else(|_| manifests.url.clone(), |path| path.display().to_string())
 }
 
 /// Returns the settings of the writer of a repository.
 pub(super) fn repository_settings(
-    one: &ManifestRepositorySettings,
+    manifests: &ManifestRepositorySettings,
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,
     people: &str,
 ) -> writer::WriterSettings {
-    let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
+    let place = (manifests.url.as_str(), manifests.branch.as_str(), manifests.clone_dir.as_path());
     writer::WriterSettings {
-        remote: remote_settings(place, &one.access, AccessLevel::Write, client, forge),
+        remote: remote_settings(place, &manifests.access, AccessLevel::Write, client, forge),
         // It is in the storage folder, which this process has locked.
-        alone: one.embedded,
-        identity: one.identity.clone(),
+        alone: manifests.embedded,
+        identity: manifests.identity.clone(),
         people: people.to_owned(),
-        signing: one.signing.clone(),
-        budget: one.budget,
-        push: one.push,
+        signing: manifests.signing.clone(),
+        budget: manifests.budget,
+        push: manifests.push,
         now: time_of(clock),
     }
 }

@@ -40,13 +40,13 @@ pub(super) async fn keep(store: Store, clock: Clock, days: Option<u32>, stop: Ca
 
 /// Cuts the records of a former version.
 async fn bound(store: &Store) -> Result<(), StoreError> {
-    let mut all = 0;
+    let mut count = 0;
     loop {
         let bounded = store.bound_violations(LARGE_BATCH).await?;
-        all += bounded;
+        count += bounded;
         if bounded == 0 {
-            if all > 0 {
-                tracing::info!(deployments = all, "records of a former version cut");
+            if count > 0 {
+                tracing::info!(deployments = count, "records of a former version cut");
             }
             return Ok(());
         }
@@ -58,14 +58,14 @@ async fn bound(store: &Store) -> Result<(), StoreError> {
 async fn prune(store: &Store, now: Timestamp, days: u32) -> Result<u64, StoreError> {
     let age = SignedDuration::from_hours(i64::from(days) * 24);
     let Ok(before) = now.checked_sub(age) else { return Ok(0) };
-    let (mut all, mut behind) = (0, None);
+    let (mut count, mut cursor) = (0, None);
     loop {
         let PrunedBatch { deleted, last } =
-            store.prune_deployments(before, behind.as_ref(), BATCH).await?;
-        all += deleted;
-        behind = last;
-        if behind.is_none() {
-            return Ok(all);
+            store.prune_deployments(before, cursor.as_ref(), BATCH).await?;
+        count += deleted;
+        cursor = last;
+        if cursor.is_none() {
+            return Ok(count);
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -11,14 +11,14 @@ use crate::support::clock;
 /// so that a running service is not disturbed. Returns the errors, by repository. Blocks.
 pub fn check_signing(settings: &Settings) -> Vec<Violation> {
     let keys = settings.manifests.iter().enumerate();
-    let keys = keys.filter_map(|(n, one)| Some((n, one.signing.as_ref()?)));
-    let refused = keys.filter_map(|(n, signing)| {
+    let keys = keys.filter_map(|(n, manifests)| Some((n, manifests.signing.as_ref()?)));
+    let violations = keys.filter_map(|(n, signing)| {
         let error = signing_error(signing)?;
         let path = format!("manifests.repositories[{n}].signing");
         let message = format!("`{path}` cannot be used: {error}");
         Some(Violation::error("configuration", message).at(path, None).help(HELP))
     });
-    refused.collect()
+    violations.collect()
 }
 
 /// Returns the error of a signature, if it fails. The key goes into the folder for temporary files,
@@ -55,10 +55,10 @@ mod tests {
     fn nobody_can_make_the_folder_for_a_key_before_we_do() {
         let real = Path::new("/var/lib/the-deployer/gnupg/main");
         let (first, second) = (homes(real), homes(real));
-        for (one, other) in first.iter().zip(&second) {
-            assert_ne!(one, other);
+        for (home, other_home) in first.iter().zip(&second) {
+            assert_ne!(home, other_home);
             assert!(
-                one.to_str().unwrap().len() - one.parent().unwrap().to_str().unwrap().len() > 16
+                home.to_str().unwrap().len() - home.parent().unwrap().to_str().unwrap().len() > 16
             );
         }
     }

@@ -124,8 +124,8 @@ impl SteppedApp {
             Some(previews) => previews.due().await?,
             None => None,
         };
-        let stored = deployments.store.next_due(deployments.clock.now()).await?;
-        Ok([outbox.due().await?, stored, preview].into_iter().flatten().min())
+        let deployment = deployments.store.next_due(deployments.clock.now()).await?;
+        Ok([outbox.due().await?, deployment, preview].into_iter().flatten().min())
     }
 }
 

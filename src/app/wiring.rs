@@ -64,7 +64,7 @@ pub(super) fn subscriptions(settings: &Settings) -> Subscriptions {
         ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. } => (true, false),
         ForgeSettings::GitHub { credentials: GitHubCredentials::App(_), .. } => (true, true),
     };
-    let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
+    let events = settings.event_webhooks.iter().map(|webhook| webhook.name.clone()).collect();
     let argocd = settings.argocd.keys().cloned().collect();
     Subscriptions { commits, checks, slack: settings.slack.is_some(), events, argocd }
 }
@@ -108,26 +108,26 @@ pub(super) fn loops(
 }
 
 fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client) -> Sinks {
-    let receivers = settings.event_webhooks.iter().map(|one| Receiver {
-        name: one.name.clone(),
-        url: one.url.clone(),
-        key: one.key.clone(),
-        wants: one.events.clone(),
+    let receivers = settings.event_webhooks.iter().map(|webhook| Receiver {
+        name: webhook.name.clone(),
+        url: webhook.url.clone(),
+        key: webhook.key.clone(),
+        wants: webhook.events.clone(),
         client: client.clone(),
         timeout: LONGEST_CALL,
     });
-    let argocd = settings.argocd.iter().map(|(cluster, one)| {
+    let argocd = settings.argocd.iter().map(|(cluster, webhook)| {
         let hook = Hook {
             cluster: cluster.clone(),
-            url: one.url.clone(),
-            secret: one.secret.clone(),
+            url: webhook.url.clone(),
+            secret: webhook.secret.clone(),
             client: client.clone(),
             timeout: LONGEST_CALL,
         };
         (cluster.clone(), hook)
     });
-    let slack = settings.slack.as_ref().map(|one| {
-        let SlackSettings { door, default_channel, people, direct_messages } = one.clone();
+    let slack = settings.slack.as_ref().map(|slack| {
+        let SlackSettings { door, default_channel, people, direct_messages } = slack.clone();
         let slack = slack::SlackClientSettings { door, timeout: LONGEST_SLACK_CALL };
         let slack = SlackClient::new(slack, client.clone());
         let people = People::new(people, slack.clone());
@@ -143,7 +143,7 @@ fn sweeps(
     deployments: &Deployments,
     registry: &telemetry::Metrics,
 ) -> Option<Sweeps> {
-    let every = settings.webhook.sweep?;
+    let interval = settings.webhook.sweep?;
     let kinds = match &deployments.forge {
         Forge::Local(_) => return None,
         forge if forge.knows_deliveries() => {
@@ -154,7 +154,7 @@ fn sweeps(
     let settings = sweep::SweepSettings {
         name: instance.to_owned(),
         kinds,
-        every,
+        every: interval,
         rules: settings.webhook.rules.clone(),
         our_address: settings.server.external_url.clone(),
     };
@@ -168,11 +168,11 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
     let secret = match secret {
         WebhookSecret::Given(secret) => secret,
         WebhookSecret::Kept(path) => {
-            let found = secret::keep(&path)?;
-            if let Some(warning) = found.warning {
+            let file_secret = secret::keep(&path)?;
+            if let Some(warning) = file_secret.warning {
                 tracing::warn!("{warning}");
             }
-            found.secret
+            file_secret.secret
         }
     };
     Ok(Webhook { secret, previous, rules })

@@ -24,21 +24,21 @@ pub(super) enum ShownChange {
 }
 
 /// Formats the changes object by object. Unless lines are shown, objects that only change their version share one line.
-pub(super) fn page(changes: &[Change], shown: ShownChange) -> String {
+pub(super) fn page(changes: &[Change], detail: ShownChange) -> String {
     // Each object carries the version: a new version alone is no news.
-    let (labelled, others): (Vec<&Change>, Vec<&Change>) = changes
+    let (relabelled, rest): (Vec<&Change>, Vec<&Change>) = changes
         .iter()
-        .partition(|change| shown != ShownChange::Lines && is_only_the_version(change));
+        .partition(|change| detail != ShownChange::Lines && is_only_the_version(change));
     let object = |change: &Change| {
-        let inside = match shown {
+        let inside = match detail {
             ShownChange::Names => String::new(),
             ShownChange::Fields => fields(change),
             ShownChange::Lines => lines(&change.diff),
         };
         heading(change) + &inside
     };
-    let mut text: String = others.into_iter().map(object).collect();
-    text += &another_version(&labelled);
+    let mut text: String = rest.into_iter().map(object).collect();
+    text += &another_version(&relabelled);
     text
 }
 
@@ -48,10 +48,10 @@ fn is_only_the_version(change: &Change) -> bool {
     change.how == How::Changed && !change.fields.is_empty() && change.fields.iter().all(only)
 }
 
-fn another_version(labelled: &[&Change]) -> String {
-    let names = labelled.iter().map(|change| format!("{} {}", change.kind, change.name));
+fn another_version(relabelled: &[&Change]) -> String {
+    let names = relabelled.iter().map(|change| format!("{} {}", change.kind, change.name));
     match names.collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => none,
+        empty if empty.is_empty() => empty,
         names => format!("{NOTE}~{NOTE:#} {DIM}the version label alone: {names}{DIM:#}\n"),
     }
 }

@@ -176,11 +176,11 @@ impl ServiceEndpoint {
     ) -> Result<T, CliError> {
         let key = clock::random_digits();
         match self.send(path, body, Some(&key)).await {
-            Err(lost) if lost.kind == CliErrorKind::Passing => {
+            Err(error) if error.kind == CliErrorKind::Passing => {
                 tokio::time::sleep(PAUSE).await;
                 self.send(path, body, Some(&key)).await
             }
-            answered => answered,
+            result => result,
         }
     }
 
@@ -242,14 +242,14 @@ impl ServiceEndpoint {
 
     /// Returns the token to send: the one that was given, else that of the login at this service.
     pub(super) fn bearer(&self) -> Result<Option<SecretString>, CliError> {
-        let known = match &self.token {
+        let token = match &self.token {
             Some(token) => Some(token.clone()),
             None => logins::at(self.url())?.map(|login| login.token),
         };
-        if known.is_some() {
+        if token.is_some() {
             only_safely(self.url())?;
         }
-        Ok(known)
+        Ok(token)
     }
 
     /// Returns an address below the service's.
@@ -287,7 +287,7 @@ impl ServiceEndpoint {
     pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
         let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
         let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));
-        let loses_data = problem.as_ref().is_some_and(|it| it.kind.ends_with(LOSES_DATA));
+        let loses_data = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(LOSES_DATA));
         let message = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let kind = match status.as_u16() {
             408 | 500.. => CliErrorKind::Passing,

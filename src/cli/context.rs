@@ -195,8 +195,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
         Some("-") => Ok(Box::new(std::io::stdin())),
         _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
     };
-    let read = input.and_then(|input| input.take(MOST).read_to_end(&mut bytes));
-    read.map_err(|error| {
+    let result = input.and_then(|input| input.take(MOST).read_to_end(&mut bytes));
+    result.map_err(|error| {
         CliError::file("read", path)(error)
             .hint(format!("name the file, or run the command where `{WAML_FILE}` is"))
     })?;
@@ -340,28 +340,28 @@ mod tests {
 
     #[test]
     fn a_path_below_a_group_is_no_repository_by_its_end() {
-        for (url, wanted) in [
+        for (url, expected) in [
             ("git@gitlab.com:group/sub/proj.git", Some("group/sub/proj")),
             ("https://gitlab.com/group/sub/deep/proj", Some("group/sub/deep/proj")),
             ("ssh://git@gitlab.com:22/group/sub/proj.git/", Some("group/sub/proj")),
             ("git@github.com:acme/shop.git", None),
             ("https://github.com/acme/shop/", None),
         ] {
-            assert_eq!(path_below_group(url).as_deref(), wanted, "{url}");
+            assert_eq!(path_below_group(url).as_deref(), expected, "{url}");
         }
         let folder = tempfile::tempdir().unwrap();
         let repository = git2::Repository::init(folder.path()).unwrap();
         repository.remote("origin", "git@gitlab.com:group/sub/proj.git").unwrap();
-        let said = remote(folder.path()).unwrap_err().whole();
-        assert!(said.contains("group/sub/proj on gitlab.com"), "{said}");
-        assert!(said.contains("--repository"), "{said}");
+        let message = remote(folder.path()).unwrap_err().whole();
+        assert!(message.contains("group/sub/proj on gitlab.com"), "{message}");
+        assert!(message.contains("--repository"), "{message}");
         repository.remote_set_url("origin", "/srv/deep/down/acme/shop.git").unwrap();
         assert_eq!(remote(folder.path()).unwrap().as_str(), "acme/shop");
     }
 
     #[test]
     fn a_remote_is_at_a_host_or_on_this_machine() {
-        for (url, wanted) in [
+        for (url, expected) in [
             ("git@GitHub.example.com:acme/shop.git", Some("github.example.com")),
             ("ssh://git@github.example.com:22/acme/shop.git", Some("github.example.com")),
             ("https://user@github.example.com/acme/shop.git", Some("github.example.com")),
@@ -370,7 +370,7 @@ mod tests {
             (":x", None),
             ("", None),
         ] {
-            assert_eq!(host(url).as_deref(), wanted, "{url}");
+            assert_eq!(host(url).as_deref(), expected, "{url}");
         }
     }
 
@@ -378,8 +378,11 @@ mod tests {
     fn the_app_of_another_repository_is_not_the_one_that_is_here() {
         let repository = Some(RepoName::parse("acme/cart").unwrap());
         let about = AppSelector { app: None, selector: RepositorySelector { repository } };
-        let said = format!("{:?}", about.app().unwrap_err());
-        assert!(said.contains("which app of acme/cart") && said.contains("--app"), "{said}");
+        let message = format!("{:?}", about.app().unwrap_err());
+        assert!(
+            message.contains("which app of acme/cart") && message.contains("--app"),
+            "{message}"
+        );
         let about = AppSelector { app: Some("devx/cart".to_owned()), ..about };
         assert_eq!(about.app().unwrap().to_string(), "devx/cart");
     }

@@ -14,9 +14,10 @@ pub(super) fn list(
     times: TimeFormatter,
     width: Option<usize>,
 ) -> String {
-    let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
+    let is_of_one_app =
+        deployments.windows(2).all(|pair| matches!(pair, [a, b] if name(a) == name(b)));
     // A moment takes more room than a time ago.
-    let least = match (of_one, times.style) {
+    let least = match (is_of_one_app, times.style) {
         (true, TimeStyle::Relative) => 12,
         (true, TimeStyle::Absolute) => 10,
         (false, TimeStyle::Relative) => 8,
@@ -25,24 +26,34 @@ pub(super) fn list(
     let columns = [
         Column::whole("DEPLOYMENT"),
         Column::whole("STATE"),
-        Column::middle("APP", least.min(8)).drop(if of_one { 3 } else { 0 }),
+        Column::middle("APP", least.min(8)).drop(if is_of_one_app { 3 } else { 0 }),
         Column::middle("TARGET", least),
         Column::middle("TAG", least),
         Column::cut("BY", 6).drop(1),
         times.column(WHEN),
         Column::cut("SUMMARY", 20).drop(2),
     ];
-    let row = |one: &DeploymentSummary| {
-        let (state, when) = (one.state.as_str(), times.past_cell(Some(one.received_at)));
-        let app = name(one);
-        [&one.id, state, app, &one.target, &one.tag, &one.actor, &when, &one.summary]
-            .map(str::to_owned)
+    let row = |deployment: &DeploymentSummary| {
+        let (state, when) =
+            (deployment.state.as_str(), times.past_cell(Some(deployment.received_at)));
+        let app = name(deployment);
+        [
+            &deployment.id,
+            state,
+            app,
+            &deployment.target,
+            &deployment.tag,
+            &deployment.actor,
+            &when,
+            &deployment.summary,
+        ]
+        .map(str::to_owned)
     };
     layout(&columns, deployments.iter().map(row).collect(), width)
 }
 
-fn name(one: &DeploymentSummary) -> &str {
-    one.app.as_deref().unwrap_or(&one.repository)
+fn name(deployment: &DeploymentSummary) -> &str {
+    deployment.app.as_deref().unwrap_or(&deployment.repository)
 }
 
 /// Formats one deployment with all its details.
@@ -88,7 +99,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         };
         text += &format!("\n{BOLD}edited by hand, {became}{BOLD:#}\n  {edit}\n{}", edit.diff);
     }
-    if let Some(changes) = changes.as_deref().filter(|all| !all.is_empty()) {
+    if let Some(changes) = changes.as_deref().filter(|changes| !changes.is_empty()) {
         text += &format!("\n{BOLD}changes{BOLD:#}\n{}", changes::page(changes, ShownChange::Lines));
     }
     if !statuses.is_empty() {
@@ -194,21 +205,21 @@ mod tests {
     #[test]
     fn a_history_fits_a_terminal_of_80_columns_with_its_times() {
         let tag = "1.0.202206151506-sha.649008fb";
-        let one =
+        let one_app =
             [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
-        insta::assert_snapshot!(at(&one, 80), @r"
+        insta::assert_snapshot!(at(&one_app, 80), @r"
         DEPLOYMENT                 STATE      TARGET          TAG                WHEN
         20261121-115900000-3f9a2c  succeeded  prod-cluster-1  1.0.2022…649008fb  3 h ago
         20261121-115900000-3f9a2c  failed     prod-cluster-1  1.0                3 h ago
         ");
-        let all =
+        let two_apps =
             [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
-        insta::assert_snapshot!(at(&all, 80), @r"
+        insta::assert_snapshot!(at(&two_apps, 80), @r"
         DEPLOYMENT                 STATE       APP        TARGET      TAG        WHEN
         20261121-115900000-3f9a2c  superseded  devx/shop  prod-…er-1  1.0.…08fb  3 h ago
         20261121-115900000-3f9a2c  failed      pay/till   prod-…er-1  1.0        3 h ago
         ");
-        for text in [at(&one, 80), at(&all, 80)] {
+        for text in [at(&one_app, 80), at(&two_apps, 80)] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.lines().next().unwrap().contains("WHEN") && text.contains("3 h ago"));
         }

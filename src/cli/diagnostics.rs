@@ -30,29 +30,33 @@ const MOST_SHOWN: usize = 100;
 /// Formats all violations, one after the other, and a line that counts them.
 pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String {
     let renderer = Renderer::styled();
-    let shown = violations.iter().take(MOST_SHOWN);
-    let files = shown.clone().filter_map(|violation| violation.position.as_ref());
+    let listed = violations.iter().take(MOST_SHOWN);
+    let files = listed.clone().filter_map(|violation| violation.position.as_ref());
     let files = files.filter_map(|place| sources.0.get_key_value(place.file.as_ref()));
     let files: HashMap<&str, &str> =
         files.map(|(name, text)| (name.as_str(), text.as_str())).collect();
     // One mask for each file, whatever the number of violations in it.
     let masks = files.into_iter().map(|(name, text)| (name, ValueMask::new(text))).collect();
-    let shown = shown.map(|violation| one(violation, &masks, &renderer));
-    let more = violations.len().saturating_sub(MOST_SHOWN);
-    let rest = (more > 0).then(|| format!("… and {more} more, of the same file\n"));
-    shown.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
+    let listed = listed.map(|violation| render_violation(violation, &masks, &renderer));
+    let hidden = violations.len().saturating_sub(MOST_SHOWN);
+    let rest = (hidden > 0).then(|| format!("… and {hidden} more, of the same file\n"));
+    listed.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
 }
 
 /// Formats a line for violations that the service did not list; empty if it listed all.
-pub(crate) fn left_out(more: usize) -> String {
-    if more == 0 {
+pub(crate) fn left_out(count: usize) -> String {
+    if count == 0 {
         String::new()
     } else {
-        format!("… and {more} more that the service does not list\n")
+        format!("… and {count} more that the service does not list\n")
     }
 }
 
-fn one(violation: &Violation, masks: &HashMap<&str, ValueMask<'_>>, renderer: &Renderer) -> String {
+fn render_violation(
+    violation: &Violation,
+    masks: &HashMap<&str, ValueMask<'_>>,
+    renderer: &Renderer,
+) -> String {
     let level = match violation.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -60,13 +64,13 @@ fn one(violation: &Violation, masks: &HashMap<&str, ValueMask<'_>>, renderer: &R
     let title = level.primary_title(violation.message.as_str()).id(violation.rule.as_ref());
     // The line with a secret would end in the log of a CI job.
     let may_show = violation.rule != "plaintext";
-    let found = violation.position.as_ref().filter(|_| may_show).and_then(|place| {
+    let excerpt = violation.position.as_ref().filter(|_| may_show).and_then(|place| {
         let mask = masks.get(place.file.as_ref())?;
         let text = mask.mask(&range(mask.text(), place));
         let range = range(&text, place);
         Some((place, text, range))
     });
-    let snippet = found.as_ref().map(|(place, text, range)| {
+    let snippet = excerpt.as_ref().map(|(place, text, range)| {
         let label = violation.expected.as_deref().unwrap_or_default();
         let mark = AnnotationKind::Primary.span(range.clone()).label(label);
         Element::from(Snippet::source(text.as_ref()).path(place.file.as_ref()).annotation(mark))

@@ -108,8 +108,8 @@ impl Following<'_> {
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
-        let sent = self.server.authorized(request)?.send().await;
-        let response = sent.map_err(|error| self.server.unreachable(&error))?;
+        let result = self.server.authorized(request)?.send().await;
+        let response = result.map_err(|error| self.server.unreachable(&error))?;
         let status = response.status();
         match status.as_u16() {
             204 => return Ok(None),
@@ -242,9 +242,9 @@ pub(crate) fn fuzz(data: &[u8]) {
         }
         events
     };
-    let whole = events(&mut std::iter::once(stream));
-    assert_eq!(events(&mut stream.chunks(usize::from(*size).max(1))), whole);
-    for event in whole {
+    let expected = events(&mut std::iter::once(stream));
+    assert_eq!(events(&mut stream.chunks(usize::from(*size).max(1))), expected);
+    for event in expected {
         let _ = read(&event.data);
     }
 }

@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn both_addresses_are_of_one_github() {
-        for (api, web, one) in [
+        for (api, web, expected) in [
             ("https://api.github.com", "https://github.com", true),
             ("https://github.acme.com/api/v3", "https://github.acme.com", true),
             ("http://127.0.0.1:1/api/v3", "http://127.0.0.1:1", true),
@@ -85,7 +85,7 @@ mod tests {
             ("http://api.github.com", "https://github.com", false),
             ("nonsense", "https://github.com", false),
         ] {
-            assert_eq!(is_one_github(api, web), one, "{api} {web}");
+            assert_eq!(is_one_github(api, web), expected, "{api} {web}");
         }
     }
 
@@ -96,13 +96,13 @@ mod tests {
             web_url: "https://github.com".to_owned(),
             client_id: None,
         };
-        for (remote, wanted) in [
+        for (remote, expected) in [
             ("github.com", true),
             ("ssh.github.com", true),
             ("gitlab.com", false),
             ("github.example.com", false),
         ] {
-            assert_eq!(host.may_have(remote), wanted, "{remote}");
+            assert_eq!(host.may_have(remote), expected, "{remote}");
             assert!(Host::Local.may_have(remote));
         }
     }

@@ -76,7 +76,7 @@ impl WamlSource {
     pub(super) fn open(
         &self,
         format: Format,
-        known: &KnownTargets,
+        known_targets: &KnownTargets,
     ) -> Result<LocalInput, CliError> {
         let bytes = context::read(&self.file)?;
         let name = match self.file.display().to_string().as_str() {
@@ -86,7 +86,7 @@ impl WamlSource {
         let mut sources = SourceTexts::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
-        Ok(LocalInput { waml: parse(&name, &bytes, &templates, known), templates, sources })
+        Ok(LocalInput { waml: parse(&name, &bytes, &templates, known_targets), templates, sources })
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn parse(
     name: &str,
     bytes: &[u8],
     templates: &TemplateSet,
-    known: &KnownTargets,
+    known_targets: &KnownTargets,
 ) -> Result<Arc<Waml>, Rejection> {
     Waml::parse(name, bytes).map(Arc::new).map_err(|rejection| {
         let Some(draft) = Waml::parse_draft(name, bytes, &Budget::default()) else {
@@ -103,7 +103,7 @@ pub(super) fn parse(
         };
         let targets = all_violations::tried_targets(&draft, None, templates).into_iter();
         let of_target = |target| {
-            known.judge(target, |clusters| {
+            known_targets.judge(target, |clusters| {
                 all_violations::of_draft(&draft, target, templates, &clusters)
             })
         };

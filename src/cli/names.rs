@@ -56,8 +56,8 @@ impl Context {
         request: &impl Serialize,
     ) -> Result<T, CliError> {
         let app = self.server.find_app(&self.about).await?;
-        let done = self.server.post(&act_path(target, &app, act), request).await;
-        self.server.suggest(done, &self.about.names(Some(target))).await
+        let result = self.server.post(&act_path(target, &app, act), request).await;
+        self.server.suggest(result, &self.about.names(Some(target))).await
     }
 }
 
@@ -78,8 +78,8 @@ impl ServiceEndpoint {
         if target.is_none() && app.is_none() && repository.is_none() && owner.is_none() {
             return None;
         }
-        let known = self.known_names(names).await?;
-        judge(names, &known)
+        let known_names = self.known_names(names).await?;
+        judge(names, &known_names)
     }
 
     /// Returns the result; a refusal gets a suggestion for a name that the service does not know.
@@ -100,25 +100,25 @@ impl ServiceEndpoint {
     /// Fetches the names; `None` if the service does not answer.
     async fn known_names(&self, names: &Names) -> Option<KnownNames> {
         let TargetList { targets, any, complete } = self.get("/api/v1/targets", &[]).await.ok()?;
-        let configured: BTreeSet<_> = targets.into_iter().map(|one| one.name).collect();
-        let mut known = KnownNames {
+        let configured: BTreeSet<_> = targets.into_iter().map(|target| target.name).collect();
+        let mut known_names = KnownNames {
             targets: configured.clone(),
             configured: (!any).then_some(configured),
             complete,
             ..KnownNames::default()
         };
-        for one in self.apps(&[], PAGES_FOR_NAMES).await.ok()?.apps {
-            let AppSummary { target, namespace, app, repository, owner, .. } = one.value;
-            known.targets.insert(target);
-            known.apps.insert((namespace, app));
-            known.repositories.extend(repository);
-            known.owners.extend(owner);
+        for line in self.apps(&[], PAGES_FOR_NAMES).await.ok()?.apps {
+            let AppSummary { target, namespace, app, repository, owner, .. } = line.value;
+            known_names.targets.insert(target);
+            known_names.apps.insert((namespace, app));
+            known_names.repositories.extend(repository);
+            known_names.owners.extend(owner);
         }
         if let Ok(waml) = context::waml() {
             let AppKey { namespace, slug } = &waml.app;
-            known.apps.insert((namespace.to_string(), slug.to_string()));
+            known_names.apps.insert((namespace.to_string(), slug.to_string()));
             if any {
-                known.targets.extend(waml.targets().into_iter().map(ToString::to_string));
+                known_names.targets.extend(waml.targets().into_iter().map(ToString::to_string));
             }
         }
         // A deployment that never succeeded is in no manifest repository.
@@ -126,10 +126,10 @@ impl ServiceEndpoint {
             let query = [("app", app.to_string()), ("limit", "1".to_owned())];
             let list: DeploymentPage = self.get("/api/v1/deployments", &query).await.ok()?;
             if !list.deployments.is_empty() {
-                known.apps.insert((app.namespace.to_string(), app.slug.to_string()));
+                known_names.apps.insert((app.namespace.to_string(), app.slug.to_string()));
             }
         }
-        Some(known)
+        Some(known_names)
     }
 
     /// Returns the app of a command. Completes a slug or a repository from the service's apps.
@@ -139,8 +139,8 @@ impl ServiceEndpoint {
             Err(error) => error,
         };
         let Some(partial) = about.partial() else { return Err(error) };
-        let Ok(found) = self.apps(&[], PAGES_FOR_NAMES).await else { return Err(error) };
-        let apps: Vec<_> = found.apps.into_iter().map(|one| one.value).collect();
+        let Ok(pages) = self.apps(&[], PAGES_FOR_NAMES).await else { return Err(error) };
+        let apps: Vec<_> = pages.apps.into_iter().map(|line| line.value).collect();
         complete(&partial, &apps)
     }
 
@@ -161,51 +161,51 @@ impl ServiceEndpoint {
         filter: &[(&'static str, String)],
         pages: usize,
     ) -> Result<AppPages, CliError> {
-        let (mut seen, mut cursor) = (AppPages::default(), None::<String>);
+        let (mut found_pages, mut cursor) = (AppPages::default(), None::<String>);
         for _ in 0..pages {
             let mut query = vec![("limit", "200".to_owned())];
             query.extend(filter.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
             let page: AppPage<_, _> = self.get("/api/v1/apps", &query).await?;
-            seen.apps.extend(page.apps);
+            found_pages.apps.extend(page.apps);
             for missing in page.missing {
-                if !seen.missing.contains(&missing) {
-                    seen.missing.push(missing);
+                if !found_pages.missing.contains(&missing) {
+                    found_pages.missing.push(missing);
                 }
             }
             cursor = page.next;
-            seen.all = cursor.is_none();
-            if seen.all || seen.apps.len() >= MOST_APPS {
+            found_pages.all = cursor.is_none();
+            if found_pages.all || found_pages.apps.len() >= MOST_APPS {
                 break;
             }
         }
-        Ok(seen)
+        Ok(found_pages)
     }
 }
 
 /// Returns the one app that matches the partial name. Pure.
 fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliError> {
-    let fits = |one: &&AppSummary| match partial {
-        PartialApp::Slug(slug) => one.app == slug.as_str(),
+    let fits = |app: &&AppSummary| match partial {
+        PartialApp::Slug(slug) => app.app == slug.as_str(),
         PartialApp::Repository(repository) => {
-            let theirs = one.repository.as_deref();
-            theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(repository.as_str()))
+            let name = app.repository.as_deref();
+            name.is_some_and(|name| name.eq_ignore_ascii_case(repository.as_str()))
         }
     };
-    let found: BTreeSet<_> = apps
+    let keys: BTreeSet<_> = apps
         .iter()
         .filter(fits)
-        .filter_map(|one| {
-            let namespace = Namespace::parse(one.namespace.as_str()).ok()?;
-            Some(AppKey { namespace, slug: Slug::parse(one.app.as_str()).ok()? })
+        .filter_map(|app| {
+            let namespace = Namespace::parse(app.namespace.as_str()).ok()?;
+            Some(AppKey { namespace, slug: Slug::parse(app.app.as_str()).ok()? })
         })
         .collect();
-    let names: Vec<String> = found.iter().map(ToString::to_string).collect();
-    match (Vec::from_iter(found).as_slice(), partial) {
-        ([one], _) => Ok(one.clone()),
+    let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    match (Vec::from_iter(keys).as_slice(), partial) {
+        ([key], _) => Ok(key.clone()),
         ([], PartialApp::Slug(slug)) => {
-            let near = suggest::nearest(slug.as_str(), apps.iter().map(|one| one.app.as_str()));
-            let near = near.and_then(|near| apps.iter().find(|one| one.app == near));
+            let near = suggest::nearest(slug.as_str(), apps.iter().map(|app| app.app.as_str()));
+            let near = near.and_then(|near| apps.iter().find(|app| app.app == near));
             let message = format!("there is no app `{slug}`");
             Err(match near {
                 Some(AppSummary { namespace, app, .. }) => {
@@ -217,8 +217,8 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
         }
         ([], PartialApp::Repository(repository)) => {
             let message = format!("nothing was deployed from the repository {repository}");
-            let known = apps.iter().filter_map(|one| one.repository.as_deref());
-            Err(match suggest::nearest(repository.as_str(), known) {
+            let repositories = apps.iter().filter_map(|app| app.repository.as_deref());
+            Err(match suggest::nearest(repository.as_str(), repositories) {
                 Some(near) => unknown(message, near),
                 None => CliError::refused(message).hint("name the app with --app NAMESPACE/SLUG"),
             })
@@ -236,54 +236,55 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
 }
 
 /// Checks the names against the known ones. Pure.
-fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
+fn judge(names: &Names, known_names: &KnownNames) -> Option<CliError> {
     let Names { target, app, repository, owner } = names;
-    let target = target.as_ref().and_then(|target| judge_target(target.as_str(), known));
-    let app = || app.as_ref().and_then(|app| judge_app(app, known));
+    let target = target.as_ref().and_then(|target| judge_target(target.as_str(), known_names));
+    let app = || app.as_ref().and_then(|app| judge_app(app, known_names));
     let repository = || {
         let name = repository.as_ref()?.as_str();
-        let near = slip(name, &known.repositories)?;
+        let near = slip(name, &known_names.repositories)?;
         Some(unknown(format!("nothing was deployed from the repository {name}"), near))
     };
     let owner = || {
         let name = owner.as_deref()?;
-        let near = slip(name, &known.owners)?;
+        let near = slip(name, &known_names.owners)?;
         Some(unknown(format!("no app has the owner {name}"), near))
     };
     target.or_else(app).or_else(repository).or_else(owner)
 }
 
 /// Returns the known name that was probably meant, if the given one is unknown.
-fn slip<'k>(name: &str, known: &'k BTreeSet<String>) -> Option<&'k str> {
-    let is_known = known.iter().any(|one| one.eq_ignore_ascii_case(name));
-    if is_known { None } else { suggest::nearest(name, known.iter().map(String::as_str)) }
+fn slip<'k>(name: &str, names: &'k BTreeSet<String>) -> Option<&'k str> {
+    let is_known = names.iter().any(|known_name| known_name.eq_ignore_ascii_case(name));
+    if is_known { None } else { suggest::nearest(name, names.iter().map(String::as_str)) }
 }
 
-fn judge_target(name: &str, known: &KnownNames) -> Option<CliError> {
-    if known.targets.contains(name) {
+fn judge_target(name: &str, known_names: &KnownNames) -> Option<CliError> {
+    if known_names.targets.contains(name) {
         return None;
     }
-    if let Some(configured) = &known.configured {
-        let seen = if known.complete { "" } else { " that you may see" };
-        let error = CliError::refused(format!("the service has no target `{name}`{seen}"));
+    if let Some(configured) = &known_names.configured {
+        let limit = if known_names.complete { "" } else { " that you may see" };
+        let error = CliError::refused(format!("the service has no target `{name}`{limit}"));
         return Some(error.hint(suggest::hint(name, configured.iter().map(String::as_str))));
     }
     // Any name may be a target: only a typo of a known one is a mistake.
-    let near = suggest::nearest(name, known.targets.iter().map(String::as_str))?;
+    let near = suggest::nearest(name, known_names.targets.iter().map(String::as_str))?;
     Some(unknown(format!("nothing was deployed to a target `{name}`"), near))
 }
 
 /// Checks an app: a new name is no mistake, a typo of a known one is. The slug and the namespace are compared
 /// separately, because apps of one namespace begin alike.
-fn judge_app(app: &AppKey, known: &KnownNames) -> Option<CliError> {
+fn judge_app(app: &AppKey, known_names: &KnownNames) -> Option<CliError> {
     let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-    if known.apps.contains(&(namespace.to_owned(), slug.to_owned())) {
+    if known_names.apps.contains(&(namespace.to_owned(), slug.to_owned())) {
         return None;
     }
-    let beside = known.apps.iter().filter(|(theirs, _)| theirs == namespace);
-    let (namespace, slug) = match suggest::nearest(slug, beside.map(|(_, slug)| slug.as_str())) {
+    let neighbours = known_names.apps.iter().filter(|(other, _)| other == namespace);
+    let (namespace, slug) = match suggest::nearest(slug, neighbours.map(|(_, slug)| slug.as_str()))
+    {
         Some(slug) => (namespace, slug),
-        None => (known.apps.iter().find(|(_, theirs)| theirs == slug)?.0.as_str(), slug),
+        None => (known_names.apps.iter().find(|(_, other)| other == slug)?.0.as_str(), slug),
     };
     Some(unknown(format!("there is no app `{app}`"), &format!("{namespace}/{slug}")))
 }
@@ -298,7 +299,7 @@ mod tests {
     use crate::model::id::RepoName;
 
     fn make_known_names(configured: Option<&[&str]>) -> KnownNames {
-        let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+        let names = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let app = |(namespace, slug): (&str, &str)| (namespace.to_owned(), slug.to_owned());
         KnownNames {
             targets: names(&["dev", "prod-eu"]),
@@ -326,7 +327,7 @@ mod tests {
         };
         let owner = |name: &str| Names { owner: Some(name.to_owned()), ..Names::default() };
         let configured: Option<&[&str]> = Some(&["dev", "prod-eu"]);
-        for (names, configured, wanted) in [
+        for (names, configured, expected) in [
             (target("prod-eu"), configured, None),
             (target("prod-ue"), configured, Some("no target `prod-ue`; did you mean `prod-eu`?")),
             (target("moon"), configured, Some("no target `moon`; use one of `dev` and `prod-eu`")),
@@ -348,17 +349,19 @@ mod tests {
                 Some("did you mean `prod-eu`?"),
             ),
         ] {
-            let said = judge(&names, &make_known_names(configured)).map(|error| error.whole());
-            match (&said, wanted) {
-                (Some(said), Some(wanted)) => assert!(said.ends_with(wanted), "{said}"),
-                (said, wanted) => assert_eq!(said.as_deref(), wanted, "{names:?}"),
+            let message = judge(&names, &make_known_names(configured)).map(|error| error.whole());
+            match (&message, expected) {
+                (Some(message), Some(expected)) => {
+                    assert!(message.ends_with(expected), "{message}");
+                }
+                (message, expected) => assert_eq!(message.as_deref(), expected, "{names:?}"),
             }
         }
     }
 
     #[test]
     fn an_app_is_found_by_its_slug_or_its_repository_where_there_is_one() {
-        let known = |namespace: &str, app: &str, repository: &str| AppSummary {
+        let summary = |namespace: &str, app: &str, repository: &str| AppSummary {
             target: "dev".to_owned(),
             namespace: namespace.to_owned(),
             app: app.to_owned(),
@@ -373,14 +376,14 @@ mod tests {
             failed: None,
         };
         let apps = [
-            known("devx", "shop", "acme/shop"),
-            known("devx", "cart", "acme/both"),
-            known("pay", "till", "acme/both"),
-            known("pay", "cart", "acme/pay"),
+            summary("devx", "shop", "acme/shop"),
+            summary("devx", "cart", "acme/both"),
+            summary("pay", "till", "acme/both"),
+            summary("pay", "cart", "acme/pay"),
         ];
         let slug = |text: &str| PartialApp::Slug(Slug::parse(text).unwrap());
         let repository = |text: &str| PartialApp::Repository(RepoName::parse(text).unwrap());
-        for (partial, wanted) in [
+        for (partial, expected) in [
             (slug("shop"), "devx/shop"),
             (repository("Acme/Shop"), "devx/shop"),
             (slug("shpo"), "there is no app `shpo`; did you mean `devx/shop`?"),
@@ -393,9 +396,9 @@ mod tests {
             (repository("acme/shpo"), "the repository acme/shpo; did you mean `acme/shop`?"),
             (repository("other/name"), "the repository other/name; name the app with --app"),
         ] {
-            let found = complete(&partial, &apps);
-            let said = found.map_or_else(|error| error.whole(), |app| app.to_string());
-            assert!(said.contains(wanted), "{said}");
+            let result = complete(&partial, &apps);
+            let message = result.map_or_else(|error| error.whole(), |app| app.to_string());
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

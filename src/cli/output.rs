@@ -98,12 +98,12 @@ pub(super) fn width() -> Option<usize> {
 /// Prints a value as JSON on standard output.
 pub(super) fn json(value: &impl Serialize) -> CommandOutcome {
     let text = serde_json::to_string_pretty(value).map_err(CliError::failed)?;
-    print(&format!("{}\n", escaped(&text)))
+    print(&format!("{}\n", escape_json(&text)))
 }
 
 /// Escapes the control and invisible characters in a JSON text: they only occur in strings, where an escape means the
 /// same.
-fn escaped(json: &str) -> Cow<'_, str> {
+fn escape_json(json: &str) -> Cow<'_, str> {
     let strange = |c: char| (c.is_control() && c != '\n') || is_invisible(c);
     if !json.contains(strange) {
         return json.into();
@@ -111,15 +111,15 @@ fn escaped(json: &str) -> Cow<'_, str> {
     let escape = |c: char| -> String {
         c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
     };
-    let shown = |c: char| if strange(c) { escape(c) } else { c.to_string() };
-    json.chars().map(shown).collect::<String>().into()
+    let escape_strange = |c: char| if strange(c) { escape(c) } else { c.to_string() };
+    json.chars().map(escape_strange).collect::<String>().into()
 }
 
 /// Keeps lines, tabs and styles of a text, and replaces every other control character by a visible one.
 fn harmless(text: &str) -> Cow<'_, str> {
-    CONTROLS.replace_all(text, |found: &Captures<'_>| match found.name("style") {
+    CONTROLS.replace_all(text, |captures: &Captures<'_>| match captures.name("style") {
         Some(style) => style.as_str().to_owned(),
-        None if &found[0] == "\r\n" => "\n".to_owned(),
+        None if &captures[0] == "\r\n" => "\n".to_owned(),
         None => '\u{fffd}'.to_string(),
     })
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_others_wrote_does_nothing_to_a_terminal() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("a\tü\n", "a\tü\n"),
             ("\x1b[1;38:5:1mbold\x1b[0m", "\x1b[1;38:5:1mbold\x1b[0m"),
             ("\x1b[2Jx", "\u{fffd}[2Jx"),
@@ -200,14 +200,14 @@ mod tests {
             ("\x1b[1", "\u{fffd}[1"),
             ("\x1b\x1b[m", "\u{fffd}\x1b[m"),
         ] {
-            assert_eq!(harmless(text), shown, "{text:?}");
+            assert_eq!(harmless(text), expected, "{text:?}");
         }
     }
 
     #[test]
     fn json_says_the_same_with_escapes() {
         let json = serde_json::to_string(&["a\u{9b}b\x7f\x1b"]).unwrap();
-        let text = escaped(&json);
+        let text = escape_json(&json);
         assert_eq!(text, r#"["a\u009bb\u007f\u001b"]"#);
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).unwrap()[0], "a\u{9b}b\x7f\x1b");
     }
@@ -217,8 +217,8 @@ mod tests {
         for c in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{e0041}'] {
             let text = format!("ops{c}x");
             let json = serde_json::to_string(&[&text]).unwrap();
-            assert!(!escaped(&json).contains(c), "{c:?}");
-            assert_eq!(serde_json::from_str::<[String; 1]>(&escaped(&json)).unwrap()[0], text);
+            assert!(!escape_json(&json).contains(c), "{c:?}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&escape_json(&json)).unwrap()[0], text);
         }
     }
 }

@@ -129,16 +129,19 @@ impl KnownTargets {
             Some(clusters) if is_sure => return find(clusters),
             remembered => remembered.unwrap_or_else(Clusters::any),
         };
-        let all = find(clusters);
-        if all.iter().all(|one| one.severity == Severity::Warning) {
-            return all;
+        let violations = find(clusters);
+        if violations.iter().all(|violation| violation.severity == Severity::Warning) {
+            return violations;
         }
         let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
         let rich = rich.map(|platform| Clusters::Any(Box::new(platform)));
-        let versions = KubernetesVersion::all_known().map(|one| of_version(target, one));
-        let others = rich.chain(versions).chain([Clusters::any(), open(target)]);
-        let of_others: Vec<_> = others.map(&find).collect();
-        all.into_iter().map(|one| downgrade_unless_certain(one, &of_others)).collect()
+        let versions = KubernetesVersion::all_known().map(|version| of_version(target, version));
+        let worlds = rich.chain(versions).chain([Clusters::any(), open(target)]);
+        let of_others: Vec<_> = worlds.map(&find).collect();
+        violations
+            .into_iter()
+            .map(|violation| downgrade_unless_certain(violation, &of_others))
+            .collect()
     }
 
     /// Returns a note for people on the origin of the answer; empty if it is current.
@@ -162,12 +165,12 @@ impl KnownTargets {
                 format!("{} is of {}", path.display(), of(snapshot))
             }
             (Origin::Cache(_) | Origin::File(_) | Origin::Service, _) => {
-                let hidden = targets.iter().filter(|target| self.clusters_for(target).is_none());
-                let hidden: Vec<_> = hidden.map(ToString::to_string).collect();
-                if hidden.is_empty() {
+                let invisible = targets.iter().filter(|target| self.clusters_for(target).is_none());
+                let invisible: Vec<_> = invisible.map(ToString::to_string).collect();
+                if invisible.is_empty() {
                     return String::new();
                 }
-                format!("what {} offers is unknown: you may not see it", hidden.join(", "))
+                format!("what {} offers is unknown: you may not see it", invisible.join(", "))
             }
         };
         note_line(text)
@@ -192,8 +195,8 @@ pub(super) fn facts(clusters: Clusters) -> Facts {
 }
 
 /// Returns the violations on one target. If its offers are unknown, violations on only some clusters are warnings.
-pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
-    known.judge(&input.target, |clusters| match plan(input, &facts(clusters)) {
+pub(super) fn judge(input: &Input, known_targets: &KnownTargets) -> Vec<Violation> {
+    known_targets.judge(&input.target, |clusters| match plan(input, &facts(clusters)) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
     })
@@ -208,7 +211,7 @@ fn of_version(name: &TargetName, version: KubernetesVersion) -> Clusters {
 /// Makes a target whose operators allow every namespace that apps can have.
 fn open(name: &TargetName) -> Clusters {
     let mut target = Target::unconfigured(name.clone());
-    let denied = target.denied_namespaces().into_iter().map(|one| one.glob);
+    let denied = target.denied_namespaces().into_iter().map(|namespace| namespace.glob);
     target.policies.namespaces.allow = Some(denied.chain(["*".to_owned()]).collect());
     // Argo CD may run anywhere.
     if let Ok(elsewhere) = Namespace::parse("x-argo-cd-is-elsewhere") {
@@ -219,12 +222,12 @@ fn open(name: &TargetName) -> Clusters {
 
 /// Turns the violation into a warning unless every cluster refuses the same.
 fn downgrade_unless_certain(violation: Violation, others: &[Vec<Violation>]) -> Violation {
-    let same = |other: &Violation| {
+    let is_same = |other: &Violation| {
         (&other.rule, &other.path, &other.position, other.severity)
             == (&violation.rule, &violation.path, &violation.position, violation.severity)
     };
-    let sure = others.iter().all(|all| all.iter().any(same));
-    if violation.severity == Severity::Warning || sure {
+    let is_certain = others.iter().all(|violations| violations.iter().any(is_same));
+    if violation.severity == Severity::Warning || is_certain {
         return violation;
     }
     Violation { severity: Severity::Warning, ..violation }

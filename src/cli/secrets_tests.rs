@@ -231,9 +231,10 @@ fn a_secret_is_in_no_message_and_no_excerpt_wherever_it_is_written() {
             assert!(written.contains(secret), "{section}");
             for end in ["\n", "\r"] {
                 let text = file(&written).replace('\n', end);
-                let said = render_violations(&text, &violations(&text));
-                if said.contains(secret) {
-                    let line = said.lines().find(|line| line.contains(secret)).unwrap_or_default();
+                let output = render_violations(&text, &violations(&text));
+                if output.contains(secret) {
+                    let line =
+                        output.lines().find(|line| line.contains(secret)).unwrap_or_default();
                     leaks.push(format!("{written:?} with {end:?}: {line}"));
                 }
             }
@@ -247,9 +248,9 @@ fn a_secret_is_in_no_message_and_no_excerpt_wherever_it_is_written() {
 #[test]
 fn what_is_wrong_can_be_read_beside_a_secret() {
     let text = file("env: [{name: DB_PASSWORD, valeu: hunter2}, {name: PORT, value: 80}]");
-    let said = render_violations(&text, &violations(&text));
+    let output = render_violations(&text, &violations(&text));
     for part in ["valeu", "DB_PASSWORD", "did you mean `value`?", "name: PORT", "{bad: 1}"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
 }
 
@@ -310,14 +311,17 @@ fn a_secret_is_in_no_difference_and_that_it_differs_is() {
         "volumes: [{name: a, mountPath: /a, files: {password: SECRET, mode: V}}]",
     ] {
         let with = |secret: &str, mode: &str| section.replace("SECRET", secret).replace('V', mode);
-        let said = differences(&with(old, "slow"), &with(new, "fast"));
-        assert!(!said.contains(old) && !said.contains(new), "{section}: {said}");
-        assert!(said.contains("slow") && said.contains("fast") && said.contains("••••"), "{said}");
+        let output = differences(&with(old, "slow"), &with(new, "fast"));
+        assert!(!output.contains(old) && !output.contains(new), "{section}: {output}");
+        assert!(
+            output.contains("slow") && output.contains("fast") && output.contains("••••"),
+            "{output}"
+        );
         // Of the secret alone.
-        let said = differences(&with(old, "slow"), &with(new, "slow"));
-        assert!(!said.contains(old) && !said.contains(new), "{section}: {said}");
-        let from_mask_to_mask = said.matches("••••").count() >= 2;
-        assert!(from_mask_to_mask && !said.contains(['\u{F0000}', '\u{F0001}']), "{said}");
+        let output = differences(&with(old, "slow"), &with(new, "slow"));
+        assert!(!output.contains(old) && !output.contains(new), "{section}: {output}");
+        let from_mask_to_mask = output.matches("••••").count() >= 2;
+        assert!(from_mask_to_mask && !output.contains(['\u{F0000}', '\u{F0001}']), "{output}");
     }
     let token = |end: &str| format!("ghp_{}{end}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaB3dE5");
     for (old, new) in [(old.to_owned(), new.to_owned()), (token("x1"), token("y2"))] {
@@ -337,12 +341,15 @@ fn a_secret_is_in_no_difference_and_that_it_differs_is() {
 
 #[test]
 fn ordinary_changes_are_shown_as_they_are() {
-    let said = differences(
+    let output = differences(
         "env: [{name: MODE, value: slow}, {name: TOKEN_TTL_SECONDS, value: 60}]",
         "env: [{name: MODE, value: fast}, {name: TOKEN_TTL_SECONDS, value: 90}]",
     );
     for part in ["\\\"60\\\"", "slow", "fast", "90"] {
-        assert!(said.contains(part) || said.contains(&part.replace('\\', "")), "{part}: {said}");
+        assert!(
+            output.contains(part) || output.contains(&part.replace('\\', "")),
+            "{part}: {output}"
+        );
     }
-    assert!(!said.split("### ").next().unwrap_or_default().contains("••••"), "{said}");
+    assert!(!output.split("### ").next().unwrap_or_default().contains("••••"), "{output}");
 }

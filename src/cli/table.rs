@@ -109,21 +109,22 @@ pub(super) fn layout<const N: usize>(
 ) -> String {
     // Invisible characters are shown before the columns are measured.
     let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.map(format_cell).into()).collect();
-    let shown = columns.iter().enumerate().map(|(place, column)| {
+    let measured = columns.iter().enumerate().map(|(place, column)| {
         let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
         let width = cells.max().unwrap_or(0).max(column.header.width());
         Shown { place, column, width }
     });
-    let mut fitted: Vec<Shown<'_>> = shown.collect();
+    let mut fitted: Vec<Shown<'_>> = measured.collect();
     if let Some(width) = width {
         fit(&mut fitted, width);
     }
-    let header = fitted.iter().map(|one| (vec![Cow::Borrowed(one.column.header)], one, false));
+    let header =
+        fitted.iter().map(|column| (vec![Cow::Borrowed(column.column.header)], column, false));
     let mut text = row_text(&header.collect::<Vec<_>>());
     for row in &rows {
-        let cells = fitted.iter().map(|one| {
-            let cell = row.get(one.place).map_or("", String::as_str);
-            (one.column.lines(cell, one.width), one, true)
+        let cells = fitted.iter().map(|column| {
+            let cell = row.get(column.place).map_or("", String::as_str);
+            (column.column.lines(cell, column.width), column, true)
         });
         text += &row_text(&cells.collect::<Vec<_>>());
     }
@@ -143,11 +144,12 @@ fn format_cell(cell: String) -> String {
 /// Makes columns narrower, and drops some, until they fit as well as they can.
 fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
     loop {
-        let total = columns.iter().map(|one| one.width + GAP).sum::<usize>();
+        let total = columns.iter().map(|column| column.width + GAP).sum::<usize>();
         let over = total.saturating_sub(GAP).saturating_sub(width);
-        let slack: usize = columns.iter().map(|one| one.width - one.column.least(one.width)).sum();
-        let dropped = columns.iter().enumerate().max_by_key(|(_, one)| one.column.drop);
-        match dropped.map(|(at, one)| (at, one.column.drop)) {
+        let slack: usize =
+            columns.iter().map(|column| column.width - column.column.least(column.width)).sum();
+        let dropped = columns.iter().enumerate().max_by_key(|(_, column)| column.column.drop);
+        match dropped.map(|(at, column)| (at, column.column.drop)) {
             _ if over <= slack => return shrink(columns, over),
             Some((at, 1..)) => drop(columns.remove(at)),
             Some((_, 0)) | None => return shrink(columns, slack),
@@ -158,10 +160,11 @@ fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
 /// Takes away so many characters: first from columns that fold, which lose nothing; then from the widest.
 fn shrink(columns: &mut [Shown<'_>], over: usize) {
     for _ in 0..over {
-        let narrower = columns.iter_mut().filter(|one| one.width > one.column.least(one.width));
-        let folds = |one: &Shown<'_>| matches!(one.column.fit, Fit::Fold(_));
-        if let Some(one) = narrower.max_by_key(|one| (folds(one), one.width)) {
-            one.width -= 1;
+        let narrower =
+            columns.iter_mut().filter(|column| column.width > column.column.least(column.width));
+        let folds = |column: &Shown<'_>| matches!(column.column.fit, Fit::Fold(_));
+        if let Some(column) = narrower.max_by_key(|column| (folds(column), column.width)) {
+            column.width -= 1;
         }
     }
 }
@@ -172,10 +175,10 @@ fn row_text(cells: &[(Vec<Cow<'_, str>>, &Shown<'_>, bool)]) -> String {
     let mut text = String::new();
     for n in 0..height {
         let mut line = String::new();
-        for (lines, one, painted) in cells {
+        for (lines, column, painted) in cells {
             let piece = lines.get(n).map_or("", |piece| piece.as_ref());
-            let blank = (one.width + GAP).saturating_sub(piece.width());
-            match one.column.paint.filter(|_| *painted && !piece.is_empty()) {
+            let blank = (column.width + GAP).saturating_sub(piece.width());
+            match column.column.paint.filter(|_| *painted && !piece.is_empty()) {
                 Some(paint) => line += &paint(piece),
                 None => line += piece,
             }
@@ -209,15 +212,16 @@ fn folded(text: &str, width: usize) -> Vec<String> {
     let separator = if text.contains(", ") { ", " } else { " " };
     let mut lines: Vec<String> = Vec::new();
     for part in text.split_inclusive(separator) {
-        let bare = part.trim_end();
+        let trimmed = part.trim_end();
         match lines.last_mut() {
-            Some(line) if line.width() + bare.width() <= width => line.push_str(part),
-            _ if bare.width() <= width => lines.push(part.to_owned()),
-            _ if separator != " " => lines.extend(folded(bare, width)),
-            _ => lines.extend(broken(bare, width)),
+            Some(line) if line.width() + trimmed.width() <= width => line.push_str(part),
+            _ if trimmed.width() <= width => lines.push(part.to_owned()),
+            _ if separator != " " => lines.extend(folded(trimmed, width)),
+            _ => lines.extend(broken(trimmed, width)),
         }
         // The text after a broken word begins after a blank.
-        if let Some(line) = lines.last_mut().filter(|line| !line.ends_with(' ') && part != bare) {
+        if let Some(line) = lines.last_mut().filter(|line| !line.ends_with(' ') && part != trimmed)
+        {
             line.push(' ');
         }
     }
@@ -233,15 +237,15 @@ pub(super) fn wrap(text: &str, width: Option<usize>) -> String {
 
 fn wrap_line(line: &str, width: usize) -> String {
     // Colours do not count as characters.
-    let seen = |text: &str| anstream::adapter::strip_str(text).to_string().width();
-    let (bare, end) = line.strip_suffix('\n').map_or((line, ""), |bare| (bare, "\n"));
-    if seen(bare) <= width {
+    let visible_width = |text: &str| anstream::adapter::strip_str(text).to_string().width();
+    let (content, end) = line.strip_suffix('\n').map_or((line, ""), |content| (content, "\n"));
+    if visible_width(content) <= width {
         return line.to_owned();
     }
-    let indent = bare.len() - bare.trim_start_matches(' ').len() + GAP;
+    let indent = content.len() - content.trim_start_matches(' ').len() + GAP;
     let (mut text, mut column) = (String::new(), 0);
-    for part in bare.split_inclusive(' ') {
-        let (word, whole) = (seen(part.trim_end()), seen(part));
+    for part in content.split_inclusive(' ') {
+        let (word, width_of_part) = (visible_width(part.trim_end()), visible_width(part));
         if column + word > width && column > indent {
             text.truncate(text.trim_end().len());
             text.push('\n');
@@ -249,7 +253,7 @@ fn wrap_line(line: &str, width: usize) -> String {
             column = indent;
         }
         text.push_str(part);
-        column += whole;
+        column += width_of_part;
     }
     text + end
 }
@@ -346,8 +350,8 @@ mod tests {
         let columns = [Column::whole("KEY"), Column::whole("N")];
         let cells = |key: &str, n: &str| [key.to_owned(), n.to_owned()];
         let rows = vec![cells("a\u{202e}b", "1"), cells("漢字", "2"), cells("a\nb", "3")];
-        let wanted = "KEY         N\na\\u{202e}b  1\n漢字        2\na b         3\n";
-        assert_eq!(layout(&columns, rows, None), wanted);
+        let expected = "KEY         N\na\\u{202e}b  1\n漢字        2\na b         3\n";
+        assert_eq!(layout(&columns, rows, None), expected);
     }
 
     #[test]

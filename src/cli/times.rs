@@ -107,7 +107,7 @@ impl TimeFormatter {
             TimeStyle::Absolute => absolute(at),
             TimeStyle::Relative => match self.now.duration_since(at).as_secs() {
                 ..60 => "just now".to_owned(),
-                passed => long(passed).map_or_else(|| day(at), |long| format!("{long} ago")),
+                seconds => long(seconds).map_or_else(|| day(at), |long| format!("{long} ago")),
             },
         }
     }
@@ -224,7 +224,7 @@ mod tests {
     fn a_past_moment_is_written_as_a_time_a_day_or_how_long_ago() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let now = at("2026-11-21T12:00:00Z");
-        for (text, wanted) in [
+        for (text, expected) in [
             ("2026-11-21T05:48:12Z", "2026-11-21T05:48:12Z"),
             ("2026-11-21", "2026-11-21T00:00:00Z"),
             ("2h", "2026-11-21T10:00:00Z"),
@@ -232,7 +232,7 @@ mod tests {
             ("1h30m", "2026-11-21T10:30:00Z"),
             ("2 days ago", "2026-11-19T12:00:00Z"),
         ] {
-            assert_eq!(past_from(text, now), Ok(at(wanted)), "{text}");
+            assert_eq!(past_from(text, now), Ok(at(expected)), "{text}");
         }
         for text in ["", "x", "2", "2months", "2026-13-01", "999999999d"] {
             assert_eq!(past_from(text, now), Err(PAST.to_owned()), "{text}");

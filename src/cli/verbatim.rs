@@ -61,14 +61,14 @@ mod tests {
 
     #[test]
     fn programs_get_what_came_and_nothing_that_did_not() {
-        let came = json!({
+        let answer = json!({
             "outcome": "another", "app": null, "target": "dev", "later": {"a": [1]}, "tag": "1",
             "changes": [{"kind": "Job", "name": "x", "how": "moved", "diff": "", "later": 1}],
             "violations": [], "warnings": [], "notes": [],
         });
-        let mut plan: Verbatim<PlanAnswer> = from_value(came.clone()).unwrap();
+        let mut plan: Verbatim<PlanAnswer> = from_value(answer.clone()).unwrap();
         assert_eq!((plan.outcome, plan.violations_left_out), (PlanOutcome::Changes, 0));
-        assert_eq!(to_value(&plan).unwrap(), came);
+        assert_eq!(to_value(&plan).unwrap(), answer);
         plan.set("tag", json!("2"));
         assert_eq!(to_value(&plan).unwrap()["tag"], "2");
     }

@@ -85,8 +85,8 @@ impl Resolver<'_> {
         keys: PathBuf,
     ) -> GitAccess {
         if SshAddress::is_meant(url) {
-            for (key, given) in [("token", token.is_some()), ("auth", auth.is_some())] {
-                if given {
+            for (key, is_given) in [("token", token.is_some()), ("auth", auth.is_some())] {
+                if is_given {
                     let message =
                         format!("`{key}` is given, and the repository is reached over ssh");
                     let help = "give a key under `ssh`, or write an https:// address";
@@ -154,14 +154,15 @@ impl Resolver<'_> {
     pub(super) fn remote(&mut self, path: &str, url: &str, unusable: &str) {
         self.without_credentials(path, url);
         if SshAddress::is_meant(url) {
-            if let Err(why) = SshAddress::parse(url) {
-                self.report.error(path, unusable, &why);
+            if let Err(detail) = SshAddress::parse(url) {
+                self.report.error(path, unusable, &detail);
             }
             return;
         }
-        let known = ["https://", "http://", "file://"];
-        let other = url.contains("://") && !known.iter().any(|scheme| url.starts_with(scheme));
-        if url.is_empty() || other {
+        let schemes = ["https://", "http://", "file://"];
+        let is_unknown =
+            url.contains("://") && !schemes.iter().any(|scheme| url.starts_with(scheme));
+        if url.is_empty() || is_unknown {
             let help = "write https://HOST/PATH.git with a token under `token`, git@HOST:PATH.git \
                         with a key under `ssh`, or a path";
             self.report.error(path, unusable, help);
@@ -205,12 +206,12 @@ mod tests {
         assert!(is_app(&access(APP, url), "acme/manifests"));
         assert!(is_app(&access(APP, &format!("{url}, auth: app")), "acme/manifests"));
         assert!(matches!(access(APP, &format!("{url}, auth: none")), GitAccess::Anybody));
-        let own = access(APP, &format!("{url}, token: {{env: TOKEN}}"));
-        assert!(matches!(own, GitAccess::Token(Credential { file: None, .. })));
+        let with_token = access(APP, &format!("{url}, token: {{env: TOKEN}}"));
+        assert!(matches!(with_token, GitAccess::Token(Credential { file: None, .. })));
         // Elsewhere, and in the clear, it has no business.
         for url in ["https://gitlab.com/acme/m.git", "http://github.com/acme/m.git", "/srv/m.git"] {
-            let found = access(APP, &format!("url: '{url}'"));
-            assert!(matches!(found, GitAccess::Anybody), "{url}: {found:?}");
+            let git_access = access(APP, &format!("url: '{url}'"));
+            assert!(matches!(git_access, GitAccess::Anybody), "{url}: {git_access:?}");
         }
         // A token for the API is not meant for repositories.
         assert!(matches!(access("token: {env: TOKEN}", url), GitAccess::Anybody));
@@ -226,8 +227,10 @@ mod tests {
         );
         let secrets = [SECRETS[1], ("KEY", KEY)];
         let settings = sources(Some(&text), &secrets).load().unwrap().settings;
-        let TemplatesSettings::Repository(one) = settings.templates else { panic!("repository") };
-        assert!(is_app(&one.access, "acme/templates"));
+        let TemplatesSettings::Repository(repository) = settings.templates else {
+            panic!("repository")
+        };
+        assert!(is_app(&repository.access, "acme/templates"));
     }
 
     #[test]

@@ -56,17 +56,17 @@ impl Resolver<'_> {
         webhook: ArgoCdWebhook,
     ) -> Option<ArgoCdWebhookSettings> {
         let ArgoCdWebhook { url, secret } = webhook;
-        let at = format!("{path}.url");
+        let url_path = format!("{path}.url");
         if has_credentials(&url) {
             let message = "the address has a user name or a password in it, which logs would show";
-            self.report.error(&at, message, "remove it: events are signed instead");
+            self.report.error(&url_path, message, "remove it: events are signed instead");
         } else if !is_http(&url) {
             let help = "write https://HOST/api/webhook";
-            self.report.error(&at, "this is not an http or https address", help);
+            self.report.error(&url_path, "this is not an http or https address", help);
         } else if !url.split(['?', '#']).next().is_some_and(|url| url.ends_with(PATH)) {
             // At other paths Argo CD answers 404, and at `/` 200 with its page.
             let message = "Argo CD takes events at a path that ends with /api/webhook";
-            self.report.warning(&at, message, "write https://HOST/api/webhook");
+            self.report.warning(&url_path, message, "write https://HOST/api/webhook");
         }
         let secret = self.secret(&format!("{path}.secret"), secret, ONE_OF)?;
         Some(ArgoCdWebhookSettings { url, secret })
@@ -103,9 +103,11 @@ mod tests {
         ));
         assert_eq!(settings.warnings, []);
         let argocd = settings.settings.argocd;
-        let [(cluster, one)] = &argocd.iter().collect::<Vec<_>>()[..] else { panic!("{argocd:?}") };
+        let [(cluster, webhook)] = &argocd.iter().collect::<Vec<_>>()[..] else {
+            panic!("{argocd:?}")
+        };
         assert_eq!(cluster.as_str(), "prod-1");
-        assert_eq!(one.url, "http://argocd-server.argocd.svc/api/webhook");
+        assert_eq!(webhook.url, "http://argocd-server.argocd.svc/api/webhook");
         assert!(!format!("{argocd:?}").contains("t0ken"), "a secret does not print");
     }
 
@@ -132,7 +134,7 @@ mod tests {
     fn an_argo_cd_at_another_path_would_not_hear() {
         let webhook = "{url: 'https://a.example.com/webhook', secret: {env: TOKEN}}";
         let loaded = loaded(&format!("{ARGOCD}{webhook}\n"));
-        let [one] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
-        assert!(one.message.contains("/api/webhook"), "{one:?}");
+        let [warning] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
+        assert!(warning.message.contains("/api/webhook"), "{warning:?}");
     }
 }

@@ -69,7 +69,7 @@ pub(super) struct Token {
 impl Resolver<'_> {
     pub(super) fn tokens(&mut self, tokens: Vec<Token>) -> Vec<ApiToken> {
         let mut names = Vec::new();
-        let resolved = tokens.into_iter().enumerate().filter_map(|(n, token)| {
+        let api_tokens = tokens.into_iter().enumerate().filter_map(|(n, token)| {
             let path = format!("auth.tokens[{n}]");
             let name = token.name.clone();
             if names.contains(&name) {
@@ -82,7 +82,7 @@ impl Resolver<'_> {
             names.push(name);
             self.token(&path, token)
         });
-        resolved.collect()
+        api_tokens.collect()
     }
 
     fn token(&mut self, path: &str, token: Token) -> Option<ApiToken> {
@@ -249,8 +249,8 @@ mod tests {
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }
-        let all = GITHUB.replace(", organizations: [acme]", "");
-        let lines = refused(&format!("{all}auth: {{github: {{}}}}\n"));
+        let forge = GITHUB.replace(", organizations: [acme]", "");
+        let lines = refused(&format!("{forge}auth: {{github: {{}}}}\n"));
         assert!(lines.contains("every GitHub user could use the service"), "{lines}");
     }
 
@@ -269,9 +269,10 @@ mod tests {
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }
-        let one = loaded("auth: {tokens: [{name: a, env: TOKEN}]}\nserver: {listen: 0.0.0.0:80}");
+        let configuration =
+            loaded("auth: {tokens: [{name: a, env: TOKEN}]}\nserver: {listen: 0.0.0.0:80}");
         let sha256 = "88ea7d7a6a2cdfad3a64c6c8ae9dae0eb4ef5bf4b6cc3d1b0fa1ac6a58d3ba1a";
-        assert_eq!(hex::encode(one.settings.tokens[0].sha256).len(), sha256.len());
+        assert_eq!(hex::encode(configuration.settings.tokens[0].sha256).len(), sha256.len());
     }
 
     #[test]
@@ -281,8 +282,8 @@ mod tests {
             "auth: {tokens: s3cret}",
             "auth:\n  tokens: [{name: a, token: s3cret}]",
         ] {
-            let shown = format!("{}{:?}", refused(text), sources(Some(text), &[]).texts());
-            assert!(!shown.contains("s3cret"), "{shown}");
+            let output = format!("{}{:?}", refused(text), sources(Some(text), &[]).texts());
+            assert!(!output.contains("s3cret"), "{output}");
         }
         let label =
             "clusters: [{name: a, environment: production, domain: a.b, labels: {token: x}}]";

@@ -72,20 +72,20 @@ impl Resolver<'_> {
         if clusters.is_empty() {
             return Clusters::Any(Box::new(self.platform("platform", platform, None)));
         }
-        let mut known = BTreeMap::new();
+        let mut targets = BTreeMap::new();
         let mut servers = Vec::new();
         for (n, cluster) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}]");
             let is_written = cluster.server.is_some();
             let Some(target) = self.cluster(&path, cluster, platform) else { continue };
-            if known.contains_key(&target.name) {
+            if targets.contains_key(&target.name) {
                 let message = format!("there is a cluster called {} already", target.name);
                 self.report.error(&format!("{path}.name"), message, "give it another name");
                 continue;
             }
             let object = target.name.object_name();
             let alike = |other: &&TargetName| other.object_name() == object;
-            if let Some(other) = known.keys().find(alike) {
+            if let Some(other) = targets.keys().find(alike) {
                 let message = format!(
                     "{other} and {} would both be called {object} in Kubernetes",
                     target.name
@@ -95,19 +95,20 @@ impl Resolver<'_> {
                 continue;
             }
             servers.push((n, is_written, target.clone()));
-            known.insert(target.name.clone(), target);
+            targets.insert(target.name.clone(), target);
         }
         self.clusters_apart(&servers);
-        Clusters::Known(known)
+        Clusters::Known(targets)
     }
 
     /// Reports two targets with one API server: they would manage the same objects, each undoing the other's changes.
-    fn clusters_apart(&mut self, all: &[(usize, bool, Target)]) {
-        for (later, (n, is_written, target)) in all.iter().enumerate() {
-            let before = all.iter().take(later);
-            let mut same = before.filter(|(_, _, one)| is_same_server(&one.server, &target.server));
+    fn clusters_apart(&mut self, entries: &[(usize, bool, Target)]) {
+        for (index, (n, is_written, target)) in entries.iter().enumerate() {
+            let earlier_entries = entries.iter().take(index);
+            let mut same_server = earlier_entries
+                .filter(|(_, _, earlier)| is_same_server(&earlier.server, &target.server));
             let Some((_, first_is_written, first)) =
-                same.find(|(_, _, one)| !are_apart(one, target))
+                same_server.find(|(_, _, earlier)| !are_apart(earlier, target))
             else {
                 continue;
             };
@@ -136,19 +137,19 @@ impl Resolver<'_> {
         &mut self,
         clusters: &[Cluster],
     ) -> BTreeMap<TargetName, ArgoCdWebhookSettings> {
-        let mut found = BTreeMap::new();
+        let mut webhooks = BTreeMap::new();
         for (n, cluster) in clusters.iter().enumerate() {
             let webhook = cluster.argocd.as_ref().and_then(|argocd| argocd.webhook.clone());
             // An invalid name is reported already.
             let Ok(name) = TargetName::parse(cluster.name.as_str()) else { continue };
             let Some(webhook) = webhook else { continue };
             let path = format!("clusters[{n}].argocd.webhook");
-            found.extend(self.argocd_webhook(&path, webhook).map(|webhook| (name, webhook)));
+            webhooks.extend(self.argocd_webhook(&path, webhook).map(|webhook| (name, webhook)));
         }
-        found
+        webhooks
     }
 
-    /// How each cluster is reached that says so.
+    /// Resolves the way to the API server of each cluster that has one.
     pub(super) fn kubernetes_clusters(
         &mut self,
         clusters: &[Cluster],
@@ -216,17 +217,17 @@ impl Resolver<'_> {
                 "the fields of Kubernetes {version} are not known: those of {oldest} to {newest} are"
             );
             let nearest = version.nearest_known();
-            let what = if version < oldest { "the cluster" } else { "the-deployer" };
-            let help = format!("upgrade {what}; until then write \"{nearest}\", the nearest");
+            let subject = if version < oldest { "the cluster" } else { "the-deployer" };
+            let help = format!("upgrade {subject}; until then write \"{nearest}\", the nearest");
             self.report.error(path, message, &help);
         }
         Some(version)
     }
 
     /// Merges a cluster's own platform over that of all; keys that neither has get their defaults.
-    fn platform(&mut self, path: &str, all: Option<&Json>, own: Option<&Json>) -> Platform {
+    fn platform(&mut self, path: &str, shared: Option<&Json>, specific: Option<&Json>) -> Platform {
         let mut merged = Json::Object(serde_json::Map::new());
-        for layer in [all, own].into_iter().flatten() {
+        for layer in [shared, specific].into_iter().flatten() {
             lay_over(&mut merged, layer);
         }
         let platform: Platform = serde_json::from_value(merged).unwrap_or_else(|error| {
@@ -241,19 +242,20 @@ impl Resolver<'_> {
 }
 
 /// Returns whether two addresses are the same to Argo CD.
-fn is_same_server(one: &str, other: &str) -> bool {
+fn is_same_server(first: &str, second: &str) -> bool {
     let normal = |url: &str| {
         let url = url.trim_end_matches('/').to_ascii_lowercase();
         url.strip_suffix(":443").map_or(url.clone(), str::to_owned)
     };
-    normal(one) == normal(other)
+    normal(first) == normal(second)
 }
 
 /// Returns whether no namespace can have apps of both.
-fn are_apart(one: &Target, other: &Target) -> bool {
-    let [ours, theirs] = [one, other].map(|target| target.policies.namespaces.allow.as_deref());
-    let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-    ours.iter().all(|ours| theirs.iter().all(|theirs| namespaces::are_disjoint(ours, theirs)))
+fn are_apart(first: &Target, second: &Target) -> bool {
+    let [allowed, other_allowed] =
+        [first, second].map(|target| target.policies.namespaces.allow.as_deref());
+    let (Some(allowed), Some(other_allowed)) = (allowed, other_allowed) else { return false };
+    allowed.iter().all(|one| other_allowed.iter().all(|other| namespaces::are_disjoint(one, other)))
 }
 
 /// Merges maps deeply, and replaces anything else.
@@ -283,29 +285,30 @@ clusters:
 - {name: b, environment: development, domain: b.io, platform: {ingress: {kind: kubernetes}}}
 ";
         let clusters = loaded(text).settings.clusters;
-        let of = |name: &str| clusters.find(&TargetName::parse(name).unwrap()).unwrap().platform;
-        assert_eq!(of("a").ingress.kind, IngressKind::Gateway);
-        assert_eq!(of("b").ingress.kind, IngressKind::Kubernetes);
-        assert!(of("a").network_policy.enabled && of("b").network_policy.enabled);
-        let said = refused("platform: {ingres: {kind: traefik}}");
-        assert!(said.contains("did you mean `ingress`"), "{said}");
+        let platform_of =
+            |name: &str| clusters.find(&TargetName::parse(name).unwrap()).unwrap().platform;
+        assert_eq!(platform_of("a").ingress.kind, IngressKind::Gateway);
+        assert_eq!(platform_of("b").ingress.kind, IngressKind::Kubernetes);
+        assert!(platform_of("a").network_policy.enabled && platform_of("b").network_policy.enabled);
+        let message = refused("platform: {ingres: {kind: traefik}}");
+        assert!(message.contains("did you mean `ingress`"), "{message}");
     }
 
     #[test]
     fn a_platform_whose_parts_do_not_go_together_is_refused() {
-        let said = refused("platform:\n  cloud: {database: cloudsql}");
-        assert!(said.contains("cloudsql is Google's") && said.contains(":2:"), "{said}");
-        let said = refused("platform: {secrets: {vault: {shared: [\"a/../b\"]}}}");
-        assert!(said.contains("not a path in Vault"), "{said}");
+        let message = refused("platform:\n  cloud: {database: cloudsql}");
+        assert!(message.contains("cloudsql is Google's") && message.contains(":2:"), "{message}");
+        let message = refused("platform: {secrets: {vault: {shared: [\"a/../b\"]}}}");
+        assert!(message.contains("not a path in Vault"), "{message}");
     }
 
     #[test]
     fn what_cannot_be_promised_is_refused_at_its_place() {
-        let said = refused(
+        let message = refused(
             "platform:\n  monitoring:\n    slo:\n      classes:\n        all: {availability: 100}\n",
         );
         assert_eq!(
-            said,
+            message,
             "config.yaml:5:29: 100 percent cannot be promised [configuration]; write more than 0 and less than 100, as in 99.9\n"
         );
     }
@@ -326,7 +329,7 @@ clusters:
             assert_eq!(version(text).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(version("null"), None);
-        let said = [
+        let cases = [
             (
                 "latest",
                 "this is not a version of Kubernetes [configuration]; write it like \"1.37\"; 1.25 to 1.37 are known",
@@ -340,27 +343,28 @@ clusters:
                 "the fields of Kubernetes 1.38 are not known: those of 1.25 to 1.37 are [configuration]; upgrade the-deployer; until then write \"1.37\", the nearest",
             ),
         ];
-        for (text, expected) in said {
+        for (text, expected) in cases {
             assert_eq!(refused(&clusters(text)), format!("config.yaml:5:12: {expected}\n"));
         }
-        let about = crate::config::schema().to_value();
-        let about = &about["$defs"]["Cluster"]["properties"]["version"]["description"];
-        assert!(about.as_str().unwrap().contains("from `1.25` to `1.37`"), "{about}");
+        let description = crate::config::schema().to_value();
+        let description = &description["$defs"]["Cluster"]["properties"]["version"]["description"];
+        assert!(description.as_str().unwrap().contains("from `1.25` to `1.37`"), "{description}");
     }
 
     #[test]
     fn two_targets_are_two_clusters_or_have_namespaces_of_their_own() {
-        let clusters = |one: &str, other: &str| {
+        let clusters = |first: &str, second: &str| {
             format!(
-                "clusters:\n- {{name: a, environment: production, domain: a.example.com{one}}}\n\
-                 - {{name: b, environment: production, domain: b.example.com{other}}}\n"
+                "clusters:\n- {{name: a, environment: production, domain: a.example.com{first}}}\n\
+                 - {{name: b, environment: production, domain: b.example.com{second}}}\n"
             )
         };
         let server = ", server: 'https://10.0.0.1:6443'";
-        let same = refused(&clusters(server, ", server: 'https://10.0.0.1:6443/'"));
+        let message = refused(&clusters(server, ", server: 'https://10.0.0.1:6443/'"));
         assert!(
-            same.starts_with("config.yaml:3:69: b and a are one cluster, https://10.0.0.1:6443/"),
-            "{same}"
+            message
+                .starts_with("config.yaml:3:69: b and a are one cluster, https://10.0.0.1:6443/"),
+            "{message}"
         );
         let allow =
             |glob: &str| format!("{server}, policies: {{namespaces: {{allow: ['{glob}']}}}}");
@@ -368,21 +372,23 @@ clusters:
         assert!(!refused(&clusters(&allow("a-*"), &allow("a-b-*"))).is_empty());
         assert!(loaded(&clusters(server, ", server: 'https://10.0.0.2:6443'")).warnings.is_empty());
         // The default, written out.
-        let here = ", server: 'https://kubernetes.default.svc'";
-        assert!(refused(&clusters("", here)).contains("b and a are one cluster"));
-        let warned = loaded(&clusters("", "")).warnings;
-        assert_eq!(warned.len(), 1, "{warned:?}");
-        assert!(warned[0].message.contains("b and a have no `server`"), "{warned:?}");
+        let in_cluster = ", server: 'https://kubernetes.default.svc'";
+        assert!(refused(&clusters("", in_cluster)).contains("b and a are one cluster"));
+        let warnings = loaded(&clusters("", "")).warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].message.contains("b and a have no `server`"), "{warnings:?}");
     }
 
     #[test]
     fn two_clusters_that_kubernetes_would_call_alike_are_refused() {
         let cluster =
             |name| format!("- {{name: {name}, environment: development, domain: d.io}}\n");
-        let two = |other| refused(&format!("clusters:\n{}{}", cluster("prod-eu"), cluster(other)));
+        let refuse_pair =
+            |other| refused(&format!("clusters:\n{}{}", cluster("prod-eu"), cluster(other)));
         for other in ["Prod-EU", "prod_eu"] {
-            let told = format!("prod-eu and {other} would both be called prod-eu in Kubernetes");
-            assert!(two(other).contains(&told), "{}", two(other));
+            let expected =
+                format!("prod-eu and {other} would both be called prod-eu in Kubernetes");
+            assert!(refuse_pair(other).contains(&expected), "{}", refuse_pair(other));
         }
     }
 }

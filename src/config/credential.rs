@@ -48,15 +48,15 @@ impl Resolver<'_> {
         };
         let path = format!("{path}.{key}");
         match secret::read(&source, self.variables) {
-            Ok(found) => {
-                if let Some(warning) = found.warning {
+            Ok(content) => {
+                if let Some(warning) = content.warning {
                     self.report.warning(
                         &path,
                         warning,
                         "only its owner may read a file with a secret",
                     );
                 }
-                Some(found.secret)
+                Some(content.secret)
             }
             Err(error) => {
                 let help = "put the secret there, or name another place";
@@ -102,10 +102,10 @@ mod tests {
         );
         assert_eq!(lines.lines().count(), 2, "{lines}");
         let texts = sources(Some(text), &SECRETS).texts();
-        let shown = format!("{lines}{texts:?}");
+        let output = format!("{lines}{texts:?}");
         assert!(
-            !shown.contains("ghp_plain") && texts[0].1.contains("token: *********\n"),
-            "{shown}"
+            !output.contains("ghp_plain") && texts[0].1.contains("token: *********\n"),
+            "{output}"
         );
     }
 }

@@ -55,7 +55,7 @@ impl Resolver<'_> {
             self.report.error("notify.webhooks", message, help);
         }
         let mut names = Vec::new();
-        let resolved = webhooks.into_iter().enumerate().filter_map(|(n, webhook)| {
+        let settings = webhooks.into_iter().enumerate().filter_map(|(n, webhook)| {
             let path = format!("notify.webhooks[{n}]");
             if names.contains(&webhook.name) {
                 let message = format!("there is a webhook called {} already", webhook.name);
@@ -64,28 +64,32 @@ impl Resolver<'_> {
             names.push(webhook.name.clone());
             self.event_webhook(&path, webhook)
         });
-        resolved.collect()
+        settings.collect()
     }
 
     fn event_webhook(&mut self, path: &str, webhook: EventWebhook) -> Option<EventWebhookSettings> {
         let EventWebhook { name, url, secret, events } = webhook;
-        let at = format!("{path}.url");
+        let url_path = format!("{path}.url");
         if has_credentials(&url) {
             let message = "the address has a user name or a password in it, which logs would show";
-            self.report.error(&at, message, "remove it: events are signed instead");
+            self.report.error(&url_path, message, "remove it: events are signed instead");
         }
         if !is_safe(&url) {
             let message = "events would go over the network in the clear";
-            self.report.error(&at, message, "give an https address; http is for 127.0.0.1 only");
+            self.report.error(
+                &url_path,
+                message,
+                "give an https address; http is for 127.0.0.1 only",
+            );
         }
         let events = events.unwrap_or_else(|| Announcement::ALL.to_vec());
         if events.is_empty() && !self.report.is_broken("notify") {
             let help = "name the events that it is to get, or leave `events` out for all";
             self.report.error(&format!("{path}.events"), "it would get no event at all", help);
         }
-        let at = format!("{path}.secret");
-        let secret = self.secret(&at, secret, ONE_OF)?;
-        Some(EventWebhookSettings { name, url, key: self.key(&at, &secret)?, events })
+        let secret_path = format!("{path}.secret");
+        let secret = self.secret(&secret_path, secret, ONE_OF)?;
+        Some(EventWebhookSettings { name, url, key: self.key(&secret_path, &secret)?, events })
     }
 
     fn key(&mut self, path: &str, secret: &SecretString) -> Option<SigningSecret> {

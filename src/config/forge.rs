@@ -233,7 +233,7 @@ impl Resolver<'_> {
     fn app(&mut self, app: App) -> Option<AppCredentials> {
         let App { id, private_key } = app;
         let path = "forge.github.app.private_key";
-        let at = if private_key.file.is_some() { "file" } else { "env" };
+        let key = if private_key.file.is_some() { "file" } else { "env" };
         let pem = self.secret(path, private_key, ONE_OF)?;
         let parsed = AppCredentials::parse(id.trim(), &pem);
         if let Err(error) = &parsed {
@@ -247,7 +247,7 @@ impl Resolver<'_> {
                 | AppKeyError::Locked
                 | AppKeyError::OtherKind
                 | AppKeyError::Damaged => {
-                    (format!("{path}.{at}"), "generate a private key in the App's settings")
+                    (format!("{path}.{key}"), "generate a private key in the App's settings")
                 }
             };
             self.report.error(&path, error.to_string(), help);
@@ -317,28 +317,31 @@ mod tests {
 
     #[test]
     fn there_is_a_token_or_an_app_and_not_both() {
-        let said = refused("forge: {github: {webhook_secret: {env: HOOK}}}");
+        let message = refused("forge: {github: {webhook_secret: {env: HOOK}}}");
         assert!(
-            said.contains(
+            message.contains(
                 "config.yaml:1:9: there are no credentials for GitHub: neither `app` nor `token` \
                  is set"
             ),
-            "{said}"
+            "{message}"
         );
-        let both = github("{id: 1, private_key: {env: KEY}}\n    token: {env: TOKEN}");
-        let said = lines(with_key(&both, APP).map(|loaded| loaded.settings));
-        assert!(said.contains("config.yaml:4:5: `token` and `app` are both given"), "{said}");
-        let said = refused(&github("{private_key: {env: KEY}}"));
-        assert!(said.contains("`id` is missing from `forge.github.app`"), "{said}");
+        let text = github("{id: 1, private_key: {env: KEY}}\n    token: {env: TOKEN}");
+        let message = lines(with_key(&text, APP).map(|loaded| loaded.settings));
+        assert!(message.contains("config.yaml:4:5: `token` and `app` are both given"), "{message}");
+        let message = refused(&github("{private_key: {env: KEY}}"));
+        assert!(message.contains("`id` is missing from `forge.github.app`"), "{message}");
     }
 
     #[test]
     fn a_key_in_the_file_itself_is_refused_and_starred() {
         let text = github("{id: 1, private_key: MIIabc}");
-        let said = refused(&text);
-        assert!(said.contains("`forge.github.app.private_key` holds a secret itself"), "{said}");
-        let shown = format!("{said}{:?}", sources(Some(&text), &SECRETS).texts());
-        assert!(!shown.contains("MIIabc"), "{shown}");
+        let message = refused(&text);
+        assert!(
+            message.contains("`forge.github.app.private_key` holds a secret itself"),
+            "{message}"
+        );
+        let output = format!("{message}{:?}", sources(Some(&text), &SECRETS).texts());
+        assert!(!output.contains("MIIabc"), "{output}");
     }
 
     #[test]
@@ -354,8 +357,8 @@ mod tests {
         };
         assert_eq!(login.as_deref(), Some("Iv23liAbCd"));
         for wrong in ["https://github.com/apps/x", "a b"] {
-            let said = lines(with_key(&text(wrong), APP).map(|loaded| loaded.settings));
-            assert!(said.contains("this is no client id"), "{wrong}: {said}");
+            let message = lines(with_key(&text(wrong), APP).map(|loaded| loaded.settings));
+            assert!(message.contains("this is no client id"), "{wrong}: {message}");
         }
     }
 

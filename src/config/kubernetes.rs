@@ -1,4 +1,4 @@
-//! How the service reaches a cluster's API server, and what of a deployment's progress it watches there. The one place
+//! Settings of the way to a cluster's API server and of the progress that is watched there. The one place
 //! for it: `lookups` uses the same connection unless it has its own.
 //!
 //! Reads no kubeconfig: the client does, anew for each connection, because its contents change.
@@ -15,13 +15,13 @@ use crate::config::secret::{self, SecretSource};
 use crate::model::target::Target;
 use crate::support::credential::Credential;
 
-/// Where Kubernetes puts what a pod's service account is known by.
+/// The folder in which Kubernetes puts the credentials of a pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// After the deadline of the workload itself, which is ten minutes unless the WAML says otherwise.
+/// The default patience, after the workload's own deadline, which is ten minutes unless the WAML says otherwise.
 const PATIENCE_SECONDS: u64 = 120;
 
-/// How the service reaches a cluster's API server: by a kubeconfig, by address and token, or from inside.
+/// The way to a cluster's API server: by a kubeconfig, by address and token, or from inside.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct KubernetesApi {
@@ -39,7 +39,7 @@ pub(super) struct KubernetesApi {
     /// A file with the certificates of who signed the server's, as PEM. Default: those that the machine trusts, and
     /// those of `outbound.ca`.
     ca: Option<String>,
-    /// Whether the service runs in that cluster: its pod's service account is used. Default: no.
+    /// True if the service runs in that cluster: its pod's service account is used. Default: no.
     in_cluster: Option<bool>,
 }
 
@@ -51,20 +51,20 @@ pub(super) struct KubeconfigFile {
     file: String,
 }
 
-/// What is watched in a cluster, and for how long.
+/// The settings for the progress that is watched in a cluster.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ProgressPolicy {
-    /// How long a rollout may be stuck after its own deadline before the deployment fails: `2m`.
+    /// The time for which a rollout may be stuck after its own deadline before the deployment fails: `2m`.
     patience: Option<String>,
-    /// Whether workloads of others are watched, too, that carry the annotations `the-deployer.dev/repository` and
+    /// True if workloads of others are watched, too, that carry the annotations `the-deployer.dev/repository` and
     /// `the-deployer.dev/commit`: preview environments. Every workload and pod of the cluster is read for it.
     /// Default: no.
     previews: Option<bool>,
 }
 
 impl Resolver<'_> {
-    /// How a cluster is reached, if it says so.
+    /// Resolves the way to a cluster's API server, if the configuration has one.
     pub(super) fn cluster_settings(
         &mut self,
         path: &str,
@@ -158,7 +158,7 @@ impl Resolver<'_> {
     /// Kubernetes decides who may read it, so that is not doubtful.
     fn service_account_token(&mut self, path: &str, file: &str) -> Option<Credential> {
         match secret::read(&SecretSource::File(file.into()), self.variables) {
-            Ok(found) => Some(Credential { secret: found.secret, file: Some(file.into()) }),
+            Ok(content) => Some(Credential { secret: content.secret, file: Some(file.into()) }),
             Err(error) => {
                 let help = "let Kubernetes mount the token: `automountServiceAccountToken: true`";
                 self.report.error(path, error.to_string(), help);
@@ -167,8 +167,8 @@ impl Resolver<'_> {
         }
     }
 
-    fn without_context(&mut self, path: &str, given: bool) {
-        if given {
+    fn without_context(&mut self, path: &str, is_given: bool) {
+        if is_given {
             let help = "add `kubeconfig: {file: PATH}`, or remove it";
             let message = "a context is one of a kubeconfig";
             self.report.error(&format!("{path}.context"), message, help);
@@ -200,9 +200,9 @@ mod tests {
 
     fn only(text: &str) -> ClusterSettings {
         let settings = loaded(text).settings.kubernetes;
-        let [(name, one)] = &settings.into_iter().collect::<Vec<_>>()[..] else { panic!("one") };
+        let [(name, entry)] = &settings.into_iter().collect::<Vec<_>>()[..] else { panic!("one") };
         assert_eq!(name.as_str(), "a");
-        one.clone()
+        entry.clone()
     }
 
     #[test]
@@ -216,8 +216,10 @@ mod tests {
         ));
         let ClusterSettings { access, patience, previews } = only(&text);
         assert_eq!((patience.as_secs(), previews), (300, true));
-        let ClusterAccess::Kubeconfig { file: read, context } = access else { panic!("{text}") };
-        assert_eq!((read, context.as_deref()), (file, Some("prod")));
+        let ClusterAccess::Kubeconfig { file: kubeconfig, context } = access else {
+            panic!("{text}")
+        };
+        assert_eq!((kubeconfig, context.as_deref()), (file, Some("prod")));
 
         let text = cluster(&format!(
             "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}, ca: '{CA}'}}\n"
@@ -249,11 +251,11 @@ mod tests {
             ("{token: s3cret}", "`clusters[0].kubernetes.token` holds a secret itself"),
             ("{in_cluster: true}", "KUBERNETES_SERVICE_HOST is not set"),
         ] {
-            let said = refused(&cluster(&format!("  kubernetes: {rest}\n")));
-            assert!(said.contains(expected) && !said.contains("s3cret"), "{rest}: {said}");
+            let message = refused(&cluster(&format!("  kubernetes: {rest}\n")));
+            assert!(message.contains(expected) && !message.contains("s3cret"), "{rest}: {message}");
         }
-        let said = refused(&cluster("  progress: {patience: soon}\n"));
-        assert!(said.contains("config.yaml:5:24: this is not a duration"), "{said}");
+        let message = refused(&cluster("  progress: {patience: soon}\n"));
+        assert!(message.contains("config.yaml:5:24: this is not a duration"), "{message}");
     }
 
     #[test]
@@ -268,7 +270,7 @@ mod tests {
         let text = cluster("  kubernetes: {in_cluster: true}\n");
         let inside = [("KUBERNETES_SERVICE_HOST", "fd00::1")];
         let rejection = sources(Some(&text), &inside).load().expect_err("there is no pod");
-        let said = format!("{rejection:?}");
-        assert!(said.contains("serviceaccount/token cannot be read"), "{said}");
+        let message = format!("{rejection:?}");
+        assert!(message.contains("serviceaccount/token cannot be read"), "{message}");
     }
 }

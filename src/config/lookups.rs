@@ -95,8 +95,8 @@ impl Resolver<'_> {
         &mut self,
         registries: Vec<Registry>,
         clusters: Vec<(String, Option<Lookups>)>,
-        known: &Clusters,
-        reached: &BTreeMap<TargetName, ClusterSettings>,
+        cluster_set: &Clusters,
+        kubernetes: &BTreeMap<TargetName, ClusterSettings>,
     ) -> LookupSettings {
         let mut lookups = LookupSettings::default();
         for (n, registry) in registries.into_iter().enumerate() {
@@ -111,11 +111,11 @@ impl Resolver<'_> {
         }
         for (n, (name, section)) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}].lookups");
-            let target = TargetName::parse(name).ok().and_then(|name| known.find(&name));
+            let target = TargetName::parse(name).ok().and_then(|name| cluster_set.find(&name));
             let (Some(section), Some(target)) = (section, target) else { continue };
-            let reached = reached.get(&target.name).map(|settings| &settings.access);
-            if let Some(found) = self.secrets_of(&path, section, &target, reached) {
-                lookups.secrets.insert(target.name, found);
+            let kubernetes = kubernetes.get(&target.name).map(|settings| &settings.access);
+            if let Some(settings) = self.secrets_of(&path, section, &target, kubernetes) {
+                lookups.secrets.insert(target.name, settings);
             }
         }
         lookups
@@ -283,8 +283,8 @@ mod tests {
             ca.display(),
             ca.display(),
         );
-        let found = loaded(&text).settings.lookups.secrets;
-        let of = |name: &str| match &found[&TargetName::parse(name).unwrap()] {
+        let secrets = loaded(&text).settings.lookups.secrets;
+        let parts_of = |name: &str| match &secrets[&TargetName::parse(name).unwrap()] {
             SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings {
                 server,
                 token,
@@ -292,10 +292,10 @@ mod tests {
             }) => (server.clone(), token.file.clone(), ca.is_some()),
             SecretStoreSettings::Vault(_) => panic!("not Vault"),
         };
-        assert_eq!(of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));
-        assert_eq!(of("b"), ("https://b:6443".to_owned(), None, false));
-        assert_eq!(of("d"), ("https://d:6443".to_owned(), None, true), "as it is watched");
-        assert_eq!(found.len(), 3);
+        assert_eq!(parts_of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));
+        assert_eq!(parts_of("b"), ("https://b:6443".to_owned(), None, false));
+        assert_eq!(parts_of("d"), ("https://d:6443".to_owned(), None, true), "as it is watched");
+        assert_eq!(secrets.len(), 3);
     }
 
     #[test]
@@ -307,13 +307,13 @@ mod tests {
             )
         };
         let text = format!("clusters:\n{}{}", cluster("a", ""), cluster("b", ", namespace: other"));
-        let found = loaded(&text).settings.lookups.secrets;
-        for (name, wanted) in [("a", "team"), ("b", "other")] {
-            let SecretStoreSettings::Vault(vault) = &found[&TargetName::parse(name).unwrap()]
+        let secrets = loaded(&text).settings.lookups.secrets;
+        for (name, expected) in [("a", "team"), ("b", "other")] {
+            let SecretStoreSettings::Vault(vault) = &secrets[&TargetName::parse(name).unwrap()]
             else {
                 panic!("Vault is asked");
             };
-            assert_eq!(vault.namespace.as_deref(), Some(wanted));
+            assert_eq!(vault.namespace.as_deref(), Some(expected));
         }
     }
 
@@ -368,10 +368,10 @@ mod tests {
              lookups: {secrets: vault, vault: {token: s3cret}}\n",
             "templates: {repository: {url: 'https://example.com/t.git', token: s3cret}}\n",
         ] {
-            let shown = format!("{}{:?}", refused(text), sources(Some(text), &SECRETS).texts());
+            let output = format!("{}{:?}", refused(text), sources(Some(text), &SECRETS).texts());
             assert!(
-                shown.contains("holds a secret itself") && !shown.contains("s3cret"),
-                "{shown}"
+                output.contains("holds a secret itself") && !output.contains("s3cret"),
+                "{output}"
             );
         }
     }

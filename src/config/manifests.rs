@@ -128,20 +128,20 @@ impl Resolver<'_> {
         if repositories.is_empty() {
             return vec![embedded(folder)];
         }
-        let mut all: Vec<ManifestRepositorySettings> = Vec::new();
+        let mut settings: Vec<ManifestRepositorySettings> = Vec::new();
         for (n, repository) in repositories.into_iter().enumerate() {
             let path = format!("manifests.repositories[{n}]");
-            if all.iter().any(|one| one.name == repository.name) {
+            if settings.iter().any(|earlier| earlier.name == repository.name) {
                 let message = format!("there is a repository called {} already", repository.name);
                 self.report.error(&format!("{path}.name"), message, "give it another name");
             }
-            let one = self.repository(&path, repository, folder, app);
-            all.push(one);
+            let repository = self.repository(&path, repository, folder, app);
+            settings.push(repository);
         }
         if !self.report.is_broken("manifests") {
-            self.every_cluster_has_one(clusters, &all);
+            self.every_cluster_has_one(clusters, &settings);
         }
-        all
+        settings
     }
 
     fn repository(
@@ -171,7 +171,8 @@ impl Resolver<'_> {
         let keys = folder.join("ssh").join(format!("manifests-{name}"));
         let access = self.access(path, &url, (token, auth, ssh), app, keys);
         let home = folder.join("gnupg").join(&name);
-        let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
+        let signing =
+            signing.and_then(|signing| self.signing(&format!("{path}.signing"), signing, home));
         ManifestRepositorySettings {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
@@ -197,8 +198,13 @@ impl Resolver<'_> {
         self.parse_globs(path, &globs)
     }
 
-    fn every_cluster_has_one(&mut self, clusters: &Clusters, all: &[ManifestRepositorySettings]) {
-        let homeless = |name: &&TargetName| !all.iter().any(|m| m.targets.is_match(name.as_str()));
+    fn every_cluster_has_one(
+        &mut self,
+        clusters: &Clusters,
+        repositories: &[ManifestRepositorySettings],
+    ) {
+        let homeless =
+            |name: &&TargetName| !repositories.iter().any(|m| m.targets.is_match(name.as_str()));
         let names: Vec<_> = clusters.names().into_iter().filter(homeless).cloned().collect();
         for name in names {
             let message = format!("no repository is for the cluster {name}");
@@ -251,7 +257,9 @@ mod tests {
     fn a_target_goes_to_the_first_repository_that_matches_it() {
         let settings = loaded(WHOLE).settings;
         let name = |target: &str| {
-            settings.manifests_of(&TargetName::parse(target).unwrap()).map(|one| one.name.as_str())
+            settings
+                .manifests_of(&TargetName::parse(target).unwrap())
+                .map(|repository| repository.name.as_str())
         };
         assert_eq!((name("prod-1"), name("dev")), (Some("production"), Some("rest")));
     }

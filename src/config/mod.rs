@@ -187,7 +187,8 @@ impl SettingsSources {
     /// Returns the texts that violations point into, by name: the file, and the `THE_DEPLOYER_*` variables. Possible
     /// secrets are starred or left out.
     pub fn texts(&self) -> Vec<(String, String)> {
-        let file = self.file.iter().map(|(name, text)| (name.clone(), redact::masked(name, text)));
+        let file =
+            self.file.iter().map(|(name, text)| (name.clone(), redact::mask_secrets(name, text)));
         file.chain(variables::texts(&self.variables)).collect()
     }
 

@@ -54,7 +54,7 @@ impl Resolver<'_> {
         let of_variables = ["NO_PROXY", "no_proxy"].iter().find_map(variable);
         let proxy = proxy.map(|url| {
             self.proxy_url(&url);
-            Proxy { url, login, except: no_proxy.map(|all| all.join(",")).or(of_variables) }
+            Proxy { url, login, except: no_proxy.map(|hosts| hosts.join(",")).or(of_variables) }
         });
         http::OutboundHttp {
             authorities: authorities.unwrap_or_default(),
@@ -125,8 +125,8 @@ impl Resolver<'_> {
         }
     }
 
-    fn report_keys_without_proxy(&mut self, given: &[(&str, bool)]) {
-        for (key, _) in given.iter().filter(|(_, given)| *given) {
+    fn report_keys_without_proxy(&mut self, keys: &[(&str, bool)]) {
+        for (key, _) in keys.iter().filter(|(_, is_given)| *is_given) {
             let message = format!("`{key}` has no effect without `proxy`");
             let help = "add `proxy`; with HTTPS_PROXY, set the variable NO_PROXY";
             self.report.error(&format!("outbound.{key}"), message, help);
@@ -165,42 +165,45 @@ mod tests {
         assert_eq!(loaded(&text).settings.outbound.authorities.len(), 1);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
-        let whole = std::fs::read_to_string(CA).unwrap();
-        let lines: Vec<&str> = whole.lines().collect();
-        let cut = [&lines[..3], &lines[lines.len() - 1..]].concat().join("\n");
+        let bundle = std::fs::read_to_string(CA).unwrap();
+        let lines: Vec<&str> = bundle.lines().collect();
+        let truncated = [&lines[..3], &lines[lines.len() - 1..]].concat().join("\n");
         for (content, expected) in [
-            (cut.as_str(), "holds a certificate that cannot be read"),
+            (truncated.as_str(), "holds a certificate that cannot be read"),
             ("x", "holds no certificate"),
         ] {
             std::fs::write(&file, content).unwrap();
-            let said = refused(&format!("outbound:\n  ca: '{}'\n", file.display()));
-            assert!(said.contains("config.yaml:2:7: ") && said.contains(expected), "{said}");
+            let message = refused(&format!("outbound:\n  ca: '{}'\n", file.display()));
+            assert!(
+                message.contains("config.yaml:2:7: ") && message.contains(expected),
+                "{message}"
+            );
         }
-        let said = refused("outbound: {ca: /none}");
-        assert!(said.contains("/none cannot be read"), "{said}");
+        let message = refused("outbound: {ca: /none}");
+        assert!(message.contains("/none cannot be read"), "{message}");
     }
 
     #[test]
     fn a_proxy_that_cannot_be_one_is_told_at_its_place() {
-        let said = refused("outbound: {proxy: 'http://me:pw@proxy:3128', proxy_username: me}");
+        let message = refused("outbound: {proxy: 'http://me:pw@proxy:3128', proxy_username: me}");
         assert!(
-            said.contains("config.yaml:1:19: the address has a user name or a password"),
-            "{said}"
+            message.contains("config.yaml:1:19: the address has a user name or a password"),
+            "{message}"
         );
-        assert!(said.contains("config.yaml:1:1: a login is a name and a password"), "{said}");
-        let said = refused("outbound: {proxy: 'socks5://proxy:1080'}");
+        assert!(message.contains("config.yaml:1:1: a login is a name and a password"), "{message}");
+        let message = refused("outbound: {proxy: 'socks5://proxy:1080'}");
         assert!(
-            said.contains("config.yaml:1:19: `outbound.proxy` must be an http or https address"),
-            "{said}"
+            message.contains("config.yaml:1:19: `outbound.proxy` must be an http or https address"),
+            "{message}"
         );
-        let said = refused("outbound:\n  no_proxy: [a]\n");
+        let message = refused("outbound:\n  no_proxy: [a]\n");
         assert!(
-            said.contains("config.yaml:2:3: `no_proxy` has no effect without `proxy`"),
-            "{said}"
+            message.contains("config.yaml:2:3: `no_proxy` has no effect without `proxy`"),
+            "{message}"
         );
-        let said =
+        let message =
             refused("outbound: {proxy: 'http://p:1', proxy_username: a, proxy_password: pw}");
-        assert!(said.contains("`outbound.proxy_password` holds a secret itself"), "{said}");
+        assert!(message.contains("`outbound.proxy_password` holds a secret itself"), "{message}");
     }
 
     #[test]

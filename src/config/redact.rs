@@ -14,7 +14,7 @@ use crate::waml::node::{Node, Path, Step};
 use crate::waml::yaml::{self, Budget};
 
 /// Returns the file's text with stars for possible secrets; positions stay the same.
-pub(super) fn masked(file: &str, text: &str) -> String {
+pub(super) fn mask_secrets(file: &str, text: &str) -> String {
     let text = &with_line_feeds(text);
     // First by the text alone: a text that is not YAML has no nodes, and a value may begin on another line than its
     // key.
@@ -24,8 +24,8 @@ pub(super) fn masked(file: &str, text: &str) -> String {
     };
     let mut places: HashMap<u32, Vec<Range<u32>>> = HashMap::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
-        let hidden = |value| is_secret_place(path) || has_credentials(value) || is_slacks(value);
-        if node.as_text().is_some_and(hidden) {
+        let is_secret = |value| is_secret_place(path) || has_credentials(value) || is_slacks(value);
+        if node.as_text().is_some_and(is_secret) {
             let Position { line, column, length, .. } = node.origin.position;
             places.entry(line).or_default().push(column..column.saturating_add(length));
         }
@@ -40,7 +40,7 @@ pub(super) fn masked(file: &str, text: &str) -> String {
 
 /// Reports secrets in places that should name a file or a variable, before the reader quotes them.
 pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violation>) {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
             ["manifests" | "templates", .., "ssh", "key"]
@@ -61,10 +61,10 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             _ => false,
         };
         if wants_a_place && node.as_text().is_some() {
-            found.push(path.clone());
+            paths.push(path.clone());
         }
     });
-    for path in found {
+    for path in paths {
         let Some(node) = at_mut(root, &path) else { continue };
         node.broken = true;
         let message = format!("`{path}` holds a secret itself");
@@ -147,7 +147,7 @@ mod tests {
                     auth: {tokens: [{name: ci, token: xyz}]}\nurl: \"https://me:pw@host/é\"\nlookups: {secrets: vault}\nplain: ok\n";
         let expected = "forge:\n  github:\n    token: ***** # mine\n    webhook_secret: {file: /a, vlaue: ***}\n\
                         auth: {tokens: [{name: ci, token: ***}]}\nurl: **********************\nlookups: {secrets: vault}\nplain: ok\n";
-        let masked = masked("f", text);
+        let masked = mask_secrets("f", text);
         assert!(
             !["ghp_x", "abc", "xyz", "pw"].iter().any(|secret| masked.contains(secret)),
             "{masked}"

@@ -43,8 +43,8 @@ impl Resolver<'_> {
     pub(super) fn duration(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
         let default = Duration::from_secs(default);
         let Some(text) = text else { return default };
-        let read = text.parse::<jiff::SignedDuration>().ok();
-        match read.and_then(|signed| Duration::try_from(signed).ok()) {
+        let signed = text.parse::<jiff::SignedDuration>().ok();
+        match signed.and_then(|signed| Duration::try_from(signed).ok()) {
             Some(duration) if duration <= LONGEST => duration,
             Some(_) | None => {
                 let message = "this is not a duration of at most a day";

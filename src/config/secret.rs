@@ -219,7 +219,7 @@ mod tests {
 
     fn text_of(source: &SecretSource) -> Result<String, SecretError> {
         let variables = BTreeMap::from([("TOKEN".to_owned(), "abc\n".to_owned())]);
-        read(source, &variables).map(|found| found.secret.expose_secret().to_owned())
+        read(source, &variables).map(|content| content.secret.expose_secret().to_owned())
     }
 
     #[test]
@@ -248,24 +248,26 @@ mod tests {
     fn a_units_credential_is_found_where_this_process_has_it() {
         let variables =
             BTreeMap::from([("CREDENTIALS_DIRECTORY".to_owned(), "/etc/the-deployer".to_owned())]);
-        let of = |path: &str| locate(Path::new(path), &variables).display().to_string();
+        let locate_text = |path: &str| locate(Path::new(path), &variables).display().to_string();
         assert_eq!(
-            of("/run/credentials/the-deployer.service/key.pem"),
+            locate_text("/run/credentials/the-deployer.service/key.pem"),
             "/etc/the-deployer/key.pem"
         );
         for elsewhere in ["/run/secrets/key.pem", "/run/credentials/x", "/run/credentials/a/b/c"] {
-            assert_eq!(of(elsewhere), elsewhere);
+            assert_eq!(locate_text(elsewhere), elsewhere);
         }
-        let own = Path::new("/run/credentials/the-deployer.service/key.pem");
-        assert_eq!(locate(own, &BTreeMap::new()), own);
+        let path = Path::new("/run/credentials/the-deployer.service/key.pem");
+        assert_eq!(locate(path, &BTreeMap::new()), path);
     }
 
     #[test]
     fn a_new_token_is_another_each_time_and_its_hash_is_its_own() {
         use sha2::{Digest, Sha256};
-        let (one, other) = (token().unwrap(), token().unwrap());
-        assert!(one.text.starts_with("tdp_") && one.text.len() == 68 && one.text != other.text);
-        assert_eq!(hex::encode(Sha256::digest(one.text.as_bytes())), one.sha256);
+        let (first, second) = (token().unwrap(), token().unwrap());
+        assert!(
+            first.text.starts_with("tdp_") && first.text.len() == 68 && first.text != second.text
+        );
+        assert_eq!(hex::encode(Sha256::digest(first.text.as_bytes())), first.sha256);
     }
 
     #[cfg(unix)]
@@ -276,8 +278,8 @@ mod tests {
         let SecretSource::File(path) = &source else { panic!("a file") };
         for (mode, exposed) in [(0o600, false), (0o640, false), (0o644, true)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-            let found = read(&source, &BTreeMap::new()).unwrap();
-            assert_eq!(found.warning.is_some(), exposed, "{mode:o}");
+            let content = read(&source, &BTreeMap::new()).unwrap();
+            assert_eq!(content.warning.is_some(), exposed, "{mode:o}");
         }
     }
 

@@ -150,7 +150,7 @@ impl Resolver<'_> {
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
         let app = RepositoryApp::of(host.as_ref().map(|(forge, _)| forge));
         let clusters = clusters.unwrap_or_default();
-        let lookups_of = |one: &Cluster| (one.name.clone(), one.lookups.clone());
+        let lookups_of = |cluster: &Cluster| (cluster.name.clone(), cluster.lookups.clone());
         let cluster_lookups = clusters.iter().map(lookups_of).collect();
         let argocd = self.argocd_webhooks(&clusters);
         let kubernetes = self.kubernetes_clusters(&clusters);
@@ -196,6 +196,6 @@ impl Resolver<'_> {
 impl Settings {
     /// Finds the repository of a target's manifests: the first whose globs match it.
     pub fn manifests_of(&self, target: &TargetName) -> Option<&ManifestRepositorySettings> {
-        self.manifests.iter().find(|one| one.targets.is_match(target.as_str()))
+        self.manifests.iter().find(|repository| repository.targets.is_match(target.as_str()))
     }
 }

@@ -42,11 +42,11 @@ impl Resolver<'_> {
         home: PathBuf,
     ) -> Option<SigningKey> {
         let Signing { format, key, passphrase } = signing;
-        let given = |secret: &Secret| if secret.file.is_some() { "file" } else { "env" };
-        let at_key = format!("{path}.key.{}", given(&key));
+        let source_key = |secret: &Secret| if secret.file.is_some() { "file" } else { "env" };
+        let at_key = format!("{path}.key.{}", source_key(&key));
         let at_passphrase = passphrase
             .as_ref()
-            .map_or_else(String::new, |secret| format!("{path}.passphrase.{}", given(secret)));
+            .map_or_else(String::new, |secret| format!("{path}.passphrase.{}", source_key(secret)));
         let key = self.secret(&format!("{path}.key"), key, ONE_OF);
         let passphrase = match passphrase {
             Some(secret) => Some(self.secret(&format!("{path}.passphrase"), secret, ONE_OF)?),

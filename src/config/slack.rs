@@ -72,9 +72,9 @@ impl Resolver<'_> {
                 self.is_a_webhooks(&url);
                 SlackTransport::Hook(url)
             }
-            (both, _) => {
-                let what = if both.is_some() { "both" } else { "neither of" };
-                let message = format!("{what} `token` and `webhook` are given");
+            (token, _) => {
+                let quantifier = if token.is_some() { "both" } else { "neither of" };
+                let message = format!("{quantifier} `token` and `webhook` are given");
                 self.report.error("notify.slack", message, "give one of them: docs/slack.md");
                 return None;
             }
@@ -144,7 +144,7 @@ impl Resolver<'_> {
     }
 
     fn people(&mut self, people: BTreeMap<String, String>, bot: bool) -> BTreeMap<String, Someone> {
-        let mut found = BTreeMap::new();
+        let mut by_login = BTreeMap::new();
         for (login, text) in people {
             let path = format!("notify.slack.people.{login}");
             // A login with brackets is no path; then the place is the whole map.
@@ -158,12 +158,12 @@ impl Resolver<'_> {
                 let message = "an incoming webhook cannot find people by their e-mail address";
                 self.report.warning(path, message, "write their user id: U0123456789");
             }
-            if found.insert(login.to_lowercase(), someone).is_some() {
+            if by_login.insert(login.to_lowercase(), someone).is_some() {
                 let message = format!("`{login}` is there twice: logins have no case");
                 self.report.error(path, message, "remove one of them");
             }
         }
-        found
+        by_login
     }
 
     fn email_form(&mut self, form: Option<String>) -> Option<String> {
@@ -190,7 +190,7 @@ fn someone(text: &str) -> Option<Someone> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::redact::masked;
+    use crate::config::redact::mask_secrets;
     use crate::config::tests::{SECRETS, lines, loaded, refused, sources};
 
     /// With secrets of Slack's form.
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn slacks_secrets_are_starred_wherever_they_stand() {
         let text = "notify:\n  slack:\n    webhok: https://hooks.slack.com/services/T0/B0/x1\n    webhook: abc1\n    default_channel: xoxb-x1\n";
-        let shown = masked("f", text);
-        assert!(!shown.contains("x1") && !shown.contains("abc1"), "{shown}");
+        let output = mask_secrets("f", text);
+        assert!(!output.contains("x1") && !output.contains("abc1"), "{output}");
     }
 }

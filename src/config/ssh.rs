@@ -143,11 +143,11 @@ mod tests {
         for url in ["git@github.com:o/n.git", "ssh://git@git.example.com:2222/o/n.git"] {
             let loaded = with(&format!("url: '{url}', {KEY}")).unwrap();
             assert_eq!(loaded.warnings, [], "{url}");
-            let one = &loaded.settings.manifests[0];
+            let repository = &loaded.settings.manifests[0];
             let GitAccess::Ssh { key, access: ssh::SshAccess { known_hosts, folder } } =
-                &one.access
+                &repository.access
             else {
-                panic!("{one:?}")
+                panic!("{repository:?}")
             };
             assert_eq!(key.secret.expose_secret(), OPEN.trim_end());
             assert!(known_hosts.ends_with("hosts"));
@@ -165,10 +165,10 @@ mod tests {
             hosts.display()
         );
         let loaded = sources(Some(&text), &[("OPEN", OPEN)]).load().unwrap();
-        let TemplatesSettings::Repository(one) = loaded.settings.templates else {
+        let TemplatesSettings::Repository(repository) = loaded.settings.templates else {
             panic!("repository")
         };
-        let GitAccess::Ssh { access, .. } = one.access else { panic!("{one:?}") };
+        let GitAccess::Ssh { access, .. } = repository.access else { panic!("{repository:?}") };
         assert_eq!(access.folder, Path::new(".the-deployer/ssh/templates"));
         assert_eq!(loaded.warnings, []);
     }

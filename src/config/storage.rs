@@ -40,10 +40,10 @@ impl Resolver<'_> {
     pub(super) fn storage(&mut self, storage: Storage) -> StorageSettings {
         let Storage { url, folder, retention_days } = storage;
         let folder = folder.map_or_else(|| self.home.to_owned(), PathBuf::from);
-        let own = || format!("sqlite:{}", folder.join("state.db").display());
-        let url = url.unwrap_or_else(own);
-        let known = ["sqlite:", "postgres://", "postgresql://"];
-        if !known.iter().any(|scheme| url.starts_with(scheme)) {
+        let default_url = || format!("sqlite:{}", folder.join("state.db").display());
+        let url = url.unwrap_or_else(default_url);
+        let schemes = ["sqlite:", "postgres://", "postgresql://"];
+        if !schemes.iter().any(|scheme| url.starts_with(scheme)) {
             let help = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
             self.report.error(
                 "storage.url",

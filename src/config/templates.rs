@@ -159,31 +159,37 @@ mod tests {
     #[test]
     fn templates_come_from_a_repository_with_its_defaults() {
         let text = "templates: {repository: {url: 'https://git.example.com/t.git'}}";
-        let TemplatesSettings::Repository(one) = loaded(text).settings.templates else {
+        let TemplatesSettings::Repository(repository) = loaded(text).settings.templates else {
             panic!("repository")
         };
-        assert_eq!((one.branch.as_str(), one.path.as_str()), ("main", ""));
+        assert_eq!((repository.branch.as_str(), repository.path.as_str()), ("main", ""));
         assert_eq!(
-            (one.refresh, matches!(one.access, GitAccess::Anybody)),
+            (repository.refresh, matches!(repository.access, GitAccess::Anybody)),
             (Duration::from_mins(5), true)
         );
-        assert_eq!(one.clone_dir, Path::new(".the-deployer/templates.git"));
+        assert_eq!(repository.clone_dir, Path::new(".the-deployer/templates.git"));
         let text = "templates:\n  repository: {url: /srv/t.git, branch: live, path: deploy/templates/, \
                     refresh: 30s, token: {env: TOKEN}}";
-        let TemplatesSettings::Repository(one) = loaded(text).settings.templates else {
+        let TemplatesSettings::Repository(repository) = loaded(text).settings.templates else {
             panic!("repository")
         };
-        assert_eq!((one.branch.as_str(), one.path.as_str()), ("live", "deploy/templates"));
         assert_eq!(
-            (one.refresh, matches!(one.access, GitAccess::Token(_))),
+            (repository.branch.as_str(), repository.path.as_str()),
+            ("live", "deploy/templates")
+        );
+        assert_eq!(
+            (repository.refresh, matches!(repository.access, GitAccess::Token(_))),
             (Duration::from_secs(30), true)
         );
     }
 
     #[test]
     fn a_templates_repository_that_cannot_be_followed_is_told_at_its_place() {
-        let both = refused("templates: {path: x, repository: {url: /srv/t.git}}\n");
-        assert!(both.contains("config.yaml:1:1: `path` and `repository` are both given"), "{both}");
+        let message = refused("templates: {path: x, repository: {url: /srv/t.git}}\n");
+        assert!(
+            message.contains("config.yaml:1:1: `path` and `repository` are both given"),
+            "{message}"
+        );
         let lines = refused(
             "templates:\n  repository:\n    url: 'github.com:acme/templates.git'\n    \
              branch: a..b\n    path: ../x\n    refresh: 10ms\n    token: {env: NOWHERE}\n",

@@ -22,10 +22,10 @@ use crate::model::violation::{Rejection, Violation};
 use crate::notify::slack::SlackTransport;
 
 pub(super) fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> SettingsSources {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let to_owned_pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     SettingsSources {
         file: text.map(|text| ("config.yaml".to_owned(), text.to_owned())),
-        variables: variables.iter().map(own).collect(),
+        variables: variables.iter().map(to_owned_pair).collect(),
         home: ".the-deployer".into(),
     }
 }
@@ -208,7 +208,7 @@ fn everything_can_be_set() {
     let registries: Vec<_> = lookups
         .registries
         .iter()
-        .map(|(host, one)| (host.as_str(), one.login.is_some(), one.insecure))
+        .map(|(host, registry)| (host.as_str(), registry.login.is_some(), registry.insecure))
         .collect();
     let expected = [("*", false, false), ("ghcr.io", true, false), ("localhost:5000", false, true)];
     assert_eq!(registries, expected);
@@ -295,11 +295,11 @@ fn a_file_is_read_and_one_that_is_not_there_is_named() {
 fn the_schema_documents_every_key() {
     let schema = schema().to_value();
     let types = schema["$defs"].as_object().unwrap().values().chain([&schema]);
-    for one in types.filter(|one| one["properties"].is_object()) {
-        for (name, property) in one["properties"].as_object().unwrap() {
-            assert!(property["description"].is_string(), "{name} in {one}");
+    for definition in types.filter(|definition| definition["properties"].is_object()) {
+        for (name, property) in definition["properties"].as_object().unwrap() {
+            assert!(property["description"].is_string(), "{name} in {definition}");
         }
-        assert_eq!(one["additionalProperties"], false);
+        assert_eq!(definition["additionalProperties"], false);
     }
 }
 
@@ -308,9 +308,9 @@ fn example() -> String {
     let page = include_str!("../../docs/configuration.md");
     let (_, rest) = page.split_once("```yaml\n").unwrap();
     let example = rest.split_once("```").unwrap().0;
-    let own = |file: &str| format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path_of = |file: &str| format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
     let example = example
-        .replace("/etc/ssl/company.pem", &own("tests/facts/tls/ca.pem"))
+        .replace("/etc/ssl/company.pem", &path_of("tests/facts/tls/ca.pem"))
         .replace("{file: /run/secrets/github-app.pem}", "{env: KEY}")
         .replace("{file: /run/secrets/signing-key}", "{env: SIGNING_KEY}");
     let mut parts = example.split("{file: ");
@@ -347,9 +347,12 @@ fn the_page_has_every_key() {
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
     names.extend(["Limits", "Forge", "Templates", "Signing"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
-    for key in types.flat_map(|one| one["properties"].as_object().unwrap().keys()) {
-        let written = page.contains(&format!("{key}:"));
-        assert!(written || ["env", "sha256"].contains(&key.as_str()), "{key} is not on the page");
+    for key in types.flat_map(|definition| definition["properties"].as_object().unwrap().keys()) {
+        let is_documented = page.contains(&format!("{key}:"));
+        assert!(
+            is_documented || ["env", "sha256"].contains(&key.as_str()),
+            "{key} is not on the page"
+        );
     }
 }
 
@@ -447,10 +450,10 @@ fn a_wrong_variable_is_told_by_its_name_and_its_value_is_not_shown() {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }
     assert!(!lines.contains("s3cret"), "{lines}");
-    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    let shown =
+    let to_owned_pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let expected =
         [("THE_DEPLOYER_LIMITS_WORKERS", "many"), ("THE_DEPLOYER_SERVER_LISTEN", "nowhere")];
-    assert_eq!(sources.texts(), shown.map(own));
+    assert_eq!(sources.texts(), expected.map(to_owned_pair));
 }
 
 proptest::proptest! {

@@ -45,8 +45,8 @@ pub(super) fn overlay(
             None => strangers.push(name),
         }
     }
-    let named = named_as_secrets(root);
-    strangers.retain(|name| !named.contains(name));
+    let secret_names = named_as_secrets(root);
+    strangers.retain(|name| !secret_names.contains(name));
     violations.extend(strangers.into_iter().map(|name| unknown(name, &leaves)));
 }
 
@@ -54,10 +54,10 @@ pub(super) fn overlay(
 pub(super) fn texts(
     variables: &BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, String)> {
-    let ours = leaves(&schemars::schema_for!(File));
+    let leaves = leaves(&schemars::schema_for!(File));
     variables
         .iter()
-        .filter(move |(name, _)| ours.iter().any(|leaf| leaf.variable == **name))
+        .filter(move |(name, _)| leaves.iter().any(|leaf| leaf.variable == **name))
         .filter(|(name, value)| *name != "THE_DEPLOYER_STORAGE_URL" && !has_credentials(value))
         .map(|(name, value)| (name.clone(), value.clone()))
 }
@@ -76,51 +76,51 @@ fn unknown(name: &str, leaves: &[Leaf]) -> Violation {
         None => "it is THE_DEPLOYER_ and the path in capitals, such as THE_DEPLOYER_SERVER_LISTEN"
             .to_owned(),
     };
-    let shown: String = name.chars().take(100).collect();
-    Violation::error("unknown-key", format!("the variable {shown} sets nothing")).help(help)
+    let short_name: String = name.chars().take(100).collect();
+    Violation::error("unknown-key", format!("the variable {short_name} sets nothing")).help(help)
 }
 
 /// Finds every scalar, and every list of texts, that is reached by keys alone.
 fn leaves(schema: &Schema) -> Vec<Leaf> {
-    let mut found = Vec::new();
-    walk(schema.as_value(), schema.as_value(), &mut Vec::new(), &mut found);
-    found
+    let mut leaves = Vec::new();
+    walk(schema.as_value(), schema.as_value(), &mut Vec::new(), &mut leaves);
+    leaves
 }
 
-fn walk(json: &Json, root: &Json, path: &mut Vec<String>, found: &mut Vec<Leaf>) {
-    let json = resolved(json, root);
+fn walk(json: &Json, root: &Json, path: &mut Vec<String>, leaves: &mut Vec<Leaf>) {
+    let json = resolve(json, root);
     if let Some(properties) = json.get("properties").and_then(Json::as_object) {
         for (name, property) in properties {
             path.push(name.clone());
-            walk(property, root, path, found);
+            walk(property, root, path, leaves);
             path.pop();
         }
         return;
     }
     let is = |json: &Json, name: &str| match json.get("type") {
-        Some(Json::String(one)) => one == name,
-        Some(Json::Array(many)) => many.iter().any(|one| one == name),
+        Some(Json::String(kind)) => kind == name,
+        Some(Json::Array(kinds)) => kinds.iter().any(|kind| kind == name),
         _ => false,
     };
     let list = is(json, "array");
-    let of_texts = json.get("items").is_some_and(|items| is(resolved(items, root), "string"));
+    let of_texts = json.get("items").is_some_and(|items| is(resolve(items, root), "string"));
     if (list && !of_texts) || is(json, "object") {
         return;
     }
     let variable = format!("{PREFIX}{}", path.join("_").to_uppercase());
-    found.push(Leaf { variable, path: path.clone(), list });
+    leaves.push(Leaf { variable, path: path.clone(), list });
 }
 
 /// Resolves references, and the part that is not null.
-fn resolved<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
+fn resolve<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
     if let Some(pointer) = json.get("$ref").and_then(Json::as_str) {
         let target = root.pointer(pointer.trim_start_matches('#'));
-        return target.map_or(json, |target| resolved(target, root));
+        return target.map_or(json, |target| resolve(target, root));
     }
     let options = json.get("anyOf").and_then(Json::as_array);
     let not_null = |json: &&Json| json.get("type").and_then(Json::as_str) != Some("null");
     match options.and_then(|options| options.iter().find(not_null)) {
-        Some(option) => resolved(option, root),
+        Some(option) => resolve(option, root),
         None => json,
     }
 }

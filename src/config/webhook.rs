@@ -67,8 +67,8 @@ impl Resolver<'_> {
         let mut globs = globs.unwrap_or_default();
         self.repository_globs(&globs);
         globs.extend(self.organizations(&organizations.unwrap_or_default()));
-        let all = Repositories::matching(globs.iter().map(String::as_str));
-        all.unwrap_or_else(|error| {
+        let repositories = Repositories::matching(globs.iter().map(String::as_str));
+        repositories.unwrap_or_else(|error| {
             self.bad_globs("forge.github.repositories", &globs, &error);
             Repositories::any()
         })
@@ -111,8 +111,8 @@ impl Resolver<'_> {
             self.report.error("forge.github.environments", message, "name some, or leave it out");
         }
         self.check_globs("forge.github.environments", &globs);
-        let all = Environments::matching(globs.iter().map(String::as_str));
-        all.unwrap_or_else(|error| {
+        let environments = Environments::matching(globs.iter().map(String::as_str));
+        environments.unwrap_or_else(|error| {
             self.bad_globs("forge.github.environments", &globs, &error);
             Environments::any()
         })
@@ -159,9 +159,10 @@ impl Resolver<'_> {
         if matches!(text.as_str(), "off" | "0" | "0s") {
             return None;
         }
-        let every = text.parse().ok().and_then(|time: jiff::SignedDuration| time.try_into().ok());
-        match every {
-            Some(every) if (SHORTEST_SWEEP..=LONGEST).contains(&every) => Some(every),
+        let interval =
+            text.parse().ok().and_then(|time: jiff::SignedDuration| time.try_into().ok());
+        match interval {
+            Some(interval) if (SHORTEST_SWEEP..=LONGEST).contains(&interval) => Some(interval),
             Some(_) | None => {
                 let message = "this is not a time between a second and a day";
                 self.report.error(path, message, "write it like `5m`, or `off`");
@@ -182,10 +183,10 @@ mod tests {
             let text = github(&format!("{{id: 1, private_key: {{env: KEY}}}}{more}"));
             with_key(&text, APP).unwrap().settings.webhook.rules.previews
         };
-        let set = |forks, always| Some(PreviewRules { forks, always });
-        assert_eq!(previews(""), set(false, false));
-        assert_eq!(previews("\n    previews: {forks: true}"), set(true, false));
-        assert_eq!(previews("\n    previews: {always: true}"), set(false, true));
+        let rules = |forks, always| Some(PreviewRules { forks, always });
+        assert_eq!(previews(""), rules(false, false));
+        assert_eq!(previews("\n    previews: {forks: true}"), rules(true, false));
+        assert_eq!(previews("\n    previews: {always: true}"), rules(false, true));
         assert_eq!(previews("\n    previews: {enabled: false, always: true}"), None);
     }
 
@@ -193,10 +194,10 @@ mod tests {
     fn a_token_previews_nothing_and_says_so_where_it_should() {
         let text = "forge:\n  github:\n    token: {env: TOKEN}\n    webhook_secret: {env: HOOK}\n";
         assert_eq!(loaded(text).settings.webhook.rules.previews, None);
-        let said = refused(&format!("{text}    previews: {{enabled: true}}\n"));
+        let message = refused(&format!("{text}    previews: {{enabled: true}}\n"));
         assert!(
-            said.contains("config.yaml:5:25: previews are check runs, and only GitHub Apps"),
-            "{said}"
+            message.contains("config.yaml:5:25: previews are check runs, and only GitHub Apps"),
+            "{message}"
         );
     }
 }

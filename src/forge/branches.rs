@@ -40,15 +40,15 @@ mod tests {
 
     #[test]
     fn names_and_globs_are_told_apart() {
-        let wanted = BranchQuery::of(&["main", "release/*", "v[0-9]", "{"].map(str::to_owned));
-        assert_eq!(wanted.exact, ["main"]);
-        assert!(wanted.has_globs() && !BranchQuery::of(&["main".to_owned()]).has_globs());
+        let query = BranchQuery::of(&["main", "release/*", "v[0-9]", "{"].map(str::to_owned));
+        assert_eq!(query.exact, ["main"]);
+        assert!(query.has_globs() && !BranchQuery::of(&["main".to_owned()]).has_globs());
         for branch in ["main", "release/1", "release/1/2", "v7"] {
-            assert!(wanted.contains_branch(branch), "{branch}");
+            assert!(query.contains_branch(branch), "{branch}");
         }
         for branch in ["maintenance", "release", "v77", "{", ""] {
-            assert!(!wanted.contains_branch(branch), "{branch}");
+            assert!(!query.contains_branch(branch), "{branch}");
         }
-        assert!(wanted.is_by_glob("v7") && !wanted.is_by_glob("main"));
+        assert!(query.is_by_glob("v7") && !query.is_by_glob("main"));
     }
 }

@@ -32,7 +32,7 @@ impl LocalForge {
         limit: usize,
     ) -> Result<Vec<u8>, ForgeError> {
         let (commit, path) = (commit.clone(), path.to_owned());
-        self.read(repository, move |read, git| read.file(git, &commit, &path, limit)).await
+        self.read(repository, move |reader, git| reader.file(git, &commit, &path, limit)).await
     }
 
     /// Returns the wanted branches that have the commit, by name.
@@ -43,7 +43,7 @@ impl LocalForge {
         wanted: BranchQuery,
     ) -> Result<Vec<String>, ForgeError> {
         let commit = commit.clone();
-        self.read(repository, move |read, git| read.branches(git, &commit, &wanted)).await
+        self.read(repository, move |reader, git| reader.branches(git, &commit, &wanted)).await
     }
 
     /// Returns the commit that a branch, a tag, or a whole commit id leads to; `None` where there is none. A branch
@@ -66,10 +66,10 @@ impl LocalForge {
         look: impl FnOnce(&Read, &Repository) -> Result<T, ForgeError> + Send + 'static,
     ) -> Result<T, ForgeError> {
         let host = self.root.display().to_string();
-        let read = Read { root: self.root.clone(), repository: repository.clone() };
+        let reader = Read { root: self.root.clone(), repository: repository.clone() };
         let reading = move || {
-            let git = Repository::open_bare(read.folder()?);
-            look(&read, &git.map_err(|error| read.not_opened(&error))?)
+            let git = Repository::open_bare(reader.folder()?);
+            look(&reader, &git.map_err(|error| reader.not_opened(&error))?)
         };
         tokio::task::spawn_blocking(reading)
             .await
@@ -91,14 +91,15 @@ impl Read {
         path: &str,
         limit: usize,
     ) -> Result<Vec<u8>, ForgeError> {
-        let (repository, named) = (|| self.repository.clone(), || path.to_owned());
+        let (repository, path_text) = (|| self.repository.clone(), || path.to_owned());
         let no_file = || ForgeError::NoFile {
             repository: repository(),
             commit: commit.clone(),
-            path: named(),
+            path: path_text(),
         };
-        let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        if path.is_empty() || !inside {
+        let is_inside =
+            Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        if path.is_empty() || !is_inside {
             return Err(no_file());
         }
         let tree = self.commit(git, commit)?.tree();
@@ -119,7 +120,11 @@ impl Read {
             return Err(no_file());
         }
         if size > limit {
-            return Err(ForgeError::TooLarge { repository: repository(), path: named(), limit });
+            return Err(ForgeError::TooLarge {
+                repository: repository(),
+                path: path_text(),
+                limit,
+            });
         }
         let object = odb.read(blob).map_err(|error| self.corrupt(&error))?;
         Ok(object.data().to_vec())
@@ -129,22 +134,22 @@ impl Read {
         &self,
         git: &Repository,
         commit: &CommitSha,
-        wanted: &BranchQuery,
+        query: &BranchQuery,
     ) -> Result<Vec<String>, ForgeError> {
         let commit = self.commit(git, commit)?.id();
         let corrupt = |error| self.corrupt(&error);
-        let mut found = Vec::new();
+        let mut branches = Vec::new();
         for branch in git.branches(Some(BranchType::Local)).map_err(corrupt)? {
             let (branch, _) = branch.map_err(corrupt)?;
             let (Ok(Some(name)), Some(tip)) = (branch.name(), branch.get().target()) else {
                 continue;
             };
             let is_on = || Ok(tip == commit || git.graph_descendant_of(tip, commit)?);
-            if wanted.contains_branch(name) && is_on().map_err(corrupt)? {
-                found.push(name.to_owned());
+            if query.contains_branch(name) && is_on().map_err(corrupt)? {
+                branches.push(name.to_owned());
             }
         }
-        Ok(found)
+        Ok(branches)
     }
 
     fn commit<'git>(
@@ -152,8 +157,8 @@ impl Read {
         git: &'git Repository,
         commit: &CommitSha,
     ) -> Result<Commit<'git>, ForgeError> {
-        let found = Oid::from_str(commit.as_str()).and_then(|id| git.find_commit(id));
-        found.map_err(|error| self.no_commit(commit, &error))
+        let found_commit = Oid::from_str(commit.as_str()).and_then(|id| git.find_commit(id));
+        found_commit.map_err(|error| self.no_commit(commit, &error))
     }
 
     fn no_commit(&self, commit: &CommitSha, error: &git2::Error) -> ForgeError {
@@ -221,8 +226,8 @@ fn resolve(git: &Repository, git_ref: &str) -> Option<CommitSha> {
         let id = (git_ref.len() == 40).then(|| Oid::from_str(git_ref).ok()).flatten()?;
         git.find_commit(id).ok()
     };
-    let found = by_name.or_else(by_id)?;
-    CommitSha::parse(found.id().to_string()).ok()
+    let object = by_name.or_else(by_id)?;
+    CommitSha::parse(object.id().to_string()).ok()
 }
 
 #[cfg(test)]
@@ -249,8 +254,8 @@ mod tests {
         tree.insert("link", link, 0o120_000).unwrap();
         let tree = git.find_tree(tree.write().unwrap()).unwrap();
         let time = git2::Time::new(0, 0);
-        let who = git2::Signature::new("t", "t@example.com", &time).unwrap();
-        let commit = git.commit(Some("HEAD"), &who, &who, "first", &tree, &[]).unwrap();
+        let signature = git2::Signature::new("t", "t@example.com", &time).unwrap();
+        let commit = git.commit(Some("HEAD"), &signature, &signature, "first", &tree, &[]).unwrap();
         World { folder, commit: CommitSha::parse(commit.to_string()).unwrap() }
     }
 
@@ -266,13 +271,13 @@ mod tests {
         let world = world();
         let git = Repository::open_bare(world.folder.path().join("root/acme/shop.git")).unwrap();
         let first = git.find_commit(Oid::from_str(world.commit.as_str()).unwrap()).unwrap();
-        let (who, tree) = (first.author(), first.tree().unwrap());
-        let second = git.commit(None, &who, &who, "second", &tree, &[&first]).unwrap();
-        let other = git.commit(None, &who, &who, "other", &tree, &[]).unwrap();
+        let (signature, tree) = (first.author(), first.tree().unwrap());
+        let second = git.commit(None, &signature, &signature, "second", &tree, &[&first]).unwrap();
+        let other = git.commit(None, &signature, &signature, "other", &tree, &[]).unwrap();
         for (name, tip) in [("release/1", second), ("other", other), ("same", first.id())] {
             git.branch(name, &git.find_commit(tip).unwrap(), true).unwrap();
         }
-        let on = async |globs: &[&str], commit: Oid| {
+        let branches_with = async |globs: &[&str], commit: Oid| {
             let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
             let local = LocalForge::new(world.folder.path().join("root"));
             let commit = CommitSha::parse(commit.to_string()).unwrap();
@@ -280,13 +285,16 @@ mod tests {
             local.branches_with(&shop, &commit, BranchQuery::of(&globs)).await
         };
         assert_eq!(
-            on(&["release/*", "other", "same"], first.id()).await.unwrap(),
+            branches_with(&["release/*", "other", "same"], first.id()).await.unwrap(),
             ["release/1", "same"]
         );
-        assert_eq!(on(&["**"], second).await.unwrap(), ["release/1"]);
-        assert_eq!(on(&["same", "none"], second).await.unwrap(), [""; 0]);
-        let none = Oid::from_str(&"1".repeat(40)).unwrap();
-        assert!(matches!(on(&["**"], none).await, Err(ForgeError::NoCommit { .. })));
+        assert_eq!(branches_with(&["**"], second).await.unwrap(), ["release/1"]);
+        assert_eq!(branches_with(&["same", "none"], second).await.unwrap(), [""; 0]);
+        let unknown_id = Oid::from_str(&"1".repeat(40)).unwrap();
+        assert!(matches!(
+            branches_with(&["**"], unknown_id).await,
+            Err(ForgeError::NoCommit { .. })
+        ));
     }
 
     #[tokio::test]
@@ -300,10 +308,10 @@ mod tests {
     async fn what_is_missing_is_named_with_what_to_do() {
         let world = world();
         let message = |result: Result<Vec<u8>, ForgeError>| result.unwrap_err().to_string();
-        let none = message(world.file("acme/none", ".weave.yaml").await);
+        let error = message(world.file("acme/none", ".weave.yaml").await);
         assert!(
-            none.contains("acme/none is not there: create it with `git clone --bare"),
-            "{none}"
+            error.contains("acme/none is not there: create it with `git clone --bare"),
+            "{error}"
         );
         for path in
             ["none", "sub", "link", "../shop.git/HEAD", "/etc/passwd", "", "sub/none", "a/b"]
@@ -339,10 +347,11 @@ mod tests {
     #[tokio::test]
     async fn a_link_out_of_the_root_leads_nowhere() {
         let world = world();
-        let outside = world.folder.path().join("outside.git");
-        std::fs::rename(world.folder.path().join("root/acme/shop.git"), &outside).unwrap();
+        let outside_repository = world.folder.path().join("outside.git");
+        std::fs::rename(world.folder.path().join("root/acme/shop.git"), &outside_repository)
+            .unwrap();
         let link = world.folder.path().join("root/acme/shop.git");
-        std::os::unix::fs::symlink(&outside, link).unwrap();
+        std::os::unix::fs::symlink(&outside_repository, link).unwrap();
         let error = world.file("acme/shop", ".weave.yaml").await.unwrap_err();
         assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
     }
@@ -360,22 +369,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let git = Repository::init_bare(folder.path().join("acme/shop.git")).unwrap();
         let tree = git.find_tree(git.treebuilder(None).unwrap().write().unwrap()).unwrap();
-        let who = git2::Signature::new("t", "t@example.com", &git2::Time::new(0, 0)).unwrap();
-        let commit = git.commit(Some("refs/heads/main"), &who, &who, "m", &tree, &[]).unwrap();
+        let signature = git2::Signature::new("t", "t@example.com", &git2::Time::new(0, 0)).unwrap();
+        let commit =
+            git.commit(Some("refs/heads/main"), &signature, &signature, "m", &tree, &[]).unwrap();
         let object = git.find_object(commit, None).unwrap();
-        git.tag("v1", &object, &who, "one", false).unwrap();
+        git.tag("v1", &object, &signature, "one", false).unwrap();
         let local = LocalForge::new(folder.path());
         let shop = RepoName::parse("acme/shop").unwrap();
         let id = commit.to_string();
         for git_ref in ["main", "refs/heads/main", "v1", "refs/tags/v1", &id] {
-            let found = local.commit_of(&shop, git_ref).await.unwrap();
-            assert_eq!(found.unwrap().as_str(), id, "{git_ref}");
+            let commit_found = local.commit_of(&shop, git_ref).await.unwrap();
+            assert_eq!(commit_found.unwrap().as_str(), id, "{git_ref}");
         }
         for git_ref in ["", "none", "main~1", "HEAD@{1}", "../x", &id[..12], &"1".repeat(40)] {
             assert_eq!(local.commit_of(&shop, git_ref).await.unwrap(), None, "{git_ref}");
         }
-        let none = RepoName::parse("acme/none").unwrap();
-        let refused = local.commit_of(&none, "main").await.unwrap_err();
-        assert!(matches!(refused, ForgeError::NoRepository { .. }), "{refused}");
+        let no_repository = RepoName::parse("acme/none").unwrap();
+        let error = local.commit_of(&no_repository, "main").await.unwrap_err();
+        assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
     }
 }

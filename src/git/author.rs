@@ -43,9 +43,9 @@ pub(super) fn author(asker: CommitAuthor<'_>, people: &str) -> Option<CommitIden
     // git itself takes these away at both ends, and what is left must not be nothing.
     let name = name.trim_matches([' ', '.', ',', ':', ';', '"', '\\', '\'']).to_owned();
     let mailbox: String = name.chars().map(|c| if is_of_a_login(c) { c } else { '-' }).collect();
-    // What had to be changed is not the login that was told, and may be another one.
-    let theirs = matches!(asker, CommitAuthor::Login(login) if login == mailbox);
-    let domain = if theirs { people } else { NOWHERE };
+    // A mailbox that differs from the login may be the login of another person.
+    let is_mailbox_login = matches!(asker, CommitAuthor::Login(login) if login == mailbox);
+    let domain = if is_mailbox_login { people } else { NOWHERE };
     (!name.is_empty()).then(|| CommitIdentity { name, email: format!("{mailbox}@{domain}") })
 }
 

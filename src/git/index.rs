@@ -90,13 +90,13 @@ impl ManifestRepository {
     /// As [`Follower::changes`].
     pub fn targets(&self) -> Result<Vec<TargetName>, WriteError> {
         let place = self.place();
-        let read = || {
+        let list_folders = || {
             let repo = Repository::open_bare(&place.folder)?;
             let targets = layout::targets_folder().to_string();
             let folder = tree::folder(&repo, place.root(&repo)?.as_ref(), &targets)?;
             Ok(folder.as_ref().map_or_else(Vec::new, tree::folders))
         };
-        let folders = read().map_err(|error| place.failed(&error))?.into_iter();
+        let folders = list_folders().map_err(|error| place.failed(&error))?.into_iter();
         let mut targets: Vec<_> =
             folders.filter_map(|(name, _)| TargetName::parse(name).ok()).collect();
         targets.sort();
@@ -122,22 +122,22 @@ impl Follower {
     /// # Errors
     /// As [`Follower::changes`].
     pub fn changes_within(&mut self, most: usize) -> Result<Option<Changes>, WriteError> {
-        let compared = self.reading(|repo, root, this| {
-            match this.scope.compare(repo, root, &this.seen, most)? {
+        let compared = self.reading(|repo, root, follower| {
+            match follower.scope.compare(repo, root, &follower.seen, most)? {
                 Compared::Same => Ok(Some((None, Changes::default(), 0))),
                 Compared::TooMany => Ok(None),
-                Compared::New(seen, found) => {
+                Compared::New(ids, app_changes) => {
                     let mut count = 0;
-                    let changed =
-                        found.changed.into_iter().map(|one| changed(repo, one, &mut count));
-                    let changed = changed.collect::<Result<Vec<_>, _>>()?;
-                    Ok(Some((Some(seen), Changes { changed, gone: found.gone }, count)))
+                    let apps =
+                        app_changes.changed.into_iter().map(|app| changed(repo, app, &mut count));
+                    let apps = apps.collect::<Result<Vec<_>, _>>()?;
+                    Ok(Some((Some(ids), Changes { changed: apps, gone: app_changes.gone }, count)))
                 }
             }
         })?;
-        let Some((seen, changes, count)) = compared else { return Ok(None) };
-        if let Some(seen) = seen {
-            self.seen = seen;
+        let Some((ids, changes, count)) = compared else { return Ok(None) };
+        if let Some(ids) = ids {
+            self.seen = ids;
         }
         self.read += count;
         if changes.changed.len() > MANY {
@@ -183,12 +183,12 @@ impl Follower {
         self.reading(|repo, root, _| {
             let latest = tree::find(root, &latest)?.map(|(id, _)| id);
             let mut revisions = tree::revision_folders(repo, root, target, app)?;
-            revisions.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+            revisions.sort_unstable_by(|(left_revision, _), (other, _)| other.cmp(left_revision));
             let former = revisions.into_iter().filter(|(_, id)| Some(*id) != latest);
             let files = former.take(layout::REVISIONS_KEPT).map(|(_, id)| {
-                let mut there = tree::files(&repo.find_tree(id)?, wanted);
-                there.truncate(FILES);
-                Ok(tree::read(repo, &there, Some(LARGEST))?.0)
+                let mut entries = tree::files(&repo.find_tree(id)?, wanted);
+                entries.truncate(FILES);
+                Ok(tree::read(repo, &entries, Some(LARGEST))?.0)
             });
             files.collect()
         })
@@ -213,7 +213,7 @@ impl Follower {
             let mut apps = Vec::new();
             for (name, id) in tree::folders(&folder) {
                 let Ok(slug) = Slug::parse(name) else { continue };
-                let found = if known(&slug) == Some(FolderId(id)) {
+                let manifest_files = if known(&slug) == Some(FolderId(id)) {
                     None
                 } else {
                     let latest = tree::folder(repo, Some(&repo.find_tree(id)?), layout::LATEST)?;
@@ -221,7 +221,7 @@ impl Follower {
                         tree::read_folder(repo, latest.as_ref(), FILES, Some(LARGEST))?;
                     Some(make(&files, left))
                 };
-                apps.push(NamespaceApp { slug, folder: FolderId(id), found });
+                apps.push(NamespaceApp { slug, folder: FolderId(id), found: manifest_files });
             }
             Ok(apps)
         })
@@ -232,11 +232,11 @@ impl Follower {
         &mut self,
         read: impl Fn(&Repository, Option<&Tree<'_>>, &Self) -> Result<T, git2::Error>,
     ) -> Result<T, WriteError> {
-        let read = self.try_read(&read).or_else(|_| {
+        let result = self.try_read(&read).or_else(|_| {
             self.repo = None;
             self.try_read(&read)
         });
-        read.map_err(|error| self.place.failed(&error))
+        result.map_err(|error| self.place.failed(&error))
     }
 
     fn try_read<T>(
@@ -248,16 +248,20 @@ impl Follower {
             None => Repository::open_bare(&self.place.folder)?,
         };
         let root = self.place.root(&repo)?;
-        let found = read(&repo, root.as_ref(), self)?;
+        let value = read(&repo, root.as_ref(), self)?;
         drop(root);
         self.repo = Some(repo);
-        Ok(found)
+        Ok(value)
     }
 }
 
 /// Reads the changes of an app, and counts the files.
-fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed, git2::Error> {
-    let FoundApp { app, live, files, more, application } = one;
+fn changed(
+    repo: &Repository,
+    found_app: FoundApp,
+    count: &mut u64,
+) -> Result<Changed, git2::Error> {
+    let FoundApp { app, live, files, more, application } = found_app;
     let read_all = files.map(|files| tree::read(repo, &files, Some(LARGEST))).transpose()?;
     let (files, mut left_out) =
         read_all.map_or_else(Default::default, |(files, too_large)| (Some(files), too_large));

@@ -114,11 +114,11 @@ pub fn parent_file(target: &TargetName) -> RepoPath {
 /// The newest [`REVISIONS_KEPT`] stay, the one just written among them whatever its time; so does
 /// `live`, the one that `latest` equals, however old it is.
 pub fn pruned(present: &[DeployId], written: &DeployId, live: &DeployId) -> Vec<DeployId> {
-    let mut others: Vec<&DeployId> = present.iter().filter(|id| *id != written).collect();
-    others.sort_unstable();
-    others.dedup();
-    let too_many = others.len().saturating_sub(REVISIONS_KEPT - 1);
-    others.into_iter().take(too_many).filter(|id| *id != live).cloned().collect()
+    let mut other_revisions: Vec<&DeployId> = present.iter().filter(|id| *id != written).collect();
+    other_revisions.sort_unstable();
+    other_revisions.dedup();
+    let too_many = other_revisions.len().saturating_sub(REVISIONS_KEPT - 1);
+    other_revisions.into_iter().take(too_many).filter(|id| *id != live).cloned().collect()
 }
 
 /// Checks that the files can be a folder in git, on any file system of those who clone it.
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_plain_files_are_refused() {
-        let named = |names: &[&str]| Revision {
+        let revision_of = |names: &[&str]| Revision {
             id: id(1),
             app: AppKey { namespace: "a".parse().unwrap(), slug: "b".parse().unwrap() },
             target: "c".parse().unwrap(),
@@ -220,10 +220,10 @@ mod tests {
             digest: Digest(String::new()),
         };
         for name in ["", ".", "..", ".git", "a/b", "a\\b", "a\0", "a\n", "ä", &"a".repeat(201)] {
-            assert!(check_files(&named(&[name])).is_err(), "{name:?}");
+            assert!(check_files(&revision_of(&[name])).is_err(), "{name:?}");
         }
-        assert!(check_files(&named(&[])).is_err());
-        assert!(check_files(&named(&["a.yaml", "A.yaml"])).is_err());
-        assert!(check_files(&named(&["deployment.yaml", "service.yaml"])).is_ok());
+        assert!(check_files(&revision_of(&[])).is_err());
+        assert!(check_files(&revision_of(&["a.yaml", "A.yaml"])).is_err());
+        assert!(check_files(&revision_of(&["deployment.yaml", "service.yaml"])).is_ok());
     }
 }

@@ -124,10 +124,10 @@ impl CommitMessage {
 
     /// Builds the message of a preparation, with the numbers of new and of replaced files.
     pub fn of_preparation(new: usize, replaced: usize) -> Self {
-        let files = |n: usize, what: &str| match n {
+        let files = |n: usize, verb: &str| match n {
             0 => None,
-            1 => Some(format!("1 file {what}")),
-            n => Some(format!("{n} files {what}")),
+            1 => Some(format!("1 file {verb}")),
+            n => Some(format!("{n} files {verb}")),
         };
         let parts: Vec<_> =
             files(new, "written").into_iter().chain(files(replaced, "replaced")).collect();
@@ -181,7 +181,7 @@ fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {
 
 /// Returns whether a commit message is the one of that deployment, rollback or removal.
 pub fn is_of(message: &str, id: &DeployId) -> bool {
-    ids_of(message).any(|one| one == *id)
+    ids_of(message).any(|other| other == *id)
 }
 
 /// Lists the ids of a commit message.
@@ -210,7 +210,7 @@ pub(super) const REMOVAL_ID: &str = "Removal-Id";
 /// Line ends of every kind become spaces, so that no trailer can be forged; characters that change
 /// the direction of writing go too, since they make a log say something else than it holds.
 fn one_line(text: &str) -> String {
-    // What joins two pictures to one turns nothing.
+    // A zero-width joiner joins two emoji to one and changes no direction.
     let is_hidden = |c: char| is_invisible(c) && c != '\u{200d}';
     let visible = |c: char| if c.is_control() || is_hidden(c) { ' ' } else { c };
     let clean: String = text.chars().take(TEXT_LIMIT * 4).map(visible).collect();

@@ -60,8 +60,8 @@ impl Snapshot {
         let name = repository.display().to_string();
         let repo = Repository::open(repository)
             .map_err(|error| format!("{name} is no git repository: {}", error.message()))?;
-        let found = repo.revparse_single(revision).and_then(|object| object.peel_to_commit());
-        let commit = found.map(|commit| commit.id());
+        let commit = repo.revparse_single(revision).and_then(|object| object.peel_to_commit());
+        let commit = commit.map(|commit| commit.id());
         let commit = commit
             .map_err(|error| format!("{name} has no commit {revision:?}: {}", error.message()))?;
         Ok(Self { repo, commit, name })
@@ -77,7 +77,7 @@ impl Snapshot {
     /// # Errors
     /// A sentence: it is too much, or the repository is damaged.
     pub fn folder(&self, path: &str, limits: SnapshotLimits) -> Result<Vec<SnapshotEntry>, String> {
-        read(&self.repo, self.commit, path, limits).map_err(|failed| match failed {
+        read(&self.repo, self.commit, path, limits).map_err(|error| match error {
             Failed::TooMuch => format!(
                 "{} has too much in {path}: at most {} files of {} bytes each",
                 self.name, limits.files, limits.bytes

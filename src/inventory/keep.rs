@@ -41,8 +41,8 @@ impl IndexMetrics {
         let Self { apps, targets, build } = new.clone();
         registry.register("index_apps", "Apps in the manifest repositories, on all targets", apps);
         registry.register("index_targets", "Targets that have manifests", targets);
-        let about = "Time to read all apps at the start; 0 until it is over";
-        registry.register_with_unit("index_build", about, Unit::Seconds, build);
+        let help = "Time to read all apps at the start; 0 until it is over";
+        registry.register_with_unit("index_build", help, Unit::Seconds, build);
         new
     }
 }
@@ -67,10 +67,10 @@ impl Inventory {
 
     /// Retries until every repository has been read once.
     async fn build_all(&self, clock: &Clock, metrics: &IndexMetrics) {
-        let mut again = AGAIN;
+        let mut pause = AGAIN;
         while !self.build_index(clock, metrics).await {
-            tokio::time::sleep(again).await;
-            again = (again * 2).min(SELDOM);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(SELDOM);
         }
     }
 
@@ -91,12 +91,12 @@ impl Inventory {
         let reading = clock.stopwatch();
         let mut missing = self.update_index(metrics).await;
         let seconds = Duration::from_micros(reading.micros()).as_secs_f64();
-        let some = missing.len() < self.places.len();
+        let has_some = missing.len() < self.places.len();
         missing.extend(unread);
         for (repository, why) in &missing {
             tracing::warn!(repository, reason = why, "apps of a repository cannot be read yet");
         }
-        if some {
+        if has_some {
             metrics.build.inc_by(seconds);
             let (apps, missing) = (metrics.apps.get(), missing.len());
             tracing::info!(apps, seconds, missing, "index over all apps built");
@@ -116,9 +116,9 @@ impl Inventory {
     /// did not answer.
     async fn freshen_all(&self, now: Timestamp) -> Missing {
         let asking = self.places.iter().map(|place| place.freshen(now, FRESH));
-        let asked = futures::future::join_all(asking).await;
-        let unread = self.places.iter().zip(asked).filter_map(|(place, asked)| {
-            let FactUnavailable(why) = asked.err()?;
+        let results = futures::future::join_all(asking).await;
+        let unread = self.places.iter().zip(results).filter_map(|(place, result)| {
+            let FactUnavailable(why) = result.err()?;
             Some((place.name().to_owned(), why))
         });
         unread.collect()
@@ -130,13 +130,13 @@ impl Inventory {
         let (mut targets, mut missing) = (BTreeSet::new(), Missing::new());
         for place in &self.places {
             match self.targets_of(place).await {
-                Ok(found) => targets.extend(found),
+                Ok(known_targets) => targets.extend(known_targets),
                 Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
         }
         if targets.len() > TARGETS {
-            let all = targets.len();
-            tracing::warn!(all, kept = TARGETS, "more targets than the index may hold");
+            let count = targets.len();
+            tracing::warn!(all = count, kept = TARGETS, "more targets than the index may hold");
         }
         for target in targets.iter().take(TARGETS) {
             let Some((place, index)) = self.indexed(target) else { continue };

@@ -68,18 +68,18 @@ impl Inventory {
         if place.repository.repository.is_local() {
             return Ok((read(&index, app, hosts).await?, now));
         }
-        let seen = place.freshen(now, FRESH).await?;
+        let tip = place.freshen(now, FRESH).await?;
         match read(&index, app, hosts).await {
-            Ok(looked) => Ok((looked, seen.at)),
-            Err(_) if !seen.branch => {
+            Ok(facts) => Ok((facts, tip.at)),
+            Err(_) if !tip.branch => {
                 let (routes, own_routes) = (Vec::new(), Vec::new());
                 let (live, namespace) = (Ok(LiveApp::default()), Arc::default());
-                Ok((Looked { routes, own_routes, live, namespace }, seen.at))
+                Ok((Looked { routes, own_routes, live, namespace }, tip.at))
             }
             // The clone may be under replacement: a fetch waits until that is done.
             Err(_) => {
-                let seen = place.freshen(now, SignedDuration::ZERO).await?;
-                Ok((read(&index, app, hosts).await?, seen.at))
+                let tip = place.freshen(now, SignedDuration::ZERO).await?;
+                Ok((read(&index, app, hosts).await?, tip.at))
             }
         }
     }
@@ -111,18 +111,18 @@ impl Inventory {
         };
         let (mut targets, mut missing) = self.targets_now(&places, now, patience).await;
         // A target without manifests gets no index: a caller can name any.
-        targets.retain(|one| target.is_none_or(|target| one == target));
-        targets.retain(|one| after.is_none_or(|after| *one >= after.target));
+        targets.retain(|candidate| target.is_none_or(|target| candidate == target));
+        targets.retain(|candidate| after.is_none_or(|after| *candidate >= after.target));
         let mut apps = Vec::new();
-        for one in targets {
-            let after = after.filter(|spot| spot.target == one).map(|spot| spot.app.clone());
+        for name in targets {
+            let after = after.filter(|spot| spot.target == name).map(|spot| spot.app.clone());
             let app = app.cloned();
-            let left = most - apps.len();
-            let Some((place, index)) = self.indexed(&one).filter(|_| left > 0) else { break };
-            match blocking(&index, move |index| index.page(app.as_ref(), after.as_ref(), left))
+            let room = most - apps.len();
+            let Some((place, index)) = self.indexed(&name).filter(|_| room > 0) else { break };
+            match blocking(&index, move |index| index.page(app.as_ref(), after.as_ref(), room))
                 .await
             {
-                Ok(found) => apps.extend(found),
+                Ok(page) => apps.extend(page),
                 Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
         }
@@ -161,7 +161,7 @@ impl Inventory {
         now: Timestamp,
         patience: Duration,
     ) -> Result<bool, FactUnavailable> {
-        self.place(target)?.freshen_in(patience, now, FRESH).await.map(|seen| seen.branch)
+        self.place(target)?.freshen_in(patience, now, FRESH).await.map(|tip| tip.branch)
     }
 
     /// Returns the targets of these repositories, as their servers have them, and the repositories
@@ -182,9 +182,9 @@ impl Inventory {
         });
         let looked = futures::future::join_all(looking).await;
         let (mut targets, mut missing) = (BTreeSet::new(), Missing::new());
-        for (place, found) in places.iter().zip(looked) {
-            match found {
-                Ok(found) => targets.extend(found),
+        for (place, result) in places.iter().zip(looked) {
+            match result {
+                Ok(names) => targets.extend(names),
                 Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
         }
@@ -200,16 +200,16 @@ impl Inventory {
     /// repository whose server has no branch yet has none.
     async fn targets_of(&self, place: &IndexPlace) -> Result<Vec<TargetName>, FactUnavailable> {
         let repository = place.repository.repository.clone();
-        let found = tokio::task::spawn_blocking(move || repository.targets()).await;
-        match found.map_err(|_| fault())? {
-            Ok(found) => Ok(found.into_iter().filter(|one| self.is_for(one, place)).collect()),
+        let result = tokio::task::spawn_blocking(move || repository.targets()).await;
+        match result.map_err(|_| fault())? {
+            Ok(names) => Ok(names.into_iter().filter(|name| self.is_for(name, place)).collect()),
             Err(_) if place.has_no_branch().await => Ok(Vec::new()),
             Err(error) => Err(not_known(&error)),
         }
     }
 
     fn is_for(&self, target: &TargetName, place: &IndexPlace) -> bool {
-        self.place(target).is_ok_and(|found| std::ptr::eq(found, place))
+        self.place(target).is_ok_and(|responsible| std::ptr::eq(responsible, place))
     }
 
     /// Returns the index of a target, and the repository that is configured for it.
@@ -222,9 +222,9 @@ impl Inventory {
     }
 
     fn place(&self, target: &TargetName) -> Result<&IndexPlace, FactUnavailable> {
-        let found =
+        let place =
             self.places.iter().find(|place| place.repository.targets.is_match(target.as_str()));
-        found.ok_or_else(|| {
+        place.ok_or_else(|| {
             FactUnavailable::new(format!("no manifest repository is configured for {target}"))
         })
     }
@@ -239,8 +239,8 @@ impl Inventory {
             targets.clear();
         }
         let index = || Index::new(repository, target, Arc::clone(&self.count));
-        let made = || Arc::new(tokio::sync::Mutex::new(index()));
-        Arc::clone(targets.entry(target.clone()).or_insert_with(made))
+        let new_index = || Arc::new(tokio::sync::Mutex::new(index()));
+        Arc::clone(targets.entry(target.clone()).or_insert_with(new_index))
     }
 }
 
@@ -250,8 +250,8 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&mut Index) -> Result<T, FactUnavailable> + Send + 'static,
 ) -> Result<T, FactUnavailable> {
     let mut index = Arc::clone(index).lock_owned().await;
-    let done = tokio::task::spawn_blocking(move || work(&mut index)).await;
-    done.map_err(|_| fault())?
+    let result = tokio::task::spawn_blocking(move || work(&mut index)).await;
+    result.map_err(|_| fault())?
 }
 
 async fn read(

@@ -67,7 +67,7 @@ impl IndexPlace {
 
     /// Returns true if the server said at the last fetch that there is no branch.
     pub(super) async fn has_no_branch(&self) -> bool {
-        self.last_seen.lock().await.is_some_and(|seen| !seen.branch)
+        self.last_seen.lock().await.is_some_and(|tip| !tip.branch)
     }
 
     /// Fetches from the server unless that was done `within` this time; one caller fetches for all
@@ -93,14 +93,14 @@ impl IndexPlace {
         }
         let asking = asking.min(ASKING);
         let mut last_seen = self.last_seen.lock().await;
-        let age = |seen: SeenTip| now.duration_since(seen.at);
-        if let Some(seen) = last_seen.filter(|seen| age(*seen) < within) {
-            return Ok(seen);
+        let age = |tip: SeenTip| now.duration_since(tip.at);
+        if let Some(tip) = last_seen.filter(|seen| age(*seen) < within) {
+            return Ok(tip);
         }
         let answer = tokio::time::timeout(asking, self.repository.repository.tip()).await;
         match (answer, *last_seen) {
             (Ok(Ok(tip)), _) => Ok(*last_seen.insert(SeenTip { at: now, branch: tip.is_some() })),
-            (_, Some(seen)) if age(seen) < USABLE => Ok(seen),
+            (_, Some(tip)) if age(tip) < USABLE => Ok(tip),
             (Ok(Err(error)), _) => Err(not_known(&error)),
             (Err(_), _) => Err(self.silent(asking)),
         }

@@ -80,19 +80,19 @@ struct NamespaceCache {
 impl NamespaceCache {
     fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut Interned) {
         let objects = Arc::make_mut(&mut self.objects);
-        let there: BTreeMap<Slug, FolderId> =
+        let folders: BTreeMap<Slug, FolderId> =
             apps.iter().map(|app| (app.slug.clone(), app.folder)).collect();
-        objects.apps.retain(|slug, _| there.contains_key(slug));
-        objects.unread.retain(|slug, _| there.contains_key(slug));
+        objects.apps.retain(|slug, _| folders.contains_key(slug));
+        objects.unread.retain(|slug, _| folders.contains_key(slug));
         for NamespaceApp { slug, folder: _, found } in apps {
-            let Some(AppObjects { found, unread }) = found else { continue };
+            let Some(AppObjects { found: live_objects, unread }) = found else { continue };
             match unread {
                 Some(file) => drop(objects.unread.insert(slug.clone(), file)),
                 None => drop(objects.unread.remove(&slug)),
             }
-            objects.apps.insert(slug, names::names(&found, interned));
+            objects.apps.insert(slug, names::names(&live_objects, interned));
         }
-        self.folders = there;
+        self.folders = folders;
     }
 }
 
@@ -104,8 +104,8 @@ struct AppObjects {
 
 impl AppObjects {
     fn read(files: &[ManifestFile], left_out: Vec<String>) -> Self {
-        let (found, unread) = names::objects(files);
-        Self { found, unread: unread.or(left_out.into_iter().next()) }
+        let (objects, unread) = names::objects(files);
+        Self { found: objects, unread: unread.or(left_out.into_iter().next()) }
     }
 }
 
@@ -155,20 +155,20 @@ impl Index {
         app: &AppKey,
         hosts: &[String],
     ) -> Result<Looked, FactUnavailable> {
-        let all = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
-        let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
+        let all_routes = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
+        let (own_routes, routes) = all_routes.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
         let (files, left_out) = latest.map_err(|error| not_known(&error))?;
-        let (found, unreadable) = parse::live_app(&files);
+        let (live_app, unreadable) = parse::live_app(&files);
         self.warn_unreadable(app, &unreadable);
-        let missed = unreadable.first().or(left_out.first());
-        let live = match missed {
+        let unread_file = unreadable.first().or(left_out.first());
+        let live = match unread_file {
             None => {
                 let former = self.follower.former_files(&self.target, app, disks::can_be_in);
                 let former = former.map_err(|error| not_known(&error))?;
-                let left_over = parse::left_over_disks(&former, &found);
-                let first_disks = parse::first_disks(&former, &found);
-                Ok(LiveApp { left_over, first_disks, ..found })
+                let left_over = parse::left_over_disks(&former, &live_app);
+                let first_disks = parse::first_disks(&former, &live_app);
+                Ok(LiveApp { left_over, first_disks, ..live_app })
             }
             Some(file) => Err(format!("{file} in the app's `latest` cannot be read as a manifest")),
         };
@@ -190,8 +190,9 @@ impl Index {
             cached.take(apps, &mut self.interned);
         }
         let objects = Arc::clone(&cached.objects);
-        let kept: usize = self.namespaces.values().map(|one| one.folders.len()).sum();
-        if kept + cached.folders.len() > self.count.most {
+        let cached_apps: usize =
+            self.namespaces.values().map(|namespace| namespace.folders.len()).sum();
+        if cached_apps + cached.folders.len() > self.count.most {
             (self.namespaces, self.interned) = (BTreeMap::new(), Interned::default());
         }
         // A namespace that does not exist is not kept: a caller can name any.
@@ -210,9 +211,9 @@ impl Index {
     ) -> Result<Vec<Placed>, FactUnavailable> {
         self.update()?;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let all = self.apps.range((from, Bound::Unbounded));
-        let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
-        Ok(all.map(|(app, record)| self.describe_app(app, record)).collect())
+        let records = self.apps.range((from, Bound::Unbounded));
+        let records = records.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
+        Ok(records.map(|(app, record)| self.describe_app(app, record)).collect())
     }
 
     /// Returns one app. Blocks.
@@ -242,23 +243,23 @@ impl Index {
                 names.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
             }
         }
-        let found = names.iter().filter_map(|host| self.routes.get(host)).flatten();
+        let routes = names.iter().filter_map(|host| self.routes.get(host)).flatten();
         let with_owner = |route: &Route| {
             let app_owner = self.apps.get(&route.app).map(|record| &record.app_owner);
             let repository = app_owner.and_then(|app_owner| app_owner.repository.clone());
             Route { repository, ..route.clone() }
         };
-        Ok(found.map(with_owner).collect())
+        Ok(routes.map(with_owner).collect())
     }
 
     fn apply(&mut self, changes: Changes) {
-        let Changes { changed, gone } = changes;
-        for app in gone {
+        let Changes { changed: changed_apps, gone: removed_apps } = changes;
+        for app in removed_apps {
             self.forget_routes(&app);
             self.apps.remove(&app);
         }
-        for one in changed {
-            self.learn(one);
+        for app in changed_apps {
+            self.learn(app);
         }
     }
 
@@ -296,10 +297,10 @@ impl Index {
     }
 
     fn learn_routes(&mut self, app: &AppKey, files: &[ManifestFile]) -> BTreeSet<String> {
-        let ReadFiles { found, unreadable } = routes::read_routes(app, files);
+        let ReadFiles { found: routes, unreadable } = routes::read_routes(app, files);
         self.warn_unreadable(app, &unreadable);
         let mut hosts = BTreeSet::new();
-        for route in found {
+        for route in routes {
             hosts.insert(route.host.clone());
             self.routes.entry(route.host.clone()).or_default().push(route);
         }

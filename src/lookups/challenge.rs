@@ -32,9 +32,9 @@ pub(super) fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<Challenge>
 type Parameters = Vec<(String, String)>;
 
 fn parse_challenge(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
-    let value = |wanted: &str| {
-        let found = parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    let value = |name: &str| {
+        let parameter = parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        parameter.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
     };
     if scheme.eq_ignore_ascii_case("basic") {
         return Some(Challenge::Basic);
@@ -49,25 +49,25 @@ fn parse_challenge(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
 
 /// Lists the schemes with their parameters: a word without `=` behind it begins the next one.
 fn schemes(header: &str) -> Vec<(String, Parameters)> {
-    let mut found: Vec<(String, Parameters)> = Vec::new();
+    let mut challenges: Vec<(String, Parameters)> = Vec::new();
     let mut rest = header;
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',']);
         let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         if word.is_empty() {
-            return found;
+            return challenges;
         }
         let assigned = after.trim_start_matches([' ', '\t']).strip_prefix('=');
-        match (assigned, found.last_mut()) {
+        match (assigned, challenges.last_mut()) {
             (Some(text), Some((_, parameters))) => {
                 let (value, after) = value(text.trim_start_matches([' ', '\t']));
                 parameters.push((word.to_owned(), value));
                 rest = after;
             }
-            (Some(_), None) => return found,
+            (Some(_), None) => return challenges,
             (None, _) => {
-                found.push((word.to_owned(), Parameters::new()));
+                challenges.push((word.to_owned(), Parameters::new()));
                 rest = after;
             }
         }
@@ -109,27 +109,27 @@ mod tests {
     use super::*;
 
     fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Challenge {
-        let own = |text: Option<&str>| text.map(str::to_owned);
+        let to_text = |text: Option<&str>| text.map(str::to_owned);
         Challenge::Bearer(Bearer {
             realm: realm.to_owned(),
-            service: own(service),
-            scope: own(scope),
+            service: to_text(service),
+            scope: to_text(scope),
         })
     }
 
     #[test]
     fn what_registries_send_is_understood() {
         let hub = r#"Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/redis:pull""#;
-        let wanted = bearer(
+        let expected = bearer(
             "https://auth.docker.io/token",
             Some("registry.docker.io"),
             Some("repository:library/redis:pull"),
         );
-        assert_eq!(read([hub].into_iter()), [wanted]);
-        let two =
+        assert_eq!(read([hub].into_iter()), [expected]);
+        let header =
             r#"Negotiate, Basic realm="x, y", bearer Realm = https://a.b/t , scope="a,\"b\"""#;
-        let wanted = [Challenge::Basic, bearer("https://a.b/t", None, Some("a,\"b\""))];
-        assert_eq!(read([two].into_iter()), wanted);
+        let expected = [Challenge::Basic, bearer("https://a.b/t", None, Some("a,\"b\""))];
+        assert_eq!(read([header].into_iter()), expected);
         assert_eq!(
             read(["Basic", "Bearer realm=r"].into_iter()),
             [Challenge::Basic, bearer("r", None, None)]

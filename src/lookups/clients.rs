@@ -104,11 +104,11 @@ impl SecretStore {
         now: Timestamp,
     ) -> Result<(String, Option<BTreeSet<String>>), FactUnavailable> {
         let SecretQuestion { keys, vault_path } = question;
-        let found = match self {
+        let keys = match self {
             Self::Vault(vault) => vault.keys(&vault_path, &keys, now).await?,
             Self::Kubernetes(cluster) => cluster.keys(namespace, &name, &keys).await?,
         };
-        Ok((name, found))
+        Ok((name, keys))
     }
 
     /// Returns the name that people call it by.

@@ -55,7 +55,7 @@ impl Http {
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         let unusable = |error| LookupSettingsError(innermost_cause(&error).to_string());
-        // Who brings its own authority is trusted by that one alone.
+        // A host with its own authority is trusted by that one alone.
         let mut outbound = outbound.clone();
         if !roots.is_empty() {
             outbound.authorities.clear();
@@ -91,11 +91,11 @@ impl Http {
     ) -> Result<HttpAnswer, FactUnavailable> {
         let second = request.try_clone();
         let first = self.send_once(host, request, limit).await;
-        let again = match &first {
+        let may_retry = match &first {
             Ok(answer) => answer.status.is_server_error(),
             Err(_) => true,
         };
-        match second.filter(|_| again) {
+        match second.filter(|_| may_retry) {
             Some(second) => {
                 tokio::time::sleep(PAUSE).await;
                 self.send_once(host, second, limit).await
@@ -110,12 +110,12 @@ impl Http {
         request: RequestBuilder,
         limit: usize,
     ) -> Result<HttpAnswer, FactUnavailable> {
-        let asked = async {
+        let exchange = async {
             // The semaphore is never closed; if it were, no request would need to wait.
             let _turn = self.turns.acquire().await;
             read(request.send().await?, limit).await
         };
-        match tokio::time::timeout(self.one_try, asked).await {
+        match tokio::time::timeout(self.one_try, exchange).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 let cause = innermost_cause(&error);

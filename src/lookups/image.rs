@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_a_name_leaves_out_is_added() {
-        for (text, whole, authority) in [
+        for (text, expected, authority) in [
             ("redis", "docker.io/library/redis:latest", "registry-1.docker.io"),
             ("redis:7", "docker.io/library/redis:7", "registry-1.docker.io"),
             ("acme/shop:1", "docker.io/acme/shop:1", "registry-1.docker.io"),
@@ -113,7 +113,7 @@ mod tests {
             let image = ImageReference::parse(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(
                 (image.to_string().as_str(), image.authority()),
-                (whole, authority),
+                (expected, authority),
                 "{text}"
             );
         }

@@ -58,9 +58,11 @@ impl Kubernetes {
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         let KubernetesSettings { server, token, ca } = settings;
-        let bad = || LookupSettingsError(format!("{server} is not an address of an API server"));
-        let base = Url::parse(&format!("{}/", server.trim_end_matches('/'))).map_err(|_| bad())?;
-        let host = base.host_str().ok_or_else(bad)?.to_owned();
+        let address_error =
+            || LookupSettingsError(format!("{server} is not an address of an API server"));
+        let base = Url::parse(&format!("{}/", server.trim_end_matches('/')))
+            .map_err(|_| address_error())?;
+        let host = base.host_str().ok_or_else(address_error)?.to_owned();
         let roots = match ca {
             None => Vec::new(),
             Some(pem) => Certificate::from_pem_bundle(&pem)
@@ -83,12 +85,12 @@ impl Kubernetes {
         &self,
         namespace: &Namespace,
         name: &str,
-        wanted: &BTreeSet<String>,
+        names: &BTreeSet<String>,
     ) -> Result<Option<BTreeSet<String>>, FactUnavailable> {
         for (group, kind) in PLACES {
             let answer = self.get(group, kind, namespace, name).await?;
             match answer.status {
-                StatusCode::OK => return Ok(Some(wanted.clone())),
+                StatusCode::OK => return Ok(Some(names.clone())),
                 StatusCode::NOT_FOUND => {}
                 _ => return Err(self.refused(kind, namespace, &answer)),
             }

@@ -58,11 +58,11 @@ impl VaultClient {
         patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
-        let bad =
+        let address_error =
             || LookupSettingsError(format!("{} is not an address of a Vault", settings.address));
         let address = format!("{}/", settings.address.trim_end_matches('/'));
-        let base = Url::parse(&address).map_err(|_| bad())?;
-        let host = base.host_str().ok_or_else(bad)?.to_owned();
+        let base = Url::parse(&address).map_err(|_| address_error())?;
+        let host = base.host_str().ok_or_else(address_error)?.to_owned();
         let http = Http::new(patience, Vec::new(), outbound)?;
         Ok(Self { http, settings, base, host })
     }
@@ -77,17 +77,17 @@ impl VaultClient {
     pub async fn keys(
         &self,
         path: &str,
-        wanted: &BTreeSet<String>,
+        names: &BTreeSet<String>,
         now: Timestamp,
     ) -> Result<Option<BTreeSet<String>>, FactUnavailable> {
-        if wanted.is_empty() {
+        if names.is_empty() {
             return Ok(self.is_there(path, now).await?.then(BTreeSet::new));
         }
         let answer = self.get("subkeys", path).await?;
         match answer.status {
             StatusCode::OK => self.read::<Subkeys>(&answer).map(Subkeys::keys),
             StatusCode::NOT_FOUND if complains_of(&answer, "unsupported path") => {
-                Ok(self.is_there(path, now).await?.then(|| wanted.clone()))
+                Ok(self.is_there(path, now).await?.then(|| names.clone()))
             }
             StatusCode::NOT_FOUND => self.not_there(&answer).map(|()| None),
             _ => Err(self.refused("subkeys", path, &answer)),

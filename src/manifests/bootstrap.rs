@@ -63,15 +63,15 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<ExpectedFile> {
 
 /// Brings up to date the part of a file that is there that follows the settings; `None` where it is
 /// so, or has none.
-pub fn update(wanted: &ExpectedFile, there: &[u8]) -> Option<Vec<u8>> {
-    wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
+pub fn update(expected: &ExpectedFile, present: &[u8]) -> Option<Vec<u8>> {
+    expected.is_project.then(|| project::with_destinations(present, &expected.bytes))?
 }
 
 /// Decides about a file, by its present content. `force` replaces what people have edited.
-pub fn decide(wanted: &ExpectedFile, there: Option<&[u8]>, force: bool) -> FileVerdict {
-    match there {
+pub fn decide(expected: &ExpectedFile, present: Option<&[u8]>, force: bool) -> FileVerdict {
+    match present {
         None => FileVerdict::Write,
-        Some(bytes) if bytes == wanted.bytes => FileVerdict::Same,
+        Some(bytes) if bytes == expected.bytes => FileVerdict::Same,
         Some(_) if force => FileVerdict::Replace,
         Some(_) => FileVerdict::Keep,
     }
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn each_cluster_has_a_parent_and_something_in_its_folder() {
         let target = |name: &str| Target::unconfigured(TargetName::parse(name).unwrap());
-        let mut own = target("b");
-        own.argocd.project = Some("platform".to_owned());
-        let files = files(&[target("a"), own], &source());
+        let mut other_target = target("b");
+        other_target.argocd.project = Some("platform".to_owned());
+        let files = files(&[target("a"), other_target], &source());
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(
             paths,
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn what_somebody_edited_stays_unless_it_is_asked_for() {
         let (path, bytes) = ("README.md".to_owned(), b"ours".to_vec());
-        let wanted = ExpectedFile { path, bytes, is_project: false };
-        assert_eq!(decide(&wanted, None, false), FileVerdict::Write);
-        assert_eq!(decide(&wanted, Some(b"ours"), true), FileVerdict::Same);
-        assert_eq!(decide(&wanted, Some(b"theirs"), false), FileVerdict::Keep);
-        assert_eq!(decide(&wanted, Some(b"theirs"), true), FileVerdict::Replace);
-        assert_eq!(decide(&wanted, Some(b""), false), FileVerdict::Keep);
+        let expected = ExpectedFile { path, bytes, is_project: false };
+        assert_eq!(decide(&expected, None, false), FileVerdict::Write);
+        assert_eq!(decide(&expected, Some(b"ours"), true), FileVerdict::Same);
+        assert_eq!(decide(&expected, Some(b"theirs"), false), FileVerdict::Keep);
+        assert_eq!(decide(&expected, Some(b"theirs"), true), FileVerdict::Replace);
+        assert_eq!(decide(&expected, Some(b""), false), FileVerdict::Keep);
     }
 }

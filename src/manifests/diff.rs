@@ -29,12 +29,12 @@ pub(crate) type Objects = BTreeMap<(String, String, String), Object>;
 
 /// Reads the objects of files; `None` when a file is not one that the service wrote.
 pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
-    let all = read_back(files)?;
+    let named_objects = read_back(files)?;
     let key = |object: &Object| {
         let group = group(object.text(["apiVersion", ""]));
         (object.kind().to_owned(), group.to_owned(), object.name().to_owned())
     };
-    Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
+    Some(named_objects.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
 /// Writes a file's text as people may read it, with a mask for each secret; `None` unless it is one object that the
@@ -90,7 +90,7 @@ pub(crate) fn changes(
             restarts.push(format!("{kind} {name}"));
         }
         let mut marked =
-            |object: Option<&Object>| object.map(|one| marks.mark_map(one.json.clone()));
+            |object: Option<&Object>| object.map(|object| marks.mark_map(object.json.clone()));
         let (old, new) = (marked(old), marked(new));
         let (mut fields, more_fields) = match (&old, &new) {
             (Some(old), Some(new)) => fields::differing(old, new),
@@ -123,9 +123,9 @@ pub fn between(
 
 /// Manifests have no secrets, unless a company's own templates make some: those are not shown.
 fn without_secrets(change: Change) -> Change {
-    let hidden =
+    let is_secret =
         change.kind == "Secret" || change.name.to_ascii_lowercase().contains("secret.yaml");
-    if hidden {
+    if is_secret {
         let diff = "@@ a secret is not shown @@\n".to_owned();
         Change { diff, fields: Vec::new(), more_fields: 0, ..change }
     } else {
@@ -189,12 +189,12 @@ fn text_diff(old: &str, new: &str, context: usize) -> String {
 mod tests {
     use super::*;
 
-    fn files(all: &[(&str, &str)]) -> Vec<ManifestFile> {
+    fn files(texts: &[(&str, &str)]) -> Vec<ManifestFile> {
         let file = |(name, text): &(&str, &str)| ManifestFile {
             name: (*name).to_owned(),
             bytes: text.as_bytes().to_vec(),
         };
-        all.iter().map(file).collect()
+        texts.iter().map(file).collect()
     }
 
     fn object(kind: &str, value: &str) -> String {
@@ -204,15 +204,15 @@ mod tests {
     #[test]
     fn what_changes_is_told_by_field_and_by_line() {
         let (old, new) = (object("ConfigMap", "one"), object("ConfigMap", "two"));
-        let gone = object("Service", "x");
-        let before = files(&[("configmap.yaml", &old), ("service.yaml", &gone)]);
+        let service = object("Service", "x");
+        let before = files(&[("configmap.yaml", &old), ("service.yaml", &service)]);
         let (changes, restarts) = between(&before, &files(&[("other-name.yaml", &new)]), 1);
         assert_eq!(restarts, Vec::<String>::new());
-        let [other, removed] = &changes[..] else { panic!("{changes:?}") };
-        assert_eq!((other.how, other.kind.as_str()), (How::Changed, "ConfigMap"));
-        assert_eq!(other.fields.len(), 1);
-        assert_eq!(other.fields[0].path, "data.word");
-        assert_eq!(other.diff, "@@ -5,2 +5,2 @@\n data:\n-  word: one\n+  word: two\n");
+        let [edited_object, removed] = &changes[..] else { panic!("{changes:?}") };
+        assert_eq!((edited_object.how, edited_object.kind.as_str()), (How::Changed, "ConfigMap"));
+        assert_eq!(edited_object.fields.len(), 1);
+        assert_eq!(edited_object.fields[0].path, "data.word");
+        assert_eq!(edited_object.diff, "@@ -5,2 +5,2 @@\n data:\n-  word: one\n+  word: two\n");
         assert_eq!((removed.how, removed.fields.len()), (How::Removed, 0));
         assert!(removed.diff.contains("-kind: Service"), "{}", removed.diff);
         assert_eq!(between(&before, &before, 1), (vec![], vec![]));
@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn a_file_is_shown_as_one_object_without_secrets_and_comments() {
         let map = object("ConfigMap", "one");
-        let shown = |text: &str| shown_text(files(&[("a.yaml", text)]).first().unwrap());
-        assert_eq!(shown(&map), Some(map.clone()));
-        assert_eq!(shown(&format!("{map}# password: hunter2\n")), Some(map.clone()));
+        let text_of = |text: &str| shown_text(files(&[("a.yaml", text)]).first().unwrap());
+        assert_eq!(text_of(&map), Some(map.clone()));
+        assert_eq!(text_of(&format!("{map}# password: hunter2\n")), Some(map.clone()));
         let secret = map.replace("word: one", "password: hunter2");
-        assert_eq!(shown(&secret), Some(secret.replace("hunter2", &format!("\"{MASK}\""))));
-        for hidden in [
+        assert_eq!(text_of(&secret), Some(secret.replace("hunter2", &format!("\"{MASK}\""))));
+        for secret in [
             format!("{map}---\n{}", object("Secret", "hunter2")),
             format!("{map}---\n{map}"),
             object("Secret", "hunter2"),
@@ -234,7 +234,7 @@ mod tests {
             String::new(),
             "a: [hunter2".to_owned(),
         ] {
-            assert_eq!(shown(&hidden), None, "{hidden}");
+            assert_eq!(text_of(&secret), None, "{secret}");
         }
     }
 
@@ -244,11 +244,11 @@ mod tests {
             let (old, new) = (object(kind, "password-1"), object(kind, "password-2"));
             let (before, after) = (files(&[("a.yaml", &old)]), files(&[("a.yaml", &new)]));
             let (changes, _) = between(&before, &after, 3);
-            let shown = format!("{changes:?}").contains("password");
-            assert_eq!((changes.len(), shown), (1, kind != "Secret"), "{changes:?}");
+            let is_shown = format!("{changes:?}").contains("password");
+            assert_eq!((changes.len(), is_shown), (1, kind != "Secret"), "{changes:?}");
         }
-        let broken = files(&[("secret.yaml", "a: [password")]);
-        let (changes, _) = between(&broken, &files(&[("secret.yaml", "b: 1\n")]), 3);
+        let unreadable = files(&[("secret.yaml", "a: [password")]);
+        let (changes, _) = between(&unreadable, &files(&[("secret.yaml", "b: 1\n")]), 3);
         assert_eq!((changes.len(), format!("{changes:?}").contains("password")), (1, false));
     }
 }

@@ -56,11 +56,11 @@ pub(crate) fn read_disks(json: &Json) -> Vec<Disk> {
         ("PersistentVolumeClaim", Some(spec)) => vec![claim(None, spec)],
         ("StatefulSet", Some(spec)) => {
             let templates = spec.get("volumeClaimTemplates").and_then(Json::as_array);
-            let named = templates.into_iter().flatten().filter_map(|template| {
+            let templates_as_disks = templates.into_iter().flatten().filter_map(|template| {
                 let name = template.pointer("/metadata/name")?.as_str()?.to_owned();
                 Some(claim(Some(name), template.get("spec")?))
             });
-            named.collect()
+            templates_as_disks.collect()
         }
         ("SQLInstance", Some(spec)) => {
             let gigabytes = spec.pointer("/settings/diskSize").and_then(Json::as_u64);
@@ -95,26 +95,26 @@ pub(crate) fn is_same(one: &Disk, other: &Disk) -> bool {
 pub(crate) fn conflicts<'a>(
     live: &[Disk],
     first: &[Disk],
-    wanted: &'a [Disk],
+    planned: &'a [Disk],
 ) -> Vec<(&'a Disk, Conflict)> {
-    let of = |new: &'a Disk| {
-        let old = live.iter().find(|one| is_same(one, new));
-        let made = first.iter().find(|one| is_same(one, new));
-        let all = old.map_or(Vec::new(), |old| compare(old, made.unwrap_or(old), new));
-        all.into_iter().map(move |one| (new, one))
+    let conflicts_of = |new: &'a Disk| {
+        let old = live.iter().find(|disk| is_same(disk, new));
+        let created = first.iter().find(|disk| is_same(disk, new));
+        let conflicts = old.map_or(Vec::new(), |old| compare(old, created.unwrap_or(old), new));
+        conflicts.into_iter().map(move |conflict| (new, conflict))
     };
-    wanted.iter().flat_map(of).collect()
+    planned.iter().flat_map(conflicts_of).collect()
 }
 
-fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
-    let mut found = Vec::new();
+fn compare(live: &Disk, created: &Disk, planned: &Disk) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
     let mut add = |field, change: String, why: &str, may_be_same| {
-        let message = format!("{} {change}: {why}", describe_disk(wanted));
-        found.push(Conflict { field, message, may_be_same });
+        let message = format!("{} {change}: {why}", describe_disk(planned));
+        conflicts.push(Conflict { field, message, may_be_same });
     };
-    let sizes = (Quantity::parse(&live.size), Quantity::parse(&wanted.size));
+    let sizes = (Quantity::parse(&live.size), Quantity::parse(&planned.size));
     if let (Some(old), Some(new)) = sizes {
-        let resized = format!("from {} to {}", live.size, wanted.size);
+        let resized = format!("from {} to {}", live.size, planned.size);
         if new < old {
             add(DiskField::Size, format!("would shrink {resized}"), smaller(live), false);
         } else if new > old && live.template.is_some() {
@@ -124,32 +124,32 @@ fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
     let class_of = |disk: &Disk| {
         disk.class.as_ref().map_or("the cluster's own".to_owned(), |class| format!("`{class}`"))
     };
-    if wanted.class == made.class {
+    if planned.class == created.class {
         // As it is in the cluster, whatever the last deployment asked for.
-    } else if wanted.class == live.class {
+    } else if planned.class == live.class {
         let change = format!(
             "asks for the storage class {}, and was made with {}",
-            class_of(wanted),
-            class_of(made)
+            class_of(planned),
+            class_of(created)
         );
         add(DiskField::Class, change, "unless both are the same, the app does not sync", true);
-    } else if made.class.is_none() {
-        let change = format!("would get the storage class {}", class_of(wanted));
+    } else if created.class.is_none() {
+        let change = format!("would get the storage class {}", class_of(planned));
         add(DiskField::Class, change, DEFAULT_CLASS, false);
     } else {
         let change = format!(
             "would change its storage class from {} to {}",
-            class_of(made),
-            class_of(wanted)
+            class_of(created),
+            class_of(planned)
         );
         add(DiskField::Class, change, NEVER, false);
     }
-    if live.access_modes != wanted.access_modes {
-        let (old, new) = (live.access_modes.join(", "), wanted.access_modes.join(", "));
+    if live.access_modes != planned.access_modes {
+        let (old, new) = (live.access_modes.join(", "), planned.access_modes.join(", "));
         let change = format!("would change its access mode from {old} to {new}");
         add(DiskField::AccessModes, change, NEVER, false);
     }
-    found
+    conflicts
 }
 
 const NEVER: &str =
@@ -192,8 +192,8 @@ mod tests {
         }))
     }
 
-    fn list_conflicts(live: &[Disk], wanted: &[Disk]) -> Vec<String> {
-        conflicts(live, &[], wanted).into_iter().map(|(_, one)| one.message).collect()
+    fn list_conflicts(live: &[Disk], planned: &[Disk]) -> Vec<String> {
+        conflicts(live, &[], planned).into_iter().map(|(_, conflict)| conflict.message).collect()
     }
 
     #[test]
@@ -201,9 +201,9 @@ mod tests {
         let live = claim("10Gi", Some("fast"), "ReadWriteOnce");
         assert!(list_conflicts(&live, &claim("10240Mi", Some("fast"), "ReadWriteOnce")).is_empty());
         assert!(list_conflicts(&live, &claim("20Gi", Some("fast"), "ReadWriteOnce")).is_empty());
-        let found = list_conflicts(&live, &claim("5Gi", None, "ReadWriteMany"));
+        let messages = list_conflicts(&live, &claim("5Gi", None, "ReadWriteMany"));
         assert_eq!(
-            found,
+            messages,
             [
                 "PersistentVolumeClaim `data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again",
                 "PersistentVolumeClaim `data` would change its storage class from `fast` to the cluster's own: Kubernetes never changes that of an existing disk, and the app would not sync again",
@@ -215,27 +215,29 @@ mod tests {
     #[test]
     fn a_class_is_not_set_later_and_taking_it_out_again_is_no_change() {
         let with = |class: Option<&str>| claim("1Gi", class, "ReadWriteOnce");
-        let said = |live: Option<&str>, first: Option<Option<&str>>, wanted: Option<&str>| {
+        let list = |live: Option<&str>, first: Option<Option<&str>>, planned: Option<&str>| {
             let first = first.map_or(Vec::new(), with);
-            let wanted = with(wanted);
-            let found = conflicts(&with(live), &first, &wanted).into_iter();
-            found.map(|(_, one)| (one.may_be_same, one.message)).collect::<Vec<_>>()
+            let planned = with(planned);
+            let conflicts = conflicts(&with(live), &first, &planned).into_iter();
+            conflicts
+                .map(|(_, conflict)| (conflict.may_be_same, conflict.message))
+                .collect::<Vec<_>>()
         };
-        let found = said(None, None, Some("fast"));
-        assert!(found.len() == 1 && !found[0].0, "{found:?}");
+        let conflicts = list(None, None, Some("fast"));
+        assert!(conflicts.len() == 1 && !conflicts[0].0, "{conflicts:?}");
         assert!(
-            found[0].1.contains("would get the storage class `fast`: it was made without one"),
-            "{found:?}"
+            conflicts[0].1.contains("would get the storage class `fast`: it was made without one"),
+            "{conflicts:?}"
         );
         // It was set later, by an older version or by hand: the app does not sync until it is out again.
-        assert_eq!(said(Some("fast"), Some(None), None), []);
-        let found = said(Some("fast"), Some(None), Some("fast"));
-        assert!(found.len() == 1 && found[0].0, "{found:?}");
-        assert!(!said(Some("fast"), Some(None), Some("slow"))[0].0);
+        assert_eq!(list(Some("fast"), Some(None), None), []);
+        let conflicts = list(Some("fast"), Some(None), Some("fast"));
+        assert!(conflicts.len() == 1 && conflicts[0].0, "{conflicts:?}");
+        assert!(!list(Some("fast"), Some(None), Some("slow"))[0].0);
         // Made with it: only that one is right.
-        assert_eq!(said(Some("fast"), Some(Some("fast")), Some("fast")), []);
-        assert!(!said(Some("fast"), Some(Some("fast")), None)[0].0);
-        assert_eq!(said(None, Some(Some("fast")), Some("fast")), []);
+        assert_eq!(list(Some("fast"), Some(Some("fast")), Some("fast")), []);
+        assert!(!list(Some("fast"), Some(Some("fast")), None)[0].0);
+        assert_eq!(list(None, Some(Some("fast")), Some("fast")), []);
     }
 
     #[test]

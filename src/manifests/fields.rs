@@ -25,74 +25,83 @@ pub(super) fn differing(
     before: &Map<String, Json>,
     after: &Map<String, Json>,
 ) -> (Vec<Field>, usize) {
-    let mut found = Vec::new();
-    maps(before, after, "", &mut found);
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
-    (found, more)
+    let mut fields = Vec::new();
+    maps(before, after, "", &mut fields);
+    let more = fields.len().saturating_sub(MOST);
+    fields.truncate(MOST);
+    (fields, more)
 }
 
-fn maps(before: &Map<String, Json>, after: &Map<String, Json>, path: &str, found: &mut Vec<Field>) {
+fn maps(
+    before: &Map<String, Json>,
+    after: &Map<String, Json>,
+    path: &str,
+    fields: &mut Vec<Field>,
+) {
     for (key, new) in after {
-        values(before.get(key), Some(new), &below(path, key), found);
+        values(before.get(key), Some(new), &join_path(path, key), fields);
     }
     for (key, old) in before.iter().filter(|(key, _)| !after.contains_key(*key)) {
-        values(Some(old), None, &below(path, key), found);
+        values(Some(old), None, &join_path(path, key), fields);
     }
 }
 
-fn values(before: Option<&Json>, after: Option<&Json>, path: &str, found: &mut Vec<Field>) {
+fn values(before: Option<&Json>, after: Option<&Json>, path: &str, fields: &mut Vec<Field>) {
     match (before, after) {
         (before, after) if before == after => {}
         (Some(Json::Object(before)), Some(Json::Object(after))) => {
-            maps(before, after, path, found);
+            maps(before, after, path, fields);
         }
-        (Some(Json::Array(before)), Some(Json::Array(after))) => lists(before, after, path, found),
+        (Some(Json::Array(before)), Some(Json::Array(after))) => lists(before, after, path, fields),
         (before, after) => {
-            let value = |one: Option<&Json>| one.cloned().unwrap_or(Json::Null);
+            let value = |side: Option<&Json>| side.cloned().unwrap_or(Json::Null);
             let (before, after) = (value(before), value(after));
-            found.push(Field { path: path.to_owned(), before, after });
+            fields.push(Field { path: path.to_owned(), before, after });
         }
     }
 }
 
-fn lists(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>) {
+fn lists(before: &[Json], after: &[Json], path: &str, fields: &mut Vec<Field>) {
     let by =
         NAMES.iter().find_map(|by| Some((index_by_key(before, by)?, index_by_key(after, by)?)));
-    let Some((old, new)) = by else { return by_place(before, after, path, found) };
+    let Some((old, new)) = by else { return by_place(before, after, path, fields) };
     for (name, item) in &new {
-        values(old.get(name).copied(), Some(item), &format!("{path}[{name}]"), found);
+        values(old.get(name).copied(), Some(item), &format!("{path}[{name}]"), fields);
     }
     for (name, item) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
-        values(Some(item), None, &format!("{path}[{name}]"), found);
+        values(Some(item), None, &format!("{path}[{name}]"), fields);
     }
-    let kept = |all: &Named<'_>, other: &Named<'_>| {
-        all.keys().filter(|name| other.contains_key(*name)).map(|name| Json::from(*name)).collect()
+    let common_names = |names: &ItemsByName<'_>, other_names: &ItemsByName<'_>| {
+        names
+            .keys()
+            .filter(|name| other_names.contains_key(*name))
+            .map(|name| Json::from(*name))
+            .collect()
     };
-    let (before, after): (Json, Json) = (kept(&old, &new), kept(&new, &old));
+    let (before, after): (Json, Json) = (common_names(&old, &new), common_names(&new, &old));
     if before != after {
-        found.push(Field { path: format!("{path}[order]"), before, after });
+        fields.push(Field { path: format!("{path}[order]"), before, after });
     }
 }
 
 /// The items of a list by their names, in its order.
-type Named<'a> = IndexMap<&'a str, &'a Json>;
+type ItemsByName<'a> = IndexMap<&'a str, &'a Json>;
 
 /// Indexes the items by what stands under that key, if each has a text of its own there.
-fn index_by_key<'a>(list: &'a [Json], by: &str) -> Option<Named<'a>> {
-    let each = list.iter().map(|item| Some((item.get(by)?.as_str()?, item)));
-    let all: Named<'_> = each.collect::<Option<_>>()?;
-    (all.len() == list.len()).then_some(all)
+fn index_by_key<'a>(list: &'a [Json], by: &str) -> Option<ItemsByName<'a>> {
+    let pairs = list.iter().map(|item| Some((item.get(by)?.as_str()?, item)));
+    let named_items: ItemsByName<'_> = pairs.collect::<Option<_>>()?;
+    (named_items.len() == list.len()).then_some(named_items)
 }
 
-fn by_place(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>) {
+fn by_place(before: &[Json], after: &[Json], path: &str, fields: &mut Vec<Field>) {
     for at in 0..before.len().max(after.len()) {
-        values(before.get(at), after.get(at), &format!("{path}[{at}]"), found);
+        values(before.get(at), after.get(at), &format!("{path}[{at}]"), fields);
     }
 }
 
 /// Joins a path and a key. A key that is no plain word is in quotes, so that its dots are not taken for steps.
-fn below(path: &str, key: &str) -> String {
+fn join_path(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if key.is_empty() || !key.chars().all(plain) {
         return format!("{path}[{}]", Json::from(key));
@@ -107,9 +116,9 @@ mod tests {
 
     /// Formats each difference as `path: before → after`.
     fn format_differences(before: &Json, after: &Json) -> Vec<String> {
-        let (found, more) = differing(before.as_object().unwrap(), after.as_object().unwrap());
+        let (fields, more) = differing(before.as_object().unwrap(), after.as_object().unwrap());
         assert_eq!(more, 0);
-        found.iter().map(|f| format!("{}: {} → {}", f.path, f.before, f.after)).collect()
+        fields.iter().map(|f| format!("{}: {} → {}", f.path, f.before, f.after)).collect()
     }
 
     #[test]
@@ -125,9 +134,9 @@ mod tests {
 
     #[test]
     fn an_item_is_the_same_by_its_name_wherever_it_stands() {
-        let env = |all: &[(&str, &str)]| {
-            let one = |(name, value): &(&str, &str)| json!({"name": name, "value": value});
-            json!({"env": all.iter().map(one).collect::<Vec<_>>()})
+        let env = |variables: &[(&str, &str)]| {
+            let variable = |(name, value): &(&str, &str)| json!({"name": name, "value": value});
+            json!({"env": variables.iter().map(variable).collect::<Vec<_>>()})
         };
         let before = env(&[("A", "1"), ("B", "2"), ("C", "3")]);
         let after = env(&[("NEW", "0"), ("A", "1"), ("C", "4")]);
@@ -139,24 +148,24 @@ mod tests {
                 r#"env[B]: {"name":"B","value":"2"} → null"#,
             ]
         );
-        let turned = env(&[("B", "2"), ("A", "1"), ("C", "3")]);
+        let reordered = env(&[("B", "2"), ("A", "1"), ("C", "3")]);
         assert_eq!(
-            format_differences(&before, &turned),
+            format_differences(&before, &reordered),
             [r#"env[order]: ["A","B","C"] → ["B","A","C"]"#]
         );
     }
 
     #[test]
     fn items_without_a_name_of_their_own_go_by_their_places() {
-        let one = |args: Json| json!({"args": args});
+        let with_args = |args: Json| json!({"args": args});
         assert_eq!(
-            format_differences(&one(json!(["a", "b"])), &one(json!(["a", "c", "d"]))),
+            format_differences(&with_args(json!(["a", "b"])), &with_args(json!(["a", "c", "d"]))),
             [r#"args[1]: "b" → "c""#, r#"args[2]: null → "d""#]
         );
-        let twice = one(json!([{"name": "a", "v": 1}, {"name": "a", "v": 2}]));
-        let other = one(json!([{"name": "a", "v": 1}, {"name": "a", "v": 3}]));
-        assert_eq!(format_differences(&twice, &other), ["args[1].v: 2 → 3"]);
-        let alert = |expr: &str| one(json!([{"alert": "Down", "expr": expr}]));
+        let repeated = with_args(json!([{"name": "a", "v": 1}, {"name": "a", "v": 2}]));
+        let other_repeated = with_args(json!([{"name": "a", "v": 1}, {"name": "a", "v": 3}]));
+        assert_eq!(format_differences(&repeated, &other_repeated), ["args[1].v: 2 → 3"]);
+        let alert = |expr: &str| with_args(json!([{"alert": "Down", "expr": expr}]));
         assert_eq!(format_differences(&alert("a"), &alert("b")), [r#"args[Down].expr: "a" → "b""#]);
     }
 
@@ -184,7 +193,7 @@ mod tests {
     #[test]
     fn no_more_is_told_than_somebody_reads() {
         let list = |n: usize| json!({"args": vec![n; 700]});
-        let (found, more) = differing(list(1).as_object().unwrap(), list(2).as_object().unwrap());
-        assert_eq!((found.len(), more), (MOST, 200));
+        let (fields, more) = differing(list(1).as_object().unwrap(), list(2).as_object().unwrap());
+        assert_eq!((fields.len(), more), (MOST, 200));
     }
 }

@@ -18,12 +18,12 @@ const WORKLOADS: [&str; 6] =
 pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Object)> {
     let kinds: Vec<String> =
         objects.iter().map(|object| object.kind().to_ascii_lowercase()).collect();
-    let alone = |kind: &str| kinds.iter().filter(|other| *other == kind).count() == 1;
-    let mut named: Vec<(String, Object)> = objects
+    let is_only = |kind: &str| kinds.iter().filter(|other| *other == kind).count() == 1;
+    let mut named_objects: Vec<(String, Object)> = objects
         .into_iter()
         .zip(&kinds)
         .map(|(object, kind)| {
-            let short = alone(kind) || object.name() == app.slug.as_str();
+            let short = is_only(kind) || object.name() == app.slug.as_str();
             let name = if short {
                 format!("{kind}.yaml")
             } else {
@@ -32,15 +32,15 @@ pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Obj
             (name, object)
         })
         .collect();
-    named.sort_by(|(a, _), (b, _)| a.cmp(b));
-    tell_apart(&mut named);
-    named
+    named_objects.sort_by(|(a, _), (b, _)| a.cmp(b));
+    tell_apart(&mut named_objects);
+    named_objects
 }
 
 /// Distinguishes the files of objects of the same kind and name in two API groups by the group.
-fn tell_apart(named: &mut [(String, Object)]) {
-    let files: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
-    for (name, object) in named {
+fn tell_apart(named_objects: &mut [(String, Object)]) {
+    let files: Vec<String> = named_objects.iter().map(|(name, _)| name.clone()).collect();
+    for (name, object) in named_objects {
         let group = object.text(["apiVersion", ""]).split('/').next().unwrap_or_default();
         if files.iter().filter(|other| *other == name).count() > 1 {
             *name = format!("{}.{group}.yaml", name.trim_end_matches(".yaml"));
@@ -63,23 +63,24 @@ pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> 
 /// Computes the digest of files that were read back from a manifest repository: the same as at rendering. `None` when
 /// there are none, or the service did not write them.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
-    let named = read_back(files)?;
-    let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
-    let files = named.iter().map(|(name, _)| name.as_str()).zip(&texts);
-    (!named.is_empty()).then(|| digest(files))
+    let named_objects = read_back(files)?;
+    let texts: Vec<String> =
+        named_objects.iter().map(|(_, object)| emit::map(&object.json)).collect();
+    let files = named_objects.iter().map(|(name, _)| name.as_str()).zip(&texts);
+    (!named_objects.is_empty()).then(|| digest(files))
 }
 
 /// Reads the objects of rendered files, without the digest; `None` when the service did not write them.
 pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
-    let mut named = Vec::new();
+    let mut named_objects = Vec::new();
     for file in files {
         let text = std::str::from_utf8(&file.bytes).ok()?;
         let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
         let mut object = read_object(&file.name, documents.first()?).ok()?;
         remove_digest(&mut object);
-        named.push((file.name.clone(), object));
+        named_objects.push((file.name.clone(), object));
     }
-    Some(named)
+    Some(named_objects)
 }
 
 /// Removes the digest, so that the rest is the digest's input.

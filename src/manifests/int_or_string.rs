@@ -52,10 +52,14 @@ mod tests {
 
     #[test]
     fn a_share_of_pods_is_rounded_up() {
-        for (text, all, share) in
+        for (text, number, share) in
             [("50%", 1, 1), ("50%", 3, 2), ("0%", 9, 0), ("1%", 9, 1), ("100%", 9, 9), ("4", 9, 4)]
         {
-            assert_eq!(NumberOrPercent::parse(text).unwrap().of(all), share, "{text} of {all}");
+            assert_eq!(
+                NumberOrPercent::parse(text).unwrap().of(number),
+                share,
+                "{text} of {number}"
+            );
         }
     }
 }

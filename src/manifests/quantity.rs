@@ -12,11 +12,12 @@ impl Quantity {
     pub fn parse(text: &str) -> Option<Self> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, suffix) = text.split_at_checked(end)?;
-        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && part.is_empty()) || part.contains('.') || number.len() > 18 {
+        let (integer_digits, part) = number.split_once('.').unwrap_or((number, ""));
+        if (integer_digits.is_empty() && part.is_empty()) || part.contains('.') || number.len() > 18
+        {
             return None;
         }
-        let digits: i128 = format!("{whole}{part}").parse().ok()?;
+        let digits: i128 = format!("{integer_digits}{part}").parse().ok()?;
         let nano = digits.checked_mul(factor(suffix)?)?;
         Some(Self(nano / 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?))
     }
@@ -29,8 +30,8 @@ impl Quantity {
 
     /// Counts how many percent of the other it is, a part of one counted as one; `None` of nothing.
     pub fn percent_of(self, other: Self) -> Option<u128> {
-        let (part, whole) = (u128::try_from(self.0).ok()?, u128::try_from(other.0).ok()?);
-        if whole == 0 { None } else { Some(part.checked_mul(100)?.div_ceil(whole)) }
+        let (share, total) = (u128::try_from(self.0).ok()?, u128::try_from(other.0).ok()?);
+        if total == 0 { None } else { Some(share.checked_mul(100)?.div_ceil(total)) }
     }
 
     /// Checks that it is nothing.
@@ -93,11 +94,11 @@ mod tests {
 
     #[test]
     fn a_part_of_a_unit_counts_as_a_whole_one() {
-        let whole = |text| Quantity::parse(text).unwrap().whole();
-        assert_eq!(whole("1.5Ki"), Some(1536));
-        assert_eq!(whole("1m"), Some(1));
-        assert_eq!(whole("0"), Some(0));
-        assert_eq!(whole("16Ei"), None);
+        let whole_of = |text| Quantity::parse(text).unwrap().whole();
+        assert_eq!(whole_of("1.5Ki"), Some(1536));
+        assert_eq!(whole_of("1m"), Some(1));
+        assert_eq!(whole_of("0"), Some(0));
+        assert_eq!(whole_of("16Ei"), None);
     }
 
     #[test]

@@ -22,18 +22,19 @@ pub fn plan_removal(
     application: Option<&[u8]>,
     files: Vec<String>,
 ) -> Taken {
-    let mut taken = Taken { files, digest: files::digest_of(latest), ..Taken::default() };
+    let mut contents = Taken { files, digest: files::digest_of(latest), ..Taken::default() };
     for file in latest {
         for (object, keeps_data) in objects(file) {
-            taken.keeps_data.extend(keeps_data.then(|| object.clone()));
-            taken.objects.push(object);
+            contents.keeps_data.extend(keeps_data.then(|| object.clone()));
+            contents.objects.push(object);
         }
     }
-    taken.notes.extend(staying(&kept_on_delete(latest)));
+    contents.notes.extend(staying(&list_kept_objects(latest)));
     let application = application.and_then(|bytes| parse_documents(bytes)?.pop());
-    taken.repository = application.as_ref().and_then(|one| AppOwner::read(one).repository);
-    taken.notes.extend(note(application.as_ref()));
-    taken
+    contents.repository =
+        application.as_ref().and_then(|application| AppOwner::read(application).repository);
+    contents.notes.extend(note(application.as_ref()));
+    contents
 }
 
 /// The losses and conflicts when other files take the place of `latest`, as in a rollback.
@@ -56,28 +57,31 @@ pub fn replacement(
     then: &[ManifestFile],
     former: &[Vec<ManifestFile>],
 ) -> Replacement {
-    let (wanted, _) = parse::live_app(then);
-    let stays = |object: &LiveObject| wanted.objects.iter().any(|one| one.is_same(object));
+    let (target_state, _) = parse::live_app(then);
+    let stays = |object: &LiveObject| {
+        target_state.objects.iter().any(|object_kept| object_kept.is_same(object))
+    };
     // A file that is the same to the byte loses nothing, even if it cannot be read.
-    let others = latest.iter().filter(|file| !then.contains(file));
-    let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
-    let loses = lost.map(|(object, _)| object).collect();
+    let changed_files = latest.iter().filter(|file| !then.contains(file));
+    let lost_objects =
+        changed_files.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
+    let loses = lost_objects.map(|(object, _)| object).collect();
     let (live, _) = parse::live_app(latest);
     let first = parse::first_disks(former, &live);
-    let conflicts = disks::conflicts(&live.disks, &first, &wanted.disks).into_iter();
+    let conflicts = disks::conflicts(&live.disks, &first, &target_state.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
-    let left = live.staying.iter().filter(|object| !stays(object));
-    let mut notes: Vec<String> = staying(left).into_iter().collect();
-    notes.extend(coming_back(&live, &wanted));
-    Replacement { loses, refused, fewer_pods: fewer_pods(&live, &wanted), notes }
+    let staying_objects = live.staying.iter().filter(|object| !stays(object));
+    let mut notes: Vec<String> = staying(staying_objects).into_iter().collect();
+    notes.extend(list_returning_disks(&live, &target_state));
+    Replacement { loses, refused, fewer_pods: fewer_pods(&live, &target_state), notes }
 }
 
 /// Lists disks that are not live and come back: Argo CD left them in the cluster.
-fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
+fn list_returning_disks(live: &LiveApp, target_state: &LiveApp) -> Vec<String> {
     let is_left = |disk: &&Disk| {
         let is_it = |object: &LiveObject| object.is_same(&disk.object);
-        wanted.staying.iter().any(is_it) && !live.objects.iter().any(is_it)
+        target_state.staying.iter().any(is_it) && !live.objects.iter().any(is_it)
     };
     let note = |disk: &Disk| {
         format!(
@@ -87,18 +91,21 @@ fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
             disk.size
         )
     };
-    wanted.disks.iter().filter(is_left).map(note).collect()
+    target_state.disks.iter().filter(is_left).map(note).collect()
 }
 
 /// Lists workloads that have a number of pods and would have none: Kubernetes goes down to one. A former revision's
 /// files are never edited.
 fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
-    let is_new = |one: &&LiveReplicas| {
-        let workload = (one.kind.clone(), one.name.clone());
-        one.number > 1
+    let is_new = |replicas: &&LiveReplicas| {
+        let workload = (replicas.kind.clone(), replicas.name.clone());
+        replicas.number > 1
             && then.autoscaled.contains(&workload)
             && !live.autoscaled.contains(&workload)
-            && !then.replicas.iter().any(|then| (&then.kind, &then.name) == (&one.kind, &one.name))
+            && !then
+                .replicas
+                .iter()
+                .any(|then| (&then.kind, &then.name) == (&replicas.kind, &replicas.name))
     };
     let fewer = live.replicas.iter().filter(is_new);
     fewer
@@ -153,10 +160,10 @@ fn has_storage(json: &Json) -> bool {
 }
 
 /// Lists objects that Argo CD leaves in the cluster when their app is deleted.
-fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
+fn list_kept_objects(latest: &[ManifestFile]) -> Vec<LiveObject> {
     let documents = latest.iter().filter_map(|file| parse_documents(&file.bytes)).flatten();
-    let left = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));
-    left.map(|json| read_live_object(&json)).collect()
+    let kept_objects = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));
+    kept_objects.map(|json| read_live_object(&json)).collect()
 }
 
 /// Says that these objects stay in the cluster; `None` of none.
@@ -172,7 +179,8 @@ fn staying<'a>(objects: impl IntoIterator<Item = &'a LiveObject>) -> Option<Stri
 
 fn note(application: Option<&Json>) -> Option<String> {
     let finalizers = application?.pointer("/metadata/finalizers").and_then(Json::as_array);
-    let deletes = finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER));
+    let deletes = finalizers
+        .is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == FINALIZER));
     (!deletes).then(|| {
         "its Application has no finalizer (an older version wrote it): Argo CD will leave its \
          objects running in the cluster; delete them there, or deploy it once more before removing it"
@@ -191,8 +199,8 @@ mod tests {
     }
 
     fn list_kept_kinds(text: &str) -> Vec<String> {
-        let taken = plan_removal(&[file("a.yaml", text)], None, Vec::new());
-        taken.keeps_data.into_iter().map(|object| object.kind).collect()
+        let removal = plan_removal(&[file("a.yaml", text)], None, Vec::new());
+        removal.keeps_data.into_iter().map(|object| object.kind).collect()
     }
 
     #[test]
@@ -225,17 +233,20 @@ mod tests {
             file("persistentvolumeclaim.yaml", &text)
         };
         let (bare, fast) = (claim(""), claim("storageClassName: fast, "));
-        let refused = |now, then, former: &[&ManifestFile]| {
+        let refusals = |now, then, former: &[&ManifestFile]| {
             let former: Vec<_> = former.iter().map(|file| vec![(*file).clone()]).collect();
             replacement(from_ref(now), from_ref(then), &former).refused
         };
-        assert_eq!(refused(&fast, &bare, &[&fast, &bare]), Vec::<String>::new());
-        let found = refused(&bare, &fast, &[&fast, &bare]);
-        assert!(found.len() == 1 && found[0].contains("it was made without one"), "{found:?}");
+        assert_eq!(refusals(&fast, &bare, &[&fast, &bare]), Vec::<String>::new());
+        let messages = refusals(&bare, &fast, &[&fast, &bare]);
+        assert!(
+            messages.len() == 1 && messages[0].contains("it was made without one"),
+            "{messages:?}"
+        );
         // It was taken away, and made anew with the class.
         let gap = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
-        let found = refused(&fast, &bare, &[&fast, &gap, &bare]);
-        assert!(found.len() == 1 && found[0].contains("from `fast`"), "{found:?}");
+        let messages = refusals(&fast, &bare, &[&fast, &gap, &bare]);
+        assert!(messages.len() == 1 && messages[0].contains("from `fast`"), "{messages:?}");
     }
 
     #[test]
@@ -247,19 +258,28 @@ mod tests {
             file("persistentvolumeclaim.yaml", &text)
         };
         let service = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
-        let broken = file("x.yaml", "a: [");
-        let lost = |latest: &[ManifestFile], then: &[ManifestFile]| {
+        let unreadable = file("x.yaml", "a: [");
+        let lost_and_refused = |latest: &[ManifestFile], then: &[ManifestFile]| {
             let Replacement { loses, refused, .. } = replacement(latest, then, &[]);
             (loses.iter().map(ToString::to_string).collect::<Vec<_>>(), refused.len())
         };
-        let none = Vec::<String>::new;
+        let none_lost = Vec::<String>::new;
         let data = || vec!["PersistentVolumeClaim data".to_owned()];
-        assert_eq!(lost(&[claim("1Gi"), service.clone()], from_ref(&service)), (data(), 0));
-        assert_eq!(lost(&[claim("1Gi")], &[claim("2Gi")]), (none(), 0));
-        assert_eq!(lost(&[claim("2Gi")], &[claim("1Gi")]), (none(), 1));
-        assert_eq!(lost(from_ref(&service), &[claim("1Gi")]), (none(), 0));
-        assert_eq!(lost(from_ref(&broken), &[broken.clone(), service.clone()]), (none(), 0));
-        assert_eq!(lost(&[broken], &[service]), (vec!["unreadable x.yaml".to_owned()], 0));
+        assert_eq!(
+            lost_and_refused(&[claim("1Gi"), service.clone()], from_ref(&service)),
+            (data(), 0)
+        );
+        assert_eq!(lost_and_refused(&[claim("1Gi")], &[claim("2Gi")]), (none_lost(), 0));
+        assert_eq!(lost_and_refused(&[claim("2Gi")], &[claim("1Gi")]), (none_lost(), 1));
+        assert_eq!(lost_and_refused(from_ref(&service), &[claim("1Gi")]), (none_lost(), 0));
+        assert_eq!(
+            lost_and_refused(from_ref(&unreadable), &[unreadable.clone(), service.clone()]),
+            (none_lost(), 0)
+        );
+        assert_eq!(
+            lost_and_refused(&[unreadable], &[service]),
+            (vec!["unreadable x.yaml".to_owned()], 0)
+        );
     }
 
     #[test]
@@ -273,13 +293,16 @@ mod tests {
         let service = file("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
         let notes =
             |latest: &[ManifestFile], then: &[ManifestFile]| replacement(latest, then, &[]).notes;
-        let kept = claim("Prune=false,Delete=false");
-        let gone = notes(&[kept.clone(), service.clone()], from_ref(&service));
-        assert!(gone[0].starts_with("Argo CD leaves these in the cluster"), "{gone:?}");
+        let annotated = claim("Prune=false,Delete=false");
+        let messages = notes(&[annotated.clone(), service.clone()], from_ref(&service));
+        assert!(messages[0].starts_with("Argo CD leaves these in the cluster"), "{messages:?}");
         assert!(notes(&[claim("Delete=false"), service.clone()], from_ref(&service)).is_empty());
-        let back = notes(from_ref(&service), &[kept.clone(), service.clone()]);
-        assert!(back[0].contains("`data` comes back with 5Gi: if it is still in the"), "{back:?}");
-        assert!(notes(from_ref(&kept), from_ref(&kept)).is_empty());
+        let messages = notes(from_ref(&service), &[annotated.clone(), service.clone()]);
+        assert!(
+            messages[0].contains("`data` comes back with 5Gi: if it is still in the"),
+            "{messages:?}"
+        );
+        assert!(notes(from_ref(&annotated), from_ref(&annotated)).is_empty());
     }
 
     #[test]
@@ -301,9 +324,12 @@ mod tests {
         for number in ["replicas: 1", "replicas: 0", ""] {
             assert!(fewer(&[deployment(number)], &then).is_empty(), "{number} goes up, or stays");
         }
-        let kept = [deployment("replicas: 10"), scaler.clone()];
-        assert!(fewer(&[deployment("replicas: 10")], &kept).is_empty(), "it has the number");
-        assert!(fewer(&kept, &then).is_empty(), "it is the autoscaler's already");
+        let with_replicas = [deployment("replicas: 10"), scaler.clone()];
+        assert!(
+            fewer(&[deployment("replicas: 10")], &with_replicas).is_empty(),
+            "it has the number"
+        );
+        assert!(fewer(&with_replicas, &then).is_empty(), "it is the autoscaler's already");
     }
 
     #[test]
@@ -323,22 +349,22 @@ mod tests {
         for text in ["a: [", "\u{0}", "just text", "a: 1"] {
             assert_eq!(list_kept_kinds(text).len(), 1, "{text:?}");
         }
-        let broken = ManifestFile { name: "a.yaml".into(), bytes: vec![0xff, 0xfe] };
-        assert_eq!(plan_removal(&[broken], None, Vec::new()).keeps_data[0].kind, "unreadable");
+        let unreadable = ManifestFile { name: "a.yaml".into(), bytes: vec![0xff, 0xfe] };
+        assert_eq!(plan_removal(&[unreadable], None, Vec::new()).keeps_data[0].kind, "unreadable");
     }
 
     #[test]
     fn the_application_says_whose_it_is_and_whether_the_cluster_is_cleared() {
-        let with = |finalizers: &str| {
+        let removal_with = |finalizers: &str| {
             let text = format!(
                 "metadata: {{name: a{finalizers}}}\nspec: {{info: [{{name: Owner, value: a}}, {{name: Repository, value: o/r}}]}}\n"
             );
             plan_removal(&[], Some(text.as_bytes()), Vec::new())
         };
-        let new = with(&format!(", finalizers: [{FINALIZER}]"));
-        assert_eq!(new.repository.unwrap().as_str(), "o/r");
-        assert!(new.notes.is_empty());
-        assert!(with("").notes[0].contains("has no finalizer"));
+        let with_finalizer = removal_with(&format!(", finalizers: [{FINALIZER}]"));
+        assert_eq!(with_finalizer.repository.unwrap().as_str(), "o/r");
+        assert!(with_finalizer.notes.is_empty());
+        assert!(removal_with("").notes[0].contains("has no finalizer"));
         assert_eq!(plan_removal(&[], None, Vec::new()), Taken::default());
     }
 }

@@ -62,9 +62,12 @@ pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
 pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) -> Vec<Workload> {
     let with_live = |workload: Workload| {
         let Workload { kind, name, parked: _ } = &workload;
-        let is_it = |one: &&LiveReplicas| (&one.kind, &one.name) == (kind, name);
-        let number = live.replicas.iter().find(is_it).map(|one| one.number);
-        let was_scaled = live.autoscaled.iter().any(|one| (&one.0, &one.1) == (kind, name));
+        let is_it = |live_replicas: &&LiveReplicas| {
+            (&live_replicas.kind, &live_replicas.name) == (kind, name)
+        };
+        let number = live.replicas.iter().find(is_it).map(|live_replicas| live_replicas.number);
+        let was_scaled =
+            live.autoscaled.iter().any(|workload| (&workload.0, &workload.1) == (kind, name));
         Workload { parked: number == Some(0) && !was_scaled, ..workload }
     };
     workloads.map(with_live).collect()
@@ -84,13 +87,17 @@ pub(crate) fn number_of(json: &Map<String, Json>) -> Option<LiveReplicas> {
 pub(crate) fn keep(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> {
     let scaled: Vec<Workload> =
         objects.iter().filter_map(|object| scaled_by(&object.json)).collect();
-    let mut kept = Vec::new();
+    let mut kept_numbers = Vec::new();
     for object in objects {
         let is_it = |kind: &str, name: &str| object.kind() == kind && object.name() == name;
-        let is_scaled = scaled.iter().any(|one| is_it(&one.kind, &one.name));
+        let is_scaled = scaled.iter().any(|workload| is_it(&workload.kind, &workload.name));
         let was_scaled = live.autoscaled.iter().any(|(kind, name)| is_it(kind, name));
-        let number = live.replicas.iter().find(|one| is_it(&one.kind, &one.name));
-        let is_kept = |one: &&LiveReplicas| one.number > 0 && is_scaled && !was_scaled;
+        let number = live
+            .replicas
+            .iter()
+            .find(|live_replicas| is_it(&live_replicas.kind, &live_replicas.name));
+        let is_kept =
+            |live_replicas: &&LiveReplicas| live_replicas.number > 0 && is_scaled && !was_scaled;
         let Some(number) = number.filter(is_kept).cloned() else { continue };
         let Some(spec) = object.json.get_mut("spec").and_then(Json::as_object_mut) else {
             continue;
@@ -99,9 +106,9 @@ pub(crate) fn keep(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> 
             continue;
         }
         spec.shift_insert(0, "replicas".to_owned(), number.number.into());
-        kept.push(number);
+        kept_numbers.push(number);
     }
-    kept
+    kept_numbers
 }
 
 #[cfg(test)]
@@ -146,12 +153,12 @@ mod tests {
         let mut next = [deployment(None), autoscaler()];
         assert!(keep(&mut next, &live(10, true)).is_empty());
         assert_eq!(next[0].json["spec"], json!({"x": 1}));
-        let mut without = [deployment(None)];
-        assert!(keep(&mut without, &live(10, false)).is_empty(), "nobody scales it");
+        let mut without_autoscaler = [deployment(None)];
+        assert!(keep(&mut without_autoscaler, &live(10, false)).is_empty(), "nobody scales it");
         let mut new = [deployment(None), autoscaler()];
         assert!(keep(&mut new, &LiveApp::default()).is_empty(), "nothing is live");
-        let mut written = [deployment(Some(3)), autoscaler()];
-        assert!(keep(&mut written, &live(10, false)).is_empty(), "a template says it");
+        let mut with_number = [deployment(Some(3)), autoscaler()];
+        assert!(keep(&mut with_number, &live(10, false)).is_empty(), "a template says it");
     }
 
     #[test]
@@ -159,7 +166,7 @@ mod tests {
         let mut first = [deployment(None), autoscaler()];
         assert!(keep(&mut first, &live(0, false)).is_empty());
         assert_eq!(first[0].json["spec"], json!({"x": 1}), "0 would switch the autoscaler off");
-        let scaled = || first.iter().filter_map(|one| scaled_by(&one.json));
+        let scaled = || first.iter().filter_map(|object| scaled_by(&object.json));
         let parked = |live: &LiveApp| beside_live(scaled(), live)[0].parked;
         assert!(parked(&live(0, false)));
         assert!(!parked(&live(0, true)), "what is not its manifest's is the autoscaler's");

@@ -66,16 +66,16 @@ mod tests {
     #[test]
     fn documents_are_read_with_merges_and_aliases() {
         let text = "a: &a {x: 1, 2: two}\nb: {<<: *a, y: on}\n---\n- '*'\n";
-        let read = parse_documents(text.as_bytes()).unwrap();
+        let documents = parse_documents(text.as_bytes()).unwrap();
         let merged = json!({"x": 1, "2": "two", "y": "on"});
-        assert_eq!(read, [json!({"a": {"x": 1, "2": "two"}, "b": merged}), json!(["*"])]);
+        assert_eq!(documents, [json!({"a": {"x": 1, "2": "two"}, "b": merged}), json!(["*"])]);
         assert_eq!(parse_document(text.as_bytes()), None);
         assert_eq!(parse_document(b"a: 1"), Some(json!({"a": 1})));
         // Both readers say the same of what needs neither.
         let plain =
             "a: {x: 1, 2: two, y: on}\nb: [1.5, null, '*', \"0x1\"]\n---\n- |\n  two\n  lines\n";
-        let ours = yaml::parse_stream("manifest", plain, &BUDGET).unwrap();
-        assert_eq!(parse_plain(plain), Some(ours.iter().map(untyped).collect()));
+        let nodes = yaml::parse_stream("manifest", plain, &BUDGET).unwrap();
+        assert_eq!(parse_plain(plain), Some(nodes.iter().map(untyped).collect()));
     }
 
     #[test]

@@ -51,8 +51,8 @@ impl How {
 /// Reads an unknown word of a newer service as the weakest kind of change.
 impl From<String> for How {
     fn from(word: String) -> Self {
-        let all = [Self::Added, Self::Removed];
-        all.into_iter().find(|how| how.as_str() == word).unwrap_or(Self::Changed)
+        let kinds = [Self::Added, Self::Removed];
+        kinds.into_iter().find(|how| how.as_str() == word).unwrap_or(Self::Changed)
     }
 }
 

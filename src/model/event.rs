@@ -115,8 +115,10 @@ pub struct PullRequest {
 impl PullRequest {
     /// Checks that its head is in another repository: anybody may have opened it, and may read its preview.
     pub fn is_from_fork(&self) -> bool {
-        let ours = self.repository.as_str();
-        self.head_repository.as_ref().is_none_or(|its| !its.as_str().eq_ignore_ascii_case(ours))
+        let own_name = self.repository.as_str();
+        self.head_repository
+            .as_ref()
+            .is_none_or(|head| !head.as_str().eq_ignore_ascii_case(own_name))
     }
 }
 

@@ -133,9 +133,9 @@ impl Ownership {
     /// # Errors
     /// [`NotOwned`]
     pub fn allow(&self, repository: &RepoName) -> Result<(), NotOwned> {
-        let joins = |theirs: &RepoName| theirs.has_owner_of(repository);
+        let joins = |owner: &RepoName| owner.has_owner_of(repository);
         match &self.app {
-            Some(theirs) if theirs.is_same(repository) => Ok(()),
+            Some(owner) if owner.is_same(repository) => Ok(()),
             Some(_) => Err(NotOwned::App),
             None if self.namespace.is_empty() || self.namespace.iter().any(joins) => Ok(()),
             None => Err(NotOwned::Namespace),
@@ -185,17 +185,20 @@ impl NamespaceObjects {
     pub fn owner_of(&self, app: &Slug, object: &LiveObject) -> Option<&Slug> {
         let LiveObject { api_version, kind, name } = object;
         let group = stateful::group(api_version);
-        let is_it =
-            |one: &ObjectName| *one.name == **name && *one.kind == **kind && *one.group == *group;
-        let others = self.apps.iter().filter(|(slug, _)| *slug != app);
-        others.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
+        let is_it = |object_name: &ObjectName| {
+            *object_name.name == **name
+                && *object_name.kind == **kind
+                && *object_name.group == *group
+        };
+        let other_apps = self.apps.iter().filter(|(slug, _)| *slug != app);
+        other_apps.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
     }
 
     /// Adds what deployments under way have claimed.
     #[must_use]
     pub fn with_claims(self: Arc<Self>, claimed: Vec<ClaimedObject>) -> Arc<Self> {
-        let is_new = |one: &ClaimedObject| {
-            !self.apps.get(&one.app).is_some_and(|objects| objects.contains(&one.object))
+        let is_new = |claim: &ClaimedObject| {
+            !self.apps.get(&claim.app).is_some_and(|objects| objects.contains(&claim.object))
         };
         let new: Vec<ClaimedObject> = claimed.into_iter().filter(is_new).collect();
         if new.is_empty() {

@@ -77,13 +77,13 @@ const NAMED: usize = 5;
 /// `deployment.yaml (changed), extra.yaml (added), in 0123456789ab by Jo`
 impl fmt::Display for HandEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = self.files.iter().take(NAMED);
-        let named: Vec<_> =
-            named.map(|file| format!("{} ({})", file.name, file.how.as_str())).collect();
-        f.write_str(&named.join(", "))?;
-        let more = self.files.len().saturating_sub(NAMED);
-        if more > 0 {
-            write!(f, " and {more} more")?;
+        let files = self.files.iter().take(NAMED);
+        let descriptions: Vec<_> =
+            files.map(|file| format!("{} ({})", file.name, file.how.as_str())).collect();
+        f.write_str(&descriptions.join(", "))?;
+        let hidden = self.files.len().saturating_sub(NAMED);
+        if hidden > 0 {
+            write!(f, " and {hidden} more")?;
         }
         match &self.commit {
             Some(EditCommit { id, author, at: _ }) => {

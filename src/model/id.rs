@@ -14,7 +14,7 @@ use crate::support::secret_mask::mask_secrets;
 
 /// The error of a text that is not a legal identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{shown} is not a legal {what}: {rule}", shown = Shown(value))]
+#[error("{shown} is not a legal {what}: {rule}", shown = MaskedValue(value))]
 pub struct IdError {
     /// The expected kind, in a reader's words: `slug`, `image tag`.
     pub what: &'static str,
@@ -25,14 +25,14 @@ pub struct IdError {
 }
 
 /// Quotes a hostile text for a message: escaped, and cut after 60 characters.
-struct Shown<'a>(&'a str);
+struct MaskedValue<'a>(&'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for MaskedValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = mask_secrets(self.0);
-        let cut: String = whole.chars().take(60).collect();
-        let more = if cut.len() < whole.len() { "…" } else { "" };
-        write!(f, "{cut:?}{more}")
+        let masked = mask_secrets(self.0);
+        let shortened: String = masked.chars().take(60).collect();
+        let ellipsis = if shortened.len() < masked.len() { "…" } else { "" };
+        write!(f, "{shortened:?}{ellipsis}")
     }
 }
 
@@ -389,8 +389,8 @@ mod tests {
     #[test]
     fn a_deploy_id_begins_with_its_time() {
         let time = |text: &str| DeployId::parse(text).unwrap().time();
-        let wanted: Timestamp = "2026-11-21T05:48:12Z".parse().unwrap();
-        assert_eq!(time("20261121-054812123-3f9a2c"), Some(wanted));
+        let expected: Timestamp = "2026-11-21T05:48:12Z".parse().unwrap();
+        assert_eq!(time("20261121-054812123-3f9a2c"), Some(expected));
         assert_eq!(time("20261399-054812123-3f9a2c"), None);
     }
 

@@ -55,8 +55,9 @@ impl Lane {
             .filter(|entry| entry.may_be_superseded(now))
             .filter_map(|entry| Some((entry.place.id.clone(), self.newer_than(&entry.place)?.id)))
             .collect();
-        let left = self.open.iter().filter(|e| superseded.iter().all(|(id, _)| *id != e.place.id));
-        let take = left.min_by_key(|entry| (entry.state == State::Queued, &entry.place));
+        let remaining =
+            self.open.iter().filter(|e| superseded.iter().all(|(id, _)| *id != e.place.id));
+        let take = remaining.min_by_key(|entry| (entry.state == State::Queued, &entry.place));
         let take = take.filter(|entry| entry.due_at <= now).map(|entry| entry.place.id.clone());
         LaneTurn { superseded, take }
     }

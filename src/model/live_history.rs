@@ -53,22 +53,26 @@ impl LiveHistory {
 
     /// Finds, of each kept revision, whether it was rolled back from and has not been made live
     /// again since. One with the same files is the same.
-    pub fn rolled_back_from(&self, kept: &AppFolders) -> HashMap<TreeId, RolledBackFrom> {
+    pub fn rolled_back_from(&self, folders: &AppFolders) -> HashMap<TreeId, RolledBackFrom> {
         let tree_of = |id: &DeployId| {
-            kept.revisions.iter().find(|(one, _)| one == id).map(|(_, tree)| tree.clone())
+            folders
+                .revisions
+                .iter()
+                .find(|(revision, _)| revision == id)
+                .map(|(_, tree)| tree.clone())
         };
-        let mut found = HashMap::new();
+        let mut rollbacks = HashMap::new();
         for LiveTurn { revision, away } in &self.0 {
             if let Some(tree) = tree_of(revision) {
-                found.remove(&tree);
+                rollbacks.remove(&tree);
             }
-            if let Some(away) = away
-                && let Some(tree) = tree_of(&away.revision)
+            if let Some(rolled_back) = away
+                && let Some(tree) = tree_of(&rolled_back.revision)
             {
-                found.insert(tree, away.clone());
+                rollbacks.insert(tree, rolled_back.clone());
             }
         }
-        found
+        rollbacks
     }
 }
 
@@ -77,14 +81,14 @@ fn turn(deployment: &Deployment) -> LiveTurn {
     let Some(rollback) = rollback else { return LiveTurn { revision: id.clone(), away: None } };
     // Forward again says nothing against what it was before.
     let back = rollback.from.clone().filter(|from| rollback.to < *from);
-    let away = back.map(|revision| RolledBackFrom {
+    let rolled_back = back.map(|revision| RolledBackFrom {
         revision,
         rollback: id.clone(),
         by: request.actor.clone(),
         reason: rollback.reason.clone(),
         at: finished_at.unwrap_or(*received_at),
     });
-    LiveTurn { revision: rollback.to.clone(), away }
+    LiveTurn { revision: rollback.to.clone(), away: rolled_back }
 }
 
 /// An app's folders on a target.
@@ -142,11 +146,11 @@ impl AppFolders {
         }
         let live = self.live().cloned();
         let mut bad = past.rolled_back_from(self);
-        let found = match to {
+        let choice = match to {
             Some(to) => self.find_restorable(to)?,
             None => self.previous(live.as_ref(), past, &bad)?,
         };
-        let (to, tree) = found.clone();
+        let (to, tree) = choice.clone();
         let warning = bad.remove(&tree);
         Ok(Choice { to, tree, from: live, warning })
     }
@@ -157,7 +161,7 @@ impl AppFolders {
             Some((id, tree)) if Some(tree) == self.latest.as_ref() => {
                 Err(NoChoice::Live(id.clone()))
             }
-            Some(found) => Ok(found),
+            Some(revision) => Ok(revision),
         }
     }
 
@@ -176,11 +180,12 @@ impl AppFolders {
             .collect();
         let good = |(_, tree): &&(DeployId, TreeId)| !bad.contains_key(tree);
         let mut turns = past.newest_first();
-        let was_live =
-            turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
+        let was_live = turns.find_map(|turn| {
+            older.iter().copied().find(|revision| revision.0 == *turn && good(revision))
+        });
         // The times of the others are not known any more.
-        if let Some(found) = was_live.or_else(|| older.iter().copied().find(good)) {
-            return Ok(found);
+        if let Some(revision) = was_live.or_else(|| older.iter().copied().find(good)) {
+            return Ok(revision);
         }
         let newest_bad = older.first().and_then(|(_, tree)| bad.get(tree));
         Err(match (newest_bad, live) {
@@ -225,18 +230,18 @@ mod tests {
         }
     }
 
-    fn to(kept: &AppFolders, named: Option<u32>) -> Result<u32, NoChoice> {
-        to_after(kept, named, &[])
+    fn to(folders: &AppFolders, revision: Option<u32>) -> Result<u32, NoChoice> {
+        to_after(folders, revision, &[])
     }
 
     /// Finds the revision after these turns: the revisions that became live, each with the one that was rolled back.
     fn to_after(
-        kept: &AppFolders,
-        named: Option<u32>,
+        folders: &AppFolders,
+        revision: Option<u32>,
         turns: &[(u32, Option<u32>)],
     ) -> Result<u32, NoChoice> {
         let turns: Vec<_> = turns.iter().map(|(to, from)| (id(*to), from.map(id))).collect();
-        let choice = kept.choose(named.map(id).as_ref(), &LiveHistory::by_hand(&turns))?;
+        let choice = folders.choose(revision.map(id).as_ref(), &LiveHistory::by_hand(&turns))?;
         Ok((1..=9).find(|n| id(*n) == choice.to).unwrap())
     }
 
@@ -253,24 +258,25 @@ mod tests {
     #[test]
     fn what_was_rolled_back_from_is_passed_over() {
         // 1.31, 1.32, back to 1.31 because 1.32 is broken, 1.33.
-        let (three, turns) = (
+        let (three_revisions, turns) = (
             build_kept(&["c", "b", "a"], Some("c")),
             [(1, None), (2, None), (1, Some(2)), (3, None)],
         );
-        assert_eq!(to_after(&three, None, &turns), Ok(1));
-        let choice =
-            three.choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))])).unwrap();
+        assert_eq!(to_after(&three_revisions, None, &turns), Ok(1));
+        let choice = three_revisions
+            .choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))]))
+            .unwrap();
         assert_eq!(choice.warning.unwrap().reason, "broken", "named, it may be, with a warning");
         // The same files under another name are the same release.
         let twice = build_kept(&["d", "b", "b", "a"], Some("d"));
         assert_eq!(to_after(&twice, None, &[(1, None), (3, None), (1, Some(3)), (4, None)]), Ok(1));
         // Made live again by a person who named it: it is good.
         let forward = [(1, None), (2, None), (1, Some(2)), (2, None), (3, None)];
-        assert_eq!(to_after(&three, None, &forward), Ok(2));
+        assert_eq!(to_after(&three_revisions, None, &forward), Ok(2));
         // Nothing else is left.
-        let two = build_kept(&["c", "b"], Some("c"));
-        let none = to_after(&two, None, &[(1, None), (0, Some(1)), (2, None)]);
-        assert!(matches!(none, Err(NoChoice::AllRolledBackFrom(_))), "{none:?}");
+        let two_revisions = build_kept(&["c", "b"], Some("c"));
+        let result = to_after(&two_revisions, None, &[(1, None), (0, Some(1)), (2, None)]);
+        assert!(matches!(result, Err(NoChoice::AllRolledBackFrom(_))), "{result:?}");
     }
 
     #[test]
@@ -302,10 +308,10 @@ mod tests {
 
     #[test]
     fn a_named_one_must_be_kept_and_not_be_live() {
-        let some = build_kept(&["c", "b", "a"], Some("b"));
-        assert_eq!(to(&some, Some(3)), Ok(3), "forward again");
-        assert_eq!(to(&some, Some(2)), Err(NoChoice::Live(id(2))));
-        assert_eq!(to(&some, Some(7)), Err(NoChoice::NotKept(id(7))));
+        let folders = build_kept(&["c", "b", "a"], Some("b"));
+        assert_eq!(to(&folders, Some(3)), Ok(3), "forward again");
+        assert_eq!(to(&folders, Some(2)), Err(NoChoice::Live(id(2))));
+        assert_eq!(to(&folders, Some(7)), Err(NoChoice::NotKept(id(7))));
         assert_eq!(to(&AppFolders::default(), Some(1)), Err(NoChoice::NoApp));
     }
 }

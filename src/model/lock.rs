@@ -38,15 +38,18 @@ impl LockFilter {
     /// Checks that a lock of that scope can stop the deployments of the filter. It does not, where both name something
     /// and not the same.
     pub fn takes(&self, scope: &LockScope) -> bool {
-        let target = |named: &TargetName| self.target.as_ref().is_none_or(|asked| asked == named);
+        let target = |target_name: &TargetName| {
+            self.target.as_ref().is_none_or(|asked_target| asked_target == target_name)
+        };
         match scope {
             LockScope::Everything => true,
-            LockScope::Target(named) => target(named),
-            LockScope::Owner(named) => {
-                self.owner.as_ref().is_none_or(|asked| asked.eq_ignore_ascii_case(named))
-            }
-            LockScope::App(named, app) => {
-                target(named) && self.app.as_ref().is_none_or(|asked| asked == app)
+            LockScope::Target(target_name) => target(target_name),
+            LockScope::Owner(owner_name) => self
+                .owner
+                .as_ref()
+                .is_none_or(|asked_owner| asked_owner.eq_ignore_ascii_case(owner_name)),
+            LockScope::App(target_name, app) => {
+                target(target_name) && self.app.as_ref().is_none_or(|asked_app| asked_app == app)
             }
         }
     }
@@ -192,24 +195,30 @@ mod tests {
         let app =
             |slug: &str| AppKey { namespace: "devx".parse().unwrap(), slug: slug.parse().unwrap() };
         let target = |name: &str| TargetName::parse(name).unwrap();
-        let all = [
+        let scopes = [
             LockScope::Everything,
             LockScope::Target(target("prod")),
             LockScope::Owner("Squad@example.com".to_owned()),
             LockScope::App(target("prod"), app("shop")),
         ];
-        let found = |filter: &LockFilter| {
-            let takes = all.iter().map(|scope| filter.takes(scope));
+        let matches_of = |filter: &LockFilter| {
+            let takes = scopes.iter().map(|scope| filter.takes(scope));
             takes.map(|takes| if takes { '+' } else { '-' }).collect::<String>()
         };
         let filter = LockFilter::default();
-        assert_eq!(found(&filter), "++++");
-        let on = |name: &str| LockFilter { target: Some(target(name)), ..filter.clone() };
-        assert_eq!((found(&on("prod")), found(&on("dev"))), ("++++".into(), "+-+-".into()));
-        let of = |slug: &str| LockFilter { app: Some(app(slug)), ..filter.clone() };
-        assert_eq!((found(&of("shop")), found(&of("api"))), ("++++".into(), "+++-".into()));
-        let by = |owner: &str| LockFilter { owner: Some(owner.to_owned()), ..filter.clone() };
-        assert_eq!(found(&by("squad@EXAMPLE.com")), "++++");
-        assert_eq!(found(&by("other")), "++-+");
+        assert_eq!(matches_of(&filter), "++++");
+        let on_target = |name: &str| LockFilter { target: Some(target(name)), ..filter.clone() };
+        assert_eq!(
+            (matches_of(&on_target("prod")), matches_of(&on_target("dev"))),
+            ("++++".into(), "+-+-".into())
+        );
+        let of_app = |slug: &str| LockFilter { app: Some(app(slug)), ..filter.clone() };
+        assert_eq!(
+            (matches_of(&of_app("shop")), matches_of(&of_app("api"))),
+            ("++++".into(), "+++-".into())
+        );
+        let of_owner = |owner: &str| LockFilter { owner: Some(owner.to_owned()), ..filter.clone() };
+        assert_eq!(matches_of(&of_owner("squad@EXAMPLE.com")), "++++");
+        assert_eq!(matches_of(&of_owner("other")), "++-+");
     }
 }

@@ -80,7 +80,7 @@ impl Target {
     pub fn denied_namespaces(&self) -> Vec<DeniedNamespaces> {
         let mut denied: Vec<DeniedNamespaces> = Vec::new();
         let mut add = |glob: &str, owner| {
-            if !denied.iter().any(|one| one.glob == glob) {
+            if !denied.iter().any(|rule| rule.glob == glob) {
                 denied.push(DeniedNamespaces { glob: glob.to_owned(), owner });
             }
         };
@@ -111,32 +111,32 @@ impl Target {
 
     /// Finds why the target takes no app in the namespace; `None` where it takes them.
     pub fn refuse_namespace(&self, namespace: &str) -> Option<NamespaceRefusal> {
-        let on = &self.name;
+        let name = &self.name;
         let mut denied = self.denied_namespaces().into_iter();
-        if let Some(denied) = denied.find(|one| matches(&one.glob, namespace)) {
-            let DeniedNamespaces { glob, owner } = denied;
+        if let Some(rule) = denied.find(|rule| matches(&rule.glob, namespace)) {
+            let DeniedNamespaces { glob, owner } = rule;
             let message = match owner {
                 NamespaceOwner::Kubernetes => format!(
                     "the namespace `{namespace}` is Kubernetes' own: `{glob}` may not be used by apps"
                 ),
                 NamespaceOwner::ArgoCd => {
-                    format!("Argo CD of `{on}` runs in the namespace `{namespace}`")
+                    format!("Argo CD of `{name}` runs in the namespace `{namespace}`")
                 }
                 NamespaceOwner::Gateways => {
-                    format!("the gateways of `{on}` are in the namespace `{namespace}`")
+                    format!("the gateways of `{name}` are in the namespace `{namespace}`")
                 }
                 NamespaceOwner::Platform => format!(
                     "the namespace `{namespace}` is reserved for the software that runs the cluster, as its name says"
                 ),
                 NamespaceOwner::Operators => format!(
-                    "the operators of `{on}` keep the namespace `{namespace}` from apps: `{glob}`"
+                    "the operators of `{name}` keep the namespace `{namespace}` from apps: `{glob}`"
                 ),
             };
             let mut help = "choose a namespace of your team's own".to_owned();
             if owner == NamespaceOwner::Platform {
-                let allowed = self.policies.namespaces.allow.as_deref().unwrap_or_default();
+                let allowed_globs = self.policies.namespaces.allow.as_deref().unwrap_or_default();
                 let mut globs: Vec<String> =
-                    allowed.iter().map(|glob| format!("\"{glob}\"")).collect();
+                    allowed_globs.iter().map(|glob| format!("\"{glob}\"")).collect();
                 if globs.is_empty() {
                     globs.push("\"*\"".to_owned());
                 }
@@ -154,11 +154,11 @@ impl Target {
                 by_name_alone,
             });
         }
-        let allowed = self.policies.namespaces.allow.as_ref()?;
-        (!allowed.iter().any(|glob| matches(glob, namespace))).then(|| {
-            let globs: Vec<String> = allowed.iter().map(|glob| format!("`{glob}`")).collect();
+        let allowed_globs = self.policies.namespaces.allow.as_ref()?;
+        (!allowed_globs.iter().any(|glob| matches(glob, namespace))).then(|| {
+            let globs: Vec<String> = allowed_globs.iter().map(|glob| format!("`{glob}`")).collect();
             NamespaceRefusal {
-                message: format!("`{on}` takes no apps in the namespace `{namespace}`"),
+                message: format!("`{name}` takes no apps in the namespace `{namespace}`"),
                 expected: "not one of those for apps",
                 help: format!("it takes them in {}; operators say so", globs.join(", ")),
                 by_name_alone: false,
@@ -203,21 +203,23 @@ pub fn is_glob(text: &str) -> bool {
 pub fn matches(glob: &str, namespace: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), namespace.as_bytes());
     // The last star, and how far the text was when it was met: it takes one more each time.
-    let (mut at, mut read, mut star) = (0, 0, None);
-    while read < text.len() {
+    let (mut at, mut read_at, mut star) = (0, 0, None);
+    while read_at < text.len() {
         match glob.get(at) {
             Some(b'*') => {
-                star = Some((at, read));
+                star = Some((at, read_at));
                 at += 1;
             }
-            Some(&one) if one == b'?' || text.get(read) == Some(&one) => {
+            Some(&pattern_byte)
+                if pattern_byte == b'?' || text.get(read_at) == Some(&pattern_byte) =>
+            {
                 at += 1;
-                read += 1;
+                read_at += 1;
             }
             _ => match star {
-                Some((star_at, taken)) => {
-                    star = Some((star_at, taken + 1));
-                    (at, read) = (star_at + 1, taken + 1);
+                Some((star_at, star_read)) => {
+                    star = Some((star_at, star_read + 1));
+                    (at, read_at) = (star_at + 1, star_read + 1);
                 }
                 None => return false,
             },
@@ -290,9 +292,10 @@ mod tests {
     fn kubernetes_argo_cd_and_the_gateways_have_namespaces_of_their_own() {
         let mut target = Target::unconfigured(TargetName::parse("t").unwrap());
         let denied = |target: &Target| {
-            target.denied_namespaces().into_iter().map(|one| one.glob).collect::<Vec<_>>()
+            target.denied_namespaces().into_iter().map(|rule| rule.glob).collect::<Vec<_>>()
         };
-        let with_platform = |own: &[&'static str]| [own, &PLATFORM[..]].concat();
+        let with_platform =
+            |own_namespaces: &[&'static str]| [own_namespaces, &PLATFORM[..]].concat();
         assert_eq!(denied(&target), with_platform(&["kube-*", "argocd"]));
         target.platform.ingress.kind = IngressKind::Gateway;
         target.policies.namespaces.deny = vec!["argocd".to_owned(), "infra-*".to_owned()];

@@ -149,13 +149,14 @@ impl Subscriptions {
     /// Lists the receivers of a message about a deployment in that state. The content is decided when the message is
     /// sent.
     pub fn of(&self, state: ForgeState) -> Vec<Sink> {
-        let ended = matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
+        let is_final =
+            matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
         let begun_or_ended = state != ForgeState::InProgress;
         let mut sinks = vec![Sink::Forge];
         sinks.extend((self.commits && begun_or_ended).then_some(Sink::Commit));
-        sinks.extend((self.checks && ended).then_some(Sink::Check));
-        sinks.extend((self.slack && ended).then_some(Sink::Channel));
-        sinks.extend((self.slack && ended).then_some(Sink::Person));
+        sinks.extend((self.checks && is_final).then_some(Sink::Check));
+        sinks.extend((self.slack && is_final).then_some(Sink::Channel));
+        sinks.extend((self.slack && is_final).then_some(Sink::Person));
         sinks.extend(self.events.iter().cloned().map(Sink::Events));
         sinks
     }
@@ -194,21 +195,31 @@ mod tests {
     fn people_hear_of_ends_only() {
         let argocd = vec![TargetName::parse("prod-1").unwrap()];
         let events = vec!["w".to_owned()];
-        let all = Subscriptions { commits: true, checks: true, slack: true, events, argocd };
+        let every_subscription =
+            Subscriptions { commits: true, checks: true, slack: true, events, argocd };
         let events = || Sink::Events("w".to_owned());
-        assert_eq!(all.of(ForgeState::Queued), [Sink::Forge, Sink::Commit, events()]);
-        assert_eq!(all.of(ForgeState::InProgress), [Sink::Forge, events()]);
-        assert_eq!(all.of(ForgeState::Inactive), [Sink::Forge, Sink::Commit, events()]);
-        let ended = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events()];
-        assert_eq!(all.of(ForgeState::Error), ended);
-        assert_eq!(all.families().len(), 4);
+        assert_eq!(
+            every_subscription.of(ForgeState::Queued),
+            [Sink::Forge, Sink::Commit, events()]
+        );
+        assert_eq!(every_subscription.of(ForgeState::InProgress), [Sink::Forge, events()]);
+        assert_eq!(
+            every_subscription.of(ForgeState::Inactive),
+            [Sink::Forge, Sink::Commit, events()]
+        );
+        let final_sinks =
+            [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events()];
+        assert_eq!(every_subscription.of(ForgeState::Error), final_sinks);
+        assert_eq!(every_subscription.families().len(), 4);
     }
 
     #[test]
     fn a_push_is_told_to_its_own_cluster() {
-        let [one, other] = ["prod-1", "prod-2"].map(|name| TargetName::parse(name).unwrap());
-        let audience = Subscriptions { argocd: vec![one.clone()], ..Subscriptions::default() };
-        assert_eq!(audience.of_push(&one), Some(Sink::ArgoCd(one)));
-        assert_eq!(audience.of_push(&other), None);
+        let [first_target, second_target] =
+            ["prod-1", "prod-2"].map(|name| TargetName::parse(name).unwrap());
+        let audience =
+            Subscriptions { argocd: vec![first_target.clone()], ..Subscriptions::default() };
+        assert_eq!(audience.of_push(&first_target), Some(Sink::ArgoCd(first_target)));
+        assert_eq!(audience.of_push(&second_target), None);
     }
 }

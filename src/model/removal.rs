@@ -102,15 +102,15 @@ mod tests {
     #[test]
     fn a_reason_is_one_line_with_something_on_it() {
         assert_eq!(reason(" moved to\n another\tteam ").unwrap(), "moved to another team");
-        for nothing in ["", "  \n ", "\u{0}\u{1b}"] {
-            assert!(reason(nothing).unwrap_err().contains("empty"), "{nothing:?}");
+        for blank in ["", "  \n ", "\u{0}\u{1b}"] {
+            assert!(reason(blank).unwrap_err().contains("empty"), "{blank:?}");
         }
         assert!(reason(&"é".repeat(REASON_LIMIT)).is_ok());
-        for hidden in
+        for character in
             ['\u{202e}', '\u{2066}', '\u{200e}', '\u{61c}', '\u{200b}', '\u{2060}', '\u{feff}']
         {
-            let said = reason(&format!("rolled back by ops{hidden} txt.exe")).unwrap_err();
-            assert!(said.contains("invisible character (U+"), "{said}");
+            let message = reason(&format!("rolled back by ops{character} txt.exe")).unwrap_err();
+            assert!(message.contains("invisible character (U+"), "{message}");
         }
         assert!(reason(&"é".repeat(REASON_LIMIT + 1)).is_err());
     }

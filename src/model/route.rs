@@ -44,15 +44,23 @@ pub enum RouteOverlap {
 impl RouteClaim {
     /// Finds how its requests lie to those of another route; `None` where they have none in common.
     pub fn overlap(&self, other: &Route) -> Option<RouteOverlap> {
-        let (ours, theirs) = (normal_host(&self.host), normal_host(&other.host));
-        let by_host = match (ours == theirs, covers(&theirs, &ours), covers(&ours, &theirs)) {
+        let (own_host, other_host) = (normal_host(&self.host), normal_host(&other.host));
+        let by_host = match (
+            own_host == other_host,
+            covers(&other_host, &own_host),
+            covers(&own_host, &other_host),
+        ) {
             (true, _, _) => None,
             (_, true, _) => Some(RouteOverlap::Inside),
             (_, _, true) => Some(RouteOverlap::Around),
             _ => return None,
         };
-        let (ours, theirs) = (segments(&self.path), segments(&other.path));
-        let by_path = match (ours == theirs, ours.starts_with(&theirs), theirs.starts_with(&ours)) {
+        let (own_path, other_path) = (segments(&self.path), segments(&other.path));
+        let by_path = match (
+            own_path == other_path,
+            own_path.starts_with(&other_path),
+            other_path.starts_with(&own_path),
+        ) {
             (true, _, _) => RouteOverlap::Same,
             (_, true, _) => RouteOverlap::Inside,
             (_, _, true) => RouteOverlap::Around,
@@ -79,7 +87,9 @@ impl RouteClaim {
 impl Route {
     /// Checks that its app belongs to a repository of the same owner; false where the owner is not known.
     pub fn is_of_owner_of(&self, repository: &RepoName) -> bool {
-        self.repository.as_ref().is_some_and(|theirs| theirs.has_owner_of(repository))
+        self.repository
+            .as_ref()
+            .is_some_and(|other_repository| other_repository.has_owner_of(repository))
     }
 }
 
@@ -92,13 +102,13 @@ pub fn is_among(claim: &RouteClaim, routes: &[Route]) -> bool {
 /// first; for a host with a star these are not all.
 pub fn hosts_over(host: &str) -> Vec<String> {
     let host = normal_host(host);
-    let mut over = vec![host.clone()];
+    let mut hosts = vec![host.clone()];
     let mut rest = host.strip_prefix("*.").unwrap_or(&host);
     while let Some((_, parent)) = rest.split_once('.') {
-        over.push(format!("*.{parent}"));
+        hosts.push(format!("*.{parent}"));
         rest = parent;
     }
-    over
+    hosts
 }
 
 /// Checks that a host with a star covers that host.
@@ -180,11 +190,15 @@ mod tests {
             (None, true, false),
         ] {
             for (ours, other) in [("a.io/", "a.io/login"), ("a.io/login", "a.io/")] {
-                let found = claim(ours, live).is_refused_beside(&route(other, theirs), &us);
-                assert_eq!(found, refused, "{ours} beside {other} of {theirs:?}, live: {live}");
+                let is_refused = claim(ours, live).is_refused_beside(&route(other, theirs), &us);
+                assert_eq!(
+                    is_refused, refused,
+                    "{ours} beside {other} of {theirs:?}, live: {live}"
+                );
             }
-            let same = claim("a.io/", live).is_refused_beside(&route("a.io/", theirs), &us);
-            assert!(same, "the same is luck for one owner, too");
+            let is_same_refused =
+                claim("a.io/", live).is_refused_beside(&route("a.io/", theirs), &us);
+            assert!(is_same_refused, "the same is luck for one owner, too");
         }
     }
 

@@ -35,8 +35,8 @@ impl ClusterSnapshot {
             Clusters::Any(platform) => (Some((**platform).clone()), Vec::new()),
             Clusters::Known(targets) => (None, targets.values().cloned().collect()),
         };
-        let hidden = |target| Target { server: Target::IN_CLUSTER.to_owned(), ..target };
-        let targets = targets.into_iter().map(hidden).collect();
+        let without_server = |target| Target { server: Target::IN_CLUSTER.to_owned(), ..target };
+        let targets = targets.into_iter().map(without_server).collect();
         Self { taken_at: None, complete: true, any, targets }
     }
 
@@ -46,9 +46,12 @@ impl ClusterSnapshot {
         if let Some(platform) = &self.any {
             return Some(Clusters::Any(Box::new(platform.clone())));
         }
-        let known: BTreeMap<_, _> =
-            self.targets.iter().map(|one| (one.name.clone(), one.clone())).collect();
-        (self.complete || known.contains_key(target)).then_some(Clusters::Known(known))
+        let targets: BTreeMap<_, _> = self
+            .targets
+            .iter()
+            .map(|target_known| (target_known.name.clone(), target_known.clone()))
+            .collect();
+        (self.complete || targets.contains_key(target)).then_some(Clusters::Known(targets))
     }
 }
 
@@ -68,23 +71,23 @@ mod tests {
         let snapshot = ClusterSnapshot::new(&clusters);
         let text = serde_json::to_string(&snapshot).unwrap();
         assert!(!text.contains("10.0.0.1"), "{text}");
-        let read: ClusterSnapshot = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, snapshot);
-        let found = read.clusters_for(&name).unwrap().find(&name).unwrap();
-        assert_eq!(found, Target { server: Target::IN_CLUSTER.to_owned(), ..prod });
+        let restored: ClusterSnapshot = serde_json::from_str(&text).unwrap();
+        assert_eq!(restored, snapshot);
+        let target = restored.clusters_for(&name).unwrap().find(&name).unwrap();
+        assert_eq!(target, Target { server: Target::IN_CLUSTER.to_owned(), ..prod });
         let other = TargetName::parse("dev").unwrap();
-        assert_eq!(read.clusters_for(&other).unwrap().find(&other), None, "there is none");
-        let narrow = ClusterSnapshot { complete: false, ..read };
+        assert_eq!(restored.clusters_for(&other).unwrap().find(&other), None, "there is none");
+        let narrow = ClusterSnapshot { complete: false, ..restored };
         assert_eq!(narrow.clusters_for(&other), None, "it may be one that is not shown");
         let any = ClusterSnapshot::new(&Clusters::any());
         assert_eq!(any.clusters_for(&other), Some(Clusters::any()));
         // One of a service that knows no versions yet, or of a newer one that knows more of them.
-        let of = |version: &str| text.replace("\"version\":\"1.29\",", version);
+        let with_version = |version: &str| text.replace("\"version\":\"1.29\",", version);
         let version = |text: &str| {
-            let read: ClusterSnapshot = serde_json::from_str(text).unwrap();
-            read.targets[0].version.map(|version| version.to_string())
+            let snapshot_read: ClusterSnapshot = serde_json::from_str(text).unwrap();
+            snapshot_read.targets[0].version.map(|version| version.to_string())
         };
-        assert_eq!(version(&of("")), None);
-        assert_eq!(version(&of("\"version\":\"1.99\",")).as_deref(), Some("1.99"));
+        assert_eq!(version(&with_version("")), None);
+        assert_eq!(version(&with_version("\"version\":\"1.99\",")).as_deref(), Some("1.99"));
     }
 }

@@ -29,11 +29,11 @@ impl SshAddress {
     /// # Errors
     /// The fault, and the right form.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let read = match text.strip_prefix("ssh://") {
+        let address = match text.strip_prefix("ssh://") {
             Some(rest) => of_url(rest),
             None => of_scp(text),
         };
-        read.and_then(Self::checked).map_err(|wrong| format!("{wrong}: {HELP}"))
+        address.and_then(Self::checked).map_err(|fault| format!("{fault}: {HELP}"))
     }
 
     fn checked(self) -> Result<Self, &'static str> {
@@ -143,8 +143,8 @@ fn host_of(text: &str) -> Result<(String, &str), &'static str> {
 }
 
 fn is_word(text: &str, beside: &str) -> bool {
-    let legal = |c: char| c.is_ascii_alphanumeric() || beside.contains(c);
-    !text.is_empty() && !text.starts_with('-') && text.chars().all(legal)
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || beside.contains(c);
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(is_legal)
 }
 
 #[cfg(test)]
@@ -178,8 +178,8 @@ mod tests {
         ] {
             assert!(SshAddress::is_meant(text), "{text}");
             assert_eq!(parts(text), expected, "{text}");
-            let shown = SshAddress::parse(text).unwrap().to_string();
-            assert_eq!(parts(&shown), expected, "{text} is shown as {shown}");
+            let text_shown = SshAddress::parse(text).unwrap().to_string();
+            assert_eq!(parts(&text_shown), expected, "{text} is shown as {text_shown}");
         }
         for text in ["/srv/n.git", "./a:b", "https://h/n.git", "file:///a:b", "n.git"] {
             assert!(!SshAddress::is_meant(text), "{text}");

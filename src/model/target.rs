@@ -127,7 +127,7 @@ impl Target {
     /// Names the AppProject of the cluster's apps. It has the cluster's name, because one Argo CD may serve several,
     /// and the service's, because an operator may have a project of the cluster's name.
     pub fn project(&self) -> String {
-        let own = || format!("the-deployer-{}", self.name.object_name());
-        self.argocd.project.clone().unwrap_or_else(own)
+        let own_project = || format!("the-deployer-{}", self.name.object_name());
+        self.argocd.project.clone().unwrap_or_else(own_project)
     }
 }

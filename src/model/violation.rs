@@ -68,7 +68,7 @@ impl Violation {
         Self {
             rule: Cow::Borrowed(rule),
             severity: Severity::Error,
-            message: visible(&message.into(), LONGEST_TEXT),
+            message: make_visible(&message.into(), LONGEST_TEXT),
             path: String::new(),
             position: None,
             expected: None,
@@ -92,19 +92,19 @@ impl Violation {
         // A key may be a secret, too, that was written at the wrong place.
         let path = path.into();
         let keys: Vec<_> = path.split('.').map(mask_secrets).collect();
-        Self { path: visible(&keys.join("."), LONGEST_PATH), position, ..self }
+        Self { path: make_visible(&keys.join("."), LONGEST_PATH), position, ..self }
     }
 
     /// Adds the expectation at the place.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: Some(visible(&expected.into(), LONGEST_TEXT)), ..self }
+        Self { expected: Some(make_visible(&expected.into(), LONGEST_TEXT)), ..self }
     }
 
     /// Adds what to do.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(visible(&help.into(), LONGEST_TEXT)), ..self }
+        Self { help: Some(make_visible(&help.into(), LONGEST_TEXT)), ..self }
     }
 }
 
@@ -116,7 +116,7 @@ const LONGEST_PATH: usize = 1000;
 
 /// Makes a text from a hostile file fit for a message, where it must neither break its line, move a
 /// cursor, nor read as another one, nor be without an end.
-fn visible(text: &str, most: usize) -> String {
+fn make_visible(text: &str, most: usize) -> String {
     // A value that was written at the wrong place may be a secret: all that is shown, sent and kept of a violation
     // comes by here.
     let text = mask_secrets(text);
@@ -124,21 +124,21 @@ fn visible(text: &str, most: usize) -> String {
     if text.len() <= most && !text.chars().any(char::is_control) {
         return text.into_owned();
     }
-    let mut shown = String::with_capacity(text.len().min(most));
+    let mut visible_text = String::with_capacity(text.len().min(most));
     for c in text.chars() {
-        let begin = shown.len();
+        let begin = visible_text.len();
         if c.is_control() {
-            shown.extend(c.escape_default());
+            visible_text.extend(c.escape_default());
         } else {
-            shown.push(c);
+            visible_text.push(c);
         }
-        if shown.len() > most {
-            shown.truncate(begin);
-            shown.push('…');
+        if visible_text.len() > most {
+            visible_text.truncate(begin);
+            visible_text.push('…');
             break;
         }
     }
-    shown
+    visible_text
 }
 
 /// Writes one line, for logs and statuses: `.weave.yaml:12:5: message [rule]`.
@@ -168,7 +168,7 @@ impl Rejection {
 
     /// Counts the violations that stop the deployment.
     pub fn errors(&self) -> usize {
-        self.violations.iter().filter(|one| one.is_error()).count()
+        self.violations.iter().filter(|violation| violation.is_error()).count()
     }
 }
 
@@ -181,7 +181,7 @@ impl From<Violation> for Rejection {
 /// `3 violations; first: .weave.yaml:12:5: …`: a status line's worth.
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut errors = self.violations.iter().filter(|one| one.is_error());
+        let mut errors = self.violations.iter().filter(|violation| violation.is_error());
         match (self.errors(), errors.next()) {
             (1, Some(only)) => write!(f, "{only}"),
             (n, Some(first)) => write!(f, "{n} violations; first: {first}"),
@@ -238,32 +238,32 @@ impl Violations {
     const MOST_BYTES: usize = 128 * 1024;
 
     /// Lists as many of them as may be, errors before warnings; those that are listed keep their order.
-    pub fn new(mut all: Vec<Violation>) -> Self {
-        let errors = all.iter().filter(|one| one.is_error()).count();
-        let warnings = all.len() - errors;
+    pub fn new(mut violations: Vec<Violation>) -> Self {
+        let errors = violations.iter().filter(|violation| violation.is_error()).count();
+        let warnings = violations.len() - errors;
         let (mut count, mut bytes) = (0, 0_usize);
-        let mut fits = |one: &Violation| {
+        let mut fits = |violation: &Violation| {
             count += 1;
-            bytes = bytes.saturating_add(one.size());
+            bytes = bytes.saturating_add(violation.size());
             count <= Self::MOST && bytes <= Self::MOST_BYTES
         };
-        let mut kept = vec![false; all.len()];
+        let mut is_kept = vec![false; violations.len()];
         for severity in [Severity::Error, Severity::Warning] {
-            for (one, kept) in all.iter().zip(&mut kept) {
-                *kept |= one.severity == severity && fits(one);
+            for (violation, keeps) in violations.iter().zip(&mut is_kept) {
+                *keeps |= violation.severity == severity && fits(violation);
             }
         }
-        let mut kept = kept.into_iter();
-        all.retain(|_| kept.next().unwrap_or_default());
-        all.shrink_to_fit();
-        Self { listed: all, errors, warnings }
+        let mut keep = is_kept.into_iter();
+        violations.retain(|_| keep.next().unwrap_or_default());
+        violations.shrink_to_fit();
+        Self { listed: violations, errors, warnings }
     }
 
     /// Takes those of a record that lists some, with its own counts of all.
     pub fn of_record(listed: Vec<Violation>, errors: usize, warnings: usize) -> Self {
-        let listed = Self::new(listed);
-        let (errors, warnings) = (errors.max(listed.errors), warnings.max(listed.warnings));
-        Self { listed: listed.listed, errors, warnings }
+        let violations = Self::new(listed);
+        let (errors, warnings) = (errors.max(violations.errors), warnings.max(violations.warnings));
+        Self { listed: violations.listed, errors, warnings }
     }
 
     /// Counts those that stop the deployment, listed or not.
@@ -283,11 +283,11 @@ impl Violations {
 
     /// Counts those of a severity that are not listed.
     pub fn left_out_of(&self, severity: Severity) -> usize {
-        let all = match severity {
+        let count = match severity {
             Severity::Error => self.errors,
             Severity::Warning => self.warnings,
         };
-        all - self.listed.iter().filter(|one| one.severity == severity).count()
+        count - self.listed.iter().filter(|violation| violation.severity == severity).count()
     }
 }
 
@@ -311,8 +311,8 @@ impl Deref for Violations {
 }
 
 impl From<Vec<Violation>> for Violations {
-    fn from(all: Vec<Violation>) -> Self {
-        Self::new(all)
+    fn from(violations: Vec<Violation>) -> Self {
+        Self::new(violations)
     }
 }
 
@@ -341,42 +341,62 @@ mod tests {
     fn errors_are_listed_before_warnings_and_all_are_counted() {
         let warnings = (0..1_000).map(|n| Violation::warning("w", format!("warning {n}")));
         let errors = (0..150).map(|n| Violation::error("e", format!("error {n}")));
-        let some = Violations::new(warnings.chain(errors).collect());
-        assert_eq!((some.errors(), some.warnings()), (150, 1_000));
-        assert_eq!((some.len(), some.left_out()), (Violations::MOST, 950));
-        assert_eq!(some.left_out_of(Severity::Error), 0);
-        assert_eq!((some[0].message.as_str(), some[50].message.as_str()), ("warning 0", "error 0"));
+        let violations = Violations::new(warnings.chain(errors).collect());
+        assert_eq!((violations.errors(), violations.warnings()), (150, 1_000));
+        assert_eq!((violations.len(), violations.left_out()), (Violations::MOST, 950));
+        assert_eq!(violations.left_out_of(Severity::Error), 0);
+        assert_eq!(
+            (violations[0].message.as_str(), violations[50].message.as_str()),
+            ("warning 0", "error 0")
+        );
     }
 
     #[test]
     fn long_texts_are_cut_and_many_of_them_are_left_out() {
         let long = "ü\n".repeat(100_000);
-        let one = Violation::error("e", &*long).at(&*long, None).expected(&*long).help(&*long);
-        assert!(one.size() <= 3 * (LONGEST_TEXT + 3) + LONGEST_PATH + 4, "{}", one.size());
-        assert!(one.message.ends_with('…') && !one.message.contains('\n'), "{}", one.message);
-        let some = Violations::new(vec![one; 200]);
-        let size: usize = some.iter().map(Violation::size).sum();
-        assert!(!some.is_empty() && size <= Violations::MOST_BYTES, "{size}");
-        assert_eq!(some.len() + some.left_out(), 200);
+        let violation =
+            Violation::error("e", &*long).at(&*long, None).expected(&*long).help(&*long);
+        assert!(
+            violation.size() <= 3 * (LONGEST_TEXT + 3) + LONGEST_PATH + 4,
+            "{}",
+            violation.size()
+        );
+        assert!(
+            violation.message.ends_with('…') && !violation.message.contains('\n'),
+            "{}",
+            violation.message
+        );
+        let violations = Violations::new(vec![violation; 200]);
+        let size: usize = violations.iter().map(Violation::size).sum();
+        assert!(!violations.is_empty() && size <= Violations::MOST_BYTES, "{size}");
+        assert_eq!(violations.len() + violations.left_out(), 200);
     }
 
     #[test]
     fn a_record_that_was_cut_knows_how_many_there_were() {
         let listed = vec![Violation::error("e", "one")];
-        let some = Violations::of_record(listed, 15_007, 3);
-        assert_eq!((some.errors(), some.warnings(), some.left_out()), (15_007, 3, 15_009));
+        let violations = Violations::of_record(listed, 15_007, 3);
+        assert_eq!(
+            (violations.errors(), violations.warnings(), violations.left_out()),
+            (15_007, 3, 15_009)
+        );
     }
 
     #[test]
     fn what_several_say_is_told_once_and_as_an_error_if_one_is() {
-        let one = |severity, message: &str| Violation {
+        let violation_of = |severity, message: &str| Violation {
             severity,
             ..Violation::error("a", message).at("b", None)
         };
         let (error, warning) = (Severity::Error, Severity::Warning);
-        let all = [one(warning, "x"), one(error, "y"), one(error, "x"), one(warning, "y")];
-        assert_eq!(distinct(all), [one(error, "x"), one(error, "y")]);
-        let other = one(warning, "x").help("do it");
-        assert_eq!(distinct([one(warning, "x"), other.clone()]).len(), 2);
+        let violations = [
+            violation_of(warning, "x"),
+            violation_of(error, "y"),
+            violation_of(error, "x"),
+            violation_of(warning, "y"),
+        ];
+        assert_eq!(distinct(violations), [violation_of(error, "x"), violation_of(error, "y")]);
+        let with_help = violation_of(warning, "x").help("do it");
+        assert_eq!(distinct([violation_of(warning, "x"), with_help.clone()]).len(), 2);
     }
 }

@@ -178,8 +178,8 @@ fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
         let mut day = weekday(first).ok_or_else(bad)?;
         loop {
             let index = usize::try_from(day.to_monday_zero_offset()).unwrap_or_default();
-            if let Some(on) = days.get_mut(index) {
-                *on = true;
+            if let Some(is_day) = days.get_mut(index) {
+                *is_day = true;
             }
             if day == last {
                 break;
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_which_key() {
-        for (text, said) in [
+        for (text, message) in [
             (
                 "mo-fri 09:00 17:00 - open",
                 "`days`: \"mo-fri\" are not days of the week; write mon-fri, or sat,sun, or * for all",
@@ -292,7 +292,7 @@ mod tests {
                 "`time_zone`: \"Berlin\" is not a time zone; write its name in the IANA database: Europe/Berlin, America/New_York, UTC",
             ),
         ] {
-            assert_eq!(Weekly::parse(&window(text)).unwrap_err().to_string(), said);
+            assert_eq!(Weekly::parse(&window(text)).unwrap_err().to_string(), message);
         }
     }
 }

@@ -23,7 +23,7 @@ macro_rules! words {
 
             /// Finds the variant of that word.
             pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|one| one.as_str() == word)
+                Self::ALL.into_iter().find(|value| value.as_str() == word)
             }
         }
     };

@@ -22,26 +22,26 @@ const NO_CHANNEL: &str = "that is no channel: write `slack` in the WAML like \"#
 /// A recovery goes to the destination of the failure. Other messages go to the wanted channel, into the thread of the
 /// messages before if that is there.
 pub fn places(
-    wanted: Option<&str>,
+    channel_text: Option<&str>,
     default: Option<&Channel>,
     kind: NewsKind,
     thread: Option<&MessageRef>,
 ) -> Vec<Place> {
     let reply = |channel: &Channel| {
-        let here = thread.filter(|thread| thread.addressed == channel.as_str());
-        here.map(|thread| thread.thread().to_owned())
+        let same_channel = thread.filter(|thread| thread.addressed == channel.as_str());
+        same_channel.map(|thread| thread.thread().to_owned())
     };
     let place = |channel: Channel, undeliverable| Place {
         thread: reply(&channel),
         address: SlackAddress::Channel(channel),
         undeliverable,
     };
-    let parsed = wanted.map(|text| (text, Channel::parse(text)));
+    let parsed = channel_text.map(|text| (text, Channel::parse(text)));
     let mut places = Vec::new();
-    if let (NewsKind::Recovered { .. }, Some(told)) = (kind, thread) {
-        places.extend(Channel::parse(&told.channel).map(|channel| Place {
+    if let (NewsKind::Recovered { .. }, Some(reference)) = (kind, thread) {
+        places.extend(Channel::parse(&reference.channel).map(|channel| Place {
             address: SlackAddress::Channel(channel),
-            thread: Some(told.thread().to_owned()),
+            thread: Some(reference.thread().to_owned()),
             undeliverable: None,
         }));
     }
@@ -55,11 +55,11 @@ pub fn places(
         None => {}
     }
     places.extend(default.map(|channel| place(channel.clone(), undeliverable)));
-    let mut seen = Vec::new();
+    let mut addresses = Vec::new();
     places.retain(|place| {
-        let new = !seen.contains(&place.address);
-        seen.push(place.address.clone());
-        new
+        let is_new = !addresses.contains(&place.address);
+        addresses.push(place.address.clone());
+        is_new
     });
     places
 }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn list_places(
-        wanted: Option<&str>,
+        channel_text: Option<&str>,
         kind: NewsKind,
         thread: Option<&MessageRef>,
     ) -> Vec<String> {
@@ -90,7 +90,7 @@ mod tests {
             });
             format!("{}{thread}{undeliverable}", place.address.display_name())
         };
-        places(wanted, Some(&default), kind, thread).into_iter().map(describe).collect()
+        places(channel_text, Some(&default), kind, thread).into_iter().map(describe).collect()
     }
 
     #[test]

@@ -81,13 +81,14 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -
             return Action::Skip("channels hear of ends only");
         }
     };
-    let row: Vec<_> = earlier.iter().take_while(|one| one.state != ForgeState::Success).collect();
-    if row.iter().any(|one| one.message == DeliveryState::Waits) {
+    let row: Vec<_> =
+        earlier.iter().take_while(|entry| entry.state != ForgeState::Success).collect();
+    if row.iter().any(|entry| entry.message == DeliveryState::Waits) {
         return Action::Defer;
     }
-    let told: Vec<_> = row.iter().filter_map(|one| find_told_failure(one)).collect();
-    let thread = told.iter().find_map(|whereabouts| whereabouts.cloned());
-    match (kind, told.len()) {
+    let failures: Vec<_> = row.iter().filter_map(|entry| find_told_failure(entry)).collect();
+    let thread = failures.iter().find_map(|reference| reference.cloned());
+    match (kind, failures.len()) {
         (NewsKind::Deployed, _) if rollback => {
             Action::Post { kind: NewsKind::RolledBack, thread, broadcast: true }
         }
@@ -95,7 +96,7 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -
             Action::Skip("this app does not ask for successes")
         }
         (NewsKind::Deployed, 1..) => {
-            let kind = NewsKind::Recovered { failures: told.len() };
+            let kind = NewsKind::Recovered { failures: failures.len() };
             Action::Post { kind, thread, broadcast: successes }
         }
         _ => Action::Post { kind, thread, broadcast: true },
@@ -104,10 +105,10 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -
 
 /// Decides about the message to the person who started it: failures only.
 pub fn for_person(state: ForgeState) -> Action {
-    let this = |kind| Action::Post { kind, thread: None, broadcast: true };
+    let post = |kind| Action::Post { kind, thread: None, broadcast: true };
     match state {
-        ForgeState::Failure => this(NewsKind::Rejected),
-        ForgeState::Error => this(NewsKind::GivenUp),
+        ForgeState::Failure => post(NewsKind::Rejected),
+        ForgeState::Error => post(NewsKind::GivenUp),
         ForgeState::Success
         | ForgeState::Queued
         | ForgeState::InProgress
@@ -119,8 +120,8 @@ pub fn for_person(state: ForgeState) -> Action {
 #[expect(clippy::option_option, reason = "whether it was told, and whether anybody knows where")]
 fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
     match (&earlier.message, earlier.state) {
-        (DeliveryState::Told(whereabouts), ForgeState::Failure | ForgeState::Error) => {
-            Some(whereabouts.as_ref())
+        (DeliveryState::Told(reference), ForgeState::Failure | ForgeState::Error) => {
+            Some(reference.as_ref())
         }
         _ => None,
     }
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    fn was(state: ForgeState, message: DeliveryState) -> Earlier {
+    fn earlier(state: ForgeState, message: DeliveryState) -> Earlier {
         Earlier { state, message }
     }
 
@@ -175,26 +176,30 @@ mod tests {
         let first = Action::Post { kind: NewsKind::Rejected, thread: None, broadcast: true };
         assert_eq!(for_channel(FAILURE, ChannelPrefs::default(), &[]), first);
         assert_eq!(
-            for_channel(FAILURE, ChannelPrefs::default(), &[was(SUCCESS, DeliveryState::Untold)]),
+            for_channel(
+                FAILURE,
+                ChannelPrefs::default(),
+                &[earlier(SUCCESS, DeliveryState::Untold)]
+            ),
             first
         );
-        let told = was(FAILURE, DeliveryState::Told(Some(at("1.0", None))));
+        let first_failure = earlier(FAILURE, DeliveryState::Told(Some(at("1.0", None))));
         let next = Action::Post {
             kind: NewsKind::GivenUp,
             thread: Some(at("1.0", None)),
             broadcast: true,
         };
-        assert_eq!(for_channel(ForgeState::Error, ChannelPrefs::default(), &[told]), next);
+        assert_eq!(for_channel(ForgeState::Error, ChannelPrefs::default(), &[first_failure]), next);
     }
 
     #[test]
     fn a_recovery_ends_the_story_in_its_thread() {
         let row = [
-            was(ForgeState::Error, DeliveryState::Told(Some(at("2.0", Some("1.0"))))),
-            was(FAILURE, DeliveryState::Untold),
-            was(FAILURE, DeliveryState::Told(Some(at("1.0", None)))),
-            was(SUCCESS, DeliveryState::Untold),
-            was(FAILURE, DeliveryState::Told(Some(at("0.5", None)))),
+            earlier(ForgeState::Error, DeliveryState::Told(Some(at("2.0", Some("1.0"))))),
+            earlier(FAILURE, DeliveryState::Untold),
+            earlier(FAILURE, DeliveryState::Told(Some(at("1.0", None)))),
+            earlier(SUCCESS, DeliveryState::Untold),
+            earlier(FAILURE, DeliveryState::Told(Some(at("0.5", None)))),
         ];
         let thread = Some(at("2.0", Some("1.0")));
         let kind = NewsKind::Recovered { failures: 2 };
@@ -209,15 +214,15 @@ mod tests {
 
     #[test]
     fn failures_that_nobody_heard_of_need_no_recovery() {
-        let row = [was(FAILURE, DeliveryState::Untold)];
+        let row = [earlier(FAILURE, DeliveryState::Untold)];
         assert!(matches!(for_channel(SUCCESS, ChannelPrefs::default(), &row), Action::Skip(_)));
-        let wanted = Action::Post { kind: NewsKind::Deployed, thread: None, broadcast: true };
-        assert_eq!(for_channel(SUCCESS, ALL, &row), wanted);
+        let expected = Action::Post { kind: NewsKind::Deployed, thread: None, broadcast: true };
+        assert_eq!(for_channel(SUCCESS, ALL, &row), expected);
     }
 
     #[test]
     fn one_that_was_told_without_a_thread_is_recovered_from_without_one() {
-        let row = [was(FAILURE, DeliveryState::Told(None))];
+        let row = [earlier(FAILURE, DeliveryState::Told(None))];
         let kind = NewsKind::Recovered { failures: 1 };
         let recovery = Action::Post { kind, thread: None, broadcast: false };
         assert_eq!(for_channel(SUCCESS, ChannelPrefs::default(), &row), recovery);
@@ -225,11 +230,12 @@ mod tests {
 
     #[test]
     fn nothing_overtakes_what_still_waits() {
-        let row = [was(FAILURE, DeliveryState::Untold), was(FAILURE, DeliveryState::Waits)];
+        let row = [earlier(FAILURE, DeliveryState::Untold), earlier(FAILURE, DeliveryState::Waits)];
         for state in [SUCCESS, FAILURE, ForgeState::Error] {
             assert_eq!(for_channel(state, ChannelPrefs::default(), &row), Action::Defer);
         }
-        let before = [was(SUCCESS, DeliveryState::Untold), was(FAILURE, DeliveryState::Waits)];
+        let before =
+            [earlier(SUCCESS, DeliveryState::Untold), earlier(FAILURE, DeliveryState::Waits)];
         assert!(matches!(
             for_channel(FAILURE, ChannelPrefs::default(), &before),
             Action::Post { .. }

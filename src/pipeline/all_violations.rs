@@ -33,8 +33,9 @@ pub fn of_unnamed(
 ) -> Rejection {
     let Some(draft) = draft else { return rejection };
     let targets = tried_targets(draft, target, templates);
-    let found = targets.into_iter().flat_map(|target| of_draft(draft, target, templates, clusters));
-    merged_with(rejection, found)
+    let violations =
+        targets.into_iter().flat_map(|target| of_draft(draft, target, templates, clusters));
+    merged_with(rejection, violations)
 }
 
 /// Lists the targets of a draft that are tried: the one that is meant, else as many as may be.
@@ -52,9 +53,9 @@ pub fn tried_targets<'w>(
     let mut targets = draft.targets();
     targets.truncate(MOST);
     // Where the template is not known, each target is tried with every template.
-    let each =
+    let templates_per_target =
         if targets.iter().all(has_template) { 1 } else { templates.iter().take(MOST).count() };
-    targets.truncate((MOST_PAIRS / each.max(1)).max(1));
+    targets.truncate((MOST_PAIRS / templates_per_target.max(1)).max(1));
     targets
 }
 
@@ -76,9 +77,9 @@ pub(super) fn beside_target(
     clusters: &Clusters,
 ) -> Rejection {
     let facts = facts_without_lookups(clusters);
-    let each = tried_targets(waml, None, templates).into_iter();
-    let of_each = each.map(|target| of_target(waml, target, templates, &facts));
-    merged_with(rejection, common(of_each))
+    let tried = tried_targets(waml, None, templates).into_iter();
+    let violations = tried.map(|target| of_target(waml, target, templates, &facts));
+    merged_with(rejection, common(violations))
 }
 
 /// Completes the rejection of a template that does not exist with the violations by all existing ones.
@@ -88,8 +89,8 @@ pub(super) fn beside_template(
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
-    let found = by_each_template(merged, templates, &facts_without_lookups(clusters));
-    merged_with(rejection, found)
+    let violations = by_each_template(merged, templates, &facts_without_lookups(clusters));
+    merged_with(rejection, violations)
 }
 
 fn of_target(
@@ -105,15 +106,15 @@ fn of_target(
     match merged.choose_template(templates) {
         Ok(template) => by_template(merged, &template, facts),
         Err(rejection) => {
-            let found = by_each_template(&merged, templates, facts);
-            merged_with(rejection, found).violations
+            let violations = by_each_template(&merged, templates, facts);
+            merged_with(rejection, violations).violations
         }
     }
 }
 
 fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts) -> Vec<Violation> {
-    let each = templates.iter().take(MOST);
-    common(each.map(|template| by_template(merged.clone(), template, facts)))
+    let tried = templates.iter().take(MOST);
+    common(tried.map(|template| by_template(merged.clone(), template, facts)))
 }
 
 /// Lists the violations of the settings, without any lookup.
@@ -126,10 +127,10 @@ fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Vi
 }
 
 /// Finds the violations that are in all of them, in the order of the first.
-fn common(mut each: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
-    let Some(mut common) = each.next() else { return Vec::new() };
-    for other in each {
-        common.retain(|violation| other.contains(violation));
+fn common(mut lists: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
+    let Some(mut common) = lists.next() else { return Vec::new() };
+    for violations in lists {
+        common.retain(|violation| violations.contains(violation));
     }
     common
 }

@@ -73,7 +73,8 @@ impl Hole<'_> {
                 }
             }
             (Value::List(list), Value::Map(_), _) => {
-                for element in list.iter_mut().filter(|one| !is_emptied_in(one, self.place)) {
+                for element in list.iter_mut().filter(|element| !is_emptied_in(element, self.place))
+                {
                     self.element().fill(element, default);
                 }
             }
@@ -108,15 +109,16 @@ fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
     };
     for element in elements {
         let Value::Map(map) = &mut element.value else { continue };
-        // What is broken was told where it stands, and may be large: it is not said again for each.
-        let is_said = |said: &&MappingEntry| !said.node.is_null() && !said.node.has_broken();
-        let Some(said) = map.get(key).filter(is_said).cloned() else { continue };
-        let Some(Value::List(below)) = map.get_mut(inner).map(|entry| &mut entry.node.value) else {
+        // A broken value was reported at its place, and may be large: it is not reported again for each element.
+        let is_said = |entry: &&MappingEntry| !entry.node.is_null() && !entry.node.has_broken();
+        let Some(entry) = map.get(key).filter(is_said).cloned() else { continue };
+        let Some(Value::List(elements)) = map.get_mut(inner).map(|entry| &mut entry.node.value)
+        else {
             continue;
         };
-        for one in below {
-            if let Value::Map(map) = &mut one.value {
-                map.entry(key.to_owned()).or_insert_with(|| said.clone());
+        for element in elements {
+            if let Value::Map(map) = &mut element.value {
+                map.entry(key.to_owned()).or_insert_with(|| entry.clone());
             }
         }
     }

@@ -26,10 +26,10 @@ pub struct WithoutEffect {
 
 /// Finds values of the complete settings that the WAML sets and that change nothing, because others decide.
 pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
-    let mut found = Vec::new();
+    let mut values = Vec::new();
     let mut add = |path: Path, why: String, help: &str| {
         if tree.at(&path).is_some_and(is_from_waml) {
-            found.push(WithoutEffect { path, why, help: help.to_owned() });
+            values.push(WithoutEffect { path, why, help: help.to_owned() });
         }
     };
     let scaling = Path::root().key("scaling");
@@ -38,7 +38,7 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
         let help = "remove it, or set it to `null` here; `autoscaling.horizontal.minReplicas` is the least";
         add(scaling.key("replicas"), why, help);
     }
-    if let Some(disk) = section.volumes.iter().flatten().find(|one| Volume::is_for_one(one)) {
+    if let Some(disk) = section.volumes.iter().flatten().find(|volume| Volume::is_for_one(volume)) {
         let name = quoted(&disk.name);
         for key in ["maxUnavailable", "maxSurge"] {
             let why = format!("with the disk {name} the old pod goes before the new one comes");
@@ -62,7 +62,7 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
         let why = "`image.repository` names a registry itself".to_owned();
         add(Path::root().key("image").key("registry"), why, "remove it");
     }
-    found
+    values
 }
 
 /// Finds the settings of `defaults`, and the header's template, that every target they are for overrides: paths in the
@@ -84,13 +84,15 @@ pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
             tree.leaves(&mut Path::root(), &mut |_, leaf| {
                 alive.insert(place_of(leaf));
             });
-            let mut same = SameValues { slug: waml.app.slug.as_str(), found: &mut alive };
+            let mut same_values = SameValues { slug: waml.app.slug.as_str(), found: &mut alive };
             let place = Section::place();
-            if let (Some(written), Some(set)) = (waml.root.get("template"), tree.get("template")) {
-                same.collect(written, set, place.key("template"));
+            if let (Some(written_template), Some(set)) =
+                (waml.root.get("template"), tree.get("template"))
+            {
+                same_values.collect(written_template, set, place.key("template"));
             }
             for entry in waml.defaults.iter().filter(|entry| entry.is_for_any(&[target])) {
-                same.collect(&entry.section, &tree, place);
+                same_values.collect(&entry.section, &tree, place);
             }
         }
     }
@@ -131,8 +133,8 @@ struct SameValues<'a> {
 
 impl SameValues<'_> {
     /// Collects the paths of `written` that have no effect: `set` is the target's value where `written` would be.
-    fn collect(&mut self, written: &Node, set: &Node, place: ElementPlace<'_>) {
-        match (&written.value, &set.value, place.identity()) {
+    fn collect(&mut self, written_node: &Node, set: &Node, place: ElementPlace<'_>) {
+        match (&written_node.value, &set.value, place.identity()) {
             (Value::Map(map), Value::Map(_), _) => {
                 for (key, entry) in map {
                     if let Some(set) = set.get(key) {
@@ -141,19 +143,24 @@ impl SameValues<'_> {
                 }
             }
             (Value::List(elements), Value::List(all), Some(identity)) => {
-                let of = |element: &Node| duplicates::read_identity(element, identity, self.slug);
-                let all: HashMap<String, &Node> =
-                    all.iter().filter_map(|element| Some((of(element)?, element))).collect();
+                let identity_of =
+                    |element: &Node| duplicates::read_identity(element, identity, self.slug);
+                let elements_set: HashMap<String, &Node> = all
+                    .iter()
+                    .filter_map(|element| Some((identity_of(element)?, element)))
+                    .collect();
                 let pairs: Vec<(&Node, &Node)> = elements
                     .iter()
-                    .filter_map(|element| Some((element, *all.get(&of(element)?)?)))
+                    .filter_map(|element| {
+                        Some((element, *elements_set.get(&identity_of(element)?)?))
+                    })
                     .collect();
                 for (element, set) in pairs {
                     self.collect(element, set, place.element());
                 }
             }
-            _ if is_same_value(written, set) => {
-                written.leaves(&mut Path::root(), &mut |_, leaf| {
+            _ if is_same_value(written_node, set) => {
+                written_node.leaves(&mut Path::root(), &mut |_, leaf| {
                     self.found.insert(place_of(leaf));
                 });
             }
@@ -162,18 +169,21 @@ impl SameValues<'_> {
     }
 }
 
-fn is_same_value(one: &Node, other: &Node) -> bool {
-    match (&one.value, &other.value) {
+fn is_same_value(left_node: &Node, right_node: &Node) -> bool {
+    match (&left_node.value, &right_node.value) {
         (Value::Null, Value::Null) => true,
-        (Value::Scalar(one), Value::Scalar(other)) => one.text == other.text,
-        (Value::List(one), Value::List(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_same_value(a, b))
+        (Value::Scalar(left_node), Value::Scalar(right_node)) => left_node.text == right_node.text,
+        (Value::List(left_node), Value::List(right_node)) => {
+            left_node.len() == right_node.len()
+                && left_node.iter().zip(right_node).all(|(a, b)| is_same_value(a, b))
         }
-        (Value::Map(one), Value::Map(other)) => {
-            let same = |(key, entry): (&String, &MappingEntry)| {
-                other.get(key).is_some_and(|other| is_same_value(&entry.node, &other.node))
+        (Value::Map(left_node), Value::Map(right_node)) => {
+            let is_same_entry = |(key, entry): (&String, &MappingEntry)| {
+                right_node
+                    .get(key)
+                    .is_some_and(|right_node| is_same_value(&entry.node, &right_node.node))
             };
-            one.len() == other.len() && one.iter().all(same)
+            left_node.len() == right_node.len() && left_node.iter().all(is_same_entry)
         }
         _ => false,
     }
@@ -205,7 +215,7 @@ impl UnusedValues {
                 Some(identity) => {
                     for (index, element) in list.iter().enumerate() {
                         path.0.push(Step::Index(index));
-                        // What an element is called is what it is found by.
+                        // The keys of its identity find an element, so they are in effect.
                         for (key, entry) in element.as_map().into_iter().flatten() {
                             if !identity.keys().contains(&key.as_str()) {
                                 path.0.push(Step::Key(key.clone()));

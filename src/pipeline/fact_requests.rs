@@ -47,8 +47,8 @@ fn section(input: &Input) -> Option<Section> {
 /// Lists each host once, in the order of the WAML.
 fn hosts(section: &Section, target: &Target) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
-    for one in section.ingresses() {
-        let host = ingress::host(one, target);
+    for ingress_entry in section.ingresses() {
+        let host = ingress::host(ingress_entry, target);
         if validate::is_host(&host) && !hosts.contains(&host) {
             hosts.push(host);
         }
@@ -58,9 +58,9 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
 
 /// Collects what `secrets` and `env[].secret` name.
 fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> {
-    let wanted = view::secrets::collect_secrets(section, app).into_iter();
-    let legal = wanted.filter(|secret| validate::is_secret(secret.name));
-    legal
+    let secrets = view::secrets::collect_secrets(section, app).into_iter();
+    let legal_secrets = secrets.filter(|secret| validate::is_secret(secret.name));
+    legal_secrets
         .map(|secret| {
             let keys = secret.keys.into_iter().filter(|key| validate::is_secret_key(key));
             let keys = keys.map(str::to_owned).collect();
@@ -96,15 +96,15 @@ mod tests {
 
     #[test]
     fn everything_that_a_rule_must_know_is_asked() {
-        let found = collect_from_section(
+        let questions = collect_from_section(
             "{ingress: [{hostPrefix: b}, {host: a.example.com}, {host: b.t.internal}], secrets: [{name: s, mountPath: /s}], env: [{name: A, secret: {name: s, key: k}}, {name: B, secret: {name: x, key: l}}]}",
         )
         .unwrap();
-        assert_eq!(found.hosts, ["b.t.internal", "a.example.com"]);
-        assert_eq!(found.image, "ghcr.io/o/a:1");
-        assert_eq!(found.owner.as_deref(), Some("a@b.c"));
-        assert_eq!(found.target.name.as_str(), "t");
-        let secrets: Vec<String> = found
+        assert_eq!(questions.hosts, ["b.t.internal", "a.example.com"]);
+        assert_eq!(questions.image, "ghcr.io/o/a:1");
+        assert_eq!(questions.owner.as_deref(), Some("a@b.c"));
+        assert_eq!(questions.target.name.as_str(), "t");
+        let secrets: Vec<String> = questions
             .secrets
             .iter()
             .map(|(name, q)| format!("{name} {:?} {}", q.keys, q.vault_path))
@@ -114,13 +114,13 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_up_under_a_name_that_is_not_legal() {
-        let found = collect_from_section(
+        let questions = collect_from_section(
             "{ingress: [{host: '../x'}, {host: a.b}], secrets: [{name: ../../y}, {name: ok}], env: [{name: A, secret: {name: ok, key: ../k}}, 7]}",
         )
         .unwrap();
-        assert_eq!(found.hosts, ["a.b"]);
-        assert_eq!(found.secrets.keys().collect::<Vec<_>>(), ["ok"]);
-        assert!(found.secrets["ok"].keys.is_empty());
+        assert_eq!(questions.hosts, ["a.b"]);
+        assert_eq!(questions.secrets.keys().collect::<Vec<_>>(), ["ok"]);
+        assert!(questions.secrets["ok"].keys.is_empty());
     }
 
     #[test]

@@ -88,14 +88,20 @@ pub fn compare(
     after: &Arc<TemplateSet>,
     facts: &Facts,
 ) -> Vec<Impact> {
-    let mut all: Vec<Impact> = cases.iter().map(|case| one(case, before, after, facts)).collect();
-    all.sort_by(|a, b| {
+    let mut impacts: Vec<Impact> =
+        cases.iter().map(|case| compare_case(case, before, after, facts)).collect();
+    impacts.sort_by(|a, b| {
         (a.verdict, &a.app, &a.target, &a.source).cmp(&(b.verdict, &b.app, &b.target, &b.source))
     });
-    all
+    impacts
 }
 
-fn one(case: &Case, before: &Arc<TemplateSet>, after: &Arc<TemplateSet>, facts: &Facts) -> Impact {
+fn compare_case(
+    case: &Case,
+    before: &Arc<TemplateSet>,
+    after: &Arc<TemplateSet>,
+    facts: &Facts,
+) -> Impact {
     let planned = |templates: &Arc<TemplateSet>| {
         let input = Input {
             waml: Arc::clone(&case.waml),
@@ -108,8 +114,9 @@ fn one(case: &Case, before: &Arc<TemplateSet>, after: &Arc<TemplateSet>, facts: 
     let (verdict, objects, restarts, violations) = match (planned(before), planned(after)) {
         (Ok(before), Ok(after)) => {
             let (objects, restarts) = compared(&before, &after);
-            let same = objects.is_empty();
-            let verdict = if same { ImpactVerdict::Unchanged } else { ImpactVerdict::Changed };
+            let is_unchanged = objects.is_empty();
+            let verdict =
+                if is_unchanged { ImpactVerdict::Unchanged } else { ImpactVerdict::Changed };
             (verdict, objects, restarts, Vec::new())
         }
         (Ok(_), Err(rejection)) => (ImpactVerdict::Refused, vec![], vec![], errors(rejection)),
@@ -134,13 +141,13 @@ const CONTEXT: usize = 2;
 
 /// Compares two renderings; the rendered files of before can be read back.
 fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
-    let read = |rendered: &Rendered| objects(&rendered.files).unwrap_or_default();
-    changes(&read(before), &read(after), CONTEXT)
+    let objects_of = |rendered: &Rendered| objects(&rendered.files).unwrap_or_default();
+    changes(&objects_of(before), &objects_of(after), CONTEXT)
 }
 
 fn errors(rejection: Rejection) -> Vec<Violation> {
-    let told = rejection.violations.into_iter().map(engine::for_operators);
-    told.filter(Violation::is_error).collect()
+    let violations = rejection.violations.into_iter().map(engine::for_operators);
+    violations.filter(Violation::is_error).collect()
 }
 
 #[cfg(test)]
@@ -217,24 +224,31 @@ mod tests {
     #[test]
     fn objects_come_and_go() {
         let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ app.slug }}}\n";
-        let both = templates(&[
+        let with_both = templates(&[
             ("latest/configmap.yaml.tmpl", other),
             ("latest/deployment.yaml.tmpl", DEPLOYMENT),
         ]);
-        let impact = compared(&deployment(DEPLOYMENT), &both);
-        let how: Vec<_> = impact.objects.iter().map(|c| (c.kind.as_str(), c.how)).collect();
-        assert_eq!(how, [("ConfigMap", How::Added)]);
-        let impact = compared(&both, &deployment(DEPLOYMENT));
+        let impact = compared(&deployment(DEPLOYMENT), &with_both);
+        let kinds: Vec<_> = impact.objects.iter().map(|c| (c.kind.as_str(), c.how)).collect();
+        assert_eq!(kinds, [("ConfigMap", How::Added)]);
+        let impact = compared(&with_both, &deployment(DEPLOYMENT));
         assert_eq!(impact.objects[0].how, How::Removed);
         assert!(impact.restarts.is_empty());
     }
 
     #[test]
     fn what_is_refused_is_told_with_its_violations() {
-        let broken = deployment(&DEPLOYMENT.replace("scaling.replicas", "scaling.nothing"));
-        let impact = compared(&deployment(DEPLOYMENT), &broken);
+        let refused_templates =
+            deployment(&DEPLOYMENT.replace("scaling.replicas", "scaling.nothing"));
+        let impact = compared(&deployment(DEPLOYMENT), &refused_templates);
         assert_eq!((impact.verdict, impact.violations.len()), (ImpactVerdict::Refused, 1));
-        assert_eq!(compared(&broken, &deployment(DEPLOYMENT)).verdict, ImpactVerdict::Repaired);
-        assert_eq!(compared(&broken, &broken).verdict, ImpactVerdict::StillRefused);
+        assert_eq!(
+            compared(&refused_templates, &deployment(DEPLOYMENT)).verdict,
+            ImpactVerdict::Repaired
+        );
+        assert_eq!(
+            compared(&refused_templates, &refused_templates).verdict,
+            ImpactVerdict::StillRefused
+        );
     }
 }

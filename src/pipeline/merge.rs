@@ -61,8 +61,8 @@ pub fn layers_with_clears(
 
 /// Merges the layers for the target before the named one; elements of lists have the same places as in the whole.
 pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
-    let all = sections(waml, waml.deploy.get(target)?, target);
-    Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer), &mut |_| {}))
+    let layers = sections(waml, waml.deploy.get(target)?, target);
+    Some(merged(waml, layers.take_while(|section| *section.origin.layer != *layer), &mut |_| {}))
 }
 
 /// Lists the sections that are for the target, the first that counts first.
@@ -169,17 +169,21 @@ fn join(
     slug: &str,
     clears: &mut dyn FnMut(&Node),
 ) {
-    let of = |element: &Node| duplicates::read_identity(element, identity, slug);
-    let mut known: HashMap<String, usize> =
-        list.iter().enumerate().filter_map(|(index, lower)| Some((of(lower)?, index))).collect();
+    let identity_of = |element: &Node| duplicates::read_identity(element, identity, slug);
+    let mut positions: HashMap<String, usize> = list
+        .iter()
+        .enumerate()
+        .filter_map(|(index, lower)| Some((identity_of(lower)?, index)))
+        .collect();
     for element in upper {
-        let id = of(element);
-        let lower = id.as_ref().and_then(|id| known.get(id)).and_then(|index| list.get_mut(*index));
+        let id = identity_of(element);
+        let lower =
+            id.as_ref().and_then(|id| positions.get(id)).and_then(|index| list.get_mut(*index));
         if let Some(lower) = lower {
             over(lower, element, place, slug, clears);
             continue;
         }
-        known.extend(id.map(|id| (id, list.len())));
+        positions.extend(id.map(|id| (id, list.len())));
         list.push(element.clone());
     }
 }
@@ -191,9 +195,10 @@ pub(crate) fn find<'a>(
     identity: ElementIdentity,
     slug: &str,
 ) -> Option<&'a mut Node> {
-    let wanted = duplicates::read_identity(element, identity, slug)?;
-    list.iter_mut()
-        .find(|other| duplicates::read_identity(other, identity, slug).as_ref() == Some(&wanted))
+    let expected_identity = duplicates::read_identity(element, identity, slug)?;
+    list.iter_mut().find(|other| {
+        duplicates::read_identity(other, identity, slug).as_ref() == Some(&expected_identity)
+    })
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\
 pub(crate) fn waml(body: &str) -> Waml {
     let waml = Waml::parse(".weave.yaml", format!("{HEAD}{body}").as_bytes()).unwrap();
     // Layers that are for no target are warned of, and are what some of these tests are about.
-    let told: Vec<_> = waml.violations.iter().filter(|one| one.rule != "ignored").collect();
-    assert_eq!(told, Vec::<&crate::model::violation::Violation>::new(), "{body}");
+    let violations: Vec<_> =
+        waml.violations.iter().filter(|violation| violation.rule != "ignored").collect();
+    assert_eq!(violations, Vec::<&crate::model::violation::Violation>::new(), "{body}");
     waml
 }
 
@@ -83,22 +84,22 @@ deploy:
 #[test]
 fn identity_goes_by_the_type() {
     use crate::waml::duplicates::ElementIdentity;
-    let of = |path: &str| {
+    let identity_of = |path: &str| {
         let steps = path.split('.').fold(Section::place(), |place, step| match step {
             "[]" => place.element(),
             key => place.key(key),
         });
         steps.identity()
     };
-    assert_eq!(of("env"), Some(ElementIdentity::Name));
-    assert_eq!(of("service"), Some(ElementIdentity::NameOrSlug));
-    assert_eq!(of("service.[].ports"), Some(ElementIdentity::Name));
-    assert_eq!(of("ingress"), Some(ElementIdentity::Host));
-    assert_eq!(of("ingress.[].paths"), Some(ElementIdentity::Path));
+    assert_eq!(identity_of("env"), Some(ElementIdentity::Name));
+    assert_eq!(identity_of("service"), Some(ElementIdentity::NameOrSlug));
+    assert_eq!(identity_of("service.[].ports"), Some(ElementIdentity::Name));
+    assert_eq!(identity_of("ingress"), Some(ElementIdentity::Host));
+    assert_eq!(identity_of("ingress.[].paths"), Some(ElementIdentity::Path));
     for plain in
         ["vault.paths", "iam.roles", "command", "versions", "removes", "labels.env", "x.paths"]
     {
-        assert_eq!(of(plain), None, "{plain}");
+        assert_eq!(identity_of(plain), None, "{plain}");
     }
 }
 
@@ -158,9 +159,9 @@ fn of_a_deploy_that_cannot_be_read_no_target_is_said_to_lack() {
             Err(rejection) => rejection,
             Ok(merged) => Rejection { violations: merged.waml.violations.clone() },
         };
-        let told: Vec<_> = rejection.violations.iter().map(|v| v.rule.as_ref()).collect();
-        assert_eq!(told.len(), 1, "{deploy}: {rejection:?}");
-        assert_ne!(told, ["target"], "{deploy}");
+        let rules: Vec<_> = rejection.violations.iter().map(|v| v.rule.as_ref()).collect();
+        assert_eq!(rules.len(), 1, "{deploy}: {rejection:?}");
+        assert_ne!(rules, ["target"], "{deploy}");
     }
 }
 
@@ -180,8 +181,8 @@ fn section() -> impl Strategy<Value = String> {
     let args = proptest::collection::vec(0..9u32, 0..3).prop_map(|list| format!("args: {list:?}"));
     (env, labels, args, 0..8u8).prop_map(|(env, labels, args, present)| {
         let parts = [env, labels, args];
-        let chosen = parts.iter().enumerate().filter(|(n, _)| present & (1 << n) != 0);
-        chosen.map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ")
+        let present_parts = parts.iter().enumerate().filter(|(n, _)| present & (1 << n) != 0);
+        present_parts.map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ")
     })
 }
 
@@ -219,19 +220,19 @@ proptest! {
 
     #[test]
     fn merging_is_stable(sections in proptest::collection::vec(section(), 1..4), deploy in section()) {
-        let once = merged(&body(&sections, &deploy, None), "t");
-        prop_assert_eq!(&once, &merged(&body(&sections, &deploy, None), "t"));
+        let result = merged(&body(&sections, &deploy, None), "t");
+        prop_assert_eq!(&result, &merged(&body(&sections, &deploy, None), "t"));
         // The last layer said twice is the last layer said once.
         let mut twice = sections.clone();
         twice.push(deploy.clone());
-        prop_assert_eq!(once, merged(&body(&twice, &deploy, None), "t"));
+        prop_assert_eq!(result, merged(&body(&twice, &deploy, None), "t"));
     }
 
     #[test]
     fn a_section_that_does_not_match_has_no_effect(
         sections in proptest::collection::vec(section(), 0..4), deploy in section(), other in section(), at in 0..4usize,
     ) {
-        let without = merged(&body(&sections, &deploy, None), "t");
-        prop_assert_eq!(without, merged(&body(&sections, &deploy, Some((at, &other))), "t"));
+        let without_section = merged(&body(&sections, &deploy, None), "t");
+        prop_assert_eq!(without_section, merged(&body(&sections, &deploy, Some((at, &other))), "t"));
     }
 }

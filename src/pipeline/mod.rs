@@ -68,10 +68,10 @@ pub fn plan_observed(
 ) -> Result<Rendered, Rejection> {
     let (waml, templates, clusters) = (&input.waml, &input.templates, &facts.clusters);
     let merged = merge::layers(waml, &input.target)
-        .map_err(|found| all_violations::beside_target(found, waml, templates, clusters))?;
-    let template = merged
-        .choose_template(templates)
-        .map_err(|found| all_violations::beside_template(found, &merged, templates, clusters))?;
+        .map_err(|rejection| all_violations::beside_target(rejection, waml, templates, clusters))?;
+    let template = merged.choose_template(templates).map_err(|rejection| {
+        all_violations::beside_template(rejection, &merged, templates, clusters)
+    })?;
     finished(Stage::Merge);
     planned(merged, &template, &input.release, facts, finished)
 }

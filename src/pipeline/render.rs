@@ -57,21 +57,23 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
     for object in &mut objects {
         complete(object, app, &valid.release().tag);
     }
-    let nothing = LiveApp::default();
+    let no_live_app = LiveApp::default();
     let live = match &valid.facts().live {
         Fact::Known { value, .. } => value,
         // Where it is missing, the rule `replicas` says so.
-        Fact::NotAsked | Fact::Missing { .. } => &nothing,
+        Fact::NotAsked | Fact::Missing { .. } => &no_live_app,
     };
-    let kept = replicas::keep(&mut objects, live);
-    let made = RenderedPlan { objects: &objects, valid, template, kept_replicas: &kept };
-    let warnings = validate::objects(&made)?;
+    let kept_replicas = replicas::keep(&mut objects, live);
+    let rendered_plan =
+        RenderedPlan { objects: &objects, valid, template, kept_replicas: &kept_replicas };
+    let warnings = validate::objects(&rendered_plan)?;
     let scaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json));
     let autoscaled = replicas::beside_live(scaled, live);
-    let named = name_files(objects, app);
-    let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
-    let digest = digest(named.iter().map(|(name, _)| name.as_str()).zip(&texts));
-    let files = named.into_iter().zip(texts);
+    let named_objects = name_files(objects, app);
+    let texts: Vec<String> =
+        named_objects.iter().map(|(_, object)| emit::map(&object.json)).collect();
+    let digest = digest(named_objects.iter().map(|(name, _)| name.as_str()).zip(&texts));
+    let files = named_objects.into_iter().zip(texts);
     Ok(Rendered {
         app: app.clone(),
         target: valid.target().clone(),
@@ -93,7 +95,7 @@ fn objects(valid: &Valid<'_>, template: &Template) -> Result<Vec<Object>, Reject
     let mut violations = Vec::new();
     for source in &template.files {
         match read(source, template, &context) {
-            Ok(found) => objects.extend(found),
+            Ok(objects_of_file) => objects.extend(objects_of_file),
             Err(violation) => violations.push(violation),
         }
     }
@@ -110,8 +112,8 @@ fn read(
     context: &tera::Context,
 ) -> Result<Vec<Object>, Violation> {
     let text = engine::render(&template.engine, source, context)?;
-    let shown = format!("{source} (rendered)");
-    let documents = yaml::parse_stream(&shown, &text, &BUDGET)
+    let display_name = format!("{source} (rendered)");
+    let documents = yaml::parse_stream(&display_name, &text, &BUDGET)
         .map_err(|violation| with_way_out(*violation, &text))?;
     documents.iter().filter(|node| !node.is_null()).map(|node| read_object(source, node)).collect()
 }
@@ -160,27 +162,27 @@ fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag) {
         labels.insert(key.to_owned(), value.into());
     }
     drop_empty_annotations(metadata);
-    in_order(metadata);
+    order_metadata(metadata);
 }
 
 /// Puts the keys of `metadata` into the order in which a reader looks for them; the rest as the
 /// template has it.
-fn in_order(metadata: &mut Map<String, Json>) {
+fn order_metadata(metadata: &mut Map<String, Json>) {
     let first = ["name", "namespace", "labels", "annotations"];
-    let mut ordered = Map::new();
+    let mut ordered_metadata = Map::new();
     for key in first {
         if let Some(value) = metadata.shift_remove(key) {
-            ordered.insert(key.to_owned(), value);
+            ordered_metadata.insert(key.to_owned(), value);
         }
     }
-    ordered.append(metadata);
-    *metadata = ordered;
+    ordered_metadata.append(metadata);
+    *metadata = ordered_metadata;
 }
 
 /// Writes a tag as a label's value: at most 63 characters, ending with a letter or digit.
 fn label_value(tag: &ImageTag) -> String {
-    let cut: String = tag.as_str().chars().take(63).collect();
-    cut.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+    let label_text: String = tag.as_str().chars().take(63).collect();
+    label_text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ const LARGEST_REGEX: usize = 512 << 10;
 
 /// The cost so far, of one expression and of all of the plan.
 #[derive(Default)]
-pub(super) struct Spent {
+pub(super) struct CostCounter {
     turns: Count,
     parts: Count,
     bytes: Count,
@@ -65,23 +65,24 @@ impl Count {
     }
 
     fn is_over_in_all(&self, most: u64) -> bool {
-        let one = self.one.load(Ordering::Relaxed);
-        // What costs nothing is applied, whatever those before it have left.
-        one > 0 && self.before.load(Ordering::Relaxed).saturating_add(one) > most * PLAN
+        let own_cost = self.one.load(Ordering::Relaxed);
+        // A policy that costs nothing is applied, whatever the ones before it have left of the limit.
+        own_cost > 0 && self.before.load(Ordering::Relaxed).saturating_add(own_cost) > most * PLAN
     }
 
     fn begin(&self, most: u64) {
-        let one = self.one.swap(0, Ordering::Relaxed);
-        self.before.fetch_add(one.min(most), Ordering::Relaxed);
+        let own_cost = self.one.swap(0, Ordering::Relaxed);
+        self.before.fetch_add(own_cost.min(most), Ordering::Relaxed);
     }
 }
 
 /// Registers the counting functions that [`watch`](super::watch) puts into expressions.
-pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>) {
-    type Counting = for<'c, 'v> fn(&Spent, &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v>;
+pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<CostCounter>) {
+    type Counting =
+        for<'c, 'v> fn(&CostCounter, &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v>;
     type Function =
-        dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> + Send + Sync;
-    let all: [(&str, Counting); 6] = [
+        dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> + Send + Sync;
+    let functions: [(&str, Counting); 6] = [
         (TICK, tick),
         (WEIGH, weigh),
         (SKIM, skim),
@@ -89,63 +90,63 @@ pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>)
         (RANGE, range),
         (MATCHES, matches),
     ];
-    for (name, counting) in all {
+    for (name, function) in functions {
         let spent = Arc::clone(spent);
         // It is given its arguments as they are, without a copy.
-        let function: Box<Function> = Box::new(move |call| counting(&spent, call));
+        let function: Box<Function> = Box::new(move |call| function(&spent, call));
         // No functions of these names are there: they cannot be written.
         let _ = context.add_function(name, function);
     }
 }
 
 /// The result of a counting function: its argument or a boolean, or the error that the limit is reached.
-type Counted<'c, 'v> = Result<CowVal<'c, 'v>, ExecutionError>;
+type CountResult<'c, 'v> = Result<CowVal<'c, 'v>, ExecutionError>;
 
-fn tick<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
-    let counted = spent.evaluate(call.args.first());
-    let enough = spent.turns.spend(1, MOST_TURNS) && counted;
+fn tick<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
+    let is_weighed = spent.evaluate(call.args.first());
+    let has_budget = spent.turns.spend(1, MOST_TURNS) && is_weighed;
     // Where an error is caught, as in `error || true`, the loop ends all the same.
-    if enough && spent.exceeded().is_none() {
+    if has_budget && spent.exceeded().is_none() {
         return Ok(CowVal::owned(CelBool::from(true)));
     }
     Err(call.error("too much"))
 }
 
-fn weigh<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
+fn weigh<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let enough = spent.evaluate(call.args.get(1));
     let value = argument(call)?;
-    let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
+    let enough = CostCounter::add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn skim<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
+fn skim<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let value = argument(call)?;
     let length = value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len());
     let enough = spent.bytes.spend(length as u64, MOST_BYTES);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn square<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
+fn square<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let value = argument(call)?;
     let many = match value.downcast_ref::<CelList<'_>>() {
         Some(list) => list.inner().len() as u64,
         None => value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len() as u64),
     };
     let before = spent.bytes.one.load(Ordering::Relaxed);
-    let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && {
+    let enough = CostCounter::add(value.as_ref(), &spent.bytes, MOST_BYTES) && {
         let size = spent.bytes.one.load(Ordering::Relaxed).saturating_sub(before);
         spent.bytes.spend(size.saturating_mul(many) / SQUARED, MOST_BYTES)
     };
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn range<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
+fn range<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let value = argument(call)?;
-    let enough = Spent::add(value.as_ref(), &spent.looped, MOST_LOOPED);
+    let enough = CostCounter::add(value.as_ref(), &spent.looped, MOST_LOOPED);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn matches<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
+fn matches<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let wrong =
         || ExecutionError::function_error("matches", "wants a text and a regular expression");
     let [text, regex] = call.args.as_slice() else { return Err(wrong()) };
@@ -158,14 +159,14 @@ fn matches<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted
     Ok(CowVal::owned(CelBool::from(spent.regex(regex)?.is_match(text))))
 }
 
-fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
+fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     if call.args.is_empty() {
         return Err(ExecutionError::invalid_argument_count(1, 0));
     }
     Ok(call.args.swap_remove(0))
 }
 
-impl Spent {
+impl CostCounter {
     /// Begins the count of another expression.
     pub(super) fn begin(&self) {
         self.turns.begin(MOST_TURNS);
@@ -184,16 +185,16 @@ impl Spent {
             (&self.bytes, MOST_BYTES, "it makes and compares values of", "bytes", PARTS),
             (&self.looped, MOST_LOOPED, "its loops run over values of", "bytes", LOOPS),
         ];
-        let (count, most, does, what, help) = counts
+        let (count, most, verb, noun, help) = counts
             .into_iter()
             .find(|(count, most, ..)| count.is_over(*most) || count.is_over_in_all(*most))?;
         if !count.is_over(most) {
             let most = most * PLAN;
             let why =
-                format!("{does} more than {most} {what} together with the policies before it");
+                format!("{verb} more than {most} {noun} together with the policies before it");
             return Some((why, "let the policies look at less: what one plan may cost is limited"));
         }
-        Some((format!("{does} more than {most} {what}"), help))
+        Some((format!("{verb} more than {most} {noun}"), help))
     }
 
     /// Counts the parts of a turn.
@@ -205,21 +206,22 @@ impl Spent {
 
     /// Adds the size of a value, no further than to the most.
     fn add(value: &(dyn Val + '_), to: &Count, most: u64) -> bool {
-        let own = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        let length = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
             text.inner().len()
         } else {
             value.downcast_ref::<CelBytes<'_>>().map_or(0, |bytes| bytes.inner().len())
         };
-        if !to.spend(LEAST_BYTES.saturating_add(own as u64), most) {
+        if !to.spend(LEAST_BYTES.saturating_add(length as u64), most) {
             return false;
         }
         if let Some(list) = value.downcast_ref::<CelList<'_>>() {
-            return list.inner().iter().all(|one| Self::add(one.as_ref(), to, most));
+            return list.inner().iter().all(|item| Self::add(item.as_ref(), to, most));
         }
         let Some(map) = value.downcast_ref::<CelMap<'_>>() else { return true };
         let mut entries = map.inner().iter();
-        entries
-            .all(|(key, one)| Self::add(key.inner(), to, most) && Self::add(one.as_ref(), to, most))
+        entries.all(|(key, item)| {
+            Self::add(key.inner(), to, most) && Self::add(item.as_ref(), to, most)
+        })
     }
 
     /// Compiles a regular expression, once for all policies of a plan.

@@ -10,14 +10,14 @@ use serde_json::Value as Json;
 
 use super::PolicyInput;
 use crate::policy::cost;
-use crate::policy::cost::Spent;
+use crate::policy::cost::CostCounter;
 use crate::policy::expression::{ENV, Expression};
 use crate::waml::quote::quoted;
 
 /// Everything that expressions look at.
 pub(super) struct PolicyContext {
     context: Context<'static, 'static>,
-    spent: Arc<Spent>,
+    spent: Arc<CostCounter>,
 }
 
 /// The result of an expression.
@@ -46,7 +46,7 @@ impl PolicyContext {
 
     /// Builds a context in which expressions count their cost.
     pub(super) fn counting(mut context: Context<'static, 'static>) -> Self {
-        let spent = Arc::new(Spent::default());
+        let spent = Arc::new(CostCounter::default());
         cost::count(&mut context, &spent);
         Self { context, spent }
     }
@@ -55,7 +55,7 @@ impl PolicyContext {
     pub(super) fn ask(&self, expression: &Expression) -> Evaluation {
         self.spent.begin();
         let resolved = catch_unwind(AssertUnwindSafe(|| self.context.resolve(&expression.0)));
-        // What went beyond its limits may still have said something, but not of everything.
+        // A policy that went beyond its limits may still have a result, but one of a part of the plan.
         if let Some((why, help)) = self.spent.exceeded() {
             return Evaluation::Failed { why, help };
         }
@@ -66,7 +66,7 @@ impl PolicyContext {
                 why: format!("it gives {}, not true or false", other.type_of()),
                 help: "compare the result with something",
             },
-            Ok(Err(error)) => failed(&error),
+            Ok(Err(error)) => describe_error(&error),
             Err(_panic) => Evaluation::Failed {
                 why: "the evaluation stopped early".to_owned(),
                 help: "write the expression another way",
@@ -76,7 +76,7 @@ impl PolicyContext {
 }
 
 /// Describes an error. Values of the plan may be long or secret, so it has their type, or nothing.
-fn failed(error: &ExecutionError) -> Evaluation {
+fn describe_error(error: &ExecutionError) -> Evaluation {
     let (why, help) = match error {
         ExecutionError::NoSuchKey(key) => (
             format!("there is no {}", quoted(key)),
@@ -116,6 +116,6 @@ fn value(json: &Json) -> Value {
 }
 
 fn map(object: &serde_json::Map<String, Json>) -> Value {
-    let entries = object.iter().map(|(key, of)| (Key::from(key.clone()), value(of)));
+    let entries = object.iter().map(|(key, item)| (Key::from(key.clone()), value(item)));
     Value::Map(Map { map: Arc::new(entries.collect::<HashMap<Key, Value>>()) })
 }

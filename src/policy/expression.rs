@@ -143,12 +143,14 @@ impl Walk<'_> {
             Expr::Ident(name) => self.variable(name),
             Expr::Call(call) => self.call(call, depth),
             Expr::Select(select) => self.part(&select.operand, depth + 1),
-            Expr::Comprehension(of) => self.comprehension(of, depth),
+            Expr::Comprehension(comprehension) => self.comprehension(comprehension, depth),
             Expr::List(list) => {
                 list.elements.iter().try_for_each(|element| self.part(element, depth + 1))
             }
             Expr::Map(map) => map.entries.iter().try_for_each(|e| self.entry(&e.expr, depth)),
-            Expr::Struct(of) => of.entries.iter().try_for_each(|e| self.entry(&e.expr, depth)),
+            Expr::Struct(structure) => {
+                structure.entries.iter().try_for_each(|e| self.entry(&e.expr, depth))
+            }
         }
     }
 
@@ -163,12 +165,13 @@ impl Walk<'_> {
     }
 
     fn variable(&self, name: &str) -> Result<(), ExpressionError> {
-        let known = VARIABLES.contains(&name) || self.names.iter().any(|own| own == name);
-        if known || name.starts_with('@') {
+        let is_known =
+            VARIABLES.contains(&name) || self.names.iter().any(|own_name| own_name == name);
+        if is_known || name.starts_with('@') {
             return Ok(());
         }
-        let all = VARIABLES.iter().copied().chain(self.names.iter().map(String::as_str));
-        let help = suggest::hint(name, all);
+        let names = VARIABLES.iter().copied().chain(self.names.iter().map(String::as_str));
+        let help = suggest::hint(name, names);
         Err(self.fault(name, format!("there is no variable {}", quoted(name)), help))
     }
 
@@ -185,34 +188,44 @@ impl Walk<'_> {
 
     fn comprehension(
         &mut self,
-        of: &ComprehensionExpr,
+        comprehension: &ComprehensionExpr,
         depth: usize,
     ) -> Result<(), ExpressionError> {
-        self.part(&of.iter_range, depth + LOOP)?;
+        self.part(&comprehension.iter_range, depth + LOOP)?;
         self.loops += 1;
         if self.loops > MOST_LOOPS {
             let message = format!("there are more than {MOST_LOOPS} loops within each other");
             return Err(at_start(message, "make several policies of it"));
         }
         let before = self.names.len();
-        let names = [Some(&of.iter_var), of.iter_var2.as_ref(), Some(&of.accu_var)];
+        let names = [
+            Some(&comprehension.iter_var),
+            comprehension.iter_var2.as_ref(),
+            Some(&comprehension.accu_var),
+        ];
         self.names.extend(names.into_iter().flatten().cloned());
-        let parts = [&of.accu_init, &of.loop_cond, &of.loop_step, &of.result];
-        let done = parts.into_iter().try_for_each(|part| self.part(part, depth + LOOP));
+        let parts = [
+            &comprehension.accu_init,
+            &comprehension.loop_cond,
+            &comprehension.loop_step,
+            &comprehension.result,
+        ];
+        let result = parts.into_iter().try_for_each(|part| self.part(part, depth + LOOP));
         self.names.truncate(before);
         self.loops -= 1;
-        done
+        result
     }
 
     /// Describes a fault. The parser keeps no places: a name's is where it first occurs as a word.
     fn fault(&self, name: &str, message: String, help: String) -> ExpressionError {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let stands = |at: &usize| {
+        let is_whole_word = |at: &usize| {
             let before = self.text.get(..*at).unwrap_or_default();
             let after = self.text.get(at + name.len()..).unwrap_or_default();
             !before.ends_with(is_word) && !after.starts_with(is_word)
         };
-        let start = self.text.match_indices(name).map(|(at, _)| at).find(stands).unwrap_or(0);
+        let start =
+            self.text.match_indices(name).map(|(at, _)| at).find(is_whole_word).unwrap_or(0);
         let before = self.text.get(..start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
@@ -243,8 +256,8 @@ fn is_function(name: &str) -> bool {
 /// Refuses an expression that is plainly neither true nor false; the rest shows when it is evaluated.
 fn boolean(expression: &IdedExpr) -> Result<(), ExpressionError> {
     match other_than_boolean(&expression.expr) {
-        Some(what) => Err(at_start(
-            format!("the expression gives {what}, not true or false"),
+        Some(kind) => Err(at_start(
+            format!("the expression gives {kind}, not true or false"),
             "compare it with something: `size(objects) < 50`",
         )),
         None => Ok(()),
@@ -271,7 +284,9 @@ fn other_than_boolean(expr: &Expr) -> Option<&'static str> {
             _ => None,
         },
         // `map` and `filter` begin with an empty list, `all` and `exists` with a truth.
-        Expr::Comprehension(of) => matches!(of.accu_init.expr, Expr::List(_)).then_some("a list"),
+        Expr::Comprehension(comprehension) => {
+            matches!(comprehension.accu_init.expr, Expr::List(_)).then_some("a list")
+        }
         Expr::Ident(_) | Expr::Select(_) | Expr::Unspecified => None,
     }
 }

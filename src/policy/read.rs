@@ -72,7 +72,7 @@ pub(super) fn read_policies(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<V
         match yaml::parse_stream(&name, &file.text, &Budget::default()) {
             Ok(documents) => {
                 for node in documents.into_iter().flat_map(entries) {
-                    policies.extend(one(node, &file.text, &mut violations));
+                    policies.extend(read_policy(node, &file.text, &mut violations));
                 }
             }
             Err(violation) => violations.push(*violation),
@@ -96,13 +96,13 @@ fn entries(document: Node) -> Vec<Node> {
     }
 }
 
-fn one(mut node: Node, text: &str, violations: &mut Vec<Violation>) -> Option<Policy> {
+fn read_policy(mut node: Node, text: &str, violations: &mut Vec<Violation>) -> Option<Policy> {
     let before = violations.len();
-    let written = READER.read(&mut node, &Path::root(), violations)?;
+    let written_policy = READER.read(&mut node, &Path::root(), violations)?;
     if violations.len() > before {
         return None;
     }
-    match policy(written, &node, text) {
+    match policy(written_policy, &node, text) {
         Ok(policy) => Some(policy),
         Err(wrong) => {
             violations.extend(wrong);
@@ -111,11 +111,11 @@ fn one(mut node: Node, text: &str, violations: &mut Vec<Violation>) -> Option<Po
     }
 }
 
-fn policy(written: Written, node: &Node, text: &str) -> Result<Policy, Vec<Violation>> {
-    let Written { name, expression, message, targets, severity, help, path } = written;
+fn policy(written_policy: Written, node: &Node, text: &str) -> Result<Policy, Vec<Violation>> {
+    let Written { name, expression, message, targets, severity, help, path } = written_policy;
     let at = |key: &str| node.get(key).unwrap_or(node).origin.position.clone();
     let targets = targets.unwrap_or_default();
-    let named = legal_name(&name)
+    let valid_name = legal_name(&name)
         .map_err(|message| wrong(message, "use lower-case letters, digits and `-`", at("name")));
     let matcher = matcher(&targets).map_err(|message| {
         let help = "use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text";
@@ -126,7 +126,7 @@ fn policy(written: Written, node: &Node, text: &str) -> Result<Policy, Vec<Viola
     });
     let expression = expression::compile(&expression)
         .map_err(|fault| in_expression(fault, &at("expression"), text));
-    match (named, matcher, path, expression) {
+    match (valid_name, matcher, path, expression) {
         (Ok(()), Ok(matcher), Ok(path), Ok(expression)) => Ok(Policy {
             place: at("name").to_string(),
             severity: severity.map_or(Severity::Error, Weight::severity),
@@ -138,9 +138,9 @@ fn policy(written: Written, node: &Node, text: &str) -> Result<Policy, Vec<Viola
             path,
             expression,
         }),
-        (named, matcher, path, expression) => {
-            let all = [named.err(), matcher.err(), path.err(), expression.err()];
-            Err(all.into_iter().flatten().collect())
+        (valid_name, matcher, path, expression) => {
+            let results = [valid_name.err(), matcher.err(), path.err(), expression.err()];
+            Err(results.into_iter().flatten().collect())
         }
     }
 }
@@ -178,10 +178,10 @@ fn matcher(globs: &[String]) -> Result<Globs, String> {
 }
 
 fn find_duplicates(policies: &[Policy]) -> Vec<Violation> {
-    let mut seen: HashMap<&str, &str> = HashMap::new();
+    let mut places: HashMap<&str, &str> = HashMap::new();
     let mut violations = Vec::new();
     for policy in policies {
-        if let Some(first) = seen.insert(&policy.name, &policy.place) {
+        if let Some(first) = places.insert(&policy.name, &policy.place) {
             let message =
                 format!("the policy `{}` of {} exists already: {first}", policy.name, policy.place);
             violations
@@ -198,13 +198,13 @@ fn wrong(message: String, help: &str, place: Position) -> Violation {
 /// Describes a fault in the expression, at its place in the file.
 fn in_expression(fault: ExpressionError, scalar: &Position, text: &str) -> Violation {
     let ExpressionError { message, help, line, column } = fault;
-    wrong(message, &help, within(scalar, text, line, column))
+    wrong(message, &help, locate_in_scalar(scalar, text, line, column))
 }
 
 /// Finds a line and column of a scalar's text as a place in its file: each line of a literal block
 /// is one of the file's, with the block's indentation; a text on one line begins behind its quote.
-/// Where there is nothing at that place, as in a folded text, it is the scalar's own.
-fn within(scalar: &Position, text: &str, line: u32, column: u32) -> Position {
+/// A place at which the file has nothing, as in a folded text, becomes the scalar's own.
+fn locate_in_scalar(scalar: &Position, text: &str, line: u32, column: u32) -> Position {
     let row = |line: u32| text.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default();
     let start = (scalar.column as usize).saturating_sub(1);
     let quoted = row(scalar.line).chars().nth(start).is_some_and(|c| matches!(c, '"' | '\''));

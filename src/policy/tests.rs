@@ -115,11 +115,11 @@ fn what_cannot_be_applied_is_a_violation() {
             );
             continue;
         }
-        let found = judged(expression, "{}");
-        assert_eq!(found.len(), 1, "{expression}: {found:?}");
+        let messages = judged(expression, "{}");
+        assert_eq!(messages.len(), 1, "{expression}: {messages:?}");
         assert!(
-            found[0].contains("the policy `p` cannot be applied") && found[0].contains(why),
-            "{found:?}"
+            messages[0].contains("the policy `p` cannot be applied") && messages[0].contains(why),
+            "{messages:?}"
         );
     }
 }
@@ -130,8 +130,8 @@ fn loops_have_an_end() {
     let section = format!("{{env: [{}]}}", many.join(", "));
     let expression =
         "waml.env.all(a, waml.env.all(b, waml.env.all(c, waml.env.all(d, a.value == d.value))))";
-    let found = judged(expression, &section);
-    assert!(found[0].contains("its loops take more than 100000 turns"), "{found:?}");
+    let messages = judged(expression, &section);
+    assert!(messages[0].contains("its loops take more than 100000 turns"), "{messages:?}");
     assert_eq!(judged("waml.env.all(a, waml.env.all(b, a.value == b.value))", &section), NONE);
 }
 
@@ -150,11 +150,11 @@ fn no_expression_takes_all_memory_or_time() {
         "waml.env.all(a, waml.env.all(b, waml.env == waml.env))".to_owned(),
         "waml.env.map(a, waml.env.map(b, waml.env.map(c, waml.env))) == []".to_owned(),
     ] {
-        let found = judged(&expression, &section);
-        assert_eq!(found.len(), 1, "{expression}");
-        let is_stopped = found[0].contains("values of more than 16777216 bytes")
-            || found[0].contains("more than 100000 turns");
-        assert!(is_stopped, "{expression}: {found:?}");
+        let messages = judged(&expression, &section);
+        assert_eq!(messages.len(), 1, "{expression}");
+        let is_stopped = messages[0].contains("values of more than 16777216 bytes")
+            || messages[0].contains("more than 100000 turns");
+        assert!(is_stopped, "{expression}: {messages:?}");
     }
 }
 
@@ -168,7 +168,7 @@ fn variables(count: usize, length: usize) -> String {
 #[test]
 fn what_is_copied_evaluated_and_searched_counts() {
     let parts = "true && ".repeat(110) + "true";
-    for (expression, stopped, section) in [
+    for (expression, expected, section) in [
         (
             "waml.env.all(a, waml.env.all(b, objects.all(o, true)))",
             "its loops run over values of more than 67108864 bytes",
@@ -205,10 +205,10 @@ fn what_is_copied_evaluated_and_searched_counts() {
             variables(1, 200_000),
         ),
     ] {
-        let found = judged(expression, &section);
-        assert_eq!(found.len(), 1, "{expression}");
-        assert!(found[0].contains(stopped), "{expression}: {found:?}");
-        assert!(found[0].contains("the policy `p` cannot be applied"), "{found:?}");
+        let messages = judged(expression, &section);
+        assert_eq!(messages.len(), 1, "{expression}");
+        assert!(messages[0].contains(expected), "{expression}: {messages:?}");
+        assert!(messages[0].contains("the policy `p` cannot be applied"), "{messages:?}");
     }
 }
 
@@ -219,17 +219,17 @@ fn all_policies_of_a_plan_share_a_limit() {
         format!("- {{name: p{n}, message: no, expression: '{expression}'}}\n")
     };
     let policies: String = (0..12).map(policy).collect();
-    let found = check_policy(&policies, &variables(70, 200_000));
-    assert_eq!(found.len(), 3, "eight times what one may cost: {found:#?}");
-    assert!(found[0].contains("the policy `p9` cannot be applied"), "{found:?}");
-    assert!(found[0].contains("together with the policies before it"), "{found:?}");
+    let messages = check_policy(&policies, &variables(70, 200_000));
+    assert_eq!(messages.len(), 3, "eight times what one may cost: {messages:#?}");
+    assert!(messages[0].contains("the policy `p9` cannot be applied"), "{messages:?}");
+    assert!(messages[0].contains("together with the policies before it"), "{messages:?}");
 }
 
 #[test]
 fn a_regular_expression_that_is_none_is_said_to_fail() {
     for expression in ["app.slug.matches('(')", "app.slug.matches('(a{1000}){1000}')"] {
-        let found = judged(expression, "{}");
-        assert!(found[0].contains("`matches` fails"), "{found:?}");
+        let messages = judged(expression, "{}");
+        assert!(messages[0].contains("`matches` fails"), "{messages:?}");
     }
     assert_eq!(judged("matches(app.slug, '^a$') && 'ab'.matches('b')", "{}"), NONE);
 }
@@ -243,12 +243,12 @@ fn what_multiplies_texts_or_makes_them_of_numbers_is_no_function() {
         "lists.range(1000000).size() == 0",
         "strings.quote('a') == ''",
     ] {
-        let found = refused(&format!("- {{name: p, message: no, expression: {call:?}}}\n"));
-        assert!(found[0].contains("there is no "), "{call}: {found:?}");
+        let messages = refused(&format!("- {{name: p, message: no, expression: {call:?}}}\n"));
+        assert!(messages[0].contains("there is no "), "{call}: {messages:?}");
     }
     for name in ["@tick() == true", "@weigh(1) == 1", "@matches('a', 'a')"] {
-        let found = refused(&format!("- {{name: p, message: no, expression: {name:?}}}\n"));
-        assert!(found[0].contains("this is no CEL expression"), "{name}: {found:?}");
+        let messages = refused(&format!("- {{name: p, message: no, expression: {name:?}}}\n"));
+        assert!(messages[0].contains("this is no CEL expression"), "{name}: {messages:?}");
     }
 }
 
@@ -257,12 +257,12 @@ fn a_broken_policy_is_refused_at_its_place() {
     let policy =
         |expression: &str| format!("- name: p\n  message: no\n  expression: {expression}\n");
     let place = |text: &str| {
-        let all = refused(text);
-        assert_eq!(all.len(), 1, "{all:?}");
-        let parts: Vec<String> = all[0].splitn(4, ':').map(str::to_owned).collect();
+        let messages = refused(text);
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        let parts: Vec<String> = messages[0].splitn(4, ':').map(str::to_owned).collect();
         (format!("{}:{}", parts[1], parts[2]), parts[3].clone())
     };
-    for (expression, at, what) in [
+    for (expression, at, expected) in [
         ("waml.env.all(e, x.name == 'a')", "3:31", "there is no variable `x`"),
         ("\"wml.env == 'a'\"", "3:16", "there is no variable `wml`"),
         ("waml.env.frobnicate('a')", "3:", "there is no function `frobnicate`"),
@@ -272,11 +272,11 @@ fn a_broken_policy_is_refused_at_its_place() {
         ("|\n    true &&\n      nope", "5:7", "there is no variable `nope`"),
         ("|\n    true &&\n    )", "5:5", "this is no CEL expression"),
     ] {
-        let (found, said) = place(&policy(expression));
-        assert!(found.starts_with(at), "{expression}: {found}{said}");
-        assert!(said.contains(what), "{expression}: {said}");
+        let (place_text, message) = place(&policy(expression));
+        assert!(place_text.starts_with(at), "{expression}: {place_text}{message}");
+        assert!(message.contains(expected), "{expression}: {message}");
     }
-    for (text, what) in [
+    for (text, expected) in [
         ("- {name: p, expression: 'true'}\n", "`message` is missing"),
         ("- {name: A b, expression: 'true', message: m}\n", "`A b` is no name for a policy"),
         ("- {name: a, expression: 'true', message: m, targets: ['[']}\n", "is not a glob"),
@@ -288,8 +288,8 @@ fn a_broken_policy_is_refused_at_its_place() {
         ),
         ("a: [\n", "policies/p.yaml:"),
     ] {
-        let all = refused(text);
-        assert!(all[0].contains(what), "{text}: {all:?}");
+        let messages = refused(text);
+        assert!(messages[0].contains(expected), "{text}: {messages:?}");
     }
 }
 
@@ -331,15 +331,15 @@ fn no_expression_takes_the_stack_away() {
         }
     }
     texts.push(format!("{} == 1", "waml.all(a, ".repeat(100)));
-    let checked = std::thread::Builder::new().stack_size(1024 * 1024).spawn(move || {
-        let world =
+    let thread = std::thread::Builder::new().stack_size(1024 * 1024).spawn(move || {
+        let context =
             evaluate::PolicyContext::counting(cel::Context::with_env(expression::ENV.clone()));
         let compiled: Vec<_> = texts.iter().flat_map(|t| expression::compile(t)).collect();
         for expression in &compiled {
-            let _ = world.ask(expression);
+            let _ = context.ask(expression);
         }
         (texts.len() - compiled.len(), compiled.len())
     });
-    let (refused, evaluated) = checked.unwrap().join().unwrap();
-    assert!(refused > 20 && evaluated > 10, "{refused} {evaluated}");
+    let (refused_count, evaluated) = thread.unwrap().join().unwrap();
+    assert!(refused_count > 20 && evaluated > 10, "{refused_count} {evaluated}");
 }

@@ -39,8 +39,10 @@ pub(super) fn watch(part: &mut IdedExpr) {
         Expr::Call(call) => operands(call),
         Expr::List(list) => list.elements.iter_mut().for_each(element),
         Expr::Map(map) => map.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr)),
-        Expr::Struct(of) => of.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr)),
-        Expr::Comprehension(of) => comprehension(of),
+        Expr::Struct(structure) => {
+            structure.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr));
+        }
+        Expr::Comprehension(expr) => comprehension(expr),
     }
 }
 
@@ -100,24 +102,29 @@ fn of_entry(entry: &mut EntryExpr) {
     }
 }
 
-fn comprehension(of: &mut ComprehensionExpr) {
-    let turn = parts(&of.loop_cond) + parts(&of.loop_step);
-    for part in [&mut of.iter_range, &mut of.loop_step, &mut of.result] {
+fn comprehension(comprehension: &mut ComprehensionExpr) {
+    let turn = parts(&comprehension.loop_cond) + parts(&comprehension.loop_step);
+    for part in
+        [&mut comprehension.iter_range, &mut comprehension.loop_step, &mut comprehension.result]
+    {
         watch(part);
     }
-    // What another loop has made was weighed when it was.
-    if grows(&of.iter_range.expr) && !matches!(of.iter_range.expr, Expr::Comprehension(_)) {
-        wrap(&mut of.iter_range, RANGE);
+    // The result of another loop was weighed when that loop ran.
+    if grows(&comprehension.iter_range.expr)
+        && !matches!(comprehension.iter_range.expr, Expr::Comprehension(_))
+    {
+        wrap(&mut comprehension.iter_range, RANGE);
     }
     // A loop that only appends is run by the library without copying what is there already, if
     // its condition is left alone. It weighs all that it appends; what it leaves out is counted.
-    if !appends(of) {
-        tick(&mut of.loop_cond, turn);
-    } else if let Expr::Call(step) = &mut of.loop_step.expr {
+    if !appends(comprehension) {
+        tick(&mut comprehension.loop_cond, turn);
+    } else if let Expr::Call(step) = &mut comprehension.loop_step.expr {
         match step.args.as_mut_slice() {
             [guard, ..] if step.func_name == operators::CONDITIONAL => tick(guard, turn),
             [_, IdedExpr { expr: Expr::List(list), .. }] => {
-                if let Some(Expr::Call(weigh)) = list.elements.first_mut().map(|one| &mut one.expr)
+                if let Some(Expr::Call(weigh)) =
+                    list.elements.first_mut().map(|element| &mut element.expr)
                 {
                     weigh.args.push(number(turn));
                 }
@@ -134,26 +141,29 @@ fn parts(part: &IdedExpr) -> i64 {
         EntryExpr::StructField(field) => parts(&field.value),
         EntryExpr::MapEntry(entry) => parts(&entry.key) + parts(&entry.value),
     };
-    let below: i64 = match &part.expr {
+    let weight_below: i64 = match &part.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
         Expr::Select(select) => parts(&select.operand),
         Expr::Call(call) => call.target.iter().map(|t| &**t).chain(&call.args).map(parts).sum(),
         Expr::List(list) => list.elements.iter().map(parts).sum(),
-        Expr::Map(map) => map.entries.iter().map(|of| entry(&of.expr)).sum(),
-        Expr::Struct(of) => of.entries.iter().map(|of| entry(&of.expr)).sum(),
-        Expr::Comprehension(of) => parts(&of.iter_range) + parts(&of.result),
+        Expr::Map(map) => map.entries.iter().map(|map_entry| entry(&map_entry.expr)).sum(),
+        Expr::Struct(structure) => {
+            structure.entries.iter().map(|struct_entry| entry(&struct_entry.expr)).sum()
+        }
+        Expr::Comprehension(comprehension) => {
+            parts(&comprehension.iter_range) + parts(&comprehension.result)
+        }
     };
-    1 + below
+    1 + weight_below
 }
 
 /// Checks for `result + [x]`, or `guard ? result + [x] : result`: what `map` and `filter` are made
 /// of.
-fn appends(of: &ComprehensionExpr) -> bool {
-    let is_result =
-        |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if *name == of.accu_var);
+fn appends(comprehension: &ComprehensionExpr) -> bool {
+    let is_result = |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if *name == comprehension.accu_var);
     let is_sum = |part: &IdedExpr| match &part.expr {
         Expr::Call(call) if call.func_name == operators::ADD => {
-            matches!(call.args.as_slice(), [result, more] if is_result(result) && matches!(more.expr, Expr::List(_)))
+            matches!(call.args.as_slice(), [result, added] if is_result(result) && matches!(added.expr, Expr::List(_)))
         }
         _ => false,
     };
@@ -161,10 +171,10 @@ fn appends(of: &ComprehensionExpr) -> bool {
         call.func_name == operators::CONDITIONAL
             && matches!(call.args.as_slice(), [_, sum, result] if is_sum(sum) && is_result(result))
     };
-    let step = matches!(&of.loop_step.expr, Expr::Call(call) if guarded(call));
-    is_result(&of.result)
-        && matches!(of.loop_cond.expr, Expr::Literal(_))
-        && (step || is_sum(&of.loop_step))
+    let step = matches!(&comprehension.loop_step.expr, Expr::Call(call) if guarded(call));
+    is_result(&comprehension.result)
+        && matches!(comprehension.loop_cond.expr, Expr::Literal(_))
+        && (step || is_sum(&comprehension.loop_step))
 }
 
 /// Wraps the part as `@name(part)`.

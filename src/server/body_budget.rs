@@ -112,13 +112,13 @@ impl BodyBudget {
     }
 
     /// Takes so many KiB more of the pool; a reader that holds some of it and sends nothing gives way.
-    async fn more(&self, kib: usize) -> Result<OwnedSemaphorePermit, Problem> {
+    async fn acquire(&self, kib: usize) -> Result<OwnedSemaphorePermit, Problem> {
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         let until = Instant::now() + WAIT;
         loop {
-            let more = timeout(GRACE, self.pool.clone().acquire_many_owned(kib)).await;
-            if let Ok(Ok(more)) = more {
-                return Ok(more);
+            let permit = timeout(GRACE, self.pool.clone().acquire_many_owned(kib)).await;
+            if let Ok(Ok(permit)) = permit {
+                return Ok(permit);
             }
             let now = Instant::now();
             if now >= until {
@@ -126,7 +126,10 @@ impl BodyBudget {
                     "too many large request bodies are being read at once; try again later",
                 ));
             }
-            self.lock().evict(|one| one.pooled && now.duration_since(one.last) >= STALLED, now);
+            self.lock().evict(
+                |reading| reading.pooled && now.duration_since(reading.last) >= STALLED,
+                now,
+            );
         }
     }
 
@@ -148,9 +151,9 @@ impl Readers {
         now: Instant,
     ) -> Option<(u64, CancellationToken)> {
         if self.reading.len() >= most {
-            let own = self.reading.values().filter(|one| one.address == address).count();
-            let has_its_share = own * 2 >= most;
-            if !self.evict(|one| !has_its_share || one.address == address, now) {
+            let count = self.reading.values().filter(|reading| reading.address == address).count();
+            let has_its_share = count * 2 >= most;
+            if !self.evict(|reading| !has_its_share || reading.address == address, now) {
                 return None;
             }
         }
@@ -171,10 +174,11 @@ impl Readers {
     }
 
     /// Evicts the reader that is furthest behind, of those that the filter allows.
-    fn evict(&mut self, allowed: impl Fn(&Reading) -> bool, now: Instant) -> bool {
-        let old = |one: &&Reading| now.duration_since(one.since) >= GRACE;
-        let behind = self.reading.iter().filter(|(_, one)| allowed(one) && old(one));
-        let worst = behind.max_by_key(|(_, one)| one.behind(now)).map(|(id, _)| *id);
+    fn evict(&mut self, may_evict: impl Fn(&Reading) -> bool, now: Instant) -> bool {
+        let is_old = |reading: &&Reading| now.duration_since(reading.since) >= GRACE;
+        let candidates =
+            self.reading.iter().filter(|(_, reading)| may_evict(reading) && is_old(reading));
+        let worst = candidates.max_by_key(|(_, reading)| reading.behind(now)).map(|(id, _)| *id);
         let Some(worst) = worst.and_then(|id| self.reading.remove(&id)) else { return false };
         worst.evicted.cancel();
         true
@@ -190,25 +194,25 @@ impl BodyReader {
 
     /// Records how many bytes have arrived, whether they are kept or not.
     pub(super) fn progress(&self, received: usize) {
-        if let Some(one) = self.budget.lock().reading.get_mut(&self.id) {
-            (one.received, one.last) = (received, Instant::now());
-            one.pooled = self.body.pooled.is_some();
+        if let Some(reading) = self.budget.lock().reading.get_mut(&self.id) {
+            (reading.received, reading.last) = (received, Instant::now());
+            reading.pooled = self.body.pooled.is_some();
         }
     }
 
     /// Keeps a chunk. Memory is taken as it is needed: an announced length costs its sender nothing.
     pub(super) async fn keep(&mut self, chunk: &[u8], most: usize) -> Result<(), Problem> {
         let HeldBody { bytes, pooled } = &mut self.body;
-        let needed = bytes.len() + chunk.len();
-        if needed > bytes.capacity() {
-            let capacity = needed.next_power_of_two().max(SMALLEST).min(most.max(needed));
-            let wanted = capacity.saturating_sub(FREE).div_ceil(1024);
-            let has = pooled.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            if wanted > has {
-                let more = self.budget.more(wanted - has).await?;
+        let length = bytes.len() + chunk.len();
+        if length > bytes.capacity() {
+            let capacity = length.next_power_of_two().max(SMALLEST).min(most.max(length));
+            let wanted_kib = capacity.saturating_sub(FREE).div_ceil(1024);
+            let held_kib = pooled.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            if wanted_kib > held_kib {
+                let permit = self.budget.acquire(wanted_kib - held_kib).await?;
                 match pooled {
-                    Some(pooled) => pooled.merge(more),
-                    None => *pooled = Some(more),
+                    Some(pooled) => pooled.merge(permit),
+                    None => *pooled = Some(permit),
                 }
             }
             bytes.reserve_exact(capacity - bytes.len());
@@ -268,10 +272,10 @@ mod tests {
         let (mut readers, now) = (Readers::default(), Instant::now());
         let other = enters(&mut readers, "b", 4, now).unwrap();
         let at = |second| now + Duration::from_secs(second);
-        let own: Vec<_> =
+        let tokens: Vec<_> =
             (0..6).map(|second| enters(&mut readers, "a", 4, at(second)).unwrap()).collect();
         assert!(!other.is_cancelled(), "though it has sent nothing for longest");
-        assert_eq!(own.iter().filter(|one| !one.is_cancelled()).count(), 3);
+        assert_eq!(tokens.iter().filter(|token| !token.is_cancelled()).count(), 3);
     }
 
     #[test]
@@ -306,23 +310,23 @@ mod tests {
         let budget = budget(100, 1024 * 1024);
         let (megabyte, most) = (vec![b'x'; 1024 * 1024], 1024 * 1024);
         let full = budget.pool.available_permits();
-        let mut held = Vec::new();
+        let mut bodies = Vec::new();
         // Of a megabyte so many KiB are more than what is free.
         while budget.pool.available_permits() >= 1024 - 32 {
             let mut reader = budget.enter("a").await.unwrap();
             reader.keep(&megabyte, most).await.unwrap();
             reader.progress(megabyte.len());
-            held.push(reader);
+            bodies.push(reader);
         }
         let mut small = budget.enter("b").await.unwrap();
         small.keep(&vec![b'x'; FREE], most).await.unwrap();
         let mut large = budget.enter("b").await.unwrap();
         assert!(large.keep(&megabyte, most).await.is_err(), "who gave way has not gone yet");
-        let before = held.len();
-        held.retain(|one| !one.evicted.is_cancelled());
-        assert!((1..before).contains(&(before - held.len())), "no more than it takes");
+        let before = bodies.len();
+        bodies.retain(|reader| !reader.evicted.is_cancelled());
+        assert!((1..before).contains(&(before - bodies.len())), "no more than it takes");
         large.keep(&megabyte, most).await.unwrap();
-        drop((held, small));
+        drop((bodies, small));
         let body = large.finish();
         assert!(body.bytes.capacity() <= most && budget.lock().reading.is_empty());
         drop(body);

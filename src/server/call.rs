@@ -159,8 +159,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let read = Json::from_request(request, state).await;
-        read.map(|Json(body)| Self(body)).map_err(|error| match error {
+        let payload = Json::from_request(request, state).await;
+        payload.map(|Json(body)| Self(body)).map_err(|error| match error {
             JsonRejection::MissingJsonContentType(_) => {
                 Problem::new(ProblemKind::UnsupportedMediaType, "send application/json")
             }
@@ -170,15 +170,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
             JsonRejection::BytesRejection(_) => {
                 Problem::new(ProblemKind::TooLarge, "the body is too large, or incomplete")
             }
-            other => bad(replace_beginning("the body is not JSON", &other.body_text())),
+            rejection => bad(replace_beginning("the body is not JSON", &rejection.body_text())),
         })
     }
 }
 
 /// Replaces the beginning of the library's message by the service's own words.
-fn replace_beginning(what: &str, text: &str) -> String {
+fn replace_beginning(beginning: &str, text: &str) -> String {
     let place = text.split_once(": ").map_or(text, |(_, place)| place);
-    format!("{what}: {place}")
+    format!("{beginning}: {place}")
 }
 
 /// Makes the problem of a wrong parameter.

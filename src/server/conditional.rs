@@ -116,20 +116,22 @@ struct ConditionalHeaders {
 
 impl ConditionalHeaders {
     fn from_headers(headers: &HeaderMap) -> Self {
-        let listed = |name| {
+        let items = |name| {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-            values.flat_map(|value| value.split(',')).map(|one| one.trim().to_owned())
+            values.flat_map(|value| value.split(',')).map(|item| item.trim().to_owned())
         };
         Self {
-            tags: listed(IF_NONE_MATCH).collect(),
-            gzip: listed(ACCEPT_ENCODING).any(|one| takes_gzip(&one)),
+            tags: items(IF_NONE_MATCH).collect(),
+            gzip: items(ACCEPT_ENCODING).any(|coding| takes_gzip(&coding)),
         }
     }
 
     /// Compares the tag as weak tags are compared; `*` matches every tag.
     fn has_tag(&self, tag: &str) -> bool {
-        let bare = |tag: &str| tag.trim_start_matches("W/").to_owned();
-        self.tags.iter().any(|one| one == "*" || bare(one) == bare(tag))
+        let strip_weak = |tag: &str| tag.trim_start_matches("W/").to_owned();
+        self.tags
+            .iter()
+            .any(|listed_tag| listed_tag == "*" || strip_weak(listed_tag) == strip_weak(tag))
     }
 }
 
@@ -150,8 +152,8 @@ fn tag(body: &[u8]) -> String {
 /// fails.
 async fn compressed(body: Bytes) -> Result<Vec<u8>, Bytes> {
     let original = body.clone();
-    let done = tokio::task::spawn_blocking(move || gzip(&body));
-    done.await.ok().and_then(Result::ok).ok_or(original)
+    let compression = tokio::task::spawn_blocking(move || gzip(&body));
+    compression.await.ok().and_then(Result::ok).ok_or(original)
 }
 
 fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn gzip_is_taken_where_it_is_named_and_not_refused() {
-        for (coding, taken) in [
+        for (coding, is_taken) in [
             ("gzip", true),
             ("gzip;q=0.5", true),
             ("gzip; q=0", false),
@@ -174,7 +176,7 @@ mod tests {
             ("br", false),
             ("", false),
         ] {
-            assert_eq!(takes_gzip(coding), taken, "{coding:?}");
+            assert_eq!(takes_gzip(coding), is_taken, "{coding:?}");
         }
     }
 
@@ -182,20 +184,20 @@ mod tests {
     fn a_tag_is_compared_as_a_weak_one() {
         let tag = tag(b"{}");
         let bare = tag.trim_start_matches("W/").to_owned();
-        for (tags, has) in [
+        for (tags, is_match) in [
             (vec![tag.clone()], true),
             (vec!["\"x\"".to_owned(), bare], true),
             (vec!["*".to_owned()], true),
             (vec!["\"x\"".to_owned()], false),
             (Vec::new(), false),
         ] {
-            assert_eq!(ConditionalHeaders { tags, gzip: false }.has_tag(&tag), has);
+            assert_eq!(ConditionalHeaders { tags, gzip: false }.has_tag(&tag), is_match);
         }
     }
 
     async fn ask(path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
         let large = || async { axum::Json(vec!["the same text again and again"; 200]) };
-        let gone = || async { Problem::new(ProblemKind::NotFound, "there is none") };
+        let missing = || async { Problem::new(ProblemKind::NotFound, "there is none") };
         let document = CachedDocument::new(format!("{:?}", vec!["the same text"; 200]).into());
         let document = move |headers: HeaderMap| async move { document.answer(&headers) };
         let stream = || async {
@@ -205,13 +207,14 @@ mod tests {
         let router = axum::Router::new()
             .route("/large", axum::routing::get(large).post(large))
             .route("/document", axum::routing::get(document))
-            .route("/gone", axum::routing::get(gone))
+            .route("/gone", axum::routing::get(missing))
             .route("/varied", axum::routing::get(|| async { ([(VARY, "origin")], axum::Json(1)) }))
             .route("/stream", axum::routing::get(stream))
             .layer(axum::middleware::from_fn(conditional));
         let (method, path) = path.split_once(' ').unwrap();
         let request = Request::builder().method(method).uri(path);
-        let request = headers.iter().fold(request, |all, (name, value)| all.header(*name, *value));
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let request = request.body(Body::empty()).unwrap();
         let answer = tower::ServiceExt::oneshot(router, request).await.unwrap();
         let (parts, body) = answer.into_parts();
@@ -236,23 +239,26 @@ mod tests {
     #[tokio::test]
     async fn what_an_answer_varies_with_already_stays() {
         let (_, headers, _) = ask("GET /varied", &[]).await;
-        let all: Vec<_> = headers.get_all(VARY).iter().collect();
-        assert_eq!(all, ["origin", "authorization, accept-encoding"]);
+        let values: Vec<_> = headers.get_all(VARY).iter().collect();
+        assert_eq!(values, ["origin", "authorization, accept-encoding"]);
     }
 
     #[tokio::test]
     async fn who_takes_gzip_gets_less_of_the_same() {
         use std::io::Read as _;
         for path in ["GET /large", "GET /document"] {
-            let (_, plain, whole) = ask(path, &[]).await;
+            let (_, plain_headers, plain_body) = ask(path, &[]).await;
             let (status, headers, body) = ask(path, &[("accept-encoding", "br, gzip")]).await;
             let coding = headers[CONTENT_ENCODING].to_str().unwrap();
             assert_eq!((status, coding), (StatusCode::OK, "gzip"));
-            assert_eq!((headers.get(ETAG), headers.get(VARY)), (plain.get(ETAG), plain.get(VARY)));
-            let mut read = Vec::new();
-            flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut read).unwrap();
-            assert_eq!(read, whole);
-            assert!(body.len() * 4 < whole.len());
+            assert_eq!(
+                (headers.get(ETAG), headers.get(VARY)),
+                (plain_headers.get(ETAG), plain_headers.get(VARY))
+            );
+            let mut unpacked = Vec::new();
+            flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut unpacked).unwrap();
+            assert_eq!(unpacked, plain_body);
+            assert!(body.len() * 4 < plain_body.len());
         }
     }
 

@@ -187,7 +187,7 @@ pub(super) struct ConnectionSlot(Connection);
 /// One connection, for changes of its phase. Clones are of the same one.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
-    all: Connections,
+    connections: Connections,
     id: u64,
     close: CancellationToken,
 }
@@ -208,7 +208,8 @@ impl Connections {
         let ConnectionLimits { most, per_address, proxies, .. } = self.limits();
         let address = (!proxies.have(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
         let mut table = self.lock();
-        let of_address = address.as_ref().and_then(|one| table.by_address.get(one)).copied();
+        let of_address =
+            address.as_ref().and_then(|address| table.by_address.get(address)).copied();
         if of_address.is_some_and(|count| count >= *per_address) {
             self.make_room(&mut table, now, |entry| entry.address == address);
         }
@@ -224,7 +225,7 @@ impl Connections {
         });
         drop(table);
         self.0.metrics.open.inc();
-        Some(ConnectionSlot(Connection { all: self.clone(), id, close }))
+        Some(ConnectionSlot(Connection { connections: self.clone(), id, close }))
     }
 
     /// Closes the connection that has earned its place least.
@@ -273,9 +274,14 @@ impl Connections {
         }
     }
 
-    fn make_room(&self, table: &mut Table, now: Instant, allowed: impl Fn(&Entry) -> bool) -> bool {
+    fn make_room(
+        &self,
+        table: &mut Table,
+        now: Instant,
+        may_close: impl Fn(&Entry) -> bool,
+    ) -> bool {
         let ranked =
-            table.open.iter().filter(|(_, entry)| allowed(entry)).filter_map(|(id, entry)| {
+            table.open.iter().filter(|(_, entry)| may_close(entry)).filter_map(|(id, entry)| {
                 let age = now.duration_since(entry.since);
                 Some(((entry.phase.gives_way(age)?, age), *id))
             });
@@ -342,20 +348,20 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.0.all.lock().close(self.0.id);
-        self.0.all.0.metrics.open.dec();
+        self.0.connections.lock().close(self.0.id);
+        self.0.connections.0.metrics.open.dec();
     }
 }
 
 impl Connection {
     /// Sets the phase of the connection.
     pub(super) fn enter(&self, phase: ConnectionPhase) {
-        self.all.enter(self.id, phase, Instant::now());
+        self.connections.enter(self.id, phase, Instant::now());
     }
 
     /// Counts the reason for closing it.
     pub(super) fn count(&self, reason: CloseReason) {
-        self.all.count(reason);
+        self.connections.count(reason);
     }
 
     /// Waits until the connection must close.
@@ -389,79 +395,79 @@ mod tests {
     }
 
     /// Admits a connection that has begun to send a request.
-    fn begin_request(all: &Connections, peer: &str, now: Instant) -> ConnectionSlot {
-        let place = all.admit(ip(peer), now).unwrap();
-        all.at(&place, ConnectionPhase::Head, now);
+    fn begin_request(connections: &Connections, peer: &str, now: Instant) -> ConnectionSlot {
+        let place = connections.admit(ip(peer), now).unwrap();
+        connections.at(&place, ConnectionPhase::Head, now);
         place
     }
 
     #[test]
     fn who_has_sent_half_a_request_for_longest_makes_room_and_who_is_worked_for_does_not() {
-        let (all, now) = (connections(3, 3), Instant::now());
-        let [working, head, idle] = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
-        all.at(&working, ConnectionPhase::Working, now);
-        all.at(&idle, ConnectionPhase::Idle, now);
+        let (set, now) = (connections(3, 3), Instant::now());
+        let [working, head, idle] = [0, 1, 2].map(|_| begin_request(&set, "192.0.2.1", now));
+        set.at(&working, ConnectionPhase::Working, now);
+        set.at(&idle, ConnectionPhase::Idle, now);
         let later = now + 2 * SETTLED;
-        let _fourth = begin_request(&all, "192.0.2.2", later);
+        let _fourth = begin_request(&set, "192.0.2.2", later);
         assert!(is_closed(&head) && !is_closed(&idle) && !is_closed(&working));
-        let _fifth = begin_request(&all, "192.0.2.2", later);
+        let _fifth = begin_request(&set, "192.0.2.2", later);
         assert!(is_closed(&idle) && !is_closed(&working), "a settled one before a young one");
     }
 
     #[test]
     fn a_newcomer_waits_while_all_are_worked_for_or_have_only_come() {
-        let (all, now) = (connections(3, 3), Instant::now());
-        let three = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
-        all.at(&three[0], ConnectionPhase::Working, now);
-        all.at(&three[1], ConnectionPhase::Streaming, now);
-        assert!(all.admit(ip("192.0.2.2"), now + YOUNG / 2).is_none());
-        let fourth = all.admit(ip("192.0.2.2"), now + YOUNG).unwrap();
-        assert!(is_closed(&three[2]));
-        assert!(all.admit(ip("192.0.2.2"), now + 9 * SETTLED).is_none(), "one not looked at yet");
-        drop((three, fourth));
-        assert!(all.admit(ip("192.0.2.2"), now).is_some());
-        assert!(all.lock().by_address.is_empty(), "nothing is kept of who has none");
+        let (set, now) = (connections(3, 3), Instant::now());
+        let slots = [0, 1, 2].map(|_| begin_request(&set, "192.0.2.1", now));
+        set.at(&slots[0], ConnectionPhase::Working, now);
+        set.at(&slots[1], ConnectionPhase::Streaming, now);
+        assert!(set.admit(ip("192.0.2.2"), now + YOUNG / 2).is_none());
+        let fourth = set.admit(ip("192.0.2.2"), now + YOUNG).unwrap();
+        assert!(is_closed(&slots[2]));
+        assert!(set.admit(ip("192.0.2.2"), now + 9 * SETTLED).is_none(), "one not looked at yet");
+        drop((slots, fourth));
+        assert!(set.admit(ip("192.0.2.2"), now).is_some());
+        assert!(set.lock().by_address.is_empty(), "nothing is kept of who has none");
     }
 
     #[test]
     fn an_address_with_too_many_loses_one_of_its_own_and_proxies_are_not_counted() {
-        let (all, now) = (connections(10, 2), Instant::now());
-        let other = begin_request(&all, "192.0.2.9", now);
-        let own = [0, 1].map(|_| begin_request(&all, "2001:db8:1:2::1", now + SETTLED));
-        let _third = begin_request(&all, "2001:db8:1:2::2", now + 2 * SETTLED);
+        let (set, now) = (connections(10, 2), Instant::now());
+        let other = begin_request(&set, "192.0.2.9", now);
+        let slots = [0, 1].map(|_| begin_request(&set, "2001:db8:1:2::1", now + SETTLED));
+        let _third = begin_request(&set, "2001:db8:1:2::2", now + 2 * SETTLED);
         assert!(!is_closed(&other), "others are left alone");
-        assert_eq!(own.iter().filter(|one| is_closed(one)).count(), 1);
-        let proxied: Vec<_> = (0..6).map(|_| begin_request(&all, "10.1.2.3", now)).collect();
+        assert_eq!(slots.iter().filter(|slot| is_closed(slot)).count(), 1);
+        let proxied: Vec<_> = (0..6).map(|_| begin_request(&set, "10.1.2.3", now)).collect();
         assert!(!proxied.iter().any(is_closed));
     }
 
     #[test]
     fn silence_ends_after_its_time_and_a_request_that_is_worked_on_is_no_silence() {
-        let (all, now) = (connections(10, 10), Instant::now());
-        let [head, idle, working] = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
-        all.at(&idle, ConnectionPhase::Idle, now);
-        all.at(&working, ConnectionPhase::Working, now);
-        let limits = all.limits().clone();
-        all.expire(now + limits.header_timeout - Duration::from_millis(1), false);
+        let (set, now) = (connections(10, 10), Instant::now());
+        let [head, idle, working] = [0, 1, 2].map(|_| begin_request(&set, "192.0.2.1", now));
+        set.at(&idle, ConnectionPhase::Idle, now);
+        set.at(&working, ConnectionPhase::Working, now);
+        let limits = set.limits().clone();
+        set.expire(now + limits.header_timeout - Duration::from_millis(1), false);
         assert!(!is_closed(&head));
-        all.expire(now + limits.header_timeout, false);
+        set.expire(now + limits.header_timeout, false);
         assert!(is_closed(&head) && !is_closed(&idle));
-        all.expire(now + limits.idle_timeout, false);
+        set.expire(now + limits.idle_timeout, false);
         assert!(is_closed(&idle) && !is_closed(&working));
-        let late = begin_request(&all, "192.0.2.1", now);
-        all.expire(now + WHILE_STOPPING, true);
+        let late = begin_request(&set, "192.0.2.1", now);
+        set.expire(now + WHILE_STOPPING, true);
         assert!(is_closed(&late), "a service that stops waits for no half request");
     }
 
     #[test]
     fn answers_that_nobody_takes_are_bounded_together() {
-        let (all, now) = (connections(10, 10), Instant::now());
-        let [slow, quick] = [0, 1].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
-        all.at(&slow, ConnectionPhase::Answering(UNREAD_ANSWERS - 10), now);
-        all.at(&quick, ConnectionPhase::Answering(11), now + SETTLED);
+        let (set, now) = (connections(10, 10), Instant::now());
+        let [slow, quick] = [0, 1].map(|_| set.admit(ip("192.0.2.1"), now).unwrap());
+        set.at(&slow, ConnectionPhase::Answering(UNREAD_ANSWERS - 10), now);
+        set.at(&quick, ConnectionPhase::Answering(11), now + SETTLED);
         assert!(is_closed(&slow) && !is_closed(&quick));
-        assert_eq!(all.lock().unread, 11);
-        all.at(&quick, ConnectionPhase::Idle, now + SETTLED);
-        assert_eq!(all.lock().unread, 0);
+        assert_eq!(set.lock().unread, 11);
+        set.at(&quick, ConnectionPhase::Idle, now + SETTLED);
+        assert_eq!(set.lock().unread, 0);
     }
 }

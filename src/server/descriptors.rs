@@ -16,15 +16,15 @@ pub fn raise() -> Option<u64> {
 }
 
 /// Returns the number of connections that the limit leaves room for, at most the wanted one.
-pub fn room_for_connections(wanted: usize, limit: Option<u64>) -> usize {
-    let Some(limit) = limit else { return wanted };
+pub fn room_for_connections(requested: usize, limit: Option<u64>) -> usize {
+    let Some(limit) = limit else { return requested };
     // With a very low limit, half of it is better than nothing.
     let room = limit.saturating_sub(OTHERS).max(limit / 2);
-    let room = usize::try_from(room).unwrap_or(usize::MAX).min(wanted);
-    if room < wanted {
+    let room = usize::try_from(room).unwrap_or(usize::MAX).min(requested);
+    if room < requested {
         tracing::warn!(
             limit,
-            wanted,
+            wanted = requested,
             room,
             "limits.connections is lowered: the limit of open files is too low"
         );

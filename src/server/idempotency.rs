@@ -69,8 +69,8 @@ pub(super) async fn idempotent(
     };
     let key = IdempotencyKey { caller, route: path, key, digest };
     let Deployments { store, clock, .. } = &shared.state.deployments;
-    let begun = store.begin_idempotent(&key, clock.now()).await;
-    match begun.map_err(|error| unavailable(&error))? {
+    let begin = store.begin_idempotent(&key, clock.now()).await;
+    match begin.map_err(|error| unavailable(&error))? {
         Begin::Started(lease) => {
             request.extensions_mut().insert(RequestKey(Some(lease.clone())));
             Ok(work(shared, lease, request, next).await)
@@ -94,11 +94,11 @@ pub(super) async fn idempotent(
 
 fn is_dry_run(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Ask {
+    struct DryRunFlag {
         #[serde(default)]
         dry_run: bool,
     }
-    serde_json::from_slice(body).is_ok_and(|Ask { dry_run }| dry_run)
+    serde_json::from_slice(body).is_ok_and(|DryRunFlag { dry_run }| dry_run)
 }
 
 async fn read(
@@ -117,7 +117,7 @@ async fn read(
     }
     let reading = tokio::time::timeout(shared.state.limits.body_timeout, to_bytes(body, most));
     match reading.await {
-        Ok(read) => read.map_err(|_| too_large()),
+        Ok(body) => body.map_err(|_| too_large()),
         Err(_) => Err(Problem::new(ProblemKind::SlowBody, "the body did not arrive in time")),
     }
 }

@@ -92,9 +92,9 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, Strin
 
 /// Returns the same parameters for the page after that deployment.
 pub(super) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
-    let others = pairs.iter().filter(|(name, _)| name != "cursor");
-    let others = others.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
-    others.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
+    let params = pairs.iter().filter(|(name, _)| name != "cursor");
+    let params = params.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
+    params.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
 }
 
 /// The parameters of a query: each is known, and given once.
@@ -102,13 +102,16 @@ pub(super) struct Params<'q>(&'q [(String, String)]);
 
 impl<'q> Params<'q> {
     /// Checks that each pair is one of the known parameters.
-    pub(super) fn of(pairs: &'q [(String, String)], known: &[Parameter]) -> Result<Self, String> {
-        for (at, (name, _)) in pairs.iter().enumerate() {
-            if pairs.iter().take(at).any(|(before, _)| before == name) {
+    pub(super) fn of(
+        pairs: &'q [(String, String)],
+        parameters: &[Parameter],
+    ) -> Result<Self, String> {
+        for (position, (name, _)) in pairs.iter().enumerate() {
+            if pairs.iter().take(position).any(|(earlier, _)| earlier == name) {
                 return Err(format!("{} is given twice", quote_value(name)));
             }
-            if !known.iter().any(|one| one.name == name) {
-                let names: Vec<_> = known.iter().map(|one| one.name).collect();
+            if !parameters.iter().any(|parameter| parameter.name == name) {
+                let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
                 return Err(format!(
                     "{} is not known: use {}",
                     quote_value(name),
@@ -120,15 +123,15 @@ impl<'q> Params<'q> {
     }
 
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        self.0.iter().find(|(one, _)| one == name).map(|(_, value)| value.clone())
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 
     pub(super) fn read<T>(
         &self,
         name: &str,
-        read: impl Fn(&str) -> Result<T, String>,
+        parse: impl Fn(&str) -> Result<T, String>,
     ) -> Result<Option<T>, String> {
-        self.text(name).map(|value| read(&value)).transpose()
+        self.text(name).map(|value| parse(&value)).transpose()
     }
 
     pub(super) fn id<T>(
@@ -218,8 +221,9 @@ mod tests {
     use super::*;
 
     fn pairs(text: &[(&str, &str)]) -> Result<DeploymentsQuery, String> {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        read(&text.iter().map(own).collect::<Vec<_>>())
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(to_owned_pair).collect::<Vec<_>>())
     }
 
     #[test]
@@ -256,12 +260,13 @@ mod tests {
 
     #[test]
     fn the_next_page_has_the_same_parameters_whatever_is_in_them() {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let given = [("app", "devx/shop"), ("actor", "a&b=c d+ü"), ("cursor", "x")];
-        let given: Vec<_> = given.iter().map(own).collect();
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let pairs = [("app", "devx/shop"), ("actor", "a&b=c d+ü"), ("cursor", "x")];
+        let pairs: Vec<_> = pairs.iter().map(to_owned_pair).collect();
         let cursor = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
-        let wanted = format!("app=devx/shop&actor=a%26b%3Dc%20d%2B%C3%BC&cursor={cursor}");
-        assert_eq!(from(&given, &cursor), wanted);
+        let expected_query = format!("app=devx/shop&actor=a%26b%3Dc%20d%2B%C3%BC&cursor={cursor}");
+        assert_eq!(from(&pairs, &cursor), expected_query);
     }
 
     #[test]

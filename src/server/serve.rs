@@ -164,7 +164,7 @@ impl Client {
         connection.enter(ConnectionPhase::Head);
         let socket = Socket::new(stream, connection.clone(), progress.clone(), timeout);
         let router = TowerToHyperService::new(router);
-        let closed = connection.clone();
+        let closing = connection.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             let (connection, progress) = (connection.clone(), progress.clone());
             progress.begin();
@@ -182,12 +182,12 @@ impl Client {
         let mut talking = pin!(http.serve_connection(TokioIo::new(socket), service));
         tokio::select! {
             _ = talking.as_mut() => return,
-            () = closed.closed() => return,
+            () = closing.closed() => return,
             () = stop.cancelled() => talking.as_mut().graceful_shutdown(),
         }
         tokio::select! {
             _ = talking => {}
-            () = closed.closed() => {}
+            () = closing.closed() => {}
         }
     }
 }

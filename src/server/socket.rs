@@ -76,9 +76,10 @@ impl Socket {
             Poll::Ready(Ok(bytes)) => {
                 if let Some(stalled) = &mut self.stalled {
                     let bytes = u64::try_from(*bytes).unwrap_or(u64::MAX);
-                    let more = Duration::from_millis(bytes.saturating_mul(1000) / BYTES_PER_SECOND);
-                    let later = stalled.deadline() + more;
-                    stalled.as_mut().reset(later);
+                    let extension =
+                        Duration::from_millis(bytes.saturating_mul(1000) / BYTES_PER_SECOND);
+                    let deadline = stalled.deadline() + extension;
+                    stalled.as_mut().reset(deadline);
                 }
             }
             Poll::Ready(Err(_)) => {}
@@ -102,12 +103,12 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let came = buffer.filled().len() > before;
-        if came && self.progress.step(RequestProgress::IDLE, RequestProgress::BUSY) {
+        let progress = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let has_data = buffer.filled().len() > before;
+        if has_data && self.progress.step(RequestProgress::IDLE, RequestProgress::BUSY) {
             self.connection.enter(ConnectionPhase::Head);
         }
-        read
+        progress
     }
 }
 

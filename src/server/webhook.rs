@@ -53,11 +53,11 @@ pub(super) async fn github(
     let body = read_signed(&shared, &parts, body, verifier, is_read(event)).await?;
     let _slot = shared.slots.take(Class::Webhook).await?;
     let rules = &shared.state.webhook.rules;
-    let named = naming::read(event, content_type, &body.bytes, rules);
+    let repository = naming::read(event, content_type, &body.bytes, rules);
     let event = parse(event, content_type, &body.bytes, rules);
     drop(body);
-    if let Some(named) = named {
-        shared.state.deployments.recognize_repository(&named).await;
+    if let Some(repository) = repository {
+        shared.state.deployments.recognize_repository(&repository).await;
     }
     match event.map_err(|error| malformed(&shared, &error))? {
         WebhookEvent::Ping => {
@@ -97,7 +97,7 @@ fn handle_push(shared: &Shared, push: &BranchPush) -> Response {
 
 async fn store_pull_request(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
     let (repository, number) = (request.repository.clone(), request.number);
-    let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
+    let outcome = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
         tracing::error!(%repository, number, %error, "pull request could not be stored");
         shared.count(WebhookOutcome::NotStored);
         Problem::new(
@@ -105,7 +105,7 @@ async fn store_pull_request(shared: &Shared, request: PullRequest) -> Result<Res
             "the pull request could not be stored; deliver it again",
         )
     })?;
-    let preview = match noted {
+    let preview = match outcome {
         Noted::New => "waiting",
         Noted::Known => "known",
         Noted::Forgotten => "forgotten",
@@ -122,7 +122,7 @@ async fn store_pull_request(shared: &Shared, request: PullRequest) -> Result<Res
 /// Repeats a preview. The check run of a deployment is not repeated: it shows how that one ended.
 async fn repeat_preview(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
     let repository = rerun.repository.clone();
-    let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
+    let is_known = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
         tracing::error!(%repository, %error, "request for a new preview could not be stored");
         shared.count(WebhookOutcome::NotStored);
         Problem::new(
@@ -130,7 +130,7 @@ async fn repeat_preview(shared: &Shared, rerun: CheckRerun) -> Result<Response, 
             "the request for a new preview could not be stored; deliver it again",
         )
     })?;
-    if found {
+    if is_known {
         return Ok(hint(shared, json!({"preview": "waiting"})));
     }
     let reason = format!(

@@ -24,7 +24,7 @@ mod tests {
     fn the_last_of_a_chain_is_found() {
         let error = Outer(std::io::Error::other("connection refused"));
         assert_eq!(innermost_cause(&error).to_string(), "connection refused");
-        let alone = std::io::Error::other("alone");
-        assert_eq!(innermost_cause(&alone).to_string(), "alone");
+        let single = std::io::Error::other("alone");
+        assert_eq!(innermost_cause(&single).to_string(), "alone");
     }
 }

@@ -136,14 +136,14 @@ mod tests {
 
     #[test]
     fn random_digits_are_sixteen_and_others_each_time() {
-        let all: std::collections::BTreeSet<_> = (0..100).map(|_| random_digits()).collect();
-        assert!(all.len() == 100 && all.iter().all(|digits| digits.len() == 16), "{all:?}");
+        let draws: std::collections::BTreeSet<_> = (0..100).map(|_| random_digits()).collect();
+        assert!(draws.len() == 100 && draws.iter().all(|digits| digits.len() == 16), "{draws:?}");
     }
 
     #[test]
     fn draws_of_one_millisecond_are_in_order() {
         let clock = Clock::manual("2026-11-21T05:48:12.123Z".parse().unwrap());
-        let all: Vec<_> = (0..100).map(|_| clock.clone().draw().random).collect();
-        assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
+        let draws: Vec<_> = (0..100).map(|_| clock.clone().draw().random).collect();
+        assert!(draws.is_sorted_by(|a, b| a < b), "{draws:?}");
     }
 }

@@ -27,8 +27,8 @@ impl Credential {
         let failed = |why: String| format!("the service's token in {}: {why}", path.display());
         let file = tokio::fs::File::open(path).await.map_err(|error| failed(error.to_string()))?;
         let mut text = String::new();
-        let read = file.take(LARGEST).read_to_string(&mut text).await;
-        read.map_err(|error| failed(error.to_string()))?;
+        let result = file.take(LARGEST).read_to_string(&mut text).await;
+        result.map_err(|error| failed(error.to_string()))?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.is_empty() || text.chars().any(char::is_control) {
             return Err(failed("it is empty or not a token".to_owned()));
@@ -56,8 +56,8 @@ mod tests {
         }
         for bad in ["", "\n", "a\nb", "a\u{1b}b"] {
             std::fs::write(&path, bad).unwrap();
-            let said = credential.text().await.unwrap_err();
-            assert!(said.ends_with("it is empty or not a token"), "{said}");
+            let message = credential.text().await.unwrap_err();
+            assert!(message.ends_with("it is empty or not a token"), "{message}");
         }
     }
 }

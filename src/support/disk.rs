@@ -24,11 +24,11 @@ pub fn try_write(folder: &Path) -> io::Result<()> {
     let path = folder.join(TRIAL);
     let mut options = OpenOptions::new();
     options.create(true).truncate(true).write(true);
-    let written = options.open(&path).and_then(|mut file| {
+    let result = options.open(&path).and_then(|mut file| {
         file.write_all(&vec![b'.'; SIZE])?;
         file.flush()
     });
-    match (written, std::fs::remove_file(&path)) {
+    match (result, std::fs::remove_file(&path)) {
         (Err(error), _) => Err(error),
         // Another process with the same folder removed it first.
         (Ok(()), Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -118,11 +118,16 @@ mod tests {
 
     #[test]
     fn what_the_system_says_is_told_apart() {
-        let of = |code| describe_io_error(&io::Error::from_raw_os_error(code));
+        let advice_for = |code| describe_io_error(&io::Error::from_raw_os_error(code));
         assert!(
-            of(28).starts_with("room") && of(122).starts_with("room") && of(27).starts_with("room")
+            advice_for(28).starts_with("room")
+                && advice_for(122).starts_with("room")
+                && advice_for(27).starts_with("room")
         );
-        assert!(of(30).starts_with("the right") && of(24).starts_with("fewer open files"));
-        assert!(of(5).starts_with("the disk"));
+        assert!(
+            advice_for(30).starts_with("the right")
+                && advice_for(24).starts_with("fewer open files")
+        );
+        assert!(advice_for(5).starts_with("the disk"));
     }
 }

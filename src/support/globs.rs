@@ -51,8 +51,8 @@ impl Globs {
     /// Parses the valid globs: the configuration has refused the others.
     pub fn parse_readable<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
         let readable = texts.into_iter().filter(|text| check_glob(text).is_ok());
-        let none = Self { texts: Vec::new(), set: GlobSet::empty() };
-        Self::parse(readable).unwrap_or(none)
+        let no_globs = Self { texts: Vec::new(), set: GlobSet::empty() };
+        Self::parse(readable).unwrap_or(no_globs)
     }
 
     /// Returns whether one of the globs matches.
@@ -111,11 +111,13 @@ mod tests {
 
     #[test]
     fn none_match_nothing_and_the_default_matches_everything() {
-        let none = Globs::parse::<String>([]).unwrap();
-        assert!(none.is_empty() && !none.match_all() && !none.is_match(""));
-        let all = Globs::default();
-        assert!(all.match_all() && all.is_match("devx/web") && all.is_match(""));
-        assert_eq!(format!("{all:?}"), r#"["*"]"#);
+        let no_globs = Globs::parse::<String>([]).unwrap();
+        assert!(no_globs.is_empty() && !no_globs.match_all() && !no_globs.is_match(""));
+        let every_name = Globs::default();
+        assert!(
+            every_name.match_all() && every_name.is_match("devx/web") && every_name.is_match("")
+        );
+        assert_eq!(format!("{every_name:?}"), r#"["*"]"#);
     }
 
     #[test]

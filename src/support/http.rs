@@ -24,7 +24,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::support::http::public::{Network, PublicOnly};
 use crate::support::percent::encode_segment;
 
-/// What the service calls itself.
+/// The name of the service in its `User-Agent` header.
 pub const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
 /// The trusted authorities beside the machine's own, and the proxy.
@@ -86,8 +86,8 @@ impl OutboundHttp {
 
     /// Returns the check for foreign addresses: only public ones, and those of the allowed networks.
     pub fn public_only(&self) -> PublicOnly {
-        let own = self.proxy.iter().filter_map(|proxy| host_of(&proxy.url));
-        let proxies = own.chain(self.proxies_of_variables.iter().cloned());
+        let configured = self.proxy.iter().filter_map(|proxy| host_of(&proxy.url));
+        let proxies = configured.chain(self.proxies_of_variables.iter().cloned());
         PublicOnly::new(self.private_networks.clone(), proxies.collect())
     }
 
@@ -185,7 +185,7 @@ mod tests {
             }),
             ..OutboundHttp::default()
         };
-        let found = |outbound: &OutboundHttp, address: &str| {
+        let proxy_of = |outbound: &OutboundHttp, address: &str| {
             outbound.proxy_of(&address.parse().unwrap()).map(|uri| uri.to_string())
         };
         let open = proxy(Some("10.0.0.0/8,internal.example.com"), None);
@@ -196,10 +196,10 @@ mod tests {
             ("https://10.1.2.3:6443", &None),
             ("https://api.internal.example.com", &None),
         ] {
-            assert_eq!(found(&open, address), *expected, "{address}");
+            assert_eq!(proxy_of(&open, address), *expected, "{address}");
         }
-        let known = proxy(Some(""), Some(("me", "p@ss:word")));
+        let proxy_with_login = proxy(Some(""), Some(("me", "p@ss:word")));
         let expected = "http://me:p%40ss%3Aword@proxy.example.com:3128/";
-        assert_eq!(found(&known, "https://192.0.2.1").as_deref(), Some(expected));
+        assert_eq!(proxy_of(&proxy_with_login, "https://192.0.2.1").as_deref(), Some(expected));
     }
 }

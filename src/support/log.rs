@@ -14,7 +14,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 thread_local! {
-    static LOG: RefCell<Option<Kept>> = const { RefCell::new(None) };
+    static LOG: RefCell<Option<ActiveCapture>> = const { RefCell::new(None) };
 }
 
 static SUBSCRIBER: Once = Once::new();
@@ -24,7 +24,7 @@ static SUBSCRIBER: Once = Once::new();
 pub(crate) struct CapturedLog(Rc<RefCell<Vec<u8>>>);
 
 #[derive(Clone)]
-struct Kept {
+struct ActiveCapture {
     lines: Rc<RefCell<Vec<u8>>>,
     target: &'static str,
     level: Level,
@@ -41,7 +41,7 @@ impl CapturedLog {
             tracing_subscriber::registry().with(of_this_thread).init();
         });
         let lines = Rc::default();
-        LOG.set(Some(Kept { lines: Rc::clone(&lines), target, level }));
+        LOG.set(Some(ActiveCapture { lines: Rc::clone(&lines), target, level }));
         Self(lines)
     }
 
@@ -58,7 +58,7 @@ impl Drop for CapturedLog {
 
 fn is_kept(line: &Metadata<'_>) -> bool {
     let is_wanted =
-        |log: &Kept| *line.level() <= log.level && line.target().starts_with(log.target);
+        |log: &ActiveCapture| *line.level() <= log.level && line.target().starts_with(log.target);
     LOG.try_with(|log| log.borrow().as_ref().is_some_and(is_wanted)).unwrap_or(false)
 }
 

@@ -93,10 +93,10 @@ pub fn give_to_owner_of(path: &Path, other: &Metadata) -> io::Result<()> {
     if other.uid() == 0 {
         return Ok(());
     }
-    let ours = fs::symlink_metadata(path)?;
+    let metadata = fs::symlink_metadata(path)?;
     // A second name of a file of root's, or a link to one, may have been put there for exactly this.
-    let has_one_name = ours.is_dir() || (ours.is_file() && ours.nlink() == 1);
-    if ours.uid() == 0 && has_one_name {
+    let has_one_name = metadata.is_dir() || (metadata.is_file() && metadata.nlink() == 1);
+    if metadata.uid() == 0 && has_one_name {
         // If a link takes its place meanwhile, this gives the link away, not its destination.
         lchown(path, Some(other.uid()), Some(other.gid()))?;
     }
@@ -144,9 +144,9 @@ mod tests {
         give_to_folder_owner(&link).unwrap();
         assert_eq!(fs::metadata(&secret).unwrap().uid(), 0, "it has another name");
         assert!(create_folders(&file.join("x")).is_err(), "a file is no folder");
-        let made = deep.join("made");
-        open_or_create(&made, 0o600).unwrap();
-        let metadata = fs::metadata(&made).unwrap();
+        let created = deep.join("made");
+        open_or_create(&created, 0o600).unwrap();
+        let metadata = fs::metadata(&created).unwrap();
         assert_eq!((metadata.uid(), metadata.mode() & 0o777), (4711, 0o600));
         let link = deep.join("symbolic");
         std::os::unix::fs::symlink(&secret, &link).unwrap();

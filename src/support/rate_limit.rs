@@ -67,8 +67,8 @@ impl RateLimiter {
 
     /// Returns the time until there is a token; zero if there is one.
     pub fn wait(&self, now: Timestamp) -> Duration {
-        let others = self.rate.time_for(self.rate.burst - 1);
-        let wait = self.full_at(now).duration_since(now).saturating_sub(others);
+        let burst_time = self.rate.time_for(self.rate.burst - 1);
+        let wait = self.full_at(now).duration_since(now).saturating_sub(burst_time);
         Duration::try_from(wait).unwrap_or(Duration::ZERO)
     }
 
@@ -99,8 +99,8 @@ impl RateLimiter {
 
     /// Blocks the bucket until that time; then it has one token.
     pub fn block_until(&mut self, until: Timestamp) {
-        let others = self.rate.time_for(self.rate.burst - 1);
-        self.full_at = self.full_at.max(saturating_add(until, others));
+        let burst_time = self.rate.time_for(self.rate.burst - 1);
+        self.full_at = self.full_at.max(saturating_add(until, burst_time));
     }
 
     /// Returns whether the bucket is full.
@@ -203,14 +203,14 @@ mod tests {
     #[test]
     fn a_burst_of_twenty_and_one_a_second_are_eighty_in_the_worst_minute() {
         let mut limiter = RateLimiter::new(Rate { burst: 20, every: SECOND });
-        let sent: u32 = (0..60_000)
+        let calls: u32 = (0..60_000)
             .map(|millis| {
                 let available = limiter.available(at(millis));
                 limiter.spend(available, at(millis));
                 available
             })
             .sum();
-        assert!((70..=80).contains(&sent), "{sent}");
+        assert!((70..=80).contains(&calls), "{calls}");
     }
 
     #[test]

@@ -22,12 +22,12 @@ use siblings::Siblings;
 /// Replaces each character of secrets with a known form by a star, for a message.
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     let mut spans: Vec<Range<usize>> =
-        find_secrets(text).iter().map(|found| span_in(text, found.text)).collect();
+        find_secrets(text).iter().map(|secret| span_in(text, secret.text)).collect();
     // A sentence may name a flag, and continue after it.
     let is_glued = |span: &Range<usize>| {
         text.get(..span.start).is_some_and(|before| !before.ends_with(char::is_whitespace))
     };
-    let assigned = find_assigned(text).into_iter().map(|found| span_in(text, found.text));
+    let assigned = find_assigned(text).into_iter().map(|secret| span_in(text, secret.text));
     spans.extend(assigned.filter(is_glued));
     spans.extend(find_private_keys(text));
     mask_spans(text, spans)
@@ -126,7 +126,7 @@ fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let Scan { mut secrets, variables, .. } = scan;
     secrets.extend(find_private_keys(text));
     secrets.extend(comments::find_named(text));
-    secrets.extend(find_in_netrc(text).into_iter().map(|found| span_in(text, found.text)));
+    secrets.extend(find_in_netrc(text).into_iter().map(|secret| span_in(text, secret.text)));
     (secrets, variables)
 }
 
@@ -138,8 +138,8 @@ fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
         .map(|item| item.map(|item| item.trim_matches(['"', '\''])))
         .collect();
     let lists = lines.split(Option::is_none).map(|list| list.iter().flatten().copied().collect());
-    let found = lists.flat_map(|list: Vec<&str>| find_in_arguments(&list));
-    found.map(|(_, found)| span_in(text, found.text)).collect()
+    let arguments = lists.flat_map(|list: Vec<&str>| find_in_arguments(&list));
+    arguments.map(|(_, secret)| span_in(text, secret.text)).collect()
 }
 
 /// Returns whether a part of a file gives a variable the name of a secret.
@@ -249,7 +249,7 @@ impl<'a> Scan<'a> {
                 find_secrets(text).into_iter().chain(find_assigned(text)).collect();
             let start = self.start;
             let shift = |span: Range<usize>| start + span.start..start + span.end;
-            self.secrets.extend(secrets.iter().map(|found| shift(span_in(text, found.text))));
+            self.secrets.extend(secrets.iter().map(|secret| shift(span_in(text, secret.text))));
             let has_key = self.keys(&line);
             match below {
                 Some(Below::Everything) => self.secrets.push(shift(0..text.len())),
@@ -431,8 +431,8 @@ impl<'a> Scan<'a> {
     /// Finds the end of a value in braces.
     fn next_flow_end(&mut self, from: usize) -> usize {
         if self.flow_end < from {
-            let found = self.text.get(from..).and_then(|rest| rest.find([',', '}', ']']));
-            self.flow_end = found.map_or(self.text.len(), |at| from + at);
+            let end = self.text.get(from..).and_then(|rest| rest.find([',', '}', ']']));
+            self.flow_end = end.map_or(self.text.len(), |at| from + at);
         }
         self.flow_end
     }
@@ -442,8 +442,8 @@ impl<'a> Scan<'a> {
         self.aliases.sort_unstable();
         let Self { aliases, anchors, secrets, .. } = self;
         let is_used = |name: &&str| aliases.binary_search(name).is_ok();
-        let used = anchors.iter().filter(|(name, _)| is_used(name));
-        secrets.extend(used.map(|(_, span)| span.clone()));
+        let used_anchors = anchors.iter().filter(|(name, _)| is_used(name));
+        secrets.extend(used_anchors.map(|(_, span)| span.clone()));
     }
 }
 

@@ -167,7 +167,7 @@ pub fn is_secret_name(name: &str) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let Some(last) = words.last() else { return false };
     let is_name = |word: &&str| NAMES.iter().any(|name| word.ends_with(name));
-    let is_key = |pair: &[&str]| matches!(pair, [of, "KEY"] if SECRET_KEYS.contains(of));
+    let is_key = |pair: &[&str]| matches!(pair, [kind, "KEY"] if SECRET_KEYS.contains(kind));
     let is_short = |word: &str| {
         let holder = SHORT_NAMES.iter().find_map(|name| word.strip_suffix(name));
         holder.is_some_and(|holder| HOLDERS.contains(&holder))

@@ -340,10 +340,10 @@ impl<'a> Scan<'a> {
             self.hide(at, 0..begin - 1);
         }
         let last = token.get(begin..).unwrap_or_default();
-        let shown = shown_of_name(last.trim_matches(['"', '\'']));
-        let shown = shown + (last.len() - last.trim_start_matches(['"', '\'']).len());
-        if shown < last.trim_end_matches(['"', '\'']).len() {
-            self.hide(at, begin + shown..token.len());
+        let shown_length = shown_of_name(last.trim_matches(['"', '\'']));
+        let shown_length = shown_length + (last.len() - last.trim_start_matches(['"', '\'']).len());
+        if shown_length < last.trim_end_matches(['"', '\'']).len() {
+            self.hide(at, begin + shown_length..token.len());
         }
     }
 
@@ -357,7 +357,7 @@ impl<'a> Scan<'a> {
             return;
         }
         let key = section.key.map(str::to_ascii_lowercase);
-        let shown = match (section.kind, key.as_deref()) {
+        let shown_length = match (section.kind, key.as_deref()) {
             (Kind::Variables, Some("value")) => {
                 self.found.variables.push(at..at + token.len());
                 return;
@@ -391,8 +391,8 @@ impl<'a> Scan<'a> {
             }
             _ => 0,
         };
-        if shown < inner.len() {
-            let from = if shown == 0 { 0 } else { lead + shown };
+        if shown_length < inner.len() {
+            let from = if shown_length == 0 { 0 } else { lead + shown_length };
             self.hide(at, from..token.len());
         }
     }
@@ -400,13 +400,13 @@ impl<'a> Scan<'a> {
     /// Hides a comment that may have been meant as a value, or may be a line that was commented out.
     fn comment(&mut self, section: &Section<'_>, comment: &str, at: usize) {
         let text = comment.trim_end();
-        let shown = if section.key.is_some() {
+        let shown_length = if section.key.is_some() {
             Some(0)
         } else {
             text.find([':', '=']).map(|sign| sign + 1)
         };
-        if let Some(shown) = shown {
-            self.hide(at, shown..text.len());
+        if let Some(shown_length) = shown_length {
+            self.hide(at, shown_length..text.len());
         }
     }
 

@@ -72,12 +72,12 @@ pub fn find_secrets(text: &str) -> Vec<SecretMatch<'_>> {
     if text.len() < 10 {
         return Vec::new();
     }
-    let mut found: Vec<SecretMatch<'_>> = words(text).filter_map(word).collect();
-    found.extend(private_key(text));
-    found.extend(passwords(text));
-    found.extend(source_names(text));
-    found.extend(webhooks(text));
-    found
+    let mut secrets: Vec<SecretMatch<'_>> = words(text).filter_map(word).collect();
+    secrets.extend(private_key(text));
+    secrets.extend(passwords(text));
+    secrets.extend(source_names(text));
+    secrets.extend(webhooks(text));
+    secrets
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -90,15 +90,15 @@ fn word(word: &str) -> Option<SecretMatch<'_>> {
     if let Some(Token { prefix, more, what, certain }) = token {
         let rest = word.strip_prefix(prefix)?;
         let is_token =
-            rest.len() >= *more && different(rest) >= DIFFERENT && !rest.contains("EXAMPLE");
+            rest.len() >= *more && count_distinct(rest) >= DIFFERENT && !rest.contains("EXAMPLE");
         return is_token.then_some(SecretMatch { what, certain: *certain, text: word });
     }
-    signed(word)
+    find_signed_token(word)
 }
 
 /// Finds a signed token (RFC 7519): header, claims and signature, the first two JSON objects in
 /// base64.
-fn signed(word: &str) -> Option<SecretMatch<'_>> {
+fn find_signed_token(word: &str) -> Option<SecretMatch<'_>> {
     let mut parts = word.split('.');
     let (head, claims, signature) = (parts.next()?, parts.next()?, parts.next()?);
     let is_token = head.starts_with("eyJ") && claims.starts_with("eyJ") && signature.len() >= 20;
@@ -168,7 +168,7 @@ fn webhooks(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
             let end =
                 rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '/' | '_' | '-'));
             let path = rest.get(..end.unwrap_or(rest.len()))?;
-            let is_one = path.len() >= 20 && different(path) >= DIFFERENT;
+            let is_one = path.len() >= 20 && count_distinct(path) >= DIFFERENT;
             is_one.then_some(SecretMatch { what, certain: true, text: path })
         };
         text.match_indices(prefix).filter_map(find)
@@ -189,19 +189,20 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
 /// `--set=db.password=x`, `?api_key=x`, `"password":"x"`, `Authorization: Bearer x`, the values of programs like `curl`
 /// after a short flag, and the passwords of a `.netrc`.
 pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
-    let mut found = find_pairs(text);
-    found.extend(find_authorized(text));
-    found.extend(find_in_netrc(text));
+    let mut secrets = find_pairs(text);
+    secrets.extend(find_authorized(text));
+    secrets.extend(find_in_netrc(text));
     if !text.contains(['=', '-']) {
-        return found;
+        return secrets;
     }
     let mut words = split_words(text).peekable();
     let mut programs: Vec<&Program> = Vec::new();
     let mut values = Values { text, plain_end: 0, given_end: 0 };
     while let Some(word) = words.next() {
         // A word may only look like a program: the forms of the others are searched, too.
-        programs
-            .extend(Program::of(word).filter(|one| !programs.iter().any(|known| known.is(one))));
+        programs.extend(
+            Program::of(word).filter(|program| !programs.iter().any(|other| other.is(program))),
+        );
         let value = if word.contains('=') {
             assigned_start(word).and_then(|at| values.next(span_in(text, word).start + at))
         } else if is_secret_flag(word) {
@@ -210,9 +211,9 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
             let next = words.peek().copied();
             programs.iter().find_map(|program| program.secret(word, next))
         };
-        found.extend(value.filter(|value| is_given(value)).map(argument));
+        secrets.extend(value.filter(|value| is_given(value)).map(argument));
     }
-    found
+    secrets
 }
 
 /// Finds the beginning of the value after the first name of a secret: in `--set=db.password=x` that is the second name.
@@ -270,7 +271,7 @@ impl<'a> Values<'a> {
 /// Finds the values in `"password":"x"` and `"password": 1`, also with a `\` in front of each
 /// quote.
 fn find_pairs(text: &str) -> Vec<SecretMatch<'_>> {
-    let mut found = Vec::new();
+    let mut secrets = Vec::new();
     let mut from = 0;
     while let Some(at) = text.get(from..).and_then(|rest| rest.find(':')) {
         let colon = from + at;
@@ -279,10 +280,10 @@ fn find_pairs(text: &str) -> Vec<SecretMatch<'_>> {
         if quoted_name_at_end(before).is_some_and(is_secret_name) {
             let value = pair_value(text.get(from..).unwrap_or_default());
             from = span_in(text, value).end.max(from);
-            found.extend(Some(value).filter(|value| is_given(value)).map(argument));
+            secrets.extend(Some(value).filter(|value| is_given(value)).map(argument));
         }
     }
-    found
+    secrets
 }
 
 /// Finds the quoted name at the end of a text.
@@ -372,9 +373,9 @@ pub(super) fn tail(text: &str, most: usize) -> &str {
 /// argument may be the value of the one before it.
 pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'a>)> {
     let program = arguments.first().and_then(|word| Program::of(word));
-    let mut found = Vec::new();
+    let mut secrets = Vec::new();
     for (at, text) in arguments.iter().enumerate() {
-        found.extend(find_assigned(text).into_iter().map(|one| (at, one)));
+        secrets.extend(find_assigned(text).into_iter().map(|secret| (at, secret)));
         let before = at.checked_sub(1).and_then(|before| arguments.get(before)).copied();
         let is_behind_flag = before.is_some_and(|flag| is_secret_flag(flag.trim()));
         let value = if is_behind_flag && !text.starts_with('-') {
@@ -383,22 +384,22 @@ pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'
             let apart = before.and_then(|flag| program?.apart(flag, text));
             apart.or_else(|| program?.glued(text))
         };
-        found.extend(value.filter(|value| is_given(value)).map(|value| (at, argument(value))));
+        secrets.extend(value.filter(|value| is_given(value)).map(|value| (at, argument(value))));
     }
-    found
+    secrets
 }
 
 /// Finds the passwords in a `.netrc`: `machine example.com login me password x`.
 pub(super) fn find_in_netrc(text: &str) -> Vec<SecretMatch<'_>> {
     let mut words =
         text.split_whitespace().skip_while(|word| !matches!(*word, "machine" | "default"));
-    let mut found = Vec::new();
+    let mut secrets = Vec::new();
     while let Some(word) = words.next() {
         if word == "password" {
-            found.extend(words.next().filter(|value| is_given(value)).map(argument));
+            secrets.extend(words.next().filter(|value| is_given(value)).map(argument));
         }
     }
-    found
+    secrets
 }
 
 fn argument(text: &str) -> SecretMatch<'_> {
@@ -481,14 +482,14 @@ pub(super) fn is_reference(text: &str) -> bool {
         || text.bytes().all(|b| matches!(b, b'*' | b'x' | b'X' | b'.'))
 }
 
-fn different(text: &str) -> usize {
-    let mut seen = [false; 128];
+fn count_distinct(text: &str) -> usize {
+    let mut is_seen = [false; 128];
     for b in text.bytes() {
-        if let Some(seen) = seen.get_mut(usize::from(b)) {
-            *seen = true;
+        if let Some(flag) = is_seen.get_mut(usize::from(b)) {
+            *flag = true;
         }
     }
-    seen.iter().filter(|seen| **seen).count()
+    is_seen.iter().filter(|is_seen| **is_seen).count()
 }
 
 /// Computes Shannon's entropy, in bits for each character: English is at about 2.5 in so short a
@@ -500,8 +501,8 @@ fn entropy(text: &str) -> f64 {
             *count += 1;
         }
     }
-    let all = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
-    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
+    let total = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / total);
     shares.map(|share| -share * share.log2()).sum()
 }
 

@@ -18,8 +18,8 @@ fn mask_all(text: &str) -> String {
 
 #[test]
 fn a_message_has_stars_for_what_is_a_secret_by_its_form() {
-    let said = mask_secrets(&format!("`{}` is no name", token())).into_owned();
-    assert_eq!(said, format!("`{}` is no name", "*".repeat(token().len())));
+    let masked = mask_secrets(&format!("`{}` is no name", token())).into_owned();
+    assert_eq!(masked, format!("`{}` is no name", "*".repeat(token().len())));
     assert!(matches!(mask_secrets("`shop` is no name"), Cow::Borrowed(_)));
     let key = format!("-----BEGIN {} KEY-----\nabc\n-----END {} KEY-----", "PRIVATE", "PRIVATE");
     assert!(!mask_secrets(&key).contains("abc"));
@@ -75,7 +75,7 @@ fn no_way_of_writing_a_value_shows_it() {
             texts.map(|text| (text.replace('V', value), value))
         })
         .collect();
-    let others = [
+    let other_texts = [
         "value: &pw hunter2\n",
         "value: !!str hunter2\n",
         "value: &pw !!str \"hunter2\"\n",
@@ -120,12 +120,12 @@ fn no_way_of_writing_a_value_shows_it() {
         "credentials:\n- a: 1\n- hunter2\n",
         "\"db password\": hunter2\n",
     ];
-    texts.extend(others.map(|text| (text.to_owned(), "hunter2")));
+    texts.extend(other_texts.map(|text| (text.to_owned(), "hunter2")));
     for (text, value) in texts {
-        let shown = mask_all(&text);
-        assert!(!shown.contains(value), "{text}\n{shown}");
-        assert_eq!(shown.chars().count(), text.chars().count(), "{text}\n{shown}");
-        assert_eq!(shown.lines().count(), text.lines().count(), "{text}\n{shown}");
+        let masked = mask_all(&text);
+        assert!(!masked.contains(value), "{text}\n{masked}");
+        assert_eq!(masked.chars().count(), text.chars().count(), "{text}\n{masked}");
+        assert_eq!(masked.lines().count(), text.lines().count(), "{text}\n{masked}");
     }
 }
 
@@ -161,8 +161,8 @@ fn the_place_itself_is_not_shown_in_a_map_with_the_name_of_a_secret() {
         "- name: PGPASSWORD\n  secret:\n    name: x\n  value: hunter2\n",
     ] {
         let start = text.find("hunter2").unwrap();
-        let shown = mask_values(text, &(start..start + 7));
-        assert!(!shown.contains("hunter2"), "{shown}");
+        let masked = mask_values(text, &(start..start + 7));
+        assert!(!masked.contains("hunter2"), "{masked}");
     }
     let text = "- name: DB_PASSWORD\n  value: x\n- name: PORT\n  value: hunter2\n- name: API_KEY\n";
     let start = text.find("hunter2").unwrap();
@@ -241,8 +241,8 @@ fn a_value_behind_the_name_of_a_secret_is_found() {
         ("Authorization: Bearer hunter2", "hunter2"),
         ("--label=secret=true --a=b=c", ""),
     ] {
-        let found: Vec<&str> = find_assigned(text).iter().map(|one| one.text).collect();
-        assert_eq!(found.join(" "), expected, "{text}");
+        let secrets: Vec<&str> = find_assigned(text).iter().map(|secret| secret.text).collect();
+        assert_eq!(secrets.join(" "), expected, "{text}");
     }
 }
 

@@ -91,16 +91,16 @@ fn mask_whole(value: &mut Json, mask: &mut impl FnMut(&str) -> String) {
 fn mask_list(list: &mut [Json], mask: &mut impl FnMut(&str) -> String) {
     let texts: Vec<&str> = list.iter().map(|item| item.as_str().unwrap_or_default()).collect();
     let mut spans: Vec<Vec<Range<usize>>> = vec![Vec::new(); texts.len()];
-    for (at, found) in find_in_arguments(&texts) {
+    for (at, secret) in find_in_arguments(&texts) {
         if let (Some(spans), Some(text)) = (spans.get_mut(at), texts.get(at)) {
-            spans.push(span_in(text, found.text));
+            spans.push(span_in(text, secret.text));
         }
     }
     for (item, spans) in list.iter_mut().zip(spans) {
         match item {
             Json::String(text) => {
-                let all = spans.into_iter().chain(spans_of(text)).collect();
-                *text = replace_spans(text, all, mask).into_owned();
+                let all_spans = spans.into_iter().chain(spans_of(text)).collect();
+                *text = replace_spans(text, all_spans, mask).into_owned();
             }
             other => mask_tree(other, mask),
         }
@@ -115,9 +115,9 @@ fn mask_within(text: &mut String, mask: &mut impl FnMut(&str) -> String) {
 
 /// Finds the parts of a text that are secrets by their form or the name before them.
 fn spans_of(text: &str) -> Vec<Range<usize>> {
-    let found =
+    let secrets =
         find_secrets(text).into_iter().chain(find_assigned(text)).chain(find_in_lines(text));
-    let mut spans: Vec<Range<usize>> = found.map(|one| span_in(text, one.text)).collect();
+    let mut spans: Vec<Range<usize>> = secrets.map(|secret| span_in(text, secret.text)).collect();
     spans.extend(find_private_keys(text));
     spans
 }
@@ -146,15 +146,15 @@ pub(super) fn replace_spans<'t>(
         return text.into();
     }
     spans.sort_by_key(|span| span.start);
-    let mut joined: Vec<Range<usize>> = Vec::new();
+    let mut merged: Vec<Range<usize>> = Vec::new();
     for span in spans {
-        match joined.last_mut().filter(|last| span.start <= last.end) {
+        match merged.last_mut().filter(|last| span.start <= last.end) {
             Some(last) => last.end = last.end.max(span.end),
-            None => joined.push(span),
+            None => merged.push(span),
         }
     }
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
-    for span in joined {
+    for span in merged {
         out += text.get(copied..span.start).unwrap_or_default();
         out += &mask(text.get(span.clone()).unwrap_or_default());
         copied = span.end;

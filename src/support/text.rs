@@ -153,9 +153,9 @@ mod tests {
             assert_eq!(find_invisible(&text), Some(c));
             assert_eq!(reveal_invisible(&text), format!("a\\u{{{code:x}}}ü"));
             assert_eq!(remove_invisible(&text), "aü");
-            let said = refuse_invisible("the reason", &text).unwrap_err();
+            let message = refuse_invisible("the reason", &text).unwrap_err();
             assert!(
-                said.contains(&format!("the reason has an invisible character (U+{code:04X})"))
+                message.contains(&format!("the reason has an invisible character (U+{code:04X})"))
             );
         }
         assert_eq!(reveal_invisible("\u{200b}\u{200b}"), "\\u{200b}\\u{200b}");

@@ -38,14 +38,14 @@ mod tests {
 
     #[test]
     fn moments_and_days_are_read_in_utc() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("2026-11-21T05:48:12Z", "2026-11-21T05:48:12Z"),
             ("2026-11-21T05:48:12+01:00", "2026-11-21T04:48:12Z"),
             ("2026-11-21T05:48", "2026-11-21T05:48:00Z"),
             (" 2026-11-21 05:48 ", "2026-11-21T05:48:00Z"),
             ("2026-11-21", "2026-11-21T00:00:00Z"),
         ] {
-            assert_eq!(moment(text), Some(wanted.parse().unwrap()), "{text}");
+            assert_eq!(moment(text), Some(expected.parse().unwrap()), "{text}");
         }
         for text in ["", "x", "2h", "2026-13-01", "2026-11-21T25:00", "-"] {
             assert_eq!(moment(text), None, "{text}");

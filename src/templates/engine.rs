@@ -39,32 +39,39 @@ pub(crate) fn load<'a>(
     shared: &'a [TemplateFile],
     files: impl Iterator<Item = &'a TemplateFile>,
 ) -> Result<TemplateEngine, Vec<Violation>> {
-    let named =
+    let prefixed =
         |prefix: &str, file: &TemplateFile| (format!("{prefix}{}", file.path), file.text.clone());
-    let shared = shared.iter().map(|file| named(COMPONENTS, file));
-    let all: Vec<(String, String)> = shared.chain(files.map(|file| named("", file))).collect();
+    let shared = shared.iter().map(|file| prefixed(COMPONENTS, file));
+    let texts: Vec<(String, String)> = shared.chain(files.map(|file| prefixed("", file))).collect();
     // First as they are written: only what can be parsed can be made to count.
-    let written = parsed(all.clone(), &Insertions::default()).map_err(|violations| {
-        violations.into_iter().map(|one| at_unclosed_tag(one, &all)).collect::<Vec<_>>()
-    })?;
-    if let Some(violation) = find_missing_argument(&written, &all) {
+    let parsed_texts =
+        parse_templates(texts.clone(), &Insertions::default()).map_err(|violations| {
+            violations
+                .into_iter()
+                .map(|violation| at_unclosed_tag(violation, &texts))
+                .collect::<Vec<_>>()
+        })?;
+    if let Some(violation) = find_missing_argument(&parsed_texts, &texts) {
         return Err(vec![violation]);
     }
-    let (counted, insertions) = turns::counted(&all);
-    Ok(TemplateEngine { tera: parsed(counted, &insertions)?, insertions })
+    let (counted_texts, insertions) = turns::counted(&texts);
+    Ok(TemplateEngine { tera: parse_templates(counted_texts, &insertions)?, insertions })
 }
 
-fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera, Vec<Violation>> {
+fn parse_templates(
+    texts: Vec<(String, String)>,
+    insertions: &Insertions,
+) -> Result<Tera, Vec<Violation>> {
     let mut tera = Tera::new();
     tera.autoescape_on([SUFFIX]);
     tera.set_escape_fn(escape);
     tera.register_filter("yaml", yaml);
     turns::register(&mut tera);
     // A load error reaches the authors of templates, and never a person who deploys.
-    let told = |error: tera::Error| -> Vec<Violation> {
+    let reported = |error: tera::Error| -> Vec<Violation> {
         violations(&error, insertions).into_iter().map(for_operators).collect()
     };
-    tera.add_raw_templates(texts).map_err(told)?;
+    tera.add_raw_templates(texts).map_err(reported)?;
     Ok(tera)
 }
 
@@ -92,8 +99,8 @@ fn find_missing_argument(tera: &Tera, files: &[(String, String)]) -> Option<Viol
 
 /// Lists the top-level names that the files look at.
 pub(crate) fn variables(engine: &TemplateEngine, files: &[String]) -> HashSet<String> {
-    let of = |file: &String| engine.tera.get_template_variables(file).unwrap_or_default();
-    files.iter().flat_map(of).map(str::to_owned).collect()
+    let variables_of = |file: &String| engine.tera.get_template_variables(file).unwrap_or_default();
+    files.iter().flat_map(variables_of).map(str::to_owned).collect()
 }
 
 /// Renders one file.
@@ -103,8 +110,8 @@ pub(crate) fn render(
     context: &Context,
 ) -> Result<String, Violation> {
     let mut out = Capped { bytes: Vec::new() };
-    let (rendered, stopped) = turns::limited(|| engine.tera.render_to(file, context, &mut out));
-    if stopped {
+    let (rendered, is_stopped) = turns::limited(|| engine.tera.render_to(file, context, &mut out));
+    if is_stopped {
         let message =
             format!("{file} does not come to an end: it loops too often, or over too much");
         return Err(Violation::error("rendered", message).help("look for a loop in the template"));
@@ -224,20 +231,20 @@ fn reported(report: &str) -> Option<Violation> {
 }
 
 /// Puts a template error at its place in the template.
-fn violation(error: &tera::Error, what: &str, insertions: &Insertions) -> Violation {
+fn violation(error: &tera::Error, message: &str, insertions: &Insertions) -> Violation {
     let (ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report)) = error.kind() else {
-        return Violation::error("template", format!("{what}: {error}"));
+        return Violation::error("template", format!("{message}: {error}"));
     };
     let (file, span) = (report.filename(), report.span());
-    let written = |line: usize, column: usize| {
+    let written_column = |line: usize, column: usize| {
         insertions.written(file, narrow(line), narrow(column.saturating_add(1)))
     };
-    let column = written(span.start_line, span.start_col);
+    let column = written_column(span.start_line, span.start_col);
     let position = Position {
         file: Arc::from(file),
         line: narrow(span.start_line),
         column,
-        length: written(span.end_line, span.end_col).saturating_sub(column).max(1),
+        length: written_column(span.end_line, span.end_col).saturating_sub(column).max(1),
     };
     mistake(report.message(), position)
 }
@@ -283,10 +290,10 @@ fn unclosed_tag(text: &str, until: usize) -> Option<(usize, usize, &'static str)
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         let mut chars = line.chars().zip(line.chars().skip(1).chain([' '])).enumerate();
-        while let Some((at, (one, next))) = chars.next() {
-            let opening = match (one, next) {
+        while let Some((at, (current, next))) = chars.next() {
+            let opening = match (current, next) {
                 _ if is_comment => {
-                    is_comment = (one, next) != ('#', '}');
+                    is_comment = (current, next) != ('#', '}');
                     continue;
                 }
                 ('{', '#') if open.is_none() => {
@@ -302,17 +309,17 @@ fn unclosed_tag(text: &str, until: usize) -> Option<(usize, usize, &'static str)
                 (c @ ('"' | '\'' | '`'), _) if open.is_some() => {
                     quote = match quote {
                         None => Some(c),
-                        Some(begun) if begun == c => None,
-                        begun => begun,
+                        Some(open_quote) if open_quote == c => None,
+                        open_quote => open_quote,
                     };
                     continue;
                 }
                 _ => continue,
             };
-            if let Some(found) = open {
+            if let Some(unclosed) = open {
                 // A map may stand in a tag, and begin with another: `{{ {"a": {}} }}`.
-                let is_next = opening == "{%" || found.0 < number;
-                return (is_next && found.0 <= until).then_some(found);
+                let is_next = opening == "{%" || unclosed.0 < number;
+                return (is_next && unclosed.0 <= until).then_some(unclosed);
             }
             (open, quote) = (Some((number, at + 1, opening)), None);
             chars.next();
@@ -330,10 +337,11 @@ mod tests {
     use super::*;
 
     /// Builds an engine of one component and one file.
-    fn loaded(component: &str, file: &str) -> Result<TemplateEngine, Vec<Violation>> {
-        let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
-        let file = named("a/latest/b.yaml.tmpl", file);
-        load(&[named("c.yaml.tmpl", component)], std::iter::once(&file))
+    fn load_one(component: &str, file: &str) -> Result<TemplateEngine, Vec<Violation>> {
+        let template_file =
+            |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
+        let file = template_file("a/latest/b.yaml.tmpl", file);
+        load(&[template_file("c.yaml.tmpl", component)], std::iter::once(&file))
     }
 
     fn context() -> Context {
@@ -345,17 +353,17 @@ mod tests {
     fn what_a_component_inserts_stays_in_its_place() {
         let component = "{% component c(text, list) -%}\nt: {{ text }}\nl: {{ list | yaml }}\n{%- endcomponent c %}";
         let file = "a:\n  {{<c text={hostile} list/> | indent(width=2)}}\nb:\n    {{<c text=\"fixed\" list/> | indent}}";
-        let text =
-            render(&loaded(component, file).unwrap(), "a/latest/b.yaml.tmpl", &context()).unwrap();
-        let found: serde_json::Value = serde_yaml::from_str(&text).unwrap();
-        let of = |text: &str| serde_json::json!({"t": text, "l": ["x: y"]});
-        assert_eq!(found, serde_json::json!({"a": of("a\nb: c"), "b": of("fixed")}));
+        let text = render(&load_one(component, file).unwrap(), "a/latest/b.yaml.tmpl", &context())
+            .unwrap();
+        let document: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+        let expected = |text: &str| serde_json::json!({"t": text, "l": ["x: y"]});
+        assert_eq!(document, serde_json::json!({"a": expected("a\nb: c"), "b": expected("fixed")}));
     }
 
     /// Each would take hours, or gigabytes.
     #[test]
     fn what_does_not_end_is_stopped() {
-        let none = "{% component unused() %}{% endcomponent unused %}".to_owned();
+        let no_component = "{% component unused() %}{% endcomponent unused %}".to_owned();
         let calls: String = (1..18)
             .map(|n| {
                 let call = format!("{{{{<c{}/>}}}}", n + 1);
@@ -366,26 +374,26 @@ mod tests {
         let captured = "{% component c(list) %}{% for a in range(end=100000) %}{{ list | yaml }}{{ list | yaml }}{{ list | yaml }}{% endfor %}{% endcomponent c %}";
         for (components, file) in [
             (
-                &none,
+                &no_component,
                 "{% for a in range(end=100000) %}{% for b in range(end=100000) %}{% endfor %}{% endfor %}",
             ),
             (
-                &none,
+                &no_component,
                 "{% for a in range(end=100000) %}{% set b = [c for c in range(end=100000)] %}{% endfor %}",
             ),
             (
-                &none,
+                &no_component,
                 "{% for a in range(end=100000) %}{% for b in [c for c in range(end=9)] %}{% for d in range(end=100000) -%} {% endfor %}{% endfor %}{% endfor %}",
             ),
             (&calls, "{{<c1/>}}"),
             (&captured.to_owned(), "a: {{<c list/> | indent}}"),
         ] {
             let error =
-                render(&loaded(components, file).unwrap(), "a/latest/b.yaml.tmpl", &context());
-            let said = error.unwrap_err().to_string();
+                render(&load_one(components, file).unwrap(), "a/latest/b.yaml.tmpl", &context());
+            let message = error.unwrap_err().to_string();
             assert!(
-                said.contains("a/latest/b.yaml.tmpl does not come to an end"),
-                "{file}: {said}"
+                message.contains("a/latest/b.yaml.tmpl does not come to an end"),
+                "{file}: {message}"
             );
         }
     }
@@ -393,60 +401,67 @@ mod tests {
     #[test]
     fn a_mistake_behind_a_loop_is_told_at_its_place() {
         let file = "a: 1\n{% for x in [y for y in list] %}{{ x }}{{ nowhere }}{% endfor %}";
-        let engine = loaded("", file).unwrap();
-        let said = render(&engine, "a/latest/b.yaml.tmpl", &context()).unwrap_err();
-        assert!(said.to_string().starts_with("a/latest/b.yaml.tmpl:2:43: "), "{said}");
-        let broken = loaded("", "{% for x in list %}{{ x | nope }}{% endfor %}").unwrap_err();
-        assert!(broken[0].to_string().starts_with("a/latest/b.yaml.tmpl:1:27: "), "{broken:?}");
+        let engine = load_one("", file).unwrap();
+        let error = render(&engine, "a/latest/b.yaml.tmpl", &context()).unwrap_err();
+        assert!(error.to_string().starts_with("a/latest/b.yaml.tmpl:2:43: "), "{error}");
+        let violations = load_one("", "{% for x in list %}{{ x | nope }}{% endfor %}").unwrap_err();
+        assert!(
+            violations[0].to_string().starts_with("a/latest/b.yaml.tmpl:1:27: "),
+            "{violations:?}"
+        );
     }
 
     #[test]
     fn what_a_component_is_given_is_used() {
         let component =
             "{% component c(text, list) %}{{ text }}{{ list | yaml }}{% endcomponent c %}";
-        let tera = loaded(component, "{{<c text={hostile?.part} list/>}}").unwrap();
-        let found = variables(&tera, &["a/latest/b.yaml.tmpl".to_owned()]);
-        assert_eq!(found, HashSet::from(["hostile".to_owned(), "list".to_owned()]));
+        let tera = load_one(component, "{{<c text={hostile?.part} list/>}}").unwrap();
+        let names = variables(&tera, &["a/latest/b.yaml.tmpl".to_owned()]);
+        assert_eq!(names, HashSet::from(["hostile".to_owned(), "list".to_owned()]));
     }
 
     #[test]
     fn a_mistake_in_a_component_is_told_at_its_place() {
-        let said = |component: &str, file: &str| {
-            let found = match loaded(component, file) {
+        let messages = |component: &str, file: &str| {
+            let violations = match load_one(component, file) {
                 Ok(tera) => vec![render(&tera, "a/latest/b.yaml.tmpl", &context()).unwrap_err()],
-                Err(found) => found,
+                Err(violations) => violations,
             };
-            let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-            told.join("\n")
+            let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            lines.join("\n")
         };
-        let none = "{% component c(text) %}\n  {{ nowhere }}{% endcomponent c %}";
+        let undefined_name = "{% component c(text) %}\n  {{ nowhere }}{% endcomponent c %}";
         assert_eq!(
-            said(none, "x: {{<c text={hostile}/>}}"),
+            messages(undefined_name, "x: {{<c text={hostile}/>}}"),
             "components/c.yaml.tmpl:2:6: Variable `nowhere` is not defined. Available variables: text [template]"
         );
         assert!(
-            said("{% component c(text) %}\n{{ 1 + }}", "")
+            messages("{% component c(text) %}\n{{ 1 + }}", "")
                 .starts_with("components/c.yaml.tmpl:2:8: ")
         );
         let fine = "{% component c(text) %}{{ text }}{% endcomponent c %}";
-        assert!(said(fine, "x: 1\ny: {{<c/>}}").starts_with("a/latest/b.yaml.tmpl:2:6: "));
+        assert!(messages(fine, "x: 1\ny: {{<c/>}}").starts_with("a/latest/b.yaml.tmpl:2:6: "));
         assert_eq!(
-            said("{% component c() %}{{ 1 | shout }}{% endcomponent c %}", "x: {{<d/>}}"),
+            messages("{% component c() %}{{ 1 | shout }}{% endcomponent c %}", "x: {{<d/>}}"),
             "a/latest/b.yaml.tmpl:1:6: Unknown component `d` [template]\ncomponents/c.yaml.tmpl:1:27: Unknown filter `shout` [template]"
         );
         assert_eq!(
-            said("\n{% component c(@hostile) %}{{ hostile }}{% endcomponent c %}", "x: {{<c/>}}"),
+            messages(
+                "\n{% component c(@hostile) %}{{ hostile }}{% endcomponent c %}",
+                "x: {{<c/>}}"
+            ),
             "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` and does not get it [template]"
         );
     }
 
     #[test]
     fn a_tag_that_is_not_closed_is_told_where_it_begins() {
-        let said = |file: &str| {
-            let violations = loaded("", file).unwrap_err();
-            let one = &violations[0];
-            let place = one.position.as_ref().map(|at| (at.line, at.column)).unwrap_or_default();
-            (place, one.message.clone())
+        let first_violation = |file: &str| {
+            let violations = load_one("", file).unwrap_err();
+            let violation = &violations[0];
+            let place =
+                violation.position.as_ref().map(|at| (at.line, at.column)).unwrap_or_default();
+            (place, violation.message.clone())
         };
         let unclosed = |opening: &str, closing: &str| {
             format!("the `{opening}` of this line has no `{closing}`")
@@ -458,14 +473,14 @@ mod tests {
             ("a: {{ x }}\nb: {{ \"}}\" ~ app.slug\n", (2, 4)),
             ("a: {{ x", (1, 4)),
         ] {
-            assert_eq!(said(file), (place, unclosed("{{", "}}")), "{file}");
+            assert_eq!(first_violation(file), (place, unclosed("{{", "}}")), "{file}");
         }
-        assert_eq!(said("{% if x\na: 1\n{% endif %}\n"), ((1, 1), unclosed("{%", "%}")));
+        assert_eq!(first_violation("{% if x\na: 1\n{% endif %}\n"), ((1, 1), unclosed("{%", "%}")));
         // Another mistake keeps its place.
-        let (place, message) = said("a: {{ x }}\nb: {{ x | }}\n");
+        let (place, message) = first_violation("a: {{ x }}\nb: {{ x | }}\n");
         assert_eq!(place.0, 2, "{message}");
         assert!(!message.contains("has no"), "{message}");
-        assert!(!said("{# {{ #}\na: {{ x | }}\n").1.contains("has no"));
-        assert!(!said("a: {{ x }}\n{% if x %}\n").1.contains("has no"));
+        assert!(!first_violation("{# {{ #}\na: {{ x | }}\n").1.contains("has no"));
+        assert!(!first_violation("a: {{ x }}\n{% if x %}\n").1.contains("has no"));
     }
 }

@@ -52,8 +52,8 @@ pub(crate) fn tags(text: &str) -> Vec<Tag<'_>> {
 pub(crate) fn tags_with_ends(text: &str) -> Vec<(Tag<'_>, usize)> {
     let mut tags = Vec::new();
     let mut at = 0;
-    while let Some(found) = text.get(at..).and_then(|rest| rest.find('{')) {
-        let open = at + found;
+    while let Some(brace) = text.get(at..).and_then(|rest| rest.find('{')) {
+        let open = at + brace;
         at = match text.get(open..open + 2) {
             Some("{#") => after(text, open, "#}"),
             Some("{{") => {
@@ -74,8 +74,8 @@ pub(crate) fn tags_with_ends(text: &str) -> Vec<(Tag<'_>, usize)> {
 }
 
 fn after(text: &str, from: usize, end: &str) -> usize {
-    let found = text.get(from..).and_then(|rest| rest.find(end));
-    found.map_or(text.len(), |found| from + found + end.len())
+    let end_at = text.get(from..).and_then(|rest| rest.find(end));
+    end_at.map_or(text.len(), |end_at| from + end_at + end.len())
 }
 
 /// Reads the tokens up to the end of a tag, which is `closing` and a brace outside of any map.
@@ -139,24 +139,24 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<Vec<&str>> {
-        let of = |tag| match tag {
+        let tokens_of = |tag| match tag {
             Tag::Shown(tokens) | Tag::Does(tokens) => tokens,
         };
         let texts =
             |tokens: Vec<TagToken<'_>>| tokens.iter().map(|t| t.text.len()).collect::<Vec<_>>();
-        let _lengths: Vec<_> = tags(text).into_iter().map(of).map(texts).collect();
-        tags(text).into_iter().map(of).map(|t| t.iter().map(|t| t.text).collect()).collect()
+        let _lengths: Vec<_> = tags(text).into_iter().map(tokens_of).map(texts).collect();
+        tags(text).into_iter().map(tokens_of).map(|t| t.iter().map(|t| t.text).collect()).collect()
     }
 
     #[test]
     fn tags_are_found_between_text_comments_and_raw() {
         let text =
             "a: {b} {{ x.y }}{# {{ no }} #}{%- if z -%}{% raw %}{{ no }}{% endraw %}{{- w }}";
-        let found = words(text);
-        assert_eq!(found[0], ["x", ".", "y"]);
-        assert_eq!(found[1], ["-", "if", "z", "-"]);
-        assert_eq!(found.last().unwrap(), &["-", "w"]);
-        assert!(!found.concat().contains(&"no"), "{found:?}");
+        let tags_found = words(text);
+        assert_eq!(tags_found[0], ["x", ".", "y"]);
+        assert_eq!(tags_found[1], ["-", "if", "z", "-"]);
+        assert_eq!(tags_found.last().unwrap(), &["-", "w"]);
+        assert!(!tags_found.concat().contains(&"no"), "{tags_found:?}");
     }
 
     #[test]

@@ -78,19 +78,20 @@ fn may_be_empty(expression: &Expr) -> bool {
 /// condition.
 pub fn without_bool(expression: &str) -> Option<String> {
     let mut rest = expression;
-    let mut without = String::with_capacity(expression.len());
+    let mut stripped = String::with_capacity(expression.len());
     while let Some(at) = rest.find(['<', '>', '=']) {
         let (before, after) = rest.split_at_checked(at + 1)?;
-        without.push_str(before);
+        stripped.push_str(before);
         let word = after.strip_prefix('=').unwrap_or(after);
-        without.push_str(after.get(..after.len() - word.len())?);
+        stripped.push_str(after.get(..after.len() - word.len())?);
         let trimmed = word.trim_start();
         let is_bool = trimmed.get(..4).is_some_and(|text| text.eq_ignore_ascii_case("bool"))
             && !trimmed.get(4..)?.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         rest = if is_bool { trimmed.get(4..)? } else { word };
     }
-    without.push_str(rest);
-    (without != expression && check(&without).is_ok() && has_condition(&without)).then_some(without)
+    stripped.push_str(rest);
+    (stripped != expression && check(&stripped).is_ok() && has_condition(&stripped))
+        .then_some(stripped)
 }
 
 /// Checks that brackets outside of texts match, and neither they nor operators are nested without
@@ -229,7 +230,7 @@ mod tests {
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for (bad, said) in [
+        for (bad, message) in [
             ("", "it is empty"),
             ("sum(rate(a[5m])", "its brackets do not match: there is no `)` at the end"),
             ("a[5m}", "its brackets do not match: there is a `}` too many"),
@@ -237,7 +238,7 @@ mod tests {
             ("a[5m]", "it gives ranges, and an alert needs one value each"),
             ("'a'", "it gives a text, and an alert needs numbers"),
         ] {
-            assert_eq!(check(bad), Err(said.to_owned()), "{bad}");
+            assert_eq!(check(bad), Err(message.to_owned()), "{bad}");
         }
         for bad in ["rate(a)", "sum by a", "a > > b", "nope(a)", "a{b}", "a > 1)("] {
             assert!(check(bad).is_err(), "{bad}");
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_condition_leaves_something_out() {
-        for has in [
+        for expression in [
             "up == 0",
             "rate(x[5m]) > 1",
             "a unless b",
@@ -258,9 +259,9 @@ mod tests {
             "-(a < 3)",
             "absent_over_time(x[5m])",
         ] {
-            assert!(has_condition(has), "{has}");
+            assert!(has_condition(expression), "{expression}");
         }
-        for none in [
+        for expression in [
             "up",
             "rate(x[5m]) > bool 1",
             "rate(x[5m]) >bool 1",
@@ -271,13 +272,13 @@ mod tests {
             "and_more{x=\"and\"} + on (a) group_left () b",
             "time()",
         ] {
-            assert_eq!(check(none), Ok(()), "{none}");
-            assert!(!has_condition(none), "{none}");
+            assert_eq!(check(expression), Ok(()), "{expression}");
+            assert!(!has_condition(expression), "{expression}");
         }
         assert_eq!(without_bool("rate(x[5m]) > bool 1").as_deref(), Some("rate(x[5m]) > 1"));
         assert_eq!(without_bool("a >=bool b").as_deref(), Some("a >= b"));
-        for none in ["up", "1 > bool 0", "a > 1", "a == boolean"] {
-            assert_eq!(without_bool(none), None, "{none}");
+        for expression in ["up", "1 > bool 0", "a > 1", "a == boolean"] {
+            assert_eq!(without_bool(expression), None, "{expression}");
         }
     }
 
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn durations_are_those_of_prometheus() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("0", 0.0),
             ("5m", 300.0),
             ("1h30m", 5400.0),
@@ -303,7 +304,7 @@ mod tests {
             ("90s", 90.0),
             ("500ms", 0.5),
         ] {
-            assert_eq!(seconds(text), Some(wanted), "{text}");
+            assert_eq!(seconds(text), Some(expected), "{text}");
         }
         for text in ["", "5", "m", "5 m", "-5m", "1m1h", "5min", "1.5h", "1m1m", "9999999999y"] {
             assert_eq!(seconds(text), None, "{text}");

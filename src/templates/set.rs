@@ -82,12 +82,12 @@ impl TemplateSet {
         let mut by_id = BTreeMap::new();
         for (name, version, files) in versions(&sources.files) {
             let defaults = defaults(&sources.files, &name, &mut violations);
-            let own = sources.files.iter().filter(|file| files.contains(&file.path));
-            let engine = match engine::load(&sources.components, own) {
+            let own_files = sources.files.iter().filter(|file| files.contains(&file.path));
+            let engine = match engine::load(&sources.components, own_files) {
                 Ok(engine) => engine,
-                Err(found) => {
+                Err(violations_found) => {
                     // A mistake in a component is one, however many templates share it.
-                    for violation in found {
+                    for violation in violations_found {
                         if !violations.contains(&violation) {
                             violations.push(violation);
                         }
@@ -118,14 +118,15 @@ impl TemplateSet {
     ///
     /// # Errors
     /// A violation without a place, when there is none of that name or version.
-    pub fn find(&self, wanted: &str) -> Result<&Arc<Template>, Violation> {
-        let (name, version) = wanted.split_once('@').unwrap_or((wanted, "latest"));
-        let mut all = self.by_id.values();
-        all.find(|t| t.name.as_str() == name && t.version.as_str() == version)
-            .ok_or_else(|| self.missing(name, version))
+    pub fn find(&self, reference: &str) -> Result<&Arc<Template>, Violation> {
+        let (name, version) = reference.split_once('@').unwrap_or((reference, "latest"));
+        let mut templates = self.by_id.values();
+        templates
+            .find(|t| t.name.as_str() == name && t.version.as_str() == version)
+            .ok_or_else(|| self.unknown_template(name, version))
     }
 
-    fn missing(&self, name: &str, version: &str) -> Violation {
+    fn unknown_template(&self, name: &str, version: &str) -> Violation {
         let versions: Vec<&str> = self
             .by_id
             .keys()
@@ -149,7 +150,8 @@ type Version = (TemplateName, TemplateVersion, Vec<String>);
 
 /// Lists the templates of a set, each with the paths of its files.
 fn versions(files: &[TemplateFile]) -> Vec<Version> {
-    let mut found: BTreeMap<(TemplateName, TemplateVersion), Vec<String>> = BTreeMap::new();
+    let mut files_by_version: BTreeMap<(TemplateName, TemplateVersion), Vec<String>> =
+        BTreeMap::new();
     for file in files {
         let mut parts = file.path.split('/');
         if let (Some(name), Some(version), Some(_), None) =
@@ -158,21 +160,21 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
             && let (Ok(name), Ok(version)) =
                 (TemplateName::parse(name), TemplateVersion::parse(version))
         {
-            found.entry((name, version)).or_default().push(file.path.clone());
+            files_by_version.entry((name, version)).or_default().push(file.path.clone());
         }
     }
-    found.into_iter().map(|((name, version), files)| (name, version, files)).collect()
+    files_by_version.into_iter().map(|((name, version), files)| (name, version, files)).collect()
 }
 
 /// Finds files that would be passed over in silence.
 fn find_unknown_files(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
-    let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
+    let is_known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
         [_, "defaults.yaml"] => true,
         [_, SAMPLES, file] => file.rsplit_once('.').is_some_and(|(_, end)| end == "yaml"),
         [_, _, file] => file.ends_with(engine::SUFFIX),
         _ => false,
     };
-    files.iter().filter(move |file| !known(&file.path)).map(|file| {
+    files.iter().filter(move |file| !is_known(&file.path)).map(|file| {
         Violation::error("template", format!("{} is no part of a template", file.path)).help(
             "templates are <template>/<version>/<file>.yaml.tmpl, beside <template>/defaults.yaml",
         )
@@ -194,24 +196,28 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     let path = format!("{name}/defaults.yaml");
     let position = Position { file: Arc::from(path.as_str()), line: 1, column: 1, length: 1 };
     let origin = crate::waml::node::Origin { position, layer: Arc::from(path.as_str()) };
-    let nothing = Node::new(Value::Map(Map::new()), origin);
+    let no_defaults = Node::new(Value::Map(Map::new()), origin);
     let Some(file) = files.iter().find(|file| file.path == path) else {
         violations.push(
             Violation::error("template", format!("{path} is missing"))
                 .help("add it, with `{}` in it"),
         );
-        return nothing;
+        return no_defaults;
     };
     let empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     if file.text.lines().all(empty) {
-        return nothing;
+        return no_defaults;
     }
     let Some(node) = yaml::parse(&path, file.text.as_bytes(), &Budget::default(), violations)
     else {
-        return nothing;
+        return no_defaults;
     };
     let node = lift_scaling(node, violations);
-    Section::reader().check(&mut listed(node.clone(), Section::place()), &Path::root(), violations);
+    Section::reader().check(
+        &mut wrap_in_list(node.clone(), Section::place()),
+        &Path::root(),
+        violations,
+    );
     violations.extend(unusable(&node));
     node
 }
@@ -253,12 +259,12 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
 }
 
 /// Puts each map that applies to the elements of a list into a list, for checking.
-fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
+fn wrap_in_list(mut node: Node, place: ElementPlace<'_>) -> Node {
     let identity = place.identity();
     if let Value::Map(map) = &mut node.value {
         let of_map = if identity.is_some() { place.element() } else { place };
         for (key, entry) in map.iter_mut() {
-            entry.node = listed(entry.node.clone(), of_map.key(key));
+            entry.node = wrap_in_list(entry.node.clone(), of_map.key(key));
         }
         if let Some(identity) = identity {
             let origin = node.origin.clone();
@@ -287,10 +293,11 @@ mod tests {
     use super::*;
 
     fn compiled(defaults: &str) -> Result<TemplateSet, Rejection> {
-        let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
+        let template_file =
+            |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
         let files = vec![
-            named("backend-default/defaults.yaml", defaults),
-            named("backend-default/latest/x.yaml.tmpl", "{{ scaling.replicas }}"),
+            template_file("backend-default/defaults.yaml", defaults),
+            template_file("backend-default/latest/x.yaml.tmpl", "{{ scaling.replicas }}"),
         ];
         TemplateSet::compile(&TemplateSources { files, ..TemplateSources::default() })
     }

@@ -32,21 +32,26 @@ thread_local! {
 /// Runs the rendering of one file; the second is whether it was stopped.
 pub(super) fn limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
     LEFT.set(MOST);
-    let done = render();
-    (done, LEFT.get() == 0)
+    let result = render();
+    (result, LEFT.get() == 0)
 }
 
 /// Counts work against the limit; `false` when nothing is left.
 pub(super) fn spend(bytes: usize) -> bool {
-    let left = LEFT.get().saturating_sub(bytes);
-    LEFT.set(left);
-    left > 0
+    let remaining = LEFT.get().saturating_sub(bytes);
+    LEFT.set(remaining);
+    remaining > 0
 }
 
 /// Registers the counting functions with the engine.
 pub(super) fn register(tera: &mut Tera) {
-    tera.register_function(COUNT_TURN, |given: Kwargs, _: &State| -> TeraResult<bool> {
-        turn(given.get::<u64>("bytes")?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
+    tera.register_function(COUNT_TURN, |arguments: Kwargs, _: &State| -> TeraResult<bool> {
+        turn(
+            arguments
+                .get::<u64>("bytes")?
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(0),
+        )
     });
     tera.register_filter(COUNT_EACH, |list: &Value, _: Kwargs, _: &State| -> TeraResult<Value> {
         turn(list.len().unwrap_or(0).saturating_mul(TURN))?;
@@ -63,7 +68,7 @@ fn turn(bytes: usize) -> TeraResult<bool> {
 
 /// One inserted text: its line and its column, both from 1, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Inserted {
+struct Insertion {
     line: u32,
     column: u32,
     length: u32,
@@ -71,16 +76,17 @@ struct Inserted {
 
 /// The inserted texts, by the names of files.
 #[derive(Debug, Default)]
-pub(super) struct Insertions(HashMap<String, Vec<Inserted>>);
+pub(super) struct Insertions(HashMap<String, Vec<Insertion>>);
 
 impl Insertions {
     /// Computes the column of the text that was written from a column of the text that is counted.
     pub(super) fn written(&self, file: &str, line: u32, column: u32) -> u32 {
-        let all = self.0.get(file).into_iter().flatten();
-        let before = all.filter(|one| one.line == line && one.column < column);
-        before.fold(column, |written, one| {
+        let insertions = self.0.get(file).into_iter().flatten();
+        let before =
+            insertions.filter(|insertion| insertion.line == line && insertion.column < column);
+        before.fold(column, |original_column, insertion| {
             // Within what was put in, it is where that begins.
-            written.saturating_sub(one.length.min(column - one.column))
+            original_column.saturating_sub(insertion.length.min(column - insertion.column))
         })
     }
 }
@@ -90,12 +96,12 @@ pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Ins
     let sizes: HashMap<&str, usize> =
         texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();
     let mut insertions = Insertions::default();
-    let counted = texts.iter().map(|(name, text)| {
-        let (counted, inserted) = apply(text, collect_insertions(text, &sizes));
-        insertions.0.insert(name.clone(), inserted);
-        (name.clone(), counted)
+    let counted_texts = texts.iter().map(|(name, text)| {
+        let (counted_text, insertions_of_file) = apply(text, collect_insertions(text, &sizes));
+        insertions.0.insert(name.clone(), insertions_of_file);
+        (name.clone(), counted_text)
     });
-    (counted.collect(), insertions)
+    (counted_texts.collect(), insertions)
 }
 
 /// Collects what to put in, and where, in bytes.
@@ -110,8 +116,11 @@ fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, S
         if let Tag::Shown(_) = tag {
             continue;
         }
-        let close =
-            if text.get(..end).is_some_and(|all| all.ends_with("-%}")) { "-%}" } else { "%}" };
+        let close = if text.get(..end).is_some_and(|tag_text| tag_text.ends_with("-%}")) {
+            "-%}"
+        } else {
+            "%}"
+        };
         let count =
             |bytes: usize| format!("{{% if {COUNT_TURN}(bytes={bytes}) %}}{{% endif {close}");
         let mut words = tokens.iter().filter(|token| !token.is("-"));
@@ -143,7 +152,7 @@ fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, S
 
 /// Counts the elements of a comprehension: `[x for x in LIST if …]` becomes
 /// `[x for x in (LIST)|count if …]`.
-fn comprehensions(tokens: &[TagToken<'_>], wanted: &mut Vec<(usize, String)>) {
+fn comprehensions(tokens: &[TagToken<'_>], insertions: &mut Vec<(usize, String)>) {
     let begins = |token: &TagToken<'_>| ["(", "[", "{", "?["].iter().any(|sign| token.is(sign));
     let ends = |token: &TagToken<'_>| [")", "]", "}"].iter().any(|sign| token.is(sign));
     let mut brackets = 0_usize;
@@ -157,41 +166,41 @@ fn comprehensions(tokens: &[TagToken<'_>], wanted: &mut Vec<(usize, String)>) {
             continue;
         }
         let rest = tokens.get(index..).unwrap_or_default();
-        let Some(within) = rest.iter().position(|token| token.is_word("in")) else { continue };
-        let list = rest.get(within + 1..).unwrap_or_default();
+        let Some(in_at) = rest.iter().position(|token| token.is_word("in")) else { continue };
+        let list = rest.get(in_at + 1..).unwrap_or_default();
         let mut depth = 0_usize;
         let length = list.iter().position(|token| {
-            let over = depth == 0 && (token.is_word("if") || ends(token));
+            let is_end = depth == 0 && (token.is_word("if") || ends(token));
             if begins(token) {
                 depth += 1;
             } else if ends(token) {
                 depth = depth.saturating_sub(1);
             }
-            over
+            is_end
         });
         let list = length.and_then(|length| list.get(..length)).unwrap_or_default();
         if let (Some(first), Some(last)) = (list.first(), list.last()) {
             let quotes = if last.kind == TokenKind::Text { 2 } else { 0 };
-            wanted.push((first.at, "(".to_owned()));
-            wanted.push((last.at + last.text.len() + quotes, format!(")|{COUNT_EACH}")));
+            insertions.push((first.at, "(".to_owned()));
+            insertions.push((last.at + last.text.len() + quotes, format!(")|{COUNT_EACH}")));
         }
     }
 }
 
-fn apply(text: &str, wanted: Vec<(usize, String)>) -> (String, Vec<Inserted>) {
-    let mut counted = String::with_capacity(text.len() + 64 * wanted.len());
-    let mut inserted = Vec::with_capacity(wanted.len());
+fn apply(text: &str, insertions: Vec<(usize, String)>) -> (String, Vec<Insertion>) {
+    let mut counted_text = String::with_capacity(text.len() + 64 * insertions.len());
+    let mut positions = Vec::with_capacity(insertions.len());
     let mut from = 0;
-    for (at, what) in wanted {
-        counted.push_str(text.get(from..at).unwrap_or_default());
+    for (at, inserted_text) in insertions {
+        counted_text.push_str(text.get(from..at).unwrap_or_default());
         from = at;
-        let (line, column) = lexer::place(&counted, counted.len());
-        let length = u32::try_from(what.chars().count()).unwrap_or(u32::MAX);
-        inserted.push(Inserted { line, column, length });
-        counted.push_str(&what);
+        let (line, column) = lexer::place(&counted_text, counted_text.len());
+        let length = u32::try_from(inserted_text.chars().count()).unwrap_or(u32::MAX);
+        positions.push(Insertion { line, column, length });
+        counted_text.push_str(&inserted_text);
     }
-    counted.push_str(text.get(from..).unwrap_or_default());
-    (counted, inserted)
+    counted_text.push_str(text.get(from..).unwrap_or_default());
+    (counted_text, positions)
 }
 
 #[cfg(test)]
@@ -228,11 +237,11 @@ mod tests {
     #[test]
     fn places_are_those_of_the_text_that_was_written() {
         let text = "a\n{% for a in b %}X{% for c in [d for d in e] %}Y{% endfor %}{% endfor %} Z";
-        let (counted, insertions) = count_turns(text);
+        let (counted_text, insertions) = count_turns(text);
         for sign in ["X", "d in ", "Y", "Z"] {
-            let (line, column) = lexer::place(&counted, counted.find(sign).unwrap());
-            let written = lexer::place(text, text.find(sign).unwrap());
-            assert_eq!((line, insertions.written("a", line, column)), written, "{sign}");
+            let (line, column) = lexer::place(&counted_text, counted_text.find(sign).unwrap());
+            let expected = lexer::place(text, text.find(sign).unwrap());
+            assert_eq!((line, insertions.written("a", line, column)), expected, "{sign}");
         }
         assert_eq!(insertions.written("a", 1, 7), 7);
         assert_eq!(insertions.written("other", 2, 70), 70);

@@ -31,10 +31,10 @@ pub const RULE: &str = "schema";
 /// Every violation of YAML and of the type's schema, in the order of the file.
 pub fn read<T: JsonSchema + DeserializeOwned>(file_name: &str, text: &str) -> Result<T, Rejection> {
     let mut violations = Vec::new();
-    let read = yaml::parse(file_name, text.as_bytes(), &Budget::default(), &mut violations)
+    let value = yaml::parse(file_name, text.as_bytes(), &Budget::default(), &mut violations)
         .and_then(|mut node| Reader::<T>::new().read(&mut node, &Path::root(), &mut violations));
     sort(&mut violations);
-    match read {
+    match value {
         Some(value) if violations.is_empty() => Ok(value),
         _ => Err(Rejection { violations }),
     }
@@ -102,7 +102,7 @@ impl<T: JsonSchema + DeserializeOwned> Reader<T> {
 
 /// A mapping with known keys, and what its type is called.
 #[derive(Debug, Clone, Copy)]
-struct Whole<'a> {
+struct NamedObject<'a> {
     object: &'a ObjectShape,
     type_name: &'a str,
 }
@@ -119,12 +119,13 @@ impl Walk<'_> {
             return None;
         }
         let shape = self.shapes.resolve(declared);
-        let found = match (shape, &mut node.value) {
+        let result = match (shape, &mut node.value) {
             (Shape::Nullable(_), Value::Null) => return Some(Json::Null),
             (Shape::Nullable(inner), _) => return self.value(node, inner, path),
             (Shape::Object(object), Value::Map(map)) => {
-                let whole = Whole { object, type_name: declared.type_name().unwrap_or_default() };
-                let json = self.object(map, whole, path, &node.origin.position);
+                let mapping =
+                    NamedObject { object, type_name: declared.type_name().unwrap_or_default() };
+                let json = self.object(map, mapping, path, &node.origin.position);
                 node.broken = json.is_none();
                 return json;
             }
@@ -139,7 +140,7 @@ impl Walk<'_> {
                 Err(Misread::showing(&format!("is {}", node.kind())))
             }
         };
-        match found {
+        match result {
             Ok(json) => Some(json),
             Err(Misread { why, help }) => {
                 let help = if help.is_empty() { self.line(declared, path, node) } else { help };
@@ -155,13 +156,13 @@ impl Walk<'_> {
         let expected = declared.expected(self.shapes);
         let value =
             declared.example(self.shapes, key, Some(node).filter(|_| may_repeat(node, path)));
-        let more = if declared.type_name() == Some("Image") && node.as_text().is_some() {
+        let suffix = if declared.type_name() == Some("Image") && node.as_text().is_some() {
             "; the tag comes with each deployment"
         } else {
             ""
         };
         match path.0.last() {
-            Some(Step::Key(_)) => format!("write {expected}: `{key}: {value}`{more}"),
+            Some(Step::Key(_)) => format!("write {expected}: `{key}: {value}`{suffix}"),
             Some(Step::Index(_)) => format!("write {expected}: `- {value}`"),
             None => format!("write {expected}"),
         }
@@ -172,11 +173,11 @@ impl Walk<'_> {
     fn object(
         &mut self,
         map: &mut Map,
-        whole: Whole<'_>,
+        mapping: NamedObject<'_>,
         path: &Path,
         place: &Position,
     ) -> Option<Json> {
-        let Whole { object, type_name } = whole;
+        let NamedObject { object, type_name } = mapping;
         let mut json = serde_json::Map::new();
         // `{A: b}` where `{name: A, value: b}` is meant: one mistake, told at the key.
         let is_entry = type_name == "EnvVar" && map.len() == 1;
@@ -194,7 +195,7 @@ impl Walk<'_> {
                     split_number(before.as_ref(), key, &entry.node)
                 };
                 let help =
-                    help.unwrap_or_else(|| self.meant_by(&path.key(key), &entry.node, whole));
+                    help.unwrap_or_else(|| self.meant_by(&path.key(key), &entry.node, mapping));
                 self.unknown_key(key, entry, path, help);
                 continue;
             };
@@ -206,7 +207,7 @@ impl Walk<'_> {
             }
         }
         let mut complete = true;
-        // What a misspelled key was meant to be is not missing.
+        // A key that was misspelled is not reported as missing, too.
         let misspelled = |name: &str| {
             let mut unknown = map.keys().filter(|key| !object.fields.contains_key(*key));
             let fields = || object.fields.keys().map(String::as_str);
@@ -226,13 +227,13 @@ impl Walk<'_> {
         let mut json = serde_json::Map::new();
         for (key, entry) in map.iter_mut() {
             if let Some(Err(rule)) = keys.map(|format| super::formats::check(format, key)) {
-                let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
-                let message = format!("the key {shown} is not well formed");
+                let key_text = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+                let message = format!("the key {key_text} is not well formed");
                 let violation =
                     Violation::error(RULE, message).expected("not well formed").help(rule);
                 let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
                 collect::add(self.violations, violation);
-                // What stands below is looked at all the same.
+                // The value below is checked all the same.
                 entry.node.broken = false;
                 self.value(&mut entry.node, values, &path.key(key));
                 entry.node.broken = true;
@@ -246,13 +247,14 @@ impl Walk<'_> {
     }
 
     fn list(&mut self, list: &mut [Node], items: &Shape, path: &Path) -> Json {
-        let read = |(index, node): (usize, &mut Node)| self.value(node, items, &path.index(index));
-        Json::Array(list.iter_mut().enumerate().filter_map(read).collect())
+        let read_item =
+            |(index, node): (usize, &mut Node)| self.value(node, items, &path.index(index));
+        Json::Array(list.iter_mut().enumerate().filter_map(read_item).collect())
     }
 
     fn wrong(&mut self, node: &mut Node, shape: &Shape, path: &Path, misread: Misread) {
         node.broken = true;
-        let shown = match node.as_text() {
+        let value_text = match node.as_text() {
             Some(text) if may_quote(text, self.shapes.resolve(shape), path) => quoted(text),
             Some(_) | None => "this".to_owned(),
         };
@@ -261,29 +263,29 @@ impl Walk<'_> {
             None => "the file".to_owned(),
         };
         let expected = shape.expected(self.shapes);
-        let message = format!("{name} must be {expected}, but {shown} {}", misread.why);
+        let message = format!("{name} must be {expected}, but {value_text} {}", misread.why);
         let place = Some(node.origin.position.clone());
         let violation = Violation::error(RULE, message).expected(format!("expected {expected}"));
         collect::add(self.violations, violation.help(misread.help).at(path.to_string(), place));
     }
 
     fn unknown_key(&mut self, key: &str, entry: &MappingEntry, path: &Path, help: String) {
-        let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
-        let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
-        let message = format!("{whole} has no key {shown}");
+        let subject = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
+        let key_text = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+        let message = format!("{subject} has no key {key_text}");
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
         let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
         collect::add(self.violations, violation);
     }
 
     /// Finds the key that was meant, or the place where it belongs.
-    fn meant_by(&self, path: &Path, node: &Node, whole: Whole<'_>) -> String {
+    fn meant_by(&self, path: &Path, node: &Node, mapping: NamedObject<'_>) -> String {
         const FEW: usize = 6;
         const OF_THE_HEAD: [&str; 7] =
             ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
         let Some(Step::Key(key)) = path.0.last() else { return String::new() };
         let key = key.as_str();
-        let Whole { object, type_name } = whole;
+        let NamedObject { object, type_name } = mapping;
         let is_section = matches!(type_name, "Section" | "DefaultsEntry");
         let fields = || object.fields.keys().map(String::as_str);
         let is_slip = |other: &str| suggest::nearest(key, [other]).is_some();
@@ -321,26 +323,28 @@ impl Walk<'_> {
         let Deeper { way, key, field } = deeper;
         let value = field.shape.example(self.shapes, key, node);
         let mut line = format!("{key}: {value}");
-        let mut below = *key;
+        let mut inner_key = *key;
         for step in way.iter().rev() {
-            let beside = examples::beside(step.type_name, below);
-            let inner = beside.map_or_else(|| line.clone(), |beside| format!("{beside}, {line}"));
+            let other_entries = examples::beside(step.type_name, inner_key);
+            let inner =
+                other_entries.map_or_else(|| line.clone(), |entries| format!("{entries}, {line}"));
             line = if step.is_list {
                 format!("{}: [{{{inner}}}]", step.key)
             } else {
                 format!("{}: {{{inner}}}", step.key)
             };
-            below = step.key;
+            inner_key = step.key;
         }
         line
     }
 
     fn missing(&mut self, name: &str, field: &KnownKey, path: &Path, place: &Position) {
         let holder = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
-        let what = field.description.as_deref().map_or_else(String::new, |d| format!(": {d}"));
+        let description =
+            field.description.as_deref().map_or_else(String::new, |d| format!(": {d}"));
         let violation = Violation::error(RULE, format!("`{name}` is missing from {holder}"))
             .expected(format!("needs `{name}`"))
-            .help(format!("add `{name}`{what}"));
+            .help(format!("add `{name}`{description}"));
         let violation = violation.at(path.key(name).to_string(), Some(place.clone()));
         collect::add(self.violations, violation);
     }
@@ -349,11 +353,11 @@ impl Walk<'_> {
 /// Finds a number that a comma splits: `availability: 99,9` in a flow map is the key `availability`
 /// and the key `9`.
 fn split_number(before: Option<&(String, String)>, key: &str, node: &Node) -> Option<String> {
-    let (name, whole) = before?;
+    let (name, integer_part) = before?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let part = key.trim_end_matches('%');
-    (digits(whole) && digits(part) && node.is_null() && whole.len() + part.len() <= 12).then(|| {
-        format!("the comma begins another key; write a decimal point: `{name}: {whole}.{part}`")
+    (digits(integer_part) && digits(part) && node.is_null() && integer_part.len() + part.len() <= 12).then(|| {
+        format!("the comma begins another key; write a decimal point: `{name}: {integer_part}.{part}`")
     })
 }
 
@@ -377,7 +381,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
         }
         Shape::Boolean => scalar::boolean(scalar).map(Json::Bool).map_err(showing),
         Shape::Integer { min, max } => {
-            scalar::integer(scalar).and_then(|n| within(n, *min, *max)).map_err(|misread| {
+            scalar::integer(scalar).and_then(|n| check_bounds(n, *min, *max)).map_err(|misread| {
                 let is_bare = misread.help == "write digits only";
                 if is_bare { showing(misread) } else { misread }
             })
@@ -420,7 +424,7 @@ fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
     }
 }
 
-fn within(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, Misread> {
+fn check_bounds(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, Misread> {
     if min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max) {
         return Ok(Json::from(n));
     }

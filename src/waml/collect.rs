@@ -12,7 +12,7 @@ pub(crate) fn add(violations: &mut Vec<Violation>, violation: Violation) {
         let alike = |other: &&Violation| other.severity == violation.severity;
         match violations.iter().filter(alike).count() {
             ..MOST => {}
-            MOST => return violations.push(more(violation)),
+            MOST => return violations.push(summarize_rest(violation)),
             _ => return,
         }
     }
@@ -20,15 +20,15 @@ pub(crate) fn add(violations: &mut Vec<Violation>, violation: Violation) {
 }
 
 /// Makes the violation that replaces the ones beyond the limit.
-fn more(first: Violation) -> Violation {
-    let what = match first.severity {
+fn summarize_rest(first: Violation) -> Violation {
+    let kind = match first.severity {
         Severity::Error => "violations",
         Severity::Warning => "warnings",
     };
-    let message = format!("there are more than {MOST} {what}; the others are not shown");
+    let message = format!("there are more than {MOST} {kind}; the others are not shown");
     let Violation { rule, severity, path, position, .. } = first;
-    let more = Violation::error("yaml", message).at(path, position);
-    Violation { rule, severity, ..more }.help("correct those that are shown, and validate again")
+    let summary = Violation::error("yaml", message).at(path, position);
+    Violation { rule, severity, ..summary }.help("correct those that are shown, and validate again")
 }
 
 #[cfg(test)]
@@ -37,19 +37,21 @@ mod tests {
 
     #[test]
     fn a_severity_does_not_crowd_out_the_other() {
-        let mut all = Vec::new();
+        let mut violations = Vec::new();
         for n in 0..3 * MOST {
-            add(&mut all, Violation::warning("a", n.to_string()));
+            add(&mut violations, Violation::warning("a", n.to_string()));
         }
-        assert_eq!(all.len(), MOST + 1);
-        let last = all.last().unwrap();
+        assert_eq!(violations.len(), MOST + 1);
+        let last = violations.last().unwrap();
         assert!(last.message.starts_with("there are more than 1000 warnings"), "{last}");
         assert_eq!(last.severity, Severity::Warning);
         for n in 0..3 * MOST {
-            add(&mut all, Violation::error("a", n.to_string()));
+            add(&mut violations, Violation::error("a", n.to_string()));
         }
-        assert_eq!(all.len(), 2 * (MOST + 1));
-        assert!(all.last().unwrap().message.starts_with("there are more than 1000 violations"));
-        assert_eq!(all.last().unwrap().severity, Severity::Error);
+        assert_eq!(violations.len(), 2 * (MOST + 1));
+        assert!(
+            violations.last().unwrap().message.starts_with("there are more than 1000 violations")
+        );
+        assert_eq!(violations.last().unwrap().severity, Severity::Error);
     }
 }

@@ -78,8 +78,8 @@ pub fn hide_secrets(violations: &mut [Violation], root: &Node) {
     for violation in violations {
         let Violation { message, expected, help, .. } = violation;
         for text in [Some(message), expected.as_mut(), help.as_mut()].into_iter().flatten() {
-            if let Cow::Owned(hidden) = without(text, &words) {
-                *text = hidden;
+            if let Cow::Owned(masked) = mask_words(text, &words) {
+                *text = masked;
             }
         }
     }
@@ -92,17 +92,17 @@ fn add_forms(secret: &str, words: &mut Vec<String>) {
     const LONGEST_QUOTED: usize = 60;
     let inner = |text: String, ends: &[char]| text.trim_matches(ends).to_owned();
     for text in [secret, secret.trim()] {
-        let cut: String = text.chars().take(LONGEST_QUOTED).collect();
+        let shortened: String = text.chars().take(LONGEST_QUOTED).collect();
         let quoted = quoted(text);
         let quoted = quoted.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
         let quoted = quoted.map(|text| text.strip_suffix('…').unwrap_or(text).to_owned());
         let forms = [
             Some(text.escape_debug().to_string()),
-            Some(cut.escape_debug().to_string()),
+            Some(shortened.escape_debug().to_string()),
             Some(inner(format!("{text:?}"), &['"'])),
             serde_json::to_string(text).ok().map(|text| inner(text, &['"'])),
             Some(text.to_owned()),
-            Some(cut),
+            Some(shortened),
             quoted,
         ];
         words.extend(forms.into_iter().flatten().filter(|form| form.len() >= SHORTEST));
@@ -111,7 +111,7 @@ fn add_forms(secret: &str, words: &mut Vec<String>) {
 
 /// Removes some words from the text, wherever one stands alone. They are in order: each place of
 /// the text is looked up in them, because they may be many.
-fn without<'t>(text: &'t str, words: &[String]) -> Cow<'t, str> {
+fn mask_words<'t>(text: &'t str, words: &[String]) -> Cow<'t, str> {
     let (mut out, mut copied, mut hidden_until) = (String::new(), 0, 0);
     let mut before = None;
     for (at, c) in text.char_indices() {
@@ -121,7 +121,7 @@ fn without<'t>(text: &'t str, words: &[String]) -> Cow<'t, str> {
         else {
             continue;
         };
-        // What overlaps with the one before is hidden with it.
+        // A match that overlaps with the one before is hidden with it.
         if at >= hidden_until {
             out += text.get(copied..at).unwrap_or_default();
             out += MASK;
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_a_value_is_shown_up_to_its_sign() {
-        for (key, shown) in [
+        for (key, expected) in [
             ("DB_PASSWORD", "DB_PASSWORD"),
             ("1X", "1X"),
             ("a.env", "a.env"),
@@ -171,7 +171,7 @@ mod tests {
             ("hunter2!", "••••"),
             ("é", "••••"),
         ] {
-            assert_eq!(shown_key(key), shown);
+            assert_eq!(shown_key(key), expected);
         }
     }
 
@@ -192,25 +192,25 @@ mod tests {
         let text = "env: [{name: DB_PASSWORD, value: swordfish}, {name: A, value: fish}]\n";
         let budget = crate::waml::yaml::Budget::default();
         let root = crate::waml::yaml::parse("f", text.as_bytes(), &budget, &mut vec![]);
-        let said = "`swordfish`, swordfishes and fish";
-        let mut all = [Violation::error("x", said).expected(said).help(said)];
-        hide_secrets(&mut all, &root.unwrap());
+        let sentence = "`swordfish`, swordfishes and fish";
+        let mut violations = [Violation::error("x", sentence).expected(sentence).help(sentence)];
+        hide_secrets(&mut violations, &root.unwrap());
         let expected = "`••••`, swordfishes and fish";
-        let [one] = &all;
-        assert_eq!(one.message, expected);
+        let [violation] = &violations;
+        assert_eq!(violation.message, expected);
         assert_eq!(
-            (one.expected.as_deref(), one.help.as_deref()),
+            (violation.expected.as_deref(), violation.help.as_deref()),
             (Some(expected), Some(expected))
         );
     }
 
-    fn hidden(text: &str, said: &str) -> String {
+    fn hide_in_message(text: &str, message: &str) -> String {
         let budget = crate::waml::yaml::Budget::default();
         let root = crate::waml::yaml::parse("f", text.as_bytes(), &budget, &mut vec![]);
-        let mut all = [Violation::error("x", "")];
-        all[0].message = said.to_owned();
-        hide_secrets(&mut all, &root.unwrap());
-        all[0].message.clone()
+        let mut violations = [Violation::error("x", "")];
+        violations[0].message = message.to_owned();
+        hide_secrets(&mut violations, &root.unwrap());
+        violations[0].message.clone()
     }
 
     #[test]
@@ -219,14 +219,15 @@ mod tests {
         for secret in ["sword\"fish", "it's\\me", "one\ttwo", long.as_str()] {
             let json = serde_json::to_string(secret).unwrap();
             let text = format!("env:\n  - name: DB_PASSWORD\n    value: {json}\n");
-            let cut: String = secret.chars().take(60).collect();
-            for said in [quoted(secret), format!("{secret:?}"), json, cut, secret.to_owned()] {
-                let shown = hidden(&text, &format!("value {said} is no host"));
+            let shortened: String = secret.chars().take(60).collect();
+            for form in [quoted(secret), format!("{secret:?}"), json, shortened, secret.to_owned()]
+            {
+                let masked = hide_in_message(&text, &format!("value {form} is no host"));
                 for part in secret.split(['"', '\'', '\\', '\t', ' ']).filter(|part| part.len() > 1)
                 {
-                    assert!(!shown.replace("value", "").contains(part), "{shown}");
+                    assert!(!masked.replace("value", "").contains(part), "{masked}");
                 }
-                assert!(shown.starts_with("value ") && shown.contains(MASK), "{shown}");
+                assert!(masked.starts_with("value ") && masked.contains(MASK), "{masked}");
             }
         }
     }
@@ -239,9 +240,9 @@ mod tests {
         let text = format!("env:\n{many}  - {{name: A_PASSWORD, value: fish}}\n");
         let budget = crate::waml::yaml::Budget::default();
         let root = crate::waml::yaml::parse("f", text.as_bytes(), &budget, &mut vec![]);
-        let said = "`fish-2999-x` and fish-0-x, fish-3000-y and fishes";
-        let mut all = [Violation::error("x", said)];
-        hide_secrets(&mut all, &root.unwrap());
-        assert_eq!(all[0].message, "`••••` and ••••, ••••-3000-y and fishes");
+        let sentence = "`fish-2999-x` and fish-0-x, fish-3000-y and fishes";
+        let mut violations = [Violation::error("x", sentence)];
+        hide_secrets(&mut violations, &root.unwrap());
+        assert_eq!(violations[0].message, "`••••` and ••••, ••••-3000-y and fishes");
     }
 }

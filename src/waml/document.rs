@@ -183,14 +183,14 @@ fn widen(json: &mut serde_json::Value) {
                 && !map.contains_key("enum")
                 && !map.contains_key("const");
             let (text, nullable) = match map.get("type") {
-                Some(serde_json::Value::String(one)) => (one == "string", false),
+                Some(serde_json::Value::String(name)) => (name == "string", false),
                 Some(serde_json::Value::Array(many)) => (many.iter().any(|t| t == "string"), true),
                 _ => (false, false),
             };
             if text && free {
-                let mut all = vec!["string", "number", "boolean"];
-                all.extend(nullable.then_some("null"));
-                map.insert("type".to_owned(), all.into());
+                let mut types = vec!["string", "number", "boolean"];
+                types.extend(nullable.then_some("null"));
+                map.insert("type".to_owned(), types.into());
             }
         }
         _ => {}
@@ -213,9 +213,9 @@ impl Waml {
     /// As [`Waml::parse`].
     pub fn parse_within(file_name: &str, bytes: &[u8], budget: &Budget) -> Result<Self, Rejection> {
         let mut violations = Vec::new();
-        let read = Self::read(file_name, bytes, budget, &mut violations);
+        let waml = Self::read(file_name, bytes, budget, &mut violations);
         sort(&mut violations);
-        match read.filter(|waml| !waml.stands_in) {
+        match waml.filter(|waml| !waml.stands_in) {
             Some(waml) => Ok(Self { violations, ..waml }),
             None => Err(Rejection { violations }),
         }
@@ -226,9 +226,9 @@ impl Waml {
     /// `None` when it is not a map of YAML.
     pub fn parse_draft(file_name: &str, bytes: &[u8], budget: &Budget) -> Option<Self> {
         let mut violations = Vec::new();
-        let read = Self::read(file_name, bytes, budget, &mut violations)?;
+        let waml = Self::read(file_name, bytes, budget, &mut violations)?;
         sort(&mut violations);
-        let draft = Self { violations, ..read };
+        let draft = Self { violations, ..waml };
         Some(draft.with_misnamed_targets())
     }
 
@@ -391,8 +391,8 @@ fn label_layers(root: &mut Node) {
 }
 
 fn successes(root: &Node) -> bool {
-    let wanted = root.get("notify").and_then(|notify| notify.get("success"));
-    wanted.filter(|node| !node.broken).and_then(Node::as_text) == Some("true")
+    let setting = root.get("notify").and_then(|notify| notify.get("success"));
+    setting.filter(|node| !node.broken).and_then(Node::as_text) == Some("true")
 }
 
 fn links(root: &Node) -> Vec<Link> {

@@ -27,19 +27,19 @@ fn the_examples_are_read_as_they_stand() {
 
 #[test]
 fn a_team_hears_of_successes_where_it_asks_for_them() {
-    let read = |notify: &str| {
+    let parse_notify = |notify: &str| {
         Waml::parse(".weave.yaml", format!("{HEAD}{notify}deploy: {{prod: {{}}}}\n").as_bytes())
             .unwrap()
     };
-    assert!(!read("").successes && !read("notify: {}\n").successes);
-    assert!(!read("notify: {success: false}\n").successes);
-    let waml = read("notify: {success: true}\n");
+    assert!(!parse_notify("").successes && !parse_notify("notify: {}\n").successes);
+    assert!(!parse_notify("notify: {success: false}\n").successes);
+    let waml = parse_notify("notify: {success: true}\n");
     assert!(waml.successes && waml.violations.is_empty());
-    let broken = read("notify: {sucess: true, success: often}\n");
-    assert!(!broken.successes);
-    assert_eq!(broken.violations[0].help.as_deref(), Some("did you mean `success`?"));
+    let waml = parse_notify("notify: {sucess: true, success: often}\n");
+    assert!(!waml.successes);
+    assert_eq!(waml.violations[0].help.as_deref(), Some("did you mean `success`?"));
     assert_eq!(
-        broken.violations[1].to_string(),
+        waml.violations[1].to_string(),
         ".weave.yaml:6:33: `notify.success` must be `true` or `false`, but `often` is not a boolean [schema]"
     );
 }
@@ -211,11 +211,15 @@ fn a_comment_that_was_meant_as_a_secret_is_not_shown() {
          labels:\n      dbPassword: #Pa55w0rd!\n"
     );
     let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
-    let ignored: Vec<_> = waml.violations.iter().filter(|one| one.rule == "ignored").collect();
-    assert_eq!(ignored.len(), 2, "{:?}", waml.violations);
-    for one in ignored {
-        assert!(one.message.ends_with("is empty: the text after it is a comment"), "{one}");
-        assert_eq!(one.help.as_deref(), Some("quote the value"));
+    let ignored_values: Vec<_> =
+        waml.violations.iter().filter(|violation| violation.rule == "ignored").collect();
+    assert_eq!(ignored_values.len(), 2, "{:?}", waml.violations);
+    for violation in ignored_values {
+        assert!(
+            violation.message.ends_with("is empty: the text after it is a comment"),
+            "{violation}"
+        );
+        assert_eq!(violation.help.as_deref(), Some("quote the value"));
     }
     assert!(!format!("{:?}", waml.violations).contains("Pa55w0rd"));
 }
@@ -242,20 +246,20 @@ fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
             None => format!("  {section}"),
         };
         let text = format!("{HEAD}defaults:\n- match: '*'\n{section}deploy:\n  t: {{}}\n");
-        let found = hints(&text);
-        assert_eq!(found.len(), 1, "{found:?}");
-        let (message, help) = &found[0];
-        let told = format!("`defaults[0].{path}` is empty: `{comment}` is a comment [ignored]");
-        assert!(message.ends_with(&told), "{message}");
+        let hints_found = hints(&text);
+        assert_eq!(hints_found.len(), 1, "{hints_found:?}");
+        let (message, help) = &hints_found[0];
+        let ending = format!("`defaults[0].{path}` is empty: `{comment}` is a comment [ignored]");
+        assert!(message.ends_with(&ending), "{message}");
         assert_eq!(*help, format!("write it without `#`: `{line}`; {space}"));
     }
-    let hidden = hints(&format!(
+    let hints_found = hints(&format!(
         "{HEAD}deploy:\n  t:\n    command: #mysql -phunter2\n    secrets: #hunter2\n"
     ));
-    assert_eq!(hidden.len(), 2, "{hidden:?}");
-    assert!(!format!("{hidden:?}").contains("hunter2"), "{hidden:?}");
-    for told in ["args: #--port=80", "env: #- {name: A, value: b}", "labels: #{a: b}"] {
-        assert_eq!(hints(&format!("{HEAD}deploy:\n  t:\n    {told}\n")).len(), 1, "{told}");
+    assert_eq!(hints_found.len(), 2, "{hints_found:?}");
+    assert!(!format!("{hints_found:?}").contains("hunter2"), "{hints_found:?}");
+    for line in ["args: #--port=80", "env: #- {name: A, value: b}", "labels: #{a: b}"] {
+        assert_eq!(hints(&format!("{HEAD}deploy:\n  t:\n    {line}\n")).len(), 1, "{line}");
     }
     // A target without settings says all that it has to.
     assert_eq!(hints(&format!("{HEAD}deploy:\n  t: #same as prod\n")), []);
@@ -274,8 +278,14 @@ fn defaults_for_no_target_are_told() {
         )]
     );
     // Of targets that cannot be read nobody knows whether one would match.
-    let broken = format!("{HEAD}defaults:\n- match: 'a'\ndeploy:\n  A B: {{}}\n  b: {{}}\n");
-    assert_eq!(parse_violations(&broken).len(), 1, "{:?}", parse_violations(&broken));
+    let text_with_error =
+        format!("{HEAD}defaults:\n- match: 'a'\ndeploy:\n  A B: {{}}\n  b: {{}}\n");
+    assert_eq!(
+        parse_violations(&text_with_error).len(),
+        1,
+        "{:?}",
+        parse_violations(&text_with_error)
+    );
 }
 
 /// Each message shows a line that could stand in its place.
@@ -400,13 +410,13 @@ fn targets_that_are_one_name_in_kubernetes_are_refused() {
     let text = |deploy: &str| {
         format!("schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n{deploy}")
     };
-    let said = |deploy: &str| -> Vec<String> {
+    let violations_of = |deploy: &str| -> Vec<String> {
         let waml = Waml::parse(".weave.yaml", text(deploy).as_bytes()).unwrap();
         waml.violations.iter().map(ToString::to_string).collect()
     };
     assert_eq!(
-        said("  Prod_EU: {}\n  dev: {}\n  prod-eu: {}\n"),
+        violations_of("  Prod_EU: {}\n  dev: {}\n  prod-eu: {}\n"),
         [".weave.yaml:9:3: `Prod_EU` and `prod-eu` are one name in Kubernetes [unique]"]
     );
-    assert_eq!(said("  Prod_EU: {}\n  prod-us: {}\n"), [""; 0]);
+    assert_eq!(violations_of("  Prod_EU: {}\n  prod-us: {}\n"), [""; 0]);
 }

@@ -25,7 +25,7 @@ impl<'s> ElementPlace<'s> {
     /// Returns the place under that key.
     #[must_use]
     pub fn key(self, key: &str) -> Self {
-        let shape = match self.whole() {
+        let shape = match self.resolve_names() {
             Shape::Object(object) => object.fields.get(key).map(|field| &field.shape),
             Shape::Map { values, .. } => Some(&**values),
             _ => None,
@@ -36,7 +36,7 @@ impl<'s> ElementPlace<'s> {
     /// Returns the place of the elements of this list.
     #[must_use]
     pub fn element(self) -> Self {
-        let shape = match self.whole() {
+        let shape = match self.resolve_names() {
             Shape::List(items) => &**items,
             _ => &Shape::Any,
         };
@@ -53,12 +53,12 @@ impl<'s> ElementPlace<'s> {
 
     /// Checks that a text is wanted here.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self.whole(), Shape::Text(_))
+        matches!(self.resolve_names(), Shape::Text(_))
     }
 
     /// Checks that the schema knows this place.
     pub(crate) fn is_known(self) -> bool {
-        !matches!(self.whole(), Shape::Any)
+        !matches!(self.resolve_names(), Shape::Any)
     }
 
     /// Writes a value for this place and key, where `text` was written as a comment.
@@ -70,7 +70,7 @@ impl<'s> ElementPlace<'s> {
     }
 
     /// Finds the shape behind names and `null`.
-    fn whole(self) -> &'s Shape {
+    fn resolve_names(self) -> &'s Shape {
         match self.shapes.resolve(self.shape) {
             Shape::Nullable(inner) => self.shapes.resolve(inner),
             shape => shape,
@@ -173,19 +173,19 @@ fn report_duplicate(
     slug: &str,
     violations: &mut Vec<Violation>,
 ) {
-    let mut seen: HashMap<String, u32> = HashMap::new();
+    let mut lines: HashMap<String, u32> = HashMap::new();
     for (index, node) in list.iter_mut().enumerate() {
         let Some(id) = read_identity(node, identity, slug) else { continue };
         let line = node.origin.position.line;
-        match seen.get(&id) {
-            None => drop(seen.insert(id, line)),
+        match lines.get(&id) {
+            None => drop(lines.insert(id, line)),
             Some(first) => {
                 let key = identity.keys().first().copied().unwrap_or("name");
                 let (_, place) = node.nearest(&Path::root().key(key));
                 let at = path.index(index).key(key);
-                let shown = id.trim_end_matches('.');
-                let shown = if is_confidential(path) { shown_key(shown) } else { shown.into() };
-                let violation = Violation::error("unique", format!("`{path}` has `{shown}` twice"))
+                let name = id.trim_end_matches('.');
+                let name = if is_confidential(path) { shown_key(name) } else { name.into() };
+                let violation = Violation::error("unique", format!("`{path}` has `{name}` twice"))
                     .expected("is repeated here")
                     .help(format!("keep one of the two; the first is in line {first}"));
                 collect::add(violations, violation.at(at.to_string(), Some(place)));

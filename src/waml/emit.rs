@@ -312,8 +312,8 @@ mod tests {
             proptest::prop_assert_eq!(&libyaml, &value, "libyaml on\n{}", text);
             let saphyr: Json = serde_saphyr::from_str(&text).unwrap();
             proptest::prop_assert_eq!(&saphyr, &value, "saphyr on\n{}", text);
-            let ours = crate::waml::yaml::parse_stream("f", &text, &crate::waml::yaml::Budget::default()).unwrap();
-            proptest::prop_assert_eq!(&crate::waml::scalar::untyped(&ours[0]), &value, "ours on\n{}", text);
+            let nodes = crate::waml::yaml::parse_stream("f", &text, &crate::waml::yaml::Budget::default()).unwrap();
+            proptest::prop_assert_eq!(&crate::waml::scalar::untyped(&nodes[0]), &value, "ours on\n{}", text);
         }
     }
 }

@@ -96,15 +96,15 @@ pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
 
 /// Finds the right place of a key that exists in several places, or that the format calls otherwise: the whole, with
 /// `$` for the value.
-pub(super) fn preferred(key: &str, written: Option<&str>) -> Option<String> {
+pub(super) fn preferred(key: &str, text: Option<&str>) -> Option<String> {
     let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit());
-    let number = written.filter(digits);
+    let number = text.filter(digits);
     Some(match key {
-        "cpu" => format!("resources: {{requests: {{cpu: {}}}}}", amount(written, "cpu")?),
+        "cpu" => format!("resources: {{requests: {{cpu: {}}}}}", amount(text, "cpu")?),
         "memory" => {
             // A number alone would be bytes.
-            let written = written.filter(|text| !digits(text));
-            format!("resources: {{requests: {{memory: {}}}}}", amount(written, "memory")?)
+            let amount_text = text.filter(|text| !digits(text));
+            format!("resources: {{requests: {{memory: {}}}}}", amount(amount_text, "memory")?)
         }
         "requests" | "limits" => format!("resources: {{{key}: {{cpu: 100m, memory: 256Mi}}}}"),
         "port" => {
@@ -114,18 +114,18 @@ pub(super) fn preferred(key: &str, written: Option<&str>) -> Option<String> {
     })
 }
 
-fn amount(written: Option<&str>, key: &str) -> Option<String> {
+fn amount(text: Option<&str>, key: &str) -> Option<String> {
     let is_amount = |text: &&str| {
         text.starts_with(|c: char| c.is_ascii_digit())
             && text.len() <= 12
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.')
     };
-    written.filter(is_amount).map(str::to_owned).or_else(|| of_key(key).map(str::to_owned))
+    text.filter(is_amount).map(str::to_owned).or_else(|| of_key(key).map(str::to_owned))
 }
 
 /// Writes a map in the place of a single value, with that value in it, by the type's name.
 pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
-    let shown = format_flow_text("", text)?;
+    let value = format_flow_text("", text)?;
     let is_number = text.parse::<u32>().is_ok();
     let is_yes = matches!(text, "true" | "yes" | "on");
     Some(match type_name {
@@ -143,7 +143,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
             format!("{{name: {}, value: {ELLIPSIS}}}", format_flow_text("", name)?)
         }
         "Grpc" | "Redis" if is_yes => "{}".to_owned(),
-        "Grpc" => format!("{{port: {shown}}}"),
+        "Grpc" => format!("{{port: {value}}}"),
         "Image" => {
             let name = text.split('@').next()?;
             // A colon before the last slash is a registry's port.
@@ -153,29 +153,29 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
             };
             format!("{{repository: {}}}", format_flow_text("", name)?)
         }
-        "Ingress" if text.contains('.') => format!("{{host: {shown}}}"),
-        "Ingress" if !text.contains('/') => format!("{{hostPrefix: {shown}}}"),
+        "Ingress" if text.contains('.') => format!("{{host: {value}}}"),
+        "Ingress" if !text.contains('/') => format!("{{hostPrefix: {value}}}"),
         "Port" if is_number => format!("{{name: http, number: {text}}}"),
         "Port" if text.starts_with(|c: char| c.is_ascii_lowercase()) => {
-            format!("{{name: {shown}, number: 8000}}")
+            format!("{{name: {value}, number: 8000}}")
         }
-        "IngressPath" | "Probe" if text.starts_with('/') => format!("{{path: {shown}}}"),
+        "IngressPath" | "Probe" if text.starts_with('/') => format!("{{path: {value}}}"),
         "Probes" if text.starts_with('/') => {
-            format!("{{liveness: {{path: {shown}}}, readiness: {{path: {shown}}}}}")
+            format!("{{liveness: {{path: {value}}}, readiness: {{path: {value}}}}}")
         }
         "Redis" if text.starts_with(|c: char| c.is_ascii_digit()) => {
             format!("{{version: \"{}\"}}", text.replace(['"', '\\'], ""))
         }
         "Scaling" if is_number => format!("{{replicas: {text}}}"),
-        "Secret" => format!("{{name: {shown}}}"),
+        "Secret" => format!("{{name: {value}}}"),
         "Service" if is_number => format!("{{ports: [{{name: http, number: {text}}}]}}"),
         "Slo" => format!("{{availability: {}}}", decimal(text)?),
         "Utilization" => {
             let percent = text.trim_end_matches('%');
             format!("{{averageUtilization: {}}}", percent.parse::<u32>().ok()?)
         }
-        "Volume" if text.starts_with('/') => format!("{{name: data, mountPath: {shown}}}"),
-        "Volume" => format!("{{name: {shown}, mountPath: /data}}"),
+        "Volume" if text.starts_with('/') => format!("{{name: data, mountPath: {value}}}"),
+        "Volume" => format!("{{name: {value}, mountPath: /data}}"),
         _ => return None,
     })
 }
@@ -205,9 +205,11 @@ pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<Stri
 pub(super) fn decimal(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches('%').trim_end().replace(',', ".");
     let is_digit = |c: char| c.is_ascii_digit();
-    let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
-    let legal = [whole, part].iter().all(|one| !one.is_empty() && one.chars().all(is_digit));
-    (legal && text.len() <= 12).then_some(text)
+    let (integer_part, part) = text.split_once('.').unwrap_or((&text, "0"));
+    let is_legal = [integer_part, part]
+        .iter()
+        .all(|digits| !digits.is_empty() && digits.chars().all(is_digit));
+    (is_legal && text.len() <= 12).then_some(text)
 }
 
 /// Splits the words of a command into a list, unless a shell would have had to take it apart.
@@ -267,8 +269,8 @@ pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
             text.unwrap_or_else(|| ELLIPSIS.to_owned())
         }
         Value::List(list) => {
-            let all: Option<Vec<String>> = list.iter().map(|one| flow(key, one)).collect();
-            format!("[{}]", all?.join(", "))
+            let items: Option<Vec<String>> = list.iter().map(|item| flow(key, item)).collect();
+            format!("[{}]", items?.join(", "))
         }
         Value::Map(map) => {
             // Of a variable that is a secret by its name, the value is another key's.
@@ -283,13 +285,13 @@ pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
 
 /// Formats a text for a flow map, in quotes where it needs them; nothing where it may not be shown.
 pub(super) fn format_flow_text(key: &str, text: &str) -> Option<String> {
-    let hidden = key == "value"
+    let is_hidden = key == "value"
         || is_secret_name(key)
         || text.is_empty()
         || text.chars().count() > LONGEST
         || text.chars().any(char::is_control)
         || mask_secrets(text) != text;
-    if hidden {
+    if is_hidden {
         return None;
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./-=".contains(c);

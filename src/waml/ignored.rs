@@ -28,24 +28,25 @@ pub(crate) fn comments(
     visit(root, place, &mut Path::root(), &mut |path, key, place| {
         let Some(comment) = comment_behind(key, &lines) else { return };
         let name = path.last_key();
-        let shown: String = comment.chars().take(60).collect();
+        let shortened: String = comment.chars().take(60).collect();
         // A password may begin with `#`.
-        let meant = comment.trim_start_matches('#');
-        let is_hidden = name == "value" || !may_repeat_text(meant, path);
-        let what = if is_hidden { "the text after it" } else { &format!("`{shown}`") };
+        let text = comment.trim_start_matches('#');
+        let is_hidden = name == "value" || !may_repeat_text(text, path);
+        let subject = if is_hidden { "the text after it" } else { &format!("`{shortened}`") };
         // Amounts, hosts and times never begin with the sign.
         let is_free = name == "slack" || examples::of_key(name).is_none();
         let help = match (place.is_text() && is_free, is_hidden) {
             (true, true) => "quote the value".to_owned(),
-            (true, false) => format!("quote the value: `{name}: \"{shown}\"`"),
+            (true, false) => format!("quote the value: `{name}: \"{shortened}\"`"),
             (false, _) => format!(
                 "write it without `#`: `{name}: {}`; a comment for people has a space behind its `#`",
-                place.example(name, if is_hidden { "" } else { meant }, key)
+                place.example(name, if is_hidden { "" } else { text }, key)
             ),
         };
-        let violation = Violation::warning(RULE, format!("`{path}` is empty: {what} is a comment"))
-            .expected("a comment stands behind it")
-            .help(help);
+        let violation =
+            Violation::warning(RULE, format!("`{path}` is empty: {subject} is a comment"))
+                .expected("a comment stands behind it")
+                .help(help);
         collect::add(violations, violation.at(path.to_string(), Some(key.clone())));
     });
 }
@@ -55,7 +56,7 @@ fn visit<'s>(
     node: &Node,
     place: ElementPlace<'s>,
     path: &mut Path,
-    found: &mut impl FnMut(&Path, &Position, ElementPlace<'s>),
+    report: &mut impl FnMut(&Path, &Position, ElementPlace<'s>),
 ) {
     match &node.value {
         Value::Null | Value::Scalar(_) => {}
@@ -64,16 +65,16 @@ fn visit<'s>(
                 let place = place.key(key);
                 path.0.push(Step::Key(key.clone()));
                 if entry.node.is_null() && place.is_known() && !is_target(path) {
-                    found(path, &entry.key, place);
+                    report(path, &entry.key, place);
                 }
-                visit(&entry.node, place, path, found);
+                visit(&entry.node, place, path, report);
                 path.0.pop();
             }
         }
         Value::List(list) => {
             for (index, node) in list.iter().enumerate() {
                 path.0.push(Step::Index(index));
-                visit(node, place.element(), path, found);
+                visit(node, place.element(), path, report);
                 path.0.pop();
             }
         }
@@ -111,12 +112,12 @@ pub(crate) fn unmatched(
         let Some(glob) = glob else { continue };
         let text = glob.as_text().unwrap_or_default();
         let names = || targets.iter().map(|target| target.as_str());
-        let meant = suggest::nearest(text, names())
+        let suggestion = suggest::nearest(text, names())
             .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
         let message = format!("{} matches no target of this app", quoted(text));
         let violation = Violation::warning(RULE, message)
             .expected("matches no target")
-            .help(format!("the targets are {}{meant}", suggest::list(names())));
+            .help(format!("the targets are {}{suggestion}", suggest::list(names())));
         let place = Some(glob.origin.position.clone());
         collect::add(violations, violation.at(path.to_string(), place));
     }

@@ -128,12 +128,12 @@ impl Node {
                     .and_then(|list| list.get(*index))
                     .map(|n| (n, &n.origin.position)),
             };
-            let Some((found, key)) = next else { return (node, place) };
-            place = match found.value {
-                Value::Scalar(_) => found.origin.position.clone(),
+            let Some((child, key)) = next else { return (node, place) };
+            place = match child.value {
+                Value::Scalar(_) => child.origin.position.clone(),
                 Value::Null | Value::List(_) | Value::Map(_) => key.clone(),
             };
-            node = found;
+            node = child;
         }
         (node, place)
     }
@@ -258,7 +258,7 @@ impl Path {
         list: impl IntoIterator<Item = &'a Vec<T>>,
     ) -> impl Iterator<Item = (Self, &'a T)> {
         let path = self.key(key);
-        list.into_iter().flatten().enumerate().map(move |(at, one)| (path.index(at), one))
+        list.into_iter().flatten().enumerate().map(move |(at, item)| (path.index(at), item))
     }
 
     /// Reads the written form; `None` where it is not one.
@@ -285,9 +285,9 @@ impl fmt::Display for Path {
         for (n, step) in self.0.iter().enumerate() {
             match step {
                 Step::Key(key) => {
-                    let shown = if is_confidential { shown_key(key) } else { key.into() };
+                    let key_text = if is_confidential { shown_key(key) } else { key.into() };
                     let dot = if n == 0 { "" } else { "." };
-                    write!(f, "{dot}{shown}")?;
+                    write!(f, "{dot}{key_text}")?;
                     is_confidential = is_confidential || is_confidential_key(key);
                 }
                 Step::Index(index) => write!(f, "[{index}]")?,
@@ -299,11 +299,11 @@ impl fmt::Display for Path {
 
 /// Checks that something in the value was written in the WAML rather than in a template's defaults.
 pub(crate) fn is_from_waml(node: &Node) -> bool {
-    let mut found = false;
+    let mut is_found = false;
     node.leaves(&mut Path::root(), &mut |_, leaf| {
-        found |= !leaf.origin.layer.ends_with("/defaults.yaml");
+        is_found |= !leaf.origin.layer.ends_with("/defaults.yaml");
     });
-    found
+    is_found
 }
 
 #[cfg(test)]

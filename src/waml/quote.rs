@@ -12,9 +12,9 @@ use crate::support::secret_tree::MASK;
 pub fn quoted(text: &str) -> String {
     // Masked whole: a part of a secret has not its form any more.
     let text = mask_secrets(text);
-    let cut: String = text.chars().take(60).collect();
-    let more = if cut.len() < text.len() { "…" } else { "" };
-    format!("`{}{more}`", cut.escape_debug())
+    let shortened: String = text.chars().take(60).collect();
+    let ellipsis = if shortened.len() < text.len() { "…" } else { "" };
+    format!("`{}{ellipsis}`", shortened.escape_debug())
 }
 
 /// Checks that the value of the key may be a secret.

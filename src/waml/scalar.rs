@@ -80,7 +80,7 @@ pub(crate) fn integer(scalar: &Scalar) -> Result<i64, Misread> {
 pub(crate) fn number(scalar: &Scalar) -> Result<f64, Misread> {
     match integer(scalar) {
         #[expect(clippy::cast_precision_loss, reason = "a number with a fraction was asked for")]
-        Ok(whole) => Ok(whole as f64),
+        Ok(integer) => Ok(integer as f64),
         Err(misread) if is_decimal(&scalar.text) && !scalar.quoted => {
             scalar.text.parse().map_err(|_| misread)
         }
@@ -94,9 +94,9 @@ pub(crate) fn number(scalar: &Scalar) -> Result<f64, Misread> {
 
 fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    matches!(digits.split_once('.'), Some((whole, part))
-        if !whole.is_empty() && !part.is_empty()
-            && whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit()))
+    matches!(digits.split_once('.'), Some((integer_part, fraction))
+        if !integer_part.is_empty() && !fraction.is_empty()
+            && integer_part.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()))
 }
 
 fn misread(why: &str, help: String) -> Misread {

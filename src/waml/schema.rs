@@ -65,10 +65,10 @@ pub(crate) struct Shapes {
 impl Shapes {
     pub(crate) fn compile(schema: &Schema) -> Self {
         let json = schema.as_value();
-        let named = json.get("$defs").and_then(Json::as_object).into_iter().flatten();
+        let definitions = json.get("$defs").and_then(Json::as_object).into_iter().flatten();
         Self {
             root: shape(json),
-            named: named.map(|(name, json)| (name.clone(), shape(json))).collect(),
+            named: definitions.map(|(name, json)| (name.clone(), shape(json))).collect(),
         }
     }
 
@@ -115,7 +115,7 @@ impl ObjectShape {
         const DEEPEST: usize = 3;
         let mut level: Vec<(Vec<KeyStep<'s>>, &'s Self)> = vec![(Vec::new(), self)];
         for _ in 0..DEEPEST {
-            let mut below = Vec::new();
+            let mut next_level = Vec::new();
             for (way, object) in level {
                 for (name, field) in &object.fields {
                     let Some((inner, is_list, type_name)) = field.shape.object(shapes) else {
@@ -126,10 +126,10 @@ impl ObjectShape {
                     if let Some((key, field)) = inner.fields.iter().find(|(key, _)| is_meant(key)) {
                         return Some(Deeper { way, key, field });
                     }
-                    below.push((way, inner));
+                    next_level.push((way, inner));
                 }
             }
-            level = below;
+            level = next_level;
         }
         None
     }
@@ -159,14 +159,14 @@ impl Shape {
 
     /// Writes a value under that key, in one line: the written text in the right form, where that can be derived, else
     /// an example.
-    pub(crate) fn example(&self, shapes: &Shapes, key: &str, written: Option<&Node>) -> String {
-        if let Some(found) = written.and_then(|node| self.corrected(shapes, key, node)) {
-            return found;
+    pub(crate) fn example(&self, shapes: &Shapes, key: &str, node: Option<&Node>) -> String {
+        if let Some(example) = node.and_then(|node| self.corrected(shapes, key, node)) {
+            return example;
         }
-        let text = written.and_then(Node::as_text);
-        let known = self.type_name().and_then(examples::of_type);
-        if let Some(known) = known {
-            return known.to_owned();
+        let text = node.and_then(Node::as_text);
+        let type_example = self.type_name().and_then(examples::of_type);
+        if let Some(example) = type_example {
+            return example.to_owned();
         }
         match shapes.resolve(self) {
             Self::Any | Self::Ref(_) | Self::Text(_) => {
@@ -177,30 +177,30 @@ impl Shape {
             Self::Integer { min, max } => {
                 let digits = text.unwrap_or_default().trim_start();
                 let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-                let meant = digits.get(..end).and_then(|digits| digits.parse::<i64>().ok());
+                let number = digits.get(..end).and_then(|digits| digits.parse::<i64>().ok());
                 let fits =
                     |n: &i64| min.is_none_or(|min| *n >= min) && max.is_none_or(|max| *n <= max);
                 let usual = if *max == Some(65_535) { 8000 } else { 3 };
                 let usual = || Some(usual).filter(fits);
-                meant.filter(fits).or_else(usual).or(*min).unwrap_or(1).to_string()
+                number.filter(fits).or_else(usual).or(*min).unwrap_or(1).to_string()
             }
             Self::Choice(words) => words.first().cloned().unwrap_or_default(),
             Self::List(items) => match examples::of_key(key) {
-                Some(known) => known.to_owned(),
+                Some(example) => example.to_owned(),
                 None => format!("[{}]", items.example(shapes, "", None)),
             },
             Self::Map { .. } => examples::of_key(key).unwrap_or("{NAME: …}").to_owned(),
-            Self::Nullable(inner) => inner.example(shapes, key, written),
+            Self::Nullable(inner) => inner.example(shapes, key, node),
             Self::Object(object) => {
                 let required = object.fields.iter().filter(|(_, field)| field.required);
-                let mut shown: Vec<_> = required.collect();
-                if shown.is_empty() {
-                    shown.extend(object.fields.first());
+                let mut shown_fields: Vec<_> = required.collect();
+                if shown_fields.is_empty() {
+                    shown_fields.extend(object.fields.first());
                 }
-                let of = |(name, field): (&String, &KnownKey)| {
+                let format_field = |(name, field): (&String, &KnownKey)| {
                     format!("{name}: {}", field.shape.example(shapes, name, None))
                 };
-                let parts: Vec<String> = shown.into_iter().map(of).collect();
+                let parts: Vec<String> = shown_fields.into_iter().map(format_field).collect();
                 format!("{{{}}}", parts.join(", "))
             }
         }
@@ -219,14 +219,14 @@ impl Shape {
                     let line = format!("[{}]", examples::flow("", node)?);
                     let lacks_match =
                         object.fields.contains_key("match") && !map.contains_key("match");
-                    let whole = line.replacen('{', "{match: \"*\", ", 1);
-                    return Some(if lacks_match { whole } else { line });
+                    let with_match = line.replacen('{', "{match: \"*\", ", 1);
+                    return Some(if lacks_match { with_match } else { line });
                 }
-                let of = |(key, entry): (&String, &MappingEntry)| {
+                let format_entry = |(key, entry): (&String, &MappingEntry)| {
                     examples::from_entry(items.type_name()?, key, &entry.node)
                 };
-                let all: Vec<String> = map.iter().map(of).collect::<Option<_>>()?;
-                Some(format!("[{}]", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
+                let entries: Vec<String> = map.iter().map(format_entry).collect::<Option<_>>()?;
+                Some(format!("[{}]", entries.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
             }
             (Self::List(items), Value::Scalar(_)) => match shapes.resolve(items) {
                 Self::Text(_) => examples::words(key, text?),
@@ -236,28 +236,29 @@ impl Shape {
                 _ => None,
             },
             (Self::List(items), Value::List(list)) => {
-                let all: Option<Vec<String>> =
-                    list.iter().map(|one| items.corrected(shapes, key, one)).collect();
-                let all = all.filter(|all| !all.is_empty())?;
-                Some(format!("[{}]", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
+                let items: Option<Vec<String>> =
+                    list.iter().map(|item| items.corrected(shapes, key, item)).collect();
+                let items = items.filter(|items| !items.is_empty())?;
+                Some(format!("[{}]", items.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
             }
             (Self::Map { .. }, Value::Scalar(_)) if key == "deploy" => {
                 Some(format!("{{{}: {{}}}}", examples::format_flow_text("", text?)?))
             }
             (Self::Map { .. }, Value::List(list)) if key == "deploy" => {
-                let name = |one: &Node| {
-                    Some(format!("{}: {{}}", examples::format_flow_text("", one.as_text()?)?))
+                let name = |item: &Node| {
+                    Some(format!("{}: {{}}", examples::format_flow_text("", item.as_text()?)?))
                 };
-                let all: Vec<String> = list.iter().map(name).collect::<Option<_>>()?;
-                Some(format!("{{{}}}", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
+                let entries: Vec<String> = list.iter().map(name).collect::<Option<_>>()?;
+                Some(format!("{{{}}}", entries.join(", ")))
+                    .filter(|line| line.len() <= LONGEST_LINE)
             }
             (Self::Number, Value::Scalar(_)) => examples::decimal(text?),
             (Self::Boolean, Value::Scalar(scalar)) => {
                 let word = scalar.text.to_ascii_lowercase();
                 let is = |words: &[&str]| words.contains(&word.as_str());
-                let no = is(&["false", "no", "off", "n", "0"]);
-                let yes = is(&["true", "yes", "on", "y", "1"]);
-                (yes || no).then(|| yes.to_string())
+                let is_no = is(&["false", "no", "off", "n", "0"]);
+                let is_yes = is(&["true", "yes", "on", "y", "1"]);
+                (is_yes || is_no).then(|| is_yes.to_string())
             }
             (Self::Choice(words), Value::Scalar(scalar)) => {
                 words.iter().find(|word| **word == scalar.text).cloned()
@@ -299,7 +300,7 @@ fn shape(json: &Json) -> Shape {
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(options) = schema.get(key).and_then(Json::as_array) {
-            return either(options);
+            return read_choice(options);
         }
     }
     if let Some(words) = schema.get("enum").and_then(Json::as_array) {
@@ -314,15 +315,15 @@ fn shape(json: &Json) -> Shape {
 }
 
 /// Reads either a thing or null, or one of several documented words.
-fn either(options: &[Json]) -> Shape {
+fn read_choice(options: &[Json]) -> Shape {
     let null = |json: &&Json| json.get("type").and_then(Json::as_str) == Some("null");
     let nullable = options.iter().any(|json| null(&json));
     let mut rest = options.iter().filter(|json| !null(json)).map(shape);
     let plain = match (rest.next(), rest.next()) {
         (Some(Shape::Choice(mut words)), Some(second)) => {
             for shape in std::iter::once(second).chain(rest) {
-                if let Shape::Choice(more) = shape {
-                    words.extend(more);
+                if let Shape::Choice(choices) = shape {
+                    words.extend(choices);
                 }
             }
             Shape::Choice(words)
@@ -340,7 +341,7 @@ fn choice<'a>(words: impl Iterator<Item = &'a str>, nullable: bool) -> Shape {
 
 fn types(schema: &JsonMap<String, Json>) -> Vec<&str> {
     match schema.get("type") {
-        Some(Json::String(one)) => vec![one.as_str()],
+        Some(Json::String(name)) => vec![name.as_str()],
         Some(Json::Array(many)) => many.iter().filter_map(Json::as_str).collect(),
         _ => Vec::new(),
     }
@@ -348,14 +349,16 @@ fn types(schema: &JsonMap<String, Json>) -> Vec<&str> {
 
 fn by_type(schema: &JsonMap<String, Json>, types: &[&str]) -> Shape {
     let text = |key: &str| schema.get(key).and_then(Json::as_str).map(str::to_owned);
-    let whole = |key: &str| schema.get(key).and_then(Json::as_i64);
+    let integer_of = |key: &str| schema.get(key).and_then(Json::as_i64);
     // A place that takes text takes every scalar as it is spelled.
     if types.contains(&"string") {
         return Shape::Text(text("format"));
     }
     match types.iter().find(|name| **name != "null") {
         Some(&"boolean") => Shape::Boolean,
-        Some(&"integer") => integer(text("format").as_deref(), whole("minimum"), whole("maximum")),
+        Some(&"integer") => {
+            integer(text("format").as_deref(), integer_of("minimum"), integer_of("maximum"))
+        }
         Some(&"number") => Shape::Number,
         Some(&"array") => Shape::List(Box::new(schema.get("items").map_or(Shape::Any, shape))),
         Some(&"object") => object(schema),
@@ -425,30 +428,32 @@ pub(crate) fn unknown_keywords(schema: &Schema) -> Vec<String> {
         "deprecated",
         "markdownDescription",
     ];
-    fn walk(json: &Json, path: &str, found: &mut Vec<String>) {
+    fn walk(json: &Json, path: &str, unknown: &mut Vec<String>) {
         let Some(map) = json.as_object() else { return };
         for (key, value) in map {
-            let here = format!("{path}/{key}");
+            let key_path = format!("{path}/{key}");
             match key.as_str() {
                 "properties" | "$defs" => {
                     for (name, value) in value.as_object().into_iter().flatten() {
-                        walk(value, &format!("{here}/{name}"), found);
+                        walk(value, &format!("{key_path}/{name}"), unknown);
                     }
                 }
-                "items" | "additionalProperties" | "propertyNames" => walk(value, &here, found),
+                "items" | "additionalProperties" | "propertyNames" => {
+                    walk(value, &key_path, unknown);
+                }
                 "anyOf" | "oneOf" => {
                     value
                         .as_array()
                         .into_iter()
                         .flatten()
-                        .for_each(|value| walk(value, &here, found));
+                        .for_each(|value| walk(value, &key_path, unknown));
                 }
-                known if KNOWN.contains(&known) => {}
-                _ => found.push(here),
+                keyword if KNOWN.contains(&keyword) => {}
+                _ => unknown.push(key_path),
             }
         }
     }
-    let mut found = Vec::new();
-    walk(schema.as_value(), "", &mut found);
-    found
+    let mut unknown = Vec::new();
+    walk(schema.as_value(), "", &mut unknown);
+    unknown
 }

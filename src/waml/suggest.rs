@@ -21,12 +21,12 @@ pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clon
 
 /// Lists the words as `a`, `b` and `c`, at most twenty of them.
 pub fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let all: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
-    let shown = all.get(..20).unwrap_or(&all);
-    let more = all.len() - shown.len();
-    match shown {
+    let quoted_words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    let shown_words = quoted_words.get(..20).unwrap_or(&quoted_words);
+    let hidden = quoted_words.len() - shown_words.len();
+    match shown_words {
         [] => "(none)".to_owned(),
-        _ if more > 0 => format!("{} and {more} more", shown.join(", ")),
+        _ if hidden > 0 => format!("{} and {hidden} more", shown_words.join(", ")),
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         only => only.join(", "),
     }
@@ -45,23 +45,23 @@ pub fn distance(one: &str, other: &str) -> usize {
 /// Computes the edit distance with a swap of neighbours as one edit (optimal string alignment).
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
+    let mut row_above: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
             let at = |line: &[usize], n: usize| line.get(n).copied().unwrap_or(usize::MAX - 1);
-            let change = at(&above, j) + usize::from(x != y);
+            let change = at(&row_above, j) + usize::from(x != y);
             let swap = match (i.checked_sub(1), j.checked_sub(1)) {
                 (Some(pi), Some(pj)) if a.get(pi) == Some(y) && b.get(pj) == Some(x) => {
                     at(&before, pj) + 1
                 }
                 _ => usize::MAX,
             };
-            row.push(change.min(swap).min(at(&above, j + 1) + 1).min(at(&row, j) + 1));
+            row.push(change.min(swap).min(at(&row_above, j + 1) + 1).min(at(&row, j) + 1));
         }
-        before = std::mem::replace(&mut above, row);
+        before = std::mem::replace(&mut row_above, row);
     }
-    above.last().copied().unwrap_or(0)
+    row_above.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -49,8 +49,8 @@ pub fn parse(
     budget: &Budget,
     violations: &mut Vec<Violation>,
 ) -> Option<Node> {
-    let read = read(file, bytes, budget, violations);
-    read.map_err(|violation| violations.push(*violation)).ok()
+    let result = read(file, bytes, budget, violations);
+    result.map_err(|violation| violations.push(*violation)).ok()
 }
 
 /// Reads every document of a stream without judging its layout: rendered manifests.
@@ -280,7 +280,7 @@ impl<'a> Builder<'a> {
                 (Node::new(Value::List(items), origin), anchor)
             }
             Some(Open::Map { origin, anchor, map, merges, .. }) => {
-                (Node::new(Value::Map(self.merged(map, merges)), origin), anchor)
+                (Node::new(Value::Map(self.apply_merges(map, merges)), origin), anchor)
             }
             None => return Ok(None),
         };
@@ -319,10 +319,10 @@ impl<'a> Builder<'a> {
             return;
         }
         if let Some(first) = map.get(&key.text) {
-            let shown = shown_key(&key.text);
-            let violation = fault(format!("the key `{shown}` is set twice"))
+            let key_text = shown_key(&key.text);
+            let violation = fault(format!("the key `{key_text}` is set twice"))
                 .help(format!("keep one of the two; the first is in line {}", first.key.line))
-                .at(shown, Some(key.position));
+                .at(key_text, Some(key.position));
             collect::add(self.violations, violation);
             return;
         }
@@ -330,7 +330,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Applies `<<`: the map's own keys win, then the first map that has a key.
-    fn merged(&mut self, mut map: Map, merges: Vec<Node>) -> Map {
+    fn apply_merges(&mut self, mut map: Map, merges: Vec<Node>) -> Map {
         for source in merges {
             let sources = match source.value {
                 Value::List(list) => list,
@@ -434,12 +434,12 @@ fn help_to_quote(line: &str, column: usize, may_repeat: impl Fn() -> bool) -> Op
     let start = start.trim_start();
     let key = start.trim_start_matches("- ").strip_suffix(": ").unwrap_or_default();
     let is_key = !key.is_empty() && !key.contains([' ', ':', '{', '[', '"', '\'']);
-    let shown = match examples::quoted(key, value).filter(|_| may_repeat()) {
+    let line_in_quotes = match examples::quoted(key, value).filter(|_| may_repeat()) {
         Some(value) if is_key || start == "- " => format!("{start}{value}"),
         _ if is_key => format!("{start}\"…\""),
         _ => "\"…\"".to_owned(),
     };
-    Some(format!("{why}: put it in quotes: `{shown}`"))
+    Some(format!("{why}: put it in quotes: `{line_in_quotes}`"))
 }
 
 fn key_of(node: Node) -> Result<Key, Fault> {
@@ -463,12 +463,12 @@ fn key_of(node: Node) -> Result<Key, Fault> {
 
 /// Measures how deep a value nests; 0 for a scalar.
 fn depth(node: &Node) -> usize {
-    let below = match &node.value {
+    let deepest = match &node.value {
         Value::Null | Value::Scalar(_) => return 0,
         Value::List(list) => list.iter().map(depth).max(),
         Value::Map(map) => map.values().map(|entry| depth(&entry.node)).max(),
     };
-    1 + below.unwrap_or(0)
+    1 + deepest.unwrap_or(0)
 }
 
 /// Counts the values and bytes of text that a copy of the node takes. A key is a value of its own,
@@ -481,9 +481,9 @@ fn weight(node: &Node) -> (usize, usize) {
     match &node.value {
         Value::Null => (1, 0),
         Value::Scalar(scalar) => (1, scalar.text.len()),
-        Value::List(list) => list.iter().fold((1, 0), |all, child| sum(all, 0, 0, child)),
+        Value::List(list) => list.iter().fold((1, 0), |total, child| sum(total, 0, 0, child)),
         Value::Map(map) => {
-            map.iter().fold((1, 0), |all, (key, entry)| sum(all, 1, key.len(), &entry.node))
+            map.iter().fold((1, 0), |total, (key, entry)| sum(total, 1, key.len(), &entry.node))
         }
     }
 }

@@ -11,8 +11,8 @@ fn text_at(text: &str, path: &str) -> (String, String) {
     let (node, violations) = parsed(text);
     assert_eq!(violations, Vec::<String>::new());
     let node = node.unwrap();
-    let found = node.at(&Path::parse(path).unwrap()).unwrap();
-    (found.as_text().unwrap().to_owned(), found.origin.position.to_string())
+    let node_found = node.at(&Path::parse(path).unwrap()).unwrap();
+    (node_found.as_text().unwrap().to_owned(), node_found.origin.position.to_string())
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_character_that_yaml_keeps_for_itself_is_told_with_the_line_to_write() {
     let help = |text: &str| {
         let mut violations = Vec::new();
         parse("f", text.as_bytes(), &Budget::default(), &mut violations);
-        violations.into_iter().next().and_then(|one| one.help).unwrap_or_default()
+        violations.into_iter().next().and_then(|violation| violation.help).unwrap_or_default()
     };
     for (text, expected) in [
         ("a:\n  slack: @squad\n", "`slack: \"@squad\"`"),
@@ -124,8 +124,11 @@ fn a_character_that_yaml_keeps_for_itself_is_told_with_the_line_to_write() {
         ("value: a: b\n", "`value: \"…\"`"),
         ("a: {b: @x}\n", "`\"…\"`"),
     ] {
-        let found = help(text);
-        assert!(found.ends_with(&format!("put it in quotes: {expected}")), "{text}: {found}");
+        let help_text = help(text);
+        assert!(
+            help_text.ends_with(&format!("put it in quotes: {expected}")),
+            "{text}: {help_text}"
+        );
     }
     assert!(help("a: [\n").starts_with("look at the indentation"), "{}", help("a: [\n"));
 }

@@ -18,16 +18,16 @@ pub(crate) fn hold(form: Form, parses: impl Fn(String) -> bool) {
     let inside = inside.replace("$|^", "|").replace("{0,61}", "{0,6}").replace(")*", "){0,2}");
     let texts = string_regex(&inside).unwrap();
     let mut runner = TestRunner::deterministic();
-    let mut held = 0;
+    let mut count = 0;
     for _ in 0..400 {
         let text = texts.new_tree(&mut runner).unwrap().current();
         let long = text.chars().count();
         if (form.least..=form.most).contains(&long) {
-            held += 1;
+            count += 1;
             assert!(parses(text.clone()), "{text:?} is of the form {}", form.pattern);
         }
     }
-    assert!(held > 50, "{}: only {held} texts are short enough", form.pattern);
+    assert!(count > 50, "{}: only {count} texts are short enough", form.pattern);
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn what_is_taken_every_day_is_allowed() {
         assert!(pattern(form).is_match(text), "{text}");
     }
     for text in ["", " ", "a\u{202e}b", "a\nb", "\u{200b}"] {
-        let allowed = pattern(Form::LINE).is_match(text);
-        assert!(!allowed, "{text:?}");
+        let is_allowed = pattern(Form::LINE).is_match(text);
+        assert!(!is_allowed, "{text:?}");
         assert!(reason(text).is_err() || text.contains('\n'), "{text:?}");
     }
 }

@@ -109,22 +109,23 @@ async fn rebuild_into(
     options: &RebuildOptions,
     clock: &Clock,
 ) -> Result<RebuildReport, NotRebuilt> {
-    let there: u64 = store.counts().await.map_err(cannot_use("the database"))?.values().sum();
-    if there > 0 && !options.merge {
-        return Err(NotRebuilt::NotEmpty(there));
+    let count: u64 = store.counts().await.map_err(cannot_use("the database"))?.values().sum();
+    if count > 0 && !options.merge {
+        return Err(NotRebuilt::NotEmpty(count));
     }
     let forge = code_host::offline_forge(settings, clock)?;
     let mut report = RebuildReport::default();
     let mut remembered = Remembered::default();
-    for one in &settings.manifests {
-        let past = past_of(settings, one, &forge, clock).await?;
-        add_repository(settings, one, past, clock.now(), (&mut remembered, &mut report));
+    for manifests in &settings.manifests {
+        let past = past_of(settings, manifests, &forge, clock).await?;
+        add_repository(settings, manifests, past, clock.now(), (&mut remembered, &mut report));
     }
     report.notes.extend(renames::follow(&mut remembered, clock.now()));
     if !options.offline {
         ask_numbers(&forge, settings, &mut remembered, &mut report).await?;
     }
-    report.numbered = remembered.deployments.iter().filter(|one| one.number.is_some()).count();
+    report.numbered =
+        remembered.deployments.iter().filter(|deployment| deployment.number.is_some()).count();
     let entry = entry(&report, &options.by, clock);
     let added = store.rebuild(&remembered, &entry, !options.dry_run).await;
     report.added = added.map_err(cannot_use("the database"))?;
@@ -134,17 +135,17 @@ async fn rebuild_into(
 /// Reads the history of a repository beside a service that may be running.
 async fn past_of(
     settings: &Settings,
-    one: &ManifestRepositorySettings,
+    manifests: &ManifestRepositorySettings,
     forge: &Forge,
     clock: &Clock,
 ) -> Result<BranchHistory, StartError> {
-    let failed = cannot_use::<WriteError>("the manifest repository");
-    if one.embedded && !std::path::Path::new(&one.url).exists() {
+    let repository_error = cannot_use::<WriteError>("the manifest repository");
+    if manifests.embedded && !std::path::Path::new(&manifests.url).exists() {
         return Ok(BranchHistory::default());
     }
     let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
-    let writer = repository_settings(one, &client, forge, clock, &people(&settings.forge));
-    let clone = one.clone_dir.with_extension(format!("rebuild-{}", std::process::id()));
+    let writer = repository_settings(manifests, &client, forge, clock, &people(&settings.forge));
+    let clone = manifests.clone_dir.with_extension(format!("rebuild-{}", std::process::id()));
     // Nothing is committed, so nothing is signed.
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
     let writer = writer::WriterSettings { remote, alone: false, signing: None, ..writer };
@@ -152,26 +153,27 @@ async fn past_of(
     if let Some(folder) = clone.parent() {
         ownership::create_folders(folder).map_err(cannot_use("the folder of clones"))?;
     }
-    let repository = ManifestRepository::open(writer).await.map_err(&failed)?;
-    let past = repository.past(&one.branch).await;
+    let repository = ManifestRepository::open(writer).await.map_err(&repository_error)?;
+    let past = repository.past(&manifests.branch).await;
     repository.close().await;
     drop(repository);
     writer::remove_clone(&clone);
-    past.map_err(failed)
+    past.map_err(repository_error)
 }
 
 /// Adds the records of a repository, as far as they are of the targets that are configured for it
 /// now.
 fn add_repository(
     settings: &Settings,
-    one: &ManifestRepositorySettings,
+    manifests: &ManifestRepositorySettings,
     past: BranchHistory,
     now: Timestamp,
     (remembered, report): (&mut Remembered, &mut RebuildReport),
 ) {
     let BranchHistory { records, standing, unread, cut } = past;
-    let is_here =
-        |target: &TargetName| settings.manifests_of(target).is_some_and(|it| it.name == one.name);
+    let is_here = |target: &TargetName| {
+        settings.manifests_of(target).is_some_and(|repository| repository.name == manifests.name)
+    };
     for deed in records {
         match deed {
             CommitRecord::Deployment(past) if is_here(&past.target) => {
@@ -191,86 +193,95 @@ fn add_repository(
         }
     }
     complete_rollbacks(&mut remembered.deployments);
-    for stands in standing.iter().filter(|stands| is_here(&stands.target)) {
+    for present_app in standing.iter().filter(|present_app| is_here(&present_app.target)) {
         report.apps += 1;
-        mark_newest(settings, stands, &mut remembered.deployments);
-        match owner(stands, &remembered.deployments, now) {
-            Some(owned) => remembered.owners.push(owned),
+        mark_newest(settings, present_app, &mut remembered.deployments);
+        match owner(present_app, &remembered.deployments, now) {
+            Some(owner) => remembered.owners.push(owner),
             None => report.notes.push(format!(
                 "the owner of {} on {} is unknown: set it with `the-deployer owners move`",
-                stands.app, stands.target
+                present_app.app, present_app.target
             )),
         }
     }
     // An app that is gone keeps its owner, who also owns what is under its name in Vault and in the cloud.
-    for gone in
-        removed_apps(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
+    for removed in removed_apps(&standing, &remembered.deployments)
+        .iter()
+        .filter(|removed| is_here(&removed.target))
     {
-        remembered.owners.extend(owner(gone, &remembered.deployments, now));
+        remembered.owners.extend(owner(removed, &remembered.deployments, now));
     }
-    let unread = unread.iter().map(|(commit, why)| {
-        format!("commit {} of {} is left out: {why}", commit.short(), one.name)
+    let unread = unread.iter().map(|(commit, reason)| {
+        format!("commit {} of {} is left out: {reason}", commit.short(), manifests.name)
     });
     report.notes.extend(unread);
     if cut {
         report.notes.push(format!(
             "{} has more commits than a rebuild reads: only the newest were read",
-            one.name
+            manifests.name
         ));
     }
 }
 
 /// Returns the apps that were deployed and are gone, each once.
 fn removed_apps(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<PresentApp> {
-    let stands: BTreeSet<_> = standing.iter().map(|it| (&it.target, &it.app)).collect();
-    let deployed: BTreeSet<_> =
-        deployments.iter().map(|one| (&one.past.target, &one.past.app)).collect();
-    let gone = deployed.difference(&stands).map(|(target, app)| PresentApp {
+    let present: BTreeSet<_> = standing.iter().map(|app| (&app.target, &app.app)).collect();
+    let deployed: BTreeSet<_> = deployments
+        .iter()
+        .map(|deployment| (&deployment.past.target, &deployment.past.app))
+        .collect();
+    let removed = deployed.difference(&present).map(|(target, app)| PresentApp {
         target: (*target).clone(),
         app: (*app).clone(),
         live: None,
         application: None,
     });
-    gone.collect()
+    removed.collect()
 }
 
 /// Adds the data of revisions to the rollbacks to them and from them.
 fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
-    let revisions: BTreeMap<DeployId, PastDeployment> =
-        deployments.iter().map(|one| (one.past.id.clone(), one.past.clone())).collect();
-    for one in deployments {
-        let Some(rollback) = &mut one.past.rollback else { continue };
+    let revisions: BTreeMap<DeployId, PastDeployment> = deployments
+        .iter()
+        .map(|deployment| (deployment.past.id.clone(), deployment.past.clone()))
+        .collect();
+    for deployment in deployments {
+        let Some(rollback) = &mut deployment.past.rollback else { continue };
         let from = rollback.from.as_ref().and_then(|from| revisions.get(from));
         rollback.away = from.map(|from| from.release.clone());
         match revisions.get(&rollback.to) {
             Some(to) => {
                 // The app may have belonged to another repository by then, which rolled it back.
-                if to.release.repository.is_same(&one.past.release.repository) {
-                    let number = &mut one.past.repository_number;
+                if to.release.repository.is_same(&deployment.past.release.repository) {
+                    let number = &mut deployment.past.repository_number;
                     *number = number.or(to.repository_number);
                 }
-                one.past.pushed.digest = to.pushed.digest.clone();
-                one.past.template.clone_from(&to.template);
+                deployment.past.pushed.digest = to.pushed.digest.clone();
+                deployment.past.template.clone_from(&to.template);
             }
-            None => one.past.pushed.digest = Digest(format!("git-tree:{}", rollback.tree)),
+            None => deployment.past.pushed.digest = Digest(format!("git-tree:{}", rollback.tree)),
         }
     }
 }
 
 /// Marks the newest deployment of a present app, which the code host shows. If it is a rollback, no
 /// deployment has ended its hold; no commit has the release of a hold by a person.
-fn mark_newest(settings: &Settings, stands: &PresentApp, deployments: &mut [RememberedDeployment]) {
-    let is_of_it = |one: &&mut RememberedDeployment| {
-        one.past.target == stands.target && one.past.app == stands.app
+fn mark_newest(
+    settings: &Settings,
+    present_app: &PresentApp,
+    deployments: &mut [RememberedDeployment],
+) {
+    let is_of_it = |deployment: &&mut RememberedDeployment| {
+        deployment.past.target == present_app.target && deployment.past.app == present_app.app
     };
-    let Some(one) = deployments.iter_mut().rev().find(is_of_it) else { return };
-    one.newest = true;
-    let policies = settings.clusters.find(&stands.target).map(|target| target.policies);
+    let Some(deployment) = deployments.iter_mut().rev().find(is_of_it) else { return };
+    deployment.newest = true;
+    let policies = settings.clusters.find(&present_app.target).map(|target| target.policies);
     let holds = policies.unwrap_or_default().holds != Holds::Off;
-    let past = &mut one.past;
+    let past = &mut deployment.past;
     let Some(rollback) = past.rollback.as_mut().filter(|_| holds) else { return };
     rollback.hold = true;
-    one.hold = Some(Hold {
+    deployment.hold = Some(Hold {
         target: past.target.clone(),
         app: past.app.clone(),
         by: past.actor.clone(),
@@ -285,20 +296,21 @@ fn mark_newest(settings: &Settings, stands: &PresentApp, deployments: &mut [Reme
 /// Returns the owner of an app: by its Application, otherwise the repository that deployed what is
 /// live.
 fn owner(
-    stands: &PresentApp,
+    present_app: &PresentApp,
     deployments: &[RememberedDeployment],
     now: Timestamp,
 ) -> Option<Owned> {
-    let of_it = |one: &&RememberedDeployment| {
-        one.past.target == stands.target && one.past.app == stands.app
+    let is_of_app = |deployment: &&RememberedDeployment| {
+        deployment.past.target == present_app.target && deployment.past.app == present_app.app
     };
-    let mut all = deployments.iter().filter(of_it).map(|one| &one.past);
-    let said = stands.application.as_deref().and_then(|bytes| AppOwner::parse(bytes).repository);
-    let newest = || all.clone().next_back().map(|past| past.release.repository.clone());
-    let repository = said.or_else(newest)?;
-    let first = all.find(|past| past.release.repository == repository);
+    let mut history = deployments.iter().filter(is_of_app).map(|deployment| &deployment.past);
+    let named_owner =
+        present_app.application.as_deref().and_then(|bytes| AppOwner::parse(bytes).repository);
+    let newest = || history.clone().next_back().map(|past| past.release.repository.clone());
+    let repository = named_owner.or_else(newest)?;
+    let first = history.find(|past| past.release.repository == repository);
     let since = first.map_or(now, |past| past.finished_at);
-    let (target, app) = (stands.target.clone(), stands.app.clone());
+    let (target, app) = (present_app.target.clone(), present_app.app.clone());
     Some(Owned { target, app, repository, since, moved: None })
 }
 
@@ -309,14 +321,17 @@ async fn ask_numbers(
     remembered: &mut Remembered,
     report: &mut RebuildReport,
 ) -> Result<(), NotRebuilt> {
-    let mut found: BTreeMap<DeployId, Number> = BTreeMap::new();
+    let mut numbers_by_id: BTreeMap<DeployId, Number> = BTreeMap::new();
     let mut by_repository: BTreeMap<&RepoName, Vec<&PastDeployment>> = BTreeMap::new();
-    for one in &remembered.deployments {
-        by_repository.entry(&one.past.release.repository).or_default().push(&one.past);
+    for deployment in &remembered.deployments {
+        by_repository
+            .entry(&deployment.past.release.repository)
+            .or_default()
+            .push(&deployment.past);
     }
     for (repository, past) in by_repository {
         match numbers_of(forge, settings, repository, &past).await {
-            Ok(numbers) => found.extend(numbers),
+            Ok(numbers) => numbers_by_id.extend(numbers),
             // The last kind has a retired name: the present one is not known.
             Err(
                 error @ (ForgeError::NoRepository { .. }
@@ -328,8 +343,8 @@ async fn ask_numbers(
             Err(error) => return Err(NotRebuilt::Forge(error)),
         }
     }
-    for one in &mut remembered.deployments {
-        one.number = found.remove(&one.past.id);
+    for deployment in &mut remembered.deployments {
+        deployment.number = numbers_by_id.remove(&deployment.past.id);
     }
     Ok(())
 }
@@ -342,22 +357,23 @@ async fn numbers_of(
 ) -> Result<BTreeMap<DeployId, Number>, ForgeError> {
     let listed = forge.recent_deployments(repository, NUMBERS).await?;
     let rules = &settings.webhook.rules;
-    let asked =
-        listed.iter().filter_map(|one| match listed::read(repository, one, rules).ok()?.event {
+    let requests =
+        listed.iter().filter_map(|item| match listed::read(repository, item, rules).ok()?.event {
             WebhookEvent::Deployment(request) => Some(request),
             _ => None,
         });
     let deployed: Vec<&PastDeployment> =
-        past.iter().copied().filter(|one| one.rollback.is_none()).collect();
-    let mut known = numbers::matched(&deployed, asked.collect::<Vec<DeploymentRequest>>());
-    known.numbers.extend(listed.iter().filter_map(numbers::of_rollback));
-    for request in std::mem::take(&mut known.unclear) {
+        past.iter().copied().filter(|deployment| deployment.rollback.is_none()).collect();
+    let mut matches =
+        numbers::match_numbers(&deployed, requests.collect::<Vec<DeploymentRequest>>());
+    matches.numbers.extend(listed.iter().filter_map(numbers::of_rollback));
+    for request in std::mem::take(&mut matches.unclear) {
         let statuses = forge.statuses(repository, request.forge_id).await?;
-        if let Some(id) = numbers::ours(&statuses, past) {
-            known.numbers.insert(id, numbers::number(&request));
+        if let Some(id) = numbers::own_deployment(&statuses, past) {
+            matches.numbers.insert(id, numbers::number(&request));
         }
     }
-    Ok(known.numbers)
+    Ok(matches.numbers)
 }
 
 fn entry(report: &RebuildReport, by: &str, clock: &Clock) -> AuditRecord {

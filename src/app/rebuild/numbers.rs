@@ -12,9 +12,9 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, ImageTag};
 use crate::model::past::{Number, PastDeployment};
 
-/// The numbers of one repository that are known.
+/// The numbers of one repository, matched with the pushed deployments.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct NumberMatches {
     /// The numbers by deploy id.
     pub(super) numbers: BTreeMap<DeployId, Number>,
     /// The requests that only their statuses can identify.
@@ -25,36 +25,48 @@ pub(super) struct Known {
 type Wish<'d> = (&'d str, &'d str, &'d ImageTag);
 
 /// Matches the pushed deployments and the requests of one repository.
-pub(super) fn matched(past: &[&PastDeployment], asked: Vec<DeploymentRequest>) -> Known {
+pub(super) fn match_numbers(
+    past: &[&PastDeployment],
+    requests: Vec<DeploymentRequest>,
+) -> NumberMatches {
     let mut deployed: BTreeMap<Wish<'_>, Vec<&DeployId>> = BTreeMap::new();
-    for one in past {
-        let wish = (one.release.commit.as_str(), one.target.as_str(), &one.release.tag);
-        deployed.entry(wish).or_default().push(&one.id);
+    for deployment in past {
+        let wish = (
+            deployment.release.commit.as_str(),
+            deployment.target.as_str(),
+            &deployment.release.tag,
+        );
+        deployed.entry(wish).or_default().push(&deployment.id);
     }
-    let mut known = Known::default();
-    let mut wanted: BTreeMap<(String, String, ImageTag), Vec<DeploymentRequest>> = BTreeMap::new();
-    for one in asked {
-        let release = &one.release;
-        let wish = (release.commit.to_string(), one.target.to_string(), release.tag.clone());
-        wanted.entry(wish).or_default().push(one);
+    let mut matches = NumberMatches::default();
+    let mut by_wish: BTreeMap<(String, String, ImageTag), Vec<DeploymentRequest>> = BTreeMap::new();
+    for request in requests {
+        let release = &request.release;
+        let wish = (release.commit.to_string(), request.target.to_string(), release.tag.clone());
+        by_wish.entry(wish).or_default().push(request);
     }
-    for ((commit, target, tag), mut asked) in wanted {
+    for ((commit, target, tag), mut requests) in by_wish {
         match deployed.get(&(commit.as_str(), target.as_str(), &tag)).map(Vec::as_slice) {
             None => {}
-            Some([id]) if asked.len() == 1 => {
-                known.numbers.extend(asked.pop().map(|one| ((*id).clone(), number(&one))));
+            Some([id]) if requests.len() == 1 => {
+                matches
+                    .numbers
+                    .extend(requests.pop().map(|request| ((*id).clone(), number(&request))));
             }
-            Some(_) => known.unclear.extend(asked),
+            Some(_) => matches.unclear.extend(requests),
         }
     }
-    known
+    matches
 }
 
 /// Returns the deploy id to which one of the statuses links.
-pub(super) fn ours(statuses: &[ListedStatus], past: &[&PastDeployment]) -> Option<DeployId> {
+pub(super) fn own_deployment(
+    statuses: &[ListedStatus],
+    past: &[&PastDeployment],
+) -> Option<DeployId> {
     let pages = statuses.iter().filter_map(|status| status.log_url.as_deref());
     let ids = pages.filter_map(|url| DeployId::parse(url.rsplit('/').next()?).ok());
-    ids.into_iter().find(|id| past.iter().any(|one| one.id == *id))
+    ids.into_iter().find(|id| past.iter().any(|deployment| deployment.id == *id))
 }
 
 /// Returns the deploy id and the number of a rollback's deployment, which the service created at
@@ -72,7 +84,7 @@ pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, Number)> {
     Some((id, number))
 }
 
-pub(super) fn number(asked: &DeploymentRequest) -> Number {
-    let DeploymentRequest { forge_id, git_ref, production, .. } = asked;
+pub(super) fn number(request: &DeploymentRequest) -> Number {
+    let DeploymentRequest { forge_id, git_ref, production, .. } = request;
     Number { forge_id: *forge_id, git_ref: git_ref.clone(), production: *production }
 }

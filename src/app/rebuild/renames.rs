@@ -23,17 +23,17 @@ const NO_NUMBER: i64 = 0;
 pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String> {
     let names = newest_names(&remembered.deployments, now);
     let mut notes = Vec::new();
-    for owned in &mut remembered.owners {
-        let followed = match number_of(owned, &remembered.deployments) {
-            Some(number) => owner_by_number(owned, number, &names),
-            None => owner_by_name(owned, &remembered.deployments, &names),
+    for owner in &mut remembered.owners {
+        let followed = match number_of(owner, &remembered.deployments) {
+            Some(number) => owner_by_number(owner, number, &names),
+            None => owner_by_name(owner, &remembered.deployments, &names),
         };
         let Some((name, note)) = followed else { continue };
-        owned.repository = name;
+        owner.repository = name;
         notes.push(note);
     }
-    for one in &mut remembered.deployments {
-        let past = &mut one.past;
+    for deployment in &mut remembered.deployments {
+        let past = &mut deployment.past;
         if let Some((name, _)) = past.repository_number.and_then(|number| names.get(&number)) {
             past.release.repository = name.clone();
         }
@@ -44,8 +44,8 @@ pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String>
 
 /// Returns the owner of an app whose owner's number is known, and the remark about it; `None` where
 /// nothing changed.
-fn owner_by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
-    let Owned { target, app, repository: former, .. } = owned;
+fn owner_by_number(owner: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
+    let Owned { target, app, repository: former, .. } = owner;
     let (name, _) = names.get(&number).filter(|(name, _)| !name.is_same(former))?;
     if name.is_retired() && name.had_owner_of(former) {
         let note = format!(
@@ -74,11 +74,11 @@ fn owner_by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoNam
 /// it. It stays with the name if one repository had that all the time; of several, none may take it
 /// over.
 fn owner_by_name(
-    owned: &Owned,
+    owner: &Owned,
     deployments: &[RememberedDeployment],
     names: &Names,
 ) -> Option<(RepoName, String)> {
-    let Owned { target, app, repository: former, .. } = owned;
+    let Owned { target, app, repository: former, .. } = owner;
     let numbers = numbers_under(former, deployments);
     let number = *numbers.first()?;
     let stayed = names.get(&number).is_some_and(|(name, _)| name.is_same(former));
@@ -99,8 +99,9 @@ fn owner_by_name(
 
 /// Returns the numbers of the repositories that commits call by a name.
 fn numbers_under(name: &RepoName, deployments: &[RememberedDeployment]) -> BTreeSet<i64> {
-    let under = deployments.iter().filter(|one| one.past.release.repository.is_same(name));
-    under.filter_map(|one| one.past.repository_number).collect()
+    let under =
+        deployments.iter().filter(|deployment| deployment.past.release.repository.is_same(name));
+    under.filter_map(|deployment| deployment.past.repository_number).collect()
 }
 
 /// Returns the last name of each number, and its time: never after `now`, or no event would be
@@ -108,20 +109,20 @@ fn numbers_under(name: &RepoName, deployments: &[RememberedDeployment]) -> BTree
 /// commit.
 fn newest_names(deployments: &[RememberedDeployment], now: Timestamp) -> Names {
     let mut names = Names::new();
-    for past in deployments.iter().map(|one| &one.past) {
+    for past in deployments.iter().map(|deployment| &deployment.past) {
         let Some(number) = past.repository_number else { continue };
         let (name, at) = (&past.release.repository, past.received_at.min(now));
-        if names.get(&number).is_none_or(|(_, known)| *known <= at) {
+        if names.get(&number).is_none_or(|(_, newest)| *newest <= at) {
             names.insert(number, (name.clone(), at));
         }
     }
-    let all: Vec<_> =
+    let entries: Vec<_> =
         names.iter().map(|(number, (name, at))| (*number, name.clone(), *at)).collect();
-    for (number, name, at) in &all {
-        let is_newer = |(other, theirs, then): &(i64, RepoName, Timestamp)| {
-            other != number && theirs.is_same(name) && then > at
+    for (number, name, at) in &entries {
+        let is_newer = |(other, other_name, other_time): &(i64, RepoName, Timestamp)| {
+            other != number && other_name.is_same(name) && other_time > at
         };
-        if all.iter().any(is_newer)
+        if entries.iter().any(is_newer)
             && let Ok(retired) = name.retired(*number)
         {
             names.insert(*number, (retired, *at));
@@ -131,13 +132,17 @@ fn newest_names(deployments: &[RememberedDeployment], now: Timestamp) -> Names {
 }
 
 /// Returns the number of an app's owner, by the app's newest deployment of that name.
-fn number_of(owned: &Owned, deployments: &[RememberedDeployment]) -> Option<i64> {
-    let of_owner = |one: &&RememberedDeployment| {
-        let past = &one.past;
-        let is_of_app = past.target == owned.target && past.app == owned.app;
-        is_of_app && past.release.repository.is_same(&owned.repository)
+fn number_of(owner: &Owned, deployments: &[RememberedDeployment]) -> Option<i64> {
+    let of_owner = |deployment: &&RememberedDeployment| {
+        let past = &deployment.past;
+        let is_of_app = past.target == owner.target && past.app == owner.app;
+        is_of_app && past.release.repository.is_same(&owner.repository)
     };
-    deployments.iter().rev().filter(of_owner).find_map(|one| one.past.repository_number)
+    deployments
+        .iter()
+        .rev()
+        .filter(of_owner)
+        .find_map(|deployment| deployment.past.repository_number)
 }
 
 #[cfg(test)]
@@ -192,14 +197,14 @@ mod tests {
         deployments: Vec<RememberedDeployment>,
         owners: &[(&str, &str)],
     ) -> (Vec<String>, Vec<String>) {
-        let owned = |(slug, name): &(&str, &str)| Owned {
+        let owner = |(slug, name): &(&str, &str)| Owned {
             target: "prod".parse().unwrap(),
             app: app(slug),
             repository: name.parse().unwrap(),
             since: Timestamp::UNIX_EPOCH,
             moved: None,
         };
-        let owners = owners.iter().map(owned).collect();
+        let owners = owners.iter().map(owner).collect();
         let mut remembered = Remembered { deployments, owners, ..Remembered::default() };
         let notes = follow(&mut remembered, Timestamp::from_second(NOW).unwrap());
         let newest = remembered.repositories.values().map(|(_, at)| at.as_second()).max();
@@ -207,10 +212,11 @@ mod tests {
             newest.is_none_or(|at| at <= NOW),
             "an event of now would be from before: {newest:?}"
         );
-        let known =
+        let repositories =
             remembered.repositories.iter().map(|(number, (name, _))| format!("{number} {name}"));
-        let owners = remembered.owners.iter().map(|one| format!("{} {}", one.app, one.repository));
-        (owners.chain(known).collect(), notes)
+        let owners =
+            remembered.owners.iter().map(|owner| format!("{} {}", owner.app, owner.repository));
+        (owners.chain(repositories).collect(), notes)
     }
 
     fn owners(deployments: Vec<RememberedDeployment>, owners: &[(&str, &str)]) -> Vec<String> {
@@ -224,8 +230,11 @@ mod tests {
             deployed(2, "cart", "acme/shop", Some(7)),
             deployed(3, "cart", "acme/web-shop", Some(7)),
         ];
-        let all = owners(deployments, &[("shop", "acme/shop"), ("cart", "acme/web-shop")]);
-        assert_eq!(all, ["devx/shop acme/web-shop", "devx/cart acme/web-shop", "7 acme/web-shop"]);
+        let lines = owners(deployments, &[("shop", "acme/shop"), ("cart", "acme/web-shop")]);
+        assert_eq!(
+            lines,
+            ["devx/shop acme/web-shop", "devx/cart acme/web-shop", "7 acme/web-shop"]
+        );
     }
 
     #[test]
@@ -234,7 +243,7 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(2, "cart", "acme/shop", Some(8)),
         ];
-        let all = owners(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
+        let lines = owners(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
         let former = "-acme/shop.former-7";
         let expected = [
             format!("devx/shop {former}"),
@@ -242,7 +251,7 @@ mod tests {
             format!("7 {former}"),
             "8 acme/shop".to_owned(),
         ];
-        assert_eq!(all, expected);
+        assert_eq!(lines, expected);
     }
 
     #[test]
@@ -254,9 +263,9 @@ mod tests {
 
     #[test]
     fn a_rollback_without_a_number_has_that_of_its_revision_if_it_is_of_the_same_name() {
-        let number = |name: &str, own: Option<i64>| {
+        let number = |name: &str, repository_number: Option<i64>| {
             let first = deployed(1, "shop", "acme/shop", Some(7));
-            let mut back = deployed(2, "shop", name, own);
+            let mut back = deployed(2, "shop", name, repository_number);
             back.past.rollback = Some(Rollback {
                 with_data: false,
                 with_fewer_pods: false,
@@ -267,9 +276,9 @@ mod tests {
                 reason: String::new(),
                 hold: false,
             });
-            let mut all = [first, back];
-            complete_rollbacks(&mut all);
-            all[1].past.repository_number
+            let mut deployments = [first, back];
+            complete_rollbacks(&mut deployments);
+            deployments[1].past.repository_number
         };
         assert_eq!(number("acme/shop", None), Some(7));
         assert_eq!(number("acme/other", None), None, "the app was moved to it");
@@ -282,9 +291,9 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(2, "bob", "bob/shop", Some(7)),
         ];
-        let (all, notes) =
+        let (lines, notes) =
             follow_renames(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
-        assert_eq!(all, ["devx/shop -acme/shop.former-7", "devx/bob bob/shop", "7 bob/shop"]);
+        assert_eq!(lines, ["devx/shop -acme/shop.former-7", "devx/bob bob/shop", "7 bob/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.starts_with("devx/shop on prod was owned by acme/shop"), "{note}");
         assert!(note.contains("as bob/shop") && note.contains("owners move"), "{note}");
@@ -298,8 +307,8 @@ mod tests {
             deployed(2, "bob", "bob/shop", Some(7)),
             deployed(3, "eve", "bob/shop", Some(8)),
         ];
-        let all = owners(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
-        assert_eq!(all[..2], ["devx/shop -acme/shop.former-7", "devx/bob -bob/shop.former-7"]);
+        let lines = owners(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
+        assert_eq!(lines[..2], ["devx/shop -acme/shop.former-7", "devx/bob -bob/shop.former-7"]);
     }
 
     #[test]
@@ -308,9 +317,9 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(NOW + 899, "eve", "acme/eve", Some(7)),
         ];
-        let (all, notes) =
+        let (lines, notes) =
             follow_renames(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
-        assert_eq!(all, ["devx/shop acme/eve", "devx/eve acme/eve", "7 acme/eve"]);
+        assert_eq!(lines, ["devx/shop acme/eve", "devx/eve acme/eve", "7 acme/eve"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.starts_with("devx/shop on prod is owned by acme/eve"), "{note}");
     }
@@ -319,28 +328,28 @@ mod tests {
     fn an_app_that_has_a_name_only_stays_with_the_one_repository_of_that_name() {
         let deployments =
             vec![deployed(1, "shop", "acme/shop", None), deployed(2, "cart", "acme/shop", Some(7))];
-        let (all, notes) =
+        let (lines, notes) =
             follow_renames(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
-        assert_eq!(all, ["devx/shop acme/shop", "devx/cart acme/shop", "7 acme/shop"]);
+        assert_eq!(lines, ["devx/shop acme/shop", "devx/cart acme/shop", "7 acme/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.contains("by its name only") && note.contains("number 7"), "{note}");
     }
 
     #[test]
     fn an_app_that_has_the_name_of_several_repositories_only_is_nobodys() {
-        let taken = vec![
+        let with_numbers = vec![
             deployed(1, "shop", "acme/shop", None),
             deployed(2, "cart", "acme/shop", Some(7)),
             deployed(3, "new", "acme/shop", Some(8)),
         ];
-        let left = vec![
+        let with_another_name = vec![
             deployed(1, "shop", "acme/shop", None),
             deployed(2, "cart", "acme/shop", Some(7)),
             deployed(3, "cart", "acme/web-shop", Some(7)),
         ];
-        for deployments in [taken, left] {
-            let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop")]);
-            assert_eq!(all[0], "devx/shop -acme/shop.former-0", "{all:?}");
+        for deployments in [with_numbers, with_another_name] {
+            let (lines, notes) = follow_renames(deployments, &[("shop", "acme/shop")]);
+            assert_eq!(lines[0], "devx/shop -acme/shop.former-0", "{lines:?}");
             let [note] = notes.as_slice() else { panic!("{notes:?}") };
             assert!(note.contains("owners move"), "{note}");
         }

@@ -114,13 +114,13 @@ fn list(builds: &[BuildSummary], times: TimeFormatter, width: Option<usize>) -> 
 }
 
 fn notes(list: &BuildPage) -> String {
-    let some = (!list.complete).then(|| {
+    let incomplete = (!list.complete).then(|| {
         format!(
             "the registry lists {} tags, and not all were looked at: newer builds may be missing",
             list.tags
         )
     });
-    let notes = some.iter().chain(&list.notes).map(note_line);
+    let notes = incomplete.iter().chain(&list.notes).map(note_line);
     let older = list.next.as_ref();
     let older = older.map(|next| format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
     notes.chain(older).collect()
@@ -146,9 +146,9 @@ mod tests {
         for style in [TimeStyle::Relative, TimeStyle::Absolute] {
             let times = TimeFormatter { now, style };
             let text = list(&builds, times, Some(80));
-            let bare = anstream::adapter::strip_str(&text).to_string();
-            assert!(bare.lines().all(|line| line.chars().count() <= 80), "{bare}");
-            assert!(bare.contains(usual), "{bare}");
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
+            assert!(plain.contains(usual), "{plain}");
         }
     }
 
@@ -162,9 +162,9 @@ mod tests {
              "commit": "0123456789abcdef", "live": ["dev", "prod"], "later": {"x": 1}},
             {"tag": "1.0", "digest": null, "created": null, "commit": null, "live": []},
         ]});
-        let read: Verbatim<BuildPage> = serde_json::from_value(list.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
-        let text = text(&read, times, None);
+        let page: Verbatim<BuildPage> = serde_json::from_value(list.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&page).unwrap(), list, "programs get all that came");
+        let text = text(&page, times, None);
         assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");
         assert_eq!(text.matches(&GOOD.to_string()).count(), 1, "{text}");
     }

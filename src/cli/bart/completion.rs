@@ -61,7 +61,7 @@ fn with_targets(command: clap::Command) -> clap::Command {
 }
 
 fn targets() -> Vec<CompletionCandidate> {
-    let Ok(found) = context::waml() else { return Vec::new() };
-    let targets = found.targets().into_iter();
+    let Ok(waml) = context::waml() else { return Vec::new() };
+    let targets = waml.targets().into_iter();
     targets.map(|target| CompletionCandidate::new(target.to_string())).collect()
 }

@@ -77,11 +77,11 @@ impl Explain {
     pub(super) fn run(&self) -> CommandOutcome {
         let (file, part) = self.file_and_part();
         let source = WamlSource { file: file.into(), templates: self.templates.clone() };
-        let known = KnownTargets::unknown("none is asked");
-        let world = source.open(self.output, &known)?;
-        let explained = world.waml.as_ref().map_err(Clone::clone);
-        let explained = explained.and_then(|waml| values(waml, &self.target, &world, &part));
-        match explained {
+        let known_targets = KnownTargets::unknown("none is asked");
+        let world = source.open(self.output, &known_targets)?;
+        let explanations = world.waml.as_ref().map_err(Clone::clone);
+        let explanations = explanations.and_then(|waml| values(waml, &self.target, &world, &part));
+        match explanations {
             Ok(values) if values.is_empty() => {
                 Err(CliError::usage(format!("nothing is set at `{part}` for `{}`", self.target))
                     .hint("write it as in violations, `env[0].value`; omit it to see everything"))
@@ -118,30 +118,30 @@ fn values(
     let template = merged.choose_template(&world.templates)?;
     let removals = removals(&merged, &template.defaults);
     let complete = default::fill(merged, &template.defaults);
-    let mut found = Vec::new();
-    let header = masked(&waml.root);
-    let mut visit = |at: &Path, node: &Node| found.push(explained(at, node, &header));
+    let mut values = Vec::new();
+    let header = mask_values(&waml.root);
+    let mut visit = |at: &Path, node: &Node| values.push(explain(at, node, &header));
     for (key, entry) in waml.root.as_map().into_iter().flatten() {
         if !matches!(key.as_str(), "defaults" | "deploy" | "template") {
             entry.node.leaves(&mut Path::root().key(key), &mut visit);
         }
     }
-    let settings = masked(&complete.tree);
-    let mut visit = |at: &Path, node: &Node| found.push(explained(at, node, &settings));
+    let settings = mask_values(&complete.tree);
+    let mut visit = |at: &Path, node: &Node| values.push(explain(at, node, &settings));
     complete.tree.leaves(&mut Path::root(), &mut visit);
-    mark(&mut found, &complete.tree, &template);
-    found.extend(removals);
-    found.retain(|value| is_within(&value.path, part));
-    Ok(found)
+    mark(&mut values, &complete.tree, &template);
+    values.extend(removals);
+    values.retain(|value| is_within(&value.path, part));
+    Ok(values)
 }
 
 /// Marks values without effect with the reason.
 fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
     let section = Section::reader().read(&mut tree.clone(), &Path::root(), &mut Vec::new());
-    for one in section.iter().flat_map(|section| without_effect(section, tree)) {
-        let path = one.path.to_string();
+    for setting in section.iter().flat_map(|section| without_effect(section, tree)) {
+        let path = setting.path.to_string();
         for value in values.iter_mut().filter(|value| value.path == path) {
-            value.without_effect = Some(one.why.clone());
+            value.without_effect = Some(setting.why.clone());
         }
     }
     for (part, _) in tree.as_map().into_iter().flatten() {
@@ -149,8 +149,8 @@ fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
             continue;
         }
         for value in values.iter_mut().filter(|value| is_within(&value.path, part)) {
-            let why = format!("the template `{}` does not use it", template.id());
-            value.without_effect.get_or_insert(why);
+            let reason = format!("the template `{}` does not use it", template.id());
+            value.without_effect.get_or_insert(reason);
         }
     }
 }
@@ -158,7 +158,7 @@ fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
 /// Returns each `null` of the layers with the value it removes: of an earlier layer, else of the template.
 fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
     let mut before: HashMap<Arc<str>, Option<Node>> = HashMap::new();
-    let mut found = Vec::new();
+    let mut removals = Vec::new();
     merged.tree.leaves(&mut Path::root(), &mut |path, node| {
         if !node.is_null() {
             return;
@@ -167,25 +167,26 @@ fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
         let earlier = before
             .entry(layer.clone())
             .or_insert_with(|| merge::layers_before(merged.waml, &merged.target, layer));
-        let earlier = earlier.as_ref().and_then(|tree| tree.at(path)).filter(|one| !one.is_null());
+        let earlier =
+            earlier.as_ref().and_then(|tree| tree.at(path)).filter(|value| !value.is_null());
         let Some(removed) = earlier.or_else(|| default_at(defaults, path)) else { return };
-        let around = beside(&merged.tree, path, removed);
-        found.push(Explained {
-            removes: Some(explained(path, removed, &around).written),
-            ..explained(path, node, &around)
+        let context = json_context(&merged.tree, path, removed);
+        removals.push(Explained {
+            removes: Some(explain(path, removed, &context).written),
+            ..explain(path, node, &context)
         });
     });
-    found
+    removals
 }
 
 /// Returns the template's default for a place: a map over a list is for each of its elements.
 fn default_at<'d>(defaults: &'d Node, path: &Path) -> Option<&'d Node> {
     let is_part = matches!(path.0.as_slice(), [Step::Key(part)] if !always_exists(part));
-    let found = path.0.iter().try_fold(defaults, |node, step| match step {
+    let default = path.0.iter().try_fold(defaults, |node, step| match step {
         Step::Key(key) => node.get(key),
         Step::Index(_) => node.as_map().map(|_| node),
     });
-    found.filter(|_| !is_part)
+    default.filter(|_| !is_part)
 }
 
 /// Compares paths as written, because a key may have dots: `annotations.prometheus.io/scrape`.
@@ -195,14 +196,14 @@ fn is_within(path: &str, part: &str) -> bool {
 }
 
 /// Returns the values of a tree with a mask for each secret.
-fn masked(tree: &Node) -> Json {
-    let mut masked = untyped(tree);
-    mask_tree(&mut masked, &mut |_| MASK.to_owned());
-    masked
+fn mask_values(tree: &Node) -> Json {
+    let mut json = untyped(tree);
+    mask_tree(&mut json, &mut |_| MASK.to_owned());
+    json
 }
 
 /// Returns the map that a value was removed from, as far as it decides whether the value is a secret.
-fn beside(tree: &Node, path: &Path, removed: &Node) -> Json {
+fn json_context(tree: &Node, path: &Path, removed: &Node) -> Json {
     let mut steps = path.clone();
     let Some(Step::Key(key)) = steps.0.pop() else { return Json::Null };
     let name = tree.at(&steps).and_then(|map| map.get("name")).and_then(Node::as_text);
@@ -230,7 +231,7 @@ fn mask_scalar(text: &str, path: &Path, masked: &Json) -> Json {
     }
 }
 
-fn explained(path: &Path, node: &Node, masked: &Json) -> Explained {
+fn explain(path: &Path, node: &Node, masked: &Json) -> Explained {
     let Position { file, line, column, .. } = &node.origin.position;
     let written = Written {
         value: match &node.value {
@@ -248,8 +249,8 @@ fn explained(path: &Path, node: &Node, masked: &Json) -> Explained {
 }
 
 fn list(values: &[Explained]) -> String {
-    let row = |one: &Explained| {
-        let Explained { path, written: Written { value, layer, file, line, column }, .. } = one;
+    let row = |entry: &Explained| {
+        let Explained { path, written: Written { value, layer, file, line, column }, .. } = entry;
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         // The file column has the template's name already.
         let layer = if layer == file { "template" } else { layer.as_str() };
@@ -261,21 +262,21 @@ fn list(values: &[Explained]) -> String {
         Column::middle("WRITTEN AT", 16),
         Column::cut("LAYER", 8).drop(1),
     ];
-    if values.iter().all(|one| note(one).is_empty()) {
+    if values.iter().all(|entry| note(entry).is_empty()) {
         return table(columns, values.iter().map(row).collect());
     }
     let [path, value, place, layer] = columns;
     let columns = [path, value, place, layer, Column::fold("NOTE", 20)];
-    let noted = values.iter().map(|one| {
-        let [path, value, place, layer] = row(one);
-        [path, value, place, layer, note(one)]
+    let with_notes = values.iter().map(|entry| {
+        let [path, value, place, layer] = row(entry);
+        [path, value, place, layer, note(entry)]
     });
-    table(columns, noted.collect())
+    table(columns, with_notes.collect())
 }
 
 /// Formats the reason why a value has no effect, or the effect of a `null`.
-fn note(one: &Explained) -> String {
-    match (&one.removes, &one.without_effect) {
+fn note(value: &Explained) -> String {
+    match (&value.removes, &value.without_effect) {
         (Some(Written { value, file, line, column, .. }), _) => {
             let value = match value {
                 Json::String(text) => format!("`{text}`"),
@@ -284,7 +285,7 @@ fn note(one: &Explained) -> String {
             };
             format!("takes away {value} of {file}:{line}:{column}")
         }
-        (None, Some(why)) => format!("does nothing: {why}"),
+        (None, Some(reason)) => format!("does nothing: {reason}"),
         (None, None) => String::new(),
     }
 }

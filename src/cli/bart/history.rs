@@ -96,7 +96,7 @@ impl HistoryArgs {
         }
         output.print(&list, || match list.deployments.as_slice() {
             [] => "no such deployments\n".to_owned(),
-            some => deployment::list(some, TimeFormatter::system(), output::width()),
+            deployments => deployment::list(deployments, TimeFormatter::system(), output::width()),
         })?;
         if let Some(next) = list.next.as_ref().filter(|_| !output.is_data()) {
             output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
@@ -123,35 +123,38 @@ impl HistoryArgs {
         let ServiceArgs { server, output } = &self.service;
         let app = server.find_app(&self.about).await?;
         let names = self.about.names(Some(target));
-        let found = server.find(&format!("/api/v1/apps/{target}/{app}/revisions")).await;
-        let found: Option<Verbatim<RevisionList>> = server.suggest(found, &names).await?;
-        let Some(found) = found else {
+        let history = server.find(&format!("/api/v1/apps/{target}/{app}/revisions")).await;
+        let history: Option<Verbatim<RevisionList>> = server.suggest(history, &names).await?;
+        let Some(history) = history else {
             let never = CliError::refused(format!("{app} was never deployed to {target}"))
                 .hint("`bart status` shows where it is");
             return server.suggest(Err(never), &names).await;
         };
-        output.print(&found, || {
-            format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, TimeFormatter::system()))
+        output.print(&history, || {
+            format!(
+                "{BOLD}{app}{BOLD:#} on {target}\n\n{}",
+                list(&history, TimeFormatter::system())
+            )
         })
     }
 }
 
-fn list(found: &RevisionList, times: TimeFormatter) -> String {
+fn list(history: &RevisionList, times: TimeFormatter) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let row = |one: &RevisionSummary| {
-        let commit = one.commit.as_deref().map(|id| short(id).to_owned());
+    let row = |revision: &RevisionSummary| {
+        let commit = revision.commit.as_deref().map(|id| short(id).to_owned());
         [
-            one.id.clone(),
-            match &one.rolled_back {
-                _ if one.live => "live".to_owned(),
+            revision.id.clone(),
+            match &revision.rolled_back {
+                _ if revision.live => "live".to_owned(),
                 Some(_) => "rolled back".to_owned(),
                 None => String::new(),
             },
-            or(&one.tag),
+            or(&revision.tag),
             or(&commit),
-            or(&one.actor),
-            times.past_cell(one.at),
-            or(&one.reason),
+            or(&revision.actor),
+            times.past_cell(revision.at),
+            or(&revision.reason),
         ]
     };
     let columns = [
@@ -163,15 +166,15 @@ fn list(found: &RevisionList, times: TimeFormatter) -> String {
         times.column(WHEN),
         Column::cut("REASON", 12).drop(3),
     ];
-    let mut text = table(columns, found.revisions.iter().map(row).collect());
+    let mut text = table(columns, history.revisions.iter().map(row).collect());
     // Not in a column, which a narrow terminal might drop.
-    for one in found.revisions.iter().filter(|one| !one.live) {
-        let Some(RevisionRollback { by, reason, .. }) = &one.rolled_back else { continue };
+    for revision in history.revisions.iter().filter(|revision| !revision.live) {
+        let Some(RevisionRollback { by, reason, .. }) = &revision.rolled_back else { continue };
         let reason = truncate_chars(reason, LONGEST_REASON);
-        let line = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
+        let line = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", revision.id);
         text += &wrap(&line, output::width());
     }
-    if found.hand_edited {
+    if history.hand_edited {
         text.push('\n');
         text += &note_line("none of them is live: the manifests were edited by hand");
     }
@@ -186,7 +189,7 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut_beside_the_table() {
         let reason = "it loses orders, ".repeat(30);
-        let found: RevisionList = serde_json::from_value(serde_json::json!({
+        let revisions: RevisionList = serde_json::from_value(serde_json::json!({
             "hand_edited": false,
             "revisions": [{
                 "id": "20261121-115900000-3f9a2c", "tree": "0", "live": false, "tag": "1.11",
@@ -200,7 +203,7 @@ mod tests {
         }))
         .unwrap();
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let text = list(&found, TimeFormatter { now, style: TimeStyle::Relative });
+        let text = list(&revisions, TimeFormatter { now, style: TimeStyle::Relative });
         let text = anstream::adapter::strip_str(&text).to_string();
         assert!(text.contains("by ann: it loses orders") && text.ends_with("…\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 180), "{text}");

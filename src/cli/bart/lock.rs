@@ -99,18 +99,18 @@ pub(super) struct LocksArgs {
 
 impl LockArgs {
     pub(super) async fn run(self) -> CommandOutcome {
-        let ask = LockRequest {
+        let request = LockRequest {
             scope: self.scope().await?,
             reason: self.reason.clone(),
             until: self.until,
             lasting: self.lasting,
         };
         let ServiceArgs { server, output } = &self.service;
-        let placed = server.post("/api/v1/locks", &ask).await;
+        let lock = server.post("/api/v1/locks", &request).await;
         let names = self.about.names(self.target.as_ref());
-        let placed: Verbatim<LockSummary> = server.suggest(placed, &names).await?;
-        output.print(&placed, || {
-            let LockSummary { id, scope, until, .. } = &*placed;
+        let lock: Verbatim<LockSummary> = server.suggest(lock, &names).await?;
+        output.print(&lock, || {
+            let LockSummary { id, scope, until, .. } = &*lock;
             let until = ends(*until);
             format!(
                 "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} \
@@ -164,8 +164,8 @@ impl UnlockArgs {
         let app = server.find_app(&self.about).await?.to_string();
         let query = [("target", target.to_string()), ("app", app.clone())];
         let list: LockPage = server.get("/api/v1/locks", &query).await?;
-        let own = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
-        let ids: Vec<String> = own.map(|lock| lock.id).collect();
+        let app_locks = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
+        let ids: Vec<String> = app_locks.map(|lock| lock.id).collect();
         if ids.is_empty() {
             let message = format!("{app} on {target} has no lock of its own");
             let hint = format!("`bart locks {target}` shows what else stops it");
@@ -187,8 +187,8 @@ impl LocksArgs {
         }
         let list: Verbatim<LockPage> = server.get("/api/v1/locks", &query).await?;
         // A lock on everything also stops a target that does not exist: it does not show that a name is right.
-        let named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
-        if !list.locks.iter().any(named) {
+        let is_named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
+        if !list.locks.iter().any(is_named) {
             server.check_names(&about.names(self.target.as_ref())).await?;
         }
         output.print(&list, || self::list(&list.locks))

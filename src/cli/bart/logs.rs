@@ -125,15 +125,15 @@ pub(super) async fn newest_id(
     target: Option<&TargetName>,
 ) -> Result<DeployId, CliError> {
     let newest = newest(server, about, target, None).await?;
-    match newest.map(|one| DeployId::parse(one.id)) {
+    match newest.map(|deployment| DeployId::parse(deployment.id)) {
         Some(Ok(id)) => Ok(id),
         Some(Err(error)) => {
             Err(CliError::io(format!("the service sent an invalid deploy id: {error}")))
         }
         None => {
-            let none = CliError::refused("there is no such deployment yet")
+            let error = CliError::refused("there is no such deployment yet")
                 .hint("`bart history --all` shows those of every app");
-            server.suggest(Err(none), &about.names(target)).await
+            server.suggest(Err(error), &about.names(target)).await
         }
     }
 }
@@ -142,6 +142,6 @@ fn format_line(line: &Verbatim<LogLine>) -> String {
     let at = line.at.strftime("%Y-%m-%d %H:%M:%S");
     let mut lines = line.text.lines();
     let first = lines.next().unwrap_or_default();
-    let rest: String = lines.map(|more| format!("                     {more}\n")).collect();
+    let rest: String = lines.map(|line| format!("                     {line}\n")).collect();
     format!("{DIM}{at}{DIM:#}  {first}\n{rest}")
 }

@@ -79,15 +79,15 @@ impl Open {
     }
 
     async fn place(&self) -> Result<Place, CliError> {
-        let what = self.what.to_lowercase();
-        let named = |url: String| Place { name: self.what.clone(), url };
-        match what.as_str() {
-            "page" => self.page(None).await.map(named),
-            "app" => self.address().await.map(named),
-            "service" => Ok(named(self.server.url().to_owned())),
-            _ => match DeployId::parse(what.as_str()) {
-                Ok(id) => self.page(Some(id)).await.map(named),
-                Err(_) => self.link(&what),
+        let place = self.what.to_lowercase();
+        let named_place = |url: String| Place { name: self.what.clone(), url };
+        match place.as_str() {
+            "page" => self.page(None).await.map(named_place),
+            "app" => self.address().await.map(named_place),
+            "service" => Ok(named_place(self.server.url().to_owned())),
+            _ => match DeployId::parse(place.as_str()) {
+                Ok(id) => self.page(Some(id)).await.map(named_place),
+                Err(_) => self.link(&place),
             },
         }
     }
@@ -108,7 +108,7 @@ impl Open {
     async fn address(&self) -> Result<String, CliError> {
         let (about, target) = (&self.about, self.target.as_ref());
         let newest = logs::newest(&self.server, about, target, Some(State::Succeeded)).await?;
-        let address = newest.and_then(|one| one.address);
+        let address = newest.and_then(|deployment| deployment.address);
         let address = address.ok_or_else(|| {
             CliError::refused(
                 "the app has no address there: it has no ingress, or was not deployed",
@@ -118,10 +118,10 @@ impl Open {
         self.server.suggest(address, &about.names(target)).await
     }
 
-    fn link(&self, what: &str) -> Result<Place, CliError> {
+    fn link(&self, name: &str) -> Result<Place, CliError> {
         let links = links().unwrap_or_default();
-        let found = links.iter().find(|link| link.name.to_lowercase() == what);
-        found.cloned().ok_or_else(|| {
+        let link = links.iter().find(|link| link.name.to_lowercase() == name);
+        link.cloned().ok_or_else(|| {
             let names: Vec<_> = links.iter().map(|link| link.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let hint = format!(
@@ -135,13 +135,13 @@ impl Open {
         let mut places =
             vec![Place { name: "service".to_owned(), url: self.server.url().to_owned() }];
         // A page that does not exist is left out.
-        let found = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
-        if found.iter().all(|(_, url)| url.is_none()) {
+        let urls = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
+        if urls.iter().all(|(_, url)| url.is_none()) {
             self.server.check_names(&self.about.names(self.target.as_ref())).await?;
         }
-        let there = found.into_iter();
+        let urls = urls.into_iter();
         places.extend(
-            there.filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? })),
+            urls.filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? })),
         );
         places.extend(links().unwrap_or_default());
         self.output.print(&places, || {
@@ -164,8 +164,8 @@ fn open(url: &reqwest::Url) -> CommandOutcome {
     let browser = browser.unwrap_or_else(|| system.into());
     let mut command = Command::new(&browser);
     command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let failed = |why: String| {
-        CliError::io(format!("{} did not open it: {why}", browser.to_string_lossy()))
+    let failed = |reason: String| {
+        CliError::io(format!("{} did not open it: {reason}", browser.to_string_lossy()))
             .hint(format!("open it by hand: {url}"))
     };
     match command.status() {

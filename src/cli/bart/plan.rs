@@ -117,27 +117,27 @@ fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
     let app = plan.app.as_deref().unwrap_or("the app");
     let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));
     let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
-    let shown = if diff { ShownChange::Lines } else { ShownChange::Fields };
-    text += &changes::page(&plan.changes, shown);
+    let detail = if diff { ShownChange::Lines } else { ShownChange::Fields };
+    text += &changes::page(&plan.changes, detail);
     text += &plan.notes.iter().map(note_line).collect::<String>();
-    let met: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
-    if !met.is_empty() {
-        text += &format!("\n{}", diagnostics::render(&met, sources));
+    let violations: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
+    if !violations.is_empty() {
+        text += &format!("\n{}", diagnostics::render(&violations, sources));
         text += &diagnostics::left_out(plan.violations_left_out + plan.warnings_left_out);
     }
     text
 }
 
 fn verdict(plan: &PlanAnswer) -> String {
-    let of = |how: How| plan.changes.iter().filter(|change| change.how == how).count();
+    let count_of = |how: How| plan.changes.iter().filter(|change| change.how == how).count();
     match plan.outcome {
         PlanOutcome::Refused => format!("{BAD}would be refused{BAD:#}"),
         PlanOutcome::Unchanged => format!("{GOOD}nothing would change{GOOD:#}"),
         PlanOutcome::Changes => {
             let kinds = [(How::Added, "new"), (How::Changed, "changed"), (How::Removed, "gone")];
-            let counts = kinds.map(|(how, word)| (of(how), word)).into_iter();
-            let some = counts.filter(|(n, _)| *n > 0);
-            some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
+            let counts = kinds.map(|(how, word)| (count_of(how), word)).into_iter();
+            let nonzero = counts.filter(|(n, _)| *n > 0);
+            nonzero.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
         }
     }
 }

@@ -51,13 +51,13 @@ pub(super) struct Remove {
 impl Remove {
     pub(super) async fn run(self) -> CommandOutcome {
         // A removal does not take the app of the working folder: an argument must name it.
-        let named = self.app.as_deref().or(self.app_option.as_deref()).unwrap_or_default();
-        let app = context::key(named)?;
+        let name = self.app.as_deref().or(self.app_option.as_deref()).unwrap_or_default();
+        let app = context::key(name)?;
         if !self.dry_run && !self.yes {
             self.confirm(&app).await?;
         }
-        let removed = self.ask(&app, self.dry_run).await?;
-        self.service.output.print(&removed, || page(&removed))
+        let answer = self.ask(&app, self.dry_run).await?;
+        self.service.output.print(&answer, || page(&answer))
     }
 
     async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Verbatim<RemovalAnswer>, CliError> {

@@ -60,10 +60,10 @@ pub(super) struct Render {
 impl Render {
     pub(super) async fn run(&self) -> CommandOutcome {
         let repository = self.repository().await;
-        let known = self.local.known_targets(repository.as_ref().ok()).await?;
-        let world = self.local.source.open(self.output, &known)?;
+        let known_targets = self.local.known_targets(repository.as_ref().ok()).await?;
+        let world = self.local.source.open(self.output, &known_targets)?;
         if self.output == Format::Text {
-            output::note(&known.note(std::slice::from_ref(&self.target)));
+            output::note(&known_targets.note(std::slice::from_ref(&self.target)));
         }
         let waml = match &world.waml {
             Ok(waml) => waml.clone(),
@@ -71,17 +71,17 @@ impl Render {
                 return Err(local::refuse(&rejection.violations, &world.sources, self.output)?);
             }
         };
-        let input = self.input(&waml, repository, &world, &known)?;
-        let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
+        let input = self.input(&waml, repository, &world, &known_targets)?;
+        let clusters = known_targets.clusters_for(&self.target).unwrap_or_else(Clusters::any);
         let Ok(rendered) = plan(&input, &platform::facts(clusters)) else {
-            return Err(self.refused(&input, &world, &known)?);
+            return Err(self.refused(&input, &world, &known_targets)?);
         };
         if self.output == Format::Text && !rendered.warnings.is_empty() {
             local::print_violations(&rendered.warnings, &world.sources, self.output)?;
         }
         match &self.out {
-            Some(folder) => self.write(folder, &rendered, &known),
-            None => self.print(&rendered, &known),
+            Some(folder) => self.write(folder, &rendered, &known_targets),
+            None => self.print(&rendered, &known_targets),
         }
     }
 
@@ -106,26 +106,26 @@ impl Render {
         waml: &Arc<Waml>,
         repository: Result<RepoName, CliError>,
         world: &LocalInput,
-        known: &KnownTargets,
+        known_targets: &KnownTargets,
     ) -> Result<Input, CliError> {
-        let of = |repository: RepoName| Input {
+        let input_of = |repository: RepoName| Input {
             waml: waml.clone(),
             target: self.target.clone(),
             release: local::release(waml, Some(repository), Some(self.tag.clone())),
             templates: world.templates.clone(),
         };
-        let unknown = match repository {
-            Ok(repository) => return Ok(of(repository)),
-            Err(unknown) => unknown,
+        let error = match repository {
+            Ok(repository) => return Ok(input_of(repository)),
+            Err(error) => error,
         };
-        let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
-        let [one, other] = ["one/one", "other/other"].map(|name| {
-            let input = of(RepoName::parse(name).expect("two words are a repository"));
+        let clusters = known_targets.clusters_for(&self.target).unwrap_or_else(Clusters::any);
+        let [first, second] = ["one/one", "other/other"].map(|name| {
+            let input = input_of(RepoName::parse(name).expect("two words are a repository"));
             let image = fact_requests::collect_questions(&input, &clusters)
                 .map(|questions| questions.image);
             (input, image)
         });
-        if one.1 == other.1 { Ok(one.0) } else { Err(unknown) }
+        if first.1 == second.1 { Ok(first.0) } else { Err(error) }
     }
 
     /// Returns the reason why it cannot be rendered.
@@ -133,22 +133,22 @@ impl Render {
         &self,
         input: &Input,
         world: &LocalInput,
-        known: &KnownTargets,
+        known_targets: &KnownTargets,
     ) -> Result<CliError, CliError> {
-        let violations = platform::judge(input, known);
-        let sure = violations.iter().any(|one| one.severity == Severity::Error);
-        let rejected = local::refuse(&violations, &world.sources, self.output)?;
-        if sure {
-            return Ok(rejected);
+        let violations = platform::judge(input, known_targets);
+        let is_certain = violations.iter().any(|violation| violation.severity == Severity::Error);
+        let rejection = local::refuse(&violations, &world.sources, self.output)?;
+        if is_certain {
+            return Ok(rejection);
         }
         let message = format!("what {} offers is unknown, and the app needs it", self.target);
         Ok(CliError::usage(message)
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }
 
-    fn print(&self, rendered: &Rendered, known: &KnownTargets) -> CommandOutcome {
+    fn print(&self, rendered: &Rendered, known_targets: &KnownTargets) -> CommandOutcome {
         if self.output.is_data() {
-            return output::data(self.output, &as_json(rendered, known));
+            return output::data(self.output, &as_json(rendered, known_targets));
         }
         let document = |file: &ManifestFile| {
             format!("---\n# {}\n{}", file.name, String::from_utf8_lossy(&file.bytes))
@@ -156,7 +156,12 @@ impl Render {
         output::document(&rendered.files.iter().map(document).collect::<String>())
     }
 
-    fn write(&self, folder: &Path, rendered: &Rendered, known: &KnownTargets) -> CommandOutcome {
+    fn write(
+        &self,
+        folder: &Path,
+        rendered: &Rendered,
+        known_targets: &KnownTargets,
+    ) -> CommandOutcome {
         let failed = CliError::file("write into", folder);
         std::fs::create_dir_all(folder).map_err(&failed)?;
         if std::fs::read_dir(folder).map_err(&failed)?.next().is_some() {
@@ -166,7 +171,7 @@ impl Render {
         for file in &rendered.files {
             std::fs::write(folder.join(&file.name), &file.bytes).map_err(&failed)?;
         }
-        self.output.print(&as_json(rendered, known), || {
+        self.output.print(&as_json(rendered, known_targets), || {
             let names: Vec<&str> = rendered.files.iter().map(|file| file.name.as_str()).collect();
             let (folder, names, digest) = (folder.display(), names.join(", "), &rendered.digest);
             format!("{GOOD}ok{GOOD:#} {BOLD}{folder}{BOLD:#}: {names}\n   {digest}\n")
@@ -181,13 +186,13 @@ fn elsewhere(host: &str) -> CliError {
     .hint("name it with --repository OWNER/NAME, or write `image.repository` into the WAML")
 }
 
-fn as_json(rendered: &Rendered, known: &KnownTargets) -> serde_json::Value {
+fn as_json(rendered: &Rendered, known_targets: &KnownTargets) -> serde_json::Value {
     let files = rendered.files.iter().map(|file| {
         (file.name.clone(), serde_json::Value::from(String::from_utf8_lossy(&file.bytes)))
     });
     serde_json::json!({
         "app": rendered.app, "target": rendered.target.name, "template": rendered.template,
         "digest": rendered.digest, "files": files.collect::<serde_json::Map<_, _>>(),
-        "warnings": rendered.warnings, "platform": known.as_json(),
+        "warnings": rendered.warnings, "platform": known_targets.as_json(),
     })
 }

@@ -97,24 +97,26 @@ impl RollbackArgs {
         };
         let mut after = Ok(None);
         let mut newest = None;
-        let watched = match &answer.deployment {
-            Some(begun) if !self.no_wait => self.watch(&begun.id, &mut newest, stop).await,
+        let result = match &answer.deployment {
+            Some(deployment) if !self.no_wait => {
+                self.watch(&deployment.id, &mut newest, stop).await
+            }
             _ => return self.print(&app, &answer, &after),
         };
-        if let Some(now) = newest {
-            answer.set("deployment", json!(now));
-            answer.value.deployment = Some(now.value);
+        if let Some(deployment) = newest {
+            answer.set("deployment", json!(deployment));
+            answer.value.deployment = Some(deployment.value);
         }
-        let ended = answer.deployment.as_ref().map(|one| one.state);
-        if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
+        let state = answer.deployment.as_ref().map(|deployment| deployment.state);
+        if matches!(state, Some(State::Failed | State::Cancelled | State::Superseded)) {
             // The rollback took none. The service knows whether there is another.
             after = self.hold_after(&app).await;
             answer.value.hold = matches!(after, Ok(Some(_)));
             answer.set("hold", json!(answer.hold));
         }
         self.print(&app, &answer, &after)?;
-        watched?;
-        match answer.deployment.as_ref().map(|one| one.state) {
+        result?;
+        match answer.deployment.as_ref().map(|deployment| deployment.state) {
             Some(State::Succeeded) => Ok(()),
             _ => Err(CliError::rejected()),
         }
@@ -175,17 +177,17 @@ impl RollbackArgs {
             CliError::io(format!("the service sent an invalid deploy id: {error}"))
         })?;
         let mut events = self.context.server.follow(&id);
-        while let Some(Picture { summary: now, .. }) = events.next().await? {
-            let is_over = now.state.is_final();
-            *newest = Some(now);
+        while let Some(Picture { summary: deployment, .. }) = events.next().await? {
+            let is_over = deployment.state.is_final();
+            *newest = Some(deployment);
             if is_over {
                 return Ok(());
             }
         }
         // The stream has ended: the deployment has ended meanwhile.
         let path = format!("/api/v1/deployments/{id}");
-        let ended: Picture = self.context.server.get(&path, &[]).await?;
-        *newest = Some(ended.summary);
+        let picture: Picture = self.context.server.get(&path, &[]).await?;
+        *newest = Some(picture.summary);
         Ok(())
     }
 
@@ -230,9 +232,9 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     }
     text += &notes.iter().map(note_line).collect::<String>();
     // A dry run shows the fields.
-    let shown = if deployment.is_none() { ShownChange::Fields } else { ShownChange::Names };
-    text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
-    text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
+    let detail = if deployment.is_none() { ShownChange::Fields } else { ShownChange::Names };
+    text += &changes::page(changes.as_deref().unwrap_or_default(), detail);
+    text + &hold_line(target, deployment.as_ref().map(|deployment| deployment.state), *hold, after)
 }
 
 /// Describes the hold that the app has now.
@@ -265,6 +267,7 @@ fn format_version(version: &RollbackVersion) -> String {
     // The id begins with its time.
     let RollbackVersion { id, tag, actor, .. } = version;
     let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}  "));
-    let who = actor.as_ref().map_or(String::new(), |actor| format!("  {DIM}by {actor}{DIM:#}"));
-    format!("{tag}{id}{who}")
+    let actor_text =
+        actor.as_ref().map_or(String::new(), |actor| format!("  {DIM}by {actor}{DIM:#}"));
+    format!("{tag}{id}{actor_text}")
 }

@@ -110,18 +110,18 @@ struct Everything {
 }
 
 /// Returns whether a deployment is of the app.
-fn is_of(app: &AppSummary, one: &DeploymentSummary) -> bool {
-    app.target == one.target
-        && match &one.app {
-            Some(theirs) => *theirs == format!("{}/{}", app.namespace, app.app),
-            None => app.repository.as_ref() == Some(&one.repository),
+fn is_of(app: &AppSummary, deployment: &DeploymentSummary) -> bool {
+    app.target == deployment.target
+        && match &deployment.app {
+            Some(name) => *name == format!("{}/{}", app.namespace, app.app),
+            None => app.repository.as_ref() == Some(&deployment.repository),
         }
 }
 
 impl StatusArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         if let Some(id) = &self.deployment {
-            return self.one(id).await;
+            return self.show_deployment(id).await;
         }
         if self.all || self.owner.is_some() || self.state.is_some() {
             return self.everything().await;
@@ -136,7 +136,7 @@ impl StatusArgs {
         }
     }
 
-    async fn one(&self, id: &DeployId) -> CommandOutcome {
+    async fn show_deployment(&self, id: &DeployId) -> CommandOutcome {
         let Context { server, output, .. } = &self.context;
         let detail: Verbatim<DeploymentDetail> =
             server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
@@ -153,40 +153,41 @@ impl StatusArgs {
         });
         let answers: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
         let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
-        for (found, target) in answers {
-            targets.push(match found {
+        for (result, target) in answers {
+            targets.push(match result {
                 Ok(state) => Target { target, state, error: None, hidden: false },
                 Err(error) => {
-                    let (why, hidden) = (error.to_string(), error.kind == CliErrorKind::Forbidden);
+                    let (message, hidden) =
+                        (error.to_string(), error.kind == CliErrorKind::Forbidden);
                     let first = if hidden { &mut forbidden } else { &mut unknown };
                     first.get_or_insert(error);
-                    Target { target, state: None, error: Some(why), hidden }
+                    Target { target, state: None, error: Some(message), hidden }
                 }
             });
         }
         // A hidden target is no failure beside visible ones.
-        if targets.iter().all(|one| one.hidden) {
+        if targets.iter().all(|target| target.hidden) {
             unknown = unknown.or(forbidden);
         }
-        let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
+        let is_known = targets.iter().any(|target| target.state.is_some()) || !missing.is_empty();
         if !is_known {
             server.check_names(&about.names(self.target.as_ref())).await?;
         }
-        let found = OneApp { app: app.to_string(), targets, missing, service };
-        output.print(&found, || view::of_app(&found, TimeFormatter::system()))?;
+        let overview = OneApp { app: app.to_string(), targets, missing, service };
+        output.print(&overview, || view::of_app(&overview, TimeFormatter::system()))?;
         unknown.map_or(Ok(()), Err)
     }
 
     /// Returns the answer; after a failure people see at least what the service waits for.
     fn or_readiness<T>(
         &self,
-        read: Result<T, CliError>,
+        result: Result<T, CliError>,
         service: &Readiness,
     ) -> Result<T, CliError> {
-        if read.is_err() && !self.context.output.is_data() {
+        if result.is_err() && !self.context.output.is_data() {
             output::note(&view::waits(service));
         }
-        read
+        result
     }
 
     /// Returns the app's targets, those that its WAML names, and the repositories that could not be read.
@@ -199,7 +200,7 @@ impl StatusArgs {
         }
         let AppPages { apps, missing, all: _ } =
             self.context.server.apps(&[("app", app.to_string())], usize::MAX).await?;
-        let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.value.target).collect();
+        let mut targets: BTreeSet<_> = apps.into_iter().map(|app| app.value.target).collect();
         if let Ok(waml) = context::waml()
             && waml.app == *app
         {
@@ -215,12 +216,12 @@ impl StatusArgs {
         let mut filter = on.clone();
         filter.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
         filter.extend(self.state.iter().map(|state| ("state", word(state))));
-        let found = server.apps(&filter, usize::MAX).await;
-        if found.as_ref().map_or(true, |found| found.apps.is_empty()) {
+        let pages = server.apps(&filter, usize::MAX).await;
+        if pages.as_ref().map_or(true, |pages| pages.apps.is_empty()) {
             let (target, owner) = (self.target.clone(), self.owner.clone());
             server.check_names(&Names { target, owner, ..Names::default() }).await?;
         }
-        let AppPages { apps, missing, all } = self.or_readiness(found, &service)?;
+        let AppPages { apps, missing, all } = self.or_readiness(pages, &service)?;
         let mut notes = Vec::new();
         if !all {
             notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));
@@ -242,9 +243,9 @@ impl StatusArgs {
             under_way.extend(list.deployments);
         }
         if self.owner.is_some() || self.state.is_some() {
-            under_way.retain(|one| apps.iter().any(|app| is_of(app, one)));
+            under_way.retain(|deployment| apps.iter().any(|app| is_of(app, deployment)));
         }
-        let found = Everything { apps, missing, under_way, notes, service };
-        output.print(&found, || view::of_all(&found, TimeFormatter::system()))
+        let overview = Everything { apps, missing, under_way, notes, service };
+        output.print(&overview, || view::of_all(&overview, TimeFormatter::system()))
     }
 }

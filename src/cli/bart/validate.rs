@@ -36,38 +36,40 @@ pub(super) struct Validate {
 impl Validate {
     pub(super) async fn run(&self) -> CommandOutcome {
         let repository = self.local.selector.repository().ok();
-        let known = self.local.known_targets(repository.as_ref()).await?;
-        let world = self.local.source.open(self.output, &known)?;
+        let known_targets = self.local.known_targets(repository.as_ref()).await?;
+        let world = self.local.source.open(self.output, &known_targets)?;
         let mut violations = match &world.waml {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
                 // A section under a name that no target can have is checked too.
-                let whole = Arc::new((**waml).clone().with_misnamed_targets());
-                let targets = self.targets(&whole);
-                let all =
-                    targets.iter().flat_map(|target| of_target(&whole, target, &world, &known));
-                distinct(all.chain(waml.violations.clone()))
+                let full_waml = Arc::new((**waml).clone().with_misnamed_targets());
+                let targets = self.targets(&full_waml);
+                let of_targets = targets
+                    .iter()
+                    .flat_map(|target| of_target(&full_waml, target, &world, &known_targets));
+                distinct(of_targets.chain(waml.violations.clone()))
             }
         };
         sort(&mut violations);
-        let wrong = violations.iter().any(|v| v.severity == Severity::Error);
+        let has_errors = violations.iter().any(|v| v.severity == Severity::Error);
         if self.output.is_data() {
             let mut data = local::as_json(&violations);
             if let Some(map) = data.as_object_mut() {
-                map.insert("platform".to_owned(), known.as_json());
+                map.insert("platform".to_owned(), known_targets.as_json());
             }
             output::data(self.output, &data)?;
         } else {
             // Before the violations, which may depend on it.
-            let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
-            output::note(&known.note(&targets));
+            let targets =
+                world.waml.as_ref().map_or_else(|_| Vec::new(), |waml| self.targets(waml));
+            output::note(&known_targets.note(&targets));
             if !violations.is_empty() {
                 local::print_violations(&violations, &world.sources, self.output)?;
             }
         }
         match &world.waml {
-            Ok(_) if !wrong && self.output.is_data() => Ok(()),
-            Ok(waml) if !wrong => self.praise(waml),
+            Ok(_) if !has_errors && self.output.is_data() => Ok(()),
+            Ok(waml) if !has_errors => self.praise(waml),
             _ => Err(CliError::rejected()),
         }
     }
@@ -96,7 +98,7 @@ pub(super) fn of_target(
     waml: &Arc<Waml>,
     target: &TargetName,
     world: &LocalInput,
-    known: &KnownTargets,
+    known_targets: &KnownTargets,
 ) -> Vec<Violation> {
     let input = Input {
         waml: waml.clone(),
@@ -104,5 +106,5 @@ pub(super) fn of_target(
         release: local::release(waml, None, None),
         templates: world.templates.clone(),
     };
-    platform::judge(&input, known)
+    platform::judge(&input, known_targets)
 }

@@ -12,14 +12,14 @@ use super::*;
 async fn service(
     answers: &[(u16, &str)],
 ) -> (ServiceEndpoint, Arc<Mutex<Vec<[Option<String>; 2]>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = asked.clone();
-    let all: Vec<_> = answers.iter().map(|(code, text)| (*code, (*text).to_owned())).collect();
+    let headers = Arc::new(Mutex::new(Vec::new()));
+    let log = headers.clone();
+    let replies: Vec<_> = answers.iter().map(|(code, text)| (*code, (*text).to_owned())).collect();
     let app = axum::Router::new().fallback(move |request: Request| {
         let header = |name| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
-        let mut seen = seen.lock().unwrap();
-        let (code, text) = all[seen.len()].clone();
-        seen.push([header("idempotency-key"), header("authorization")]);
+        let mut log = log.lock().unwrap();
+        let (code, text) = replies[log.len()].clone();
+        log.push([header("idempotency-key"), header("authorization")]);
         let status = StatusCode::from_u16(code).unwrap();
         std::future::ready(if status.is_redirection() {
             (status, [("location", text)]).into_response()
@@ -30,7 +30,7 @@ async fn service(
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (ServiceEndpoint::at(server, Some("secret".into())), asked)
+    (ServiceEndpoint::at(server, Some("secret".into())), headers)
 }
 
 fn format_error(error: &CliError) -> String {
@@ -41,30 +41,33 @@ fn format_error(error: &CliError) -> String {
 async fn an_act_without_an_answer_is_asked_for_again_with_its_key() {
     let in_use = r#"{"type": "urn:the-deployer:problem:idempotency-key-in-use", "title": "t"}"#;
     for first in [(503, ""), (409, in_use)] {
-        let (server, asked) = service(&[first, (200, r#"{"done": 1}"#)]).await;
-        let done: Json = server.post("/act", &json!({})).await.unwrap();
-        assert_eq!(done["done"], 1);
-        let asked = asked.lock().unwrap();
-        assert!(asked[0][0].is_some() && asked[0] == asked[1], "{asked:?}");
+        let (server, headers) = service(&[first, (200, r#"{"done": 1}"#)]).await;
+        let answer: Json = server.post("/act", &json!({})).await.unwrap();
+        assert_eq!(answer["done"], 1);
+        let headers = headers.lock().unwrap();
+        assert!(headers[0][0].is_some() && headers[0] == headers[1], "{headers:?}");
     }
-    let (server, asked) = service(&[(409, "{}"), (200, "{}"), (200, "{}")]).await;
+    let (server, headers) = service(&[(409, "{}"), (200, "{}"), (200, "{}")]).await;
     assert!(server.post::<Json>("/act", &json!({})).await.is_err(), "a refusal stands");
     let _: Json = server.post("/act", &json!({})).await.unwrap();
     let _: Json = server.consult("/plan", &json!({})).await.unwrap();
-    let asked = asked.lock().unwrap();
-    assert!(asked[0][0] != asked[1][0] && asked[2][0].is_none(), "a key for each: {asked:?}");
+    let headers = headers.lock().unwrap();
+    assert!(
+        headers[0][0] != headers[1][0] && headers[2][0].is_none(),
+        "a key for each: {headers:?}"
+    );
 }
 
 #[tokio::test]
 async fn nobody_is_followed_elsewhere_with_a_token() {
-    let (other, strangers) = service(&[(200, "{}")]).await;
+    let (other, other_headers) = service(&[(200, "{}")]).await;
     let (server, _) = service(&[(301, &format!("{}/x/act?y=1", other.url()))]).await;
     let error = server.get::<Json>("/act", &[]).await.unwrap_err();
-    let wanted = format!("set the server to {}/x\"", other.url());
-    assert!(format_error(&error).contains(&wanted), "{error:?}");
-    assert!(strangers.lock().unwrap().is_empty());
-    let clear = ServiceEndpoint::at("http://deployer.example.com", server.token);
-    assert!(clear.bearer().unwrap_err().to_string().contains("in the clear"));
+    let hint = format!("set the server to {}/x\"", other.url());
+    assert!(format_error(&error).contains(&hint), "{error:?}");
+    assert!(other_headers.lock().unwrap().is_empty());
+    let plain_http = ServiceEndpoint::at("http://deployer.example.com", server.token);
+    assert!(plain_http.bearer().unwrap_err().to_string().contains("in the clear"));
 }
 
 #[tokio::test]

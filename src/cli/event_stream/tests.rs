@@ -12,35 +12,35 @@ use super::*;
 fn events_are_read_in_whatever_pieces_they_come() {
     let text = ": still here\n\nevent: deployment\nid: a1\nretry: 2000\ndata: {\"x\":\ndata: \"ü\"}\n\n\
                 id:b\r\ndata:last\r\n\r\ndata: not whole\n";
-    let wanted = [("a1", "{\"x\":\n\"ü\"}"), ("b", "last")];
+    let expected = [("a1", "{\"x\":\n\"ü\"}"), ("b", "last")];
     for size in 1..text.len() {
         let mut parser = Parser::default();
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for piece in text.as_bytes().chunks(size) {
             assert!(parser.take(piece));
             while let Some(event) = parser.next() {
-                heard.push((event.id.unwrap(), event.data));
+                events.push((event.id.unwrap(), event.data));
             }
         }
-        let heard: Vec<_> = heard.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        assert_eq!(heard, wanted, "in pieces of {size}");
+        let events: Vec<_> = events.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(events, expected, "in pieces of {size}");
     }
 }
 
 /// A service that answers so, one after the other, and what it was asked after.
 async fn service(answers: Vec<Response>) -> (ServiceEndpoint, Arc<Mutex<Vec<Option<String>>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (seen, answers) = (asked.clone(), Arc::new(Mutex::new(answers.into_iter())));
+    let ids = Arc::new(Mutex::new(Vec::new()));
+    let (log, answers) = (ids.clone(), Arc::new(Mutex::new(answers.into_iter())));
     let app = axum::Router::new().fallback(move |request: Request| {
         let last = request.headers().get("last-event-id");
-        seen.lock().unwrap().push(last.map(|id| id.to_str().unwrap().to_owned()));
+        log.lock().unwrap().push(last.map(|id| id.to_str().unwrap().to_owned()));
         let next = answers.lock().unwrap().next();
         std::future::ready(next.unwrap_or_else(|| answer(500, "no more")))
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (ServiceEndpoint::at(server, Some("t".into())), asked)
+    (ServiceEndpoint::at(server, Some("t".into())), ids)
 }
 
 fn answer(status: u16, text: &str) -> Response {
@@ -76,7 +76,7 @@ async fn states(server: &ServiceEndpoint) -> Result<Vec<State>, CliError> {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_goes_on_after_the_last_event() {
-    let (server, asked) = service(vec![
+    let (server, ids) = service(vec![
         stream(&[("a", "queued"), ("b", "running")]),
         answer(503, ""),
         stream(&[("c", "succeeded")]),
@@ -85,9 +85,9 @@ async fn a_stream_that_breaks_off_goes_on_after_the_last_event() {
     .await;
     let states = states(&server).await.unwrap();
     assert_eq!(states, [State::Queued, State::Running, State::Succeeded]);
-    let asked = asked.lock().unwrap();
-    let asked: Vec<_> = asked.iter().map(|last| last.as_deref().unwrap_or("")).collect();
-    assert_eq!(asked, ["", "b", "b", "c"]);
+    let ids = ids.lock().unwrap();
+    let ids: Vec<_> = ids.iter().map(|last| last.as_deref().unwrap_or("")).collect();
+    assert_eq!(ids, ["", "b", "b", "c"]);
 }
 
 #[tokio::test]
@@ -103,10 +103,10 @@ async fn a_service_without_streams_is_asked_again_and_again() {
 async fn who_may_not_look_is_told_at_once() {
     for (status, hint) in [(401, "bart login"), (403, "ask who")] {
         let problem = r#"{"title": "t", "detail": "not for you"}"#;
-        let (server, asked) = service(vec![answer(status, problem)]).await;
+        let (server, ids) = service(vec![answer(status, problem)]).await;
         let error = format!("{:?}", states(&server).await.unwrap_err());
         assert!(error.contains("not for you") && error.contains(hint), "{error}");
-        assert_eq!(asked.lock().unwrap().len(), 1, "{status}");
+        assert_eq!(ids.lock().unwrap().len(), 1, "{status}");
     }
     let (server, _) = service(vec![answer(404, ""), answer(404, "{}")]).await;
     let error = format!("{:?}", states(&server).await.unwrap_err());

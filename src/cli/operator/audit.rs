@@ -55,18 +55,18 @@ impl Audit {
         let ledger = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
-        let found = ledger.audited(&search).await.map_err(unusable)?;
+        let records = ledger.audited(&search).await.map_err(unusable)?;
         ledger.close().await;
         if output.is_data() {
-            return output::data(output, &AuditPage::from(found));
+            return output::data(output, &AuditPage::from(records));
         }
-        if found.entries.is_empty() {
+        if records.entries.is_empty() {
             output::print("there are no entries\n")?;
         } else {
-            output::print(&list(&found.entries, TimeFormatter::system(), output::width()))?;
+            output::print(&list(&records.entries, TimeFormatter::system(), output::width()))?;
         }
         // Only for people: a program knows which limit it gave.
-        if found.next.is_some() {
+        if records.next.is_some() {
             output::note("there are older entries: use --limit or --until\n");
         }
         Ok(())
@@ -77,16 +77,16 @@ fn list(entries: &[AuditRecord], times: TimeFormatter, width: Option<usize>) -> 
     let row = |entry: &AuditRecord| {
         let AuditRecord { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
-        let who = format!("{} ({}{from})", by.name, by.via.as_str());
+        let principal = format!("{} ({}{from})", by.name, by.via.as_str());
         let place = match (app, target) {
             (Some(app), Some(target)) => format!("{app} on {target}"),
             (None, Some(target)) => target.to_string(),
             (_, None) => subject.clone(),
         };
-        let what = if place == *subject { "" } else { subject.as_str() };
-        let why = [what, reason, outcome].into_iter().filter(|text| !text.is_empty());
-        let what = why.collect::<Vec<_>>().join(": ");
-        [times.past_cell(Some(*at)), who, act.to_string(), place, what]
+        let title = if place == *subject { "" } else { subject.as_str() };
+        let details = [title, reason, outcome].into_iter().filter(|text| !text.is_empty());
+        let text = details.collect::<Vec<_>>().join(": ");
+        [times.past_cell(Some(*at)), principal, act.to_string(), place, text]
     };
     let columns = [
         times.column(WHEN),

@@ -107,7 +107,7 @@ impl Backup {
     pub(super) async fn run(self) -> CommandOutcome {
         let storage = self.source.load_storage(self.output)?;
         let contents = backup::backup(&storage, &self.file).await.map_err(not_copied)?;
-        let database = backup::shown_place(&storage);
+        let database = backup::display_place(&storage);
         // An absolute path, so that the file can be found from another folder.
         let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
         let data = json!({
@@ -132,14 +132,14 @@ impl RestoreArgs {
             "deployments": contents.deployments, "newest": contents.newest,
         });
         self.output.print(&data, || {
-            let kept = restored.kept.as_ref();
-            let kept = kept.map(|kept| format!("the former database is kept as {}\n", kept.display()));
+            let former = restored.kept.as_ref();
+            let former_note = former.map(|path| format!("the former database is kept as {}\n", path.display()));
             format!(
                 "{GOOD}restored{GOOD:#} {contents}, into {}\n{}{NOTE}next{NOTE:#}: \
                  `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
                  the time since, before `serve`\n",
                 restored.database.display(),
-                kept.unwrap_or_default(),
+                former_note.unwrap_or_default(),
                 self.source.argument()
             )
         })
@@ -150,7 +150,7 @@ impl Rebuild {
     pub(super) async fn run(self) -> CommandOutcome {
         let settings =
             self.source.load_with(self.output, SettingsSources::load_for_rebuild)?.settings;
-        let database = backup::shown_place(&settings.storage);
+        let database = backup::display_place(&settings.storage);
         let Self { dry_run, merge, offline, by, output: format, .. } = self;
         let options = RebuildOptions { dry_run, merge, offline, by };
         let report = rebuild::rebuild(&settings, &options, &Clock::system()).await;
@@ -173,11 +173,11 @@ impl Rebuild {
 
 fn page(report: &RebuildReport, database: &str, dry_run: bool) -> String {
     let RebuildReport { deployments, numbered, removals, apps, added, notes } = report;
-    let done = if dry_run { "would add" } else { "added" };
+    let verb = if dry_run { "would add" } else { "added" };
     let notes: String = notes.iter().map(note_line).collect();
     format!(
         "found {deployments} deployments ({numbered} of them with the code host's number), \
-         {removals} removals, {apps} apps\n{GOOD}{done}{GOOD:#} {} deployments, {} \
+         {removals} removals, {apps} apps\n{GOOD}{verb}{GOOD:#} {} deployments, {} \
          removals, {} owners of apps, to {database}\n{notes}",
         added.deployments, added.removals, added.owners
     )

@@ -88,13 +88,13 @@ impl PlatformCommand {
 impl ConfigCheckArgs {
     async fn run(&self) -> CommandOutcome {
         let loaded = self.source.load(self.output)?;
-        let mut refused = signing::check_signing(&loaded.settings);
+        let mut violations = signing::check_signing(&loaded.settings);
         if !self.offline {
-            refused.extend(clusters::check_clusters(&loaded.settings).await);
+            violations.extend(clusters::check_clusters(&loaded.settings).await);
         }
-        if !refused.is_empty() {
+        if !violations.is_empty() {
             // Violations that only a trial finds have no line.
-            return Err(refuse(&refused, &Texts::default(), self.output)?);
+            return Err(refuse(&violations, &Texts::default(), self.output)?);
         }
         self.output.print(&json!({"valid": true, "violations": loaded.warnings}), || {
             let file = self.source.config.as_deref();

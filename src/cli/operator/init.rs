@@ -41,16 +41,17 @@ impl Init {
         let repositories: Vec<Json> = prepared.iter().map(as_json).collect();
         let data = json!({"dry_run": self.dry_run, "repositories": repositories});
         self.output.print(&data, || {
-            let text: String = prepared.iter().map(|one| page(one, self.dry_run)).collect();
+            let text: String =
+                prepared.iter().map(|repository| page(repository, self.dry_run)).collect();
             text + &next(&settings.clusters)
         })
     }
 }
 
-fn as_json(one: &Prepared) -> Json {
-    let file = |file: &PreparedFile| json!({"path": file.wanted.path, "state": state(file.verdict), "diff": diff(file)});
-    let files: Vec<Json> = one.files.iter().map(file).collect();
-    json!({"name": one.name, "url": one.url, "commit": one.commit, "files": files})
+fn as_json(repository: &Prepared) -> Json {
+    let file = |file: &PreparedFile| json!({"path": file.expected.path, "state": state(file.verdict), "diff": diff(file)});
+    let files: Vec<Json> = repository.files.iter().map(file).collect();
+    json!({"name": repository.name, "url": repository.url, "commit": repository.commit, "files": files})
 }
 
 /// Returns the stable word of a verdict for programs.
@@ -64,12 +65,12 @@ fn state(verdict: FileVerdict) -> &'static str {
     }
 }
 
-fn page(one: &Prepared, dry_run: bool) -> String {
-    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n", one.name, one.url);
-    for file in &one.files {
+fn page(repository: &Prepared, dry_run: bool) -> String {
+    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n", repository.name, repository.url);
+    for file in &repository.files {
         text += &line(file, dry_run);
     }
-    text += &match (&one.commit, dry_run) {
+    text += &match (&repository.commit, dry_run) {
         (Some(commit), _) => format!("  {GOOD}commit{GOOD:#} {}\n", commit.short()),
         (None, true) => "  nothing is written: this is a dry run\n".to_owned(),
         (None, false) => "  nothing to do\n".to_owned(),
@@ -78,7 +79,7 @@ fn page(one: &Prepared, dry_run: bool) -> String {
 }
 
 fn line(file: &PreparedFile, dry_run: bool) -> String {
-    let path = &file.wanted.path;
+    let path = &file.expected.path;
     let would = if dry_run { "would be " } else { "" };
     match file.verdict {
         FileVerdict::Write => format!("  {GOOD}{would}written{GOOD:#}    {path}\n"),
@@ -109,9 +110,9 @@ fn diff(file: &PreparedFile) -> Option<String> {
     if !matches!(file.verdict, FileVerdict::Keep | FileVerdict::Replace | FileVerdict::Update) {
         return None;
     }
-    let there = String::from_utf8_lossy(file.there.as_deref().unwrap_or_default()).into_owned();
-    let wanted = String::from_utf8_lossy(&file.wanted.bytes).into_owned();
-    let diff = similar::TextDiff::from_lines(&there, &wanted);
+    let current = String::from_utf8_lossy(file.current.as_deref().unwrap_or_default()).into_owned();
+    let expected = String::from_utf8_lossy(&file.expected.bytes).into_owned();
+    let diff = similar::TextDiff::from_lines(&current, &expected);
     Some(diff.unified_diff().context_radius(1).header("there", "wanted").to_string())
 }
 

@@ -76,9 +76,9 @@ impl OperatorLockArgs {
         let ledger = open_for(&self.source, self.target.as_ref()).await?;
         let ends_by = self.lasting.map(Ends::After).or(self.until.map(Ends::At));
         let request = NewLock { scope: self.scope()?, reason, ends: ends_by };
-        let placed = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
+        let lock = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
         ledger.close().await;
-        let (id, Placed { scope, until, .. }) = placed;
+        let (id, Placed { scope, until, .. }) = lock;
         output::print(&format!("{GOOD}locked{GOOD:#} {scope}{}: {id}\n", ends(until)))
     }
 
@@ -109,28 +109,28 @@ impl OperatorUnlockArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let (by, reason) = self.who.act()?;
         let ledger = open(&self.source).await?;
-        let unlocked = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
+        let result = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
         ledger.close().await;
-        match unlocked {
+        match result {
             Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
             Err(NotUnlocked::Fault(fault)) => Err(unusable(fault)),
-            Err(gone) => Err(CliError::refused(why_gone(&gone))
+            Err(error) => Err(CliError::refused(why_gone(&error))
                 .hint("`the-deployer locks` lists the active ones")),
         }
     }
 }
 
 /// Explains why a lock cannot be removed.
-fn why_gone(gone: &NotUnlocked) -> String {
-    match gone {
-        NotUnlocked::Gone { id, by, at, why } => {
+fn why_gone(error: &NotUnlocked) -> String {
+    match error {
+        NotUnlocked::Gone { id, by, at, why: reason } => {
             let ago = TimeFormatter::system().ago(*at);
-            format!("there is no lock {id} any more: {by} removed it, {ago}: {why}")
+            format!("there is no lock {id} any more: {by} removed it, {ago}: {reason}")
         }
         NotUnlocked::RanOut(id) => {
             format!("there is no lock {id} any more: it expired")
         }
-        NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => gone.to_string(),
+        NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => error.to_string(),
     }
 }
 

@@ -67,12 +67,12 @@ impl Owners {
 impl List {
     async fn run(&self) -> CommandOutcome {
         let ledger = open(&self.source).await?;
-        let owned = ledger.owners(self.target.as_ref()).await.map_err(unusable)?;
+        let owners = ledger.owners(self.target.as_ref()).await.map_err(unusable)?;
         ledger.close().await;
-        let data: Vec<_> = owned.iter().map(as_json).collect();
-        self.output.print(&data, || match owned.as_slice() {
+        let data: Vec<_> = owners.iter().map(as_json).collect();
+        self.output.print(&data, || match owners.as_slice() {
             [] => "no app has been deployed yet\n".to_owned(),
-            some => list(some, TimeFormatter::system()),
+            owners => list(owners, TimeFormatter::system()),
         })
     }
 }
@@ -90,8 +90,8 @@ impl Move {
     }
 }
 
-fn as_json(owned: &Owned) -> serde_json::Value {
-    let Owned { target, app, repository, since, moved } = owned;
+fn as_json(owner: &Owned) -> serde_json::Value {
+    let Owned { target, app, repository, since, moved } = owner;
     let moved = moved.as_ref().map(|moved| json!({"by": moved.by, "reason": moved.reason}));
     json!({
         "target": target, "app": app.to_string(), "repository": repository, "since": since,
@@ -99,14 +99,14 @@ fn as_json(owned: &Owned) -> serde_json::Value {
     })
 }
 
-fn list(all: &[Owned], times: TimeFormatter) -> String {
+fn list(owners: &[Owned], times: TimeFormatter) -> String {
     let row = |Owned { target, app, repository, since, moved }: &Owned| {
-        let why = moved.as_ref().map_or_else(
+        let origin = moved.as_ref().map_or_else(
             || "deployed it first".to_owned(),
             |moved| format!("moved by {}: {}", moved.by, moved.reason),
         );
         let [target, app] = [target.to_string(), app.to_string()];
-        [target, app, repository.to_string(), times.past_cell(Some(*since)), why]
+        [target, app, repository.to_string(), times.past_cell(Some(*since)), origin]
     };
     let columns = [
         Column::middle("TARGET", 8),
@@ -115,5 +115,5 @@ fn list(all: &[Owned], times: TimeFormatter) -> String {
         times.column(SINCE),
         Column::fold("WHY", 17).drop(1),
     ];
-    table(columns, all.iter().map(row).collect())
+    table(columns, owners.iter().map(row).collect())
 }

@@ -42,15 +42,15 @@ impl Serve {
             .map_err(|error| CliError::usage(error.to_string()))?;
         let stop = CancellationToken::new();
         on_signal(stop.clone())?;
-        let shown = settings.clone();
-        let started = |error: crate::app::StartError| {
+        let logged = settings.clone();
+        let start_failure = |error: crate::app::StartError| {
             CliError::io(error.to_string())
                 .hint("`the-deployer config check` looks at the configuration alone")
         };
-        let app = App::build(settings, Clock::system()).await.map_err(started)?;
-        log_locations(&shown);
-        tracing::info!(address = %app.address().map_err(started)?, "listening");
-        app.run(stop).await.map_err(started)
+        let app = App::build(settings, Clock::system()).await.map_err(start_failure)?;
+        log_locations(&logged);
+        tracing::info!(address = %app.address().map_err(start_failure)?, "listening");
+        app.run(stop).await.map_err(start_failure)
     }
 }
 
@@ -86,8 +86,13 @@ fn log_locations(settings: &Settings) {
     if let ForgeSettings::Local { root } = &settings.forge {
         tracing::info!(root = %root.display(), "service repositories are local: OWNER/NAME.git");
     }
-    for one in &settings.manifests {
-        tracing::info!(name = one.name, url = one.url, branch = one.branch, "manifest repository");
+    for repository in &settings.manifests {
+        tracing::info!(
+            name = repository.name,
+            url = repository.url,
+            branch = repository.branch,
+            "manifest repository"
+        );
     }
     tracing::info!(%folder, "data folder");
 }

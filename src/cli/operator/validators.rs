@@ -60,8 +60,8 @@ fn text(policies: &[&Policy]) -> String {
             Weight::Warning => "warning",
             Weight::Both => "error or warning",
         };
-        let when = format!("{:?}", rule.when()).to_lowercase();
-        text += &format!("{BOLD}{name}{BOLD:#}  {severity}, on {when}\n    {about}\n");
+        let moment = format!("{:?}", rule.when()).to_lowercase();
+        text += &format!("{BOLD}{name}{BOLD:#}  {severity}, on {moment}\n    {about}\n");
         text += &format!("    {DIM}from {source}{DIM:#}\n");
     }
     for Policy { name, message, severity, targets, place, .. } in policies {

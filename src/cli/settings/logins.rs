@@ -64,21 +64,21 @@ pub(crate) fn at(server: &str) -> Result<Option<SavedLogin>, CliError> {
 /// Stores a login; it replaces an earlier one at that service.
 pub(crate) fn keep(server: &str, login: &SavedLogin) -> Result<PathBuf, CliError> {
     let path = path()?;
-    let mut all = read(&path)?;
-    all.insert(key(server), login.clone());
-    write(&path, &all)?;
+    let mut logins = read(&path)?;
+    logins.insert(key(server), login.clone());
+    write(&path, &logins)?;
     Ok(path)
 }
 
 /// Removes the login at that service; returns whether there was one.
 pub(crate) fn forget(server: &str) -> Result<bool, CliError> {
     let path = path()?;
-    let mut all = read(&path)?;
-    let was_there = all.remove(&key(server)).is_some();
-    if was_there {
-        write(&path, &all)?;
+    let mut logins = read(&path)?;
+    let existed = logins.remove(&key(server)).is_some();
+    if existed {
+        write(&path, &logins)?;
     }
-    Ok(was_there)
+    Ok(existed)
 }
 
 fn key(server: &str) -> String {
@@ -94,6 +94,6 @@ fn read(path: &Path) -> Result<All, CliError> {
     })
 }
 
-fn write(path: &Path, all: &All) -> CommandOutcome {
-    write_private(path, &serde_json::to_vec_pretty(all).map_err(CliError::failed)?)
+fn write(path: &Path, logins: &All) -> CommandOutcome {
+    write_private(path, &serde_json::to_vec_pretty(logins).map_err(CliError::failed)?)
 }

@@ -56,8 +56,8 @@ pub(super) enum Times {
 
 /// Returns the path of the file: of `--config`, of the variable, or the system's.
 fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<PathBuf> {
-    let named = find_config_option(arguments).or_else(|| environment.get(VARIABLE).cloned());
-    match named.filter(|path| !path.is_empty()) {
+    let configured = find_config_option(arguments).or_else(|| environment.get(VARIABLE).cloned());
+    match configured.filter(|path| !path.is_empty()) {
         Some(path) => Some(PathBuf::from(path)),
         None => folder(environment).map(|folder| folder.join("config.yaml")),
     }
@@ -65,7 +65,7 @@ fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<
 
 /// Does the same for this process.
 pub(super) fn place() -> Option<PathBuf> {
-    let arguments = std::env::args_os().map(|one| one.to_string_lossy().into_owned());
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     path(&arguments.collect::<Vec<_>>(), &crate::config::environment())
 }
 
@@ -110,11 +110,11 @@ impl Settings {
 }
 
 fn with_default(command: clap::Command, id: &'static str, value: &str) -> clap::Command {
-    let has = command.get_arguments().any(|argument| argument.get_id() == id);
+    let is_argument = command.get_arguments().any(|argument| argument.get_id() == id);
     let value = value.to_owned();
     let default = value.clone();
     let set = |argument: clap::Arg| argument.default_value(default);
-    let command = if has { command.mut_arg(id, set) } else { command };
+    let command = if is_argument { command.mut_arg(id, set) } else { command };
     command.mut_subcommands(move |inner| with_default(inner, id, &value))
 }
 
@@ -128,7 +128,7 @@ fn parse(name: &str, text: &str) -> Result<Settings, Rejection> {
 }
 
 /// Returns the text with that key set or removed; everything else stays as people wrote it.
-pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
+pub(super) fn set_key(text: &str, key: &str, value: Option<&str>) -> String {
     let is_key = |line: &str| {
         let rest = line.strip_prefix(key).map(str::trim_start);
         rest.is_some_and(|rest| rest.starts_with(':'))
@@ -136,18 +136,18 @@ pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
     let line =
         value.map(|value| emit::map(&serde_json::Map::from_iter([(key.to_owned(), value.into())])));
     let mut out = String::new();
-    let mut set = false;
-    for old in text.lines() {
-        match (is_key(old), &line) {
-            (false, _) => out.extend([old, "\n"]),
-            (true, Some(line)) if !set => {
+    let mut is_set = false;
+    for line_text in text.lines() {
+        match (is_key(line_text), &line) {
+            (false, _) => out.extend([line_text, "\n"]),
+            (true, Some(line)) if !is_set => {
                 out.push_str(line);
-                set = true;
+                is_set = true;
             }
             (true, _) => {}
         }
     }
-    out.push_str(line.as_deref().filter(|_| !set).unwrap_or_default());
+    out.push_str(line.as_deref().filter(|_| !is_set).unwrap_or_default());
     out
 }
 
@@ -155,17 +155,17 @@ pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
 pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> CommandOutcome {
     let name = path.display().to_string();
     let old = if_there(fs::read_to_string(path), path)?.unwrap_or_default();
-    let new = changed(&old, key, value);
+    let new = set_key(&old, key, value);
     parse(&name, &new)
         .map_err(|rejection| CliError::usage(format!("{name} was not changed: {rejection}")))?;
     write_private(path, new.as_bytes())
 }
 
 /// Returns the content of a file; `None` if it does not exist.
-fn if_there<T>(read: io::Result<T>, path: &Path) -> Result<Option<T>, CliError> {
-    match read {
+fn if_there<T>(result: io::Result<T>, path: &Path) -> Result<Option<T>, CliError> {
+    match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(CliError::file("read", path)),
+        result => result.map(Some).map_err(CliError::file("read", path)),
     }
 }
 
@@ -200,17 +200,17 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     make_folder(folder)?;
-    let beside = folder.join(format!(".bart-{}", clock::random_digits()));
-    let written = create(&beside).and_then(|mut file| {
+    let draft = folder.join(format!(".bart-{}", clock::random_digits()));
+    let result = create(&draft).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
         drop(file);
-        fs::rename(&beside, path)
+        fs::rename(&draft, path)
     });
-    if written.is_err() {
-        let _nothing_to_keep = fs::remove_file(&beside);
+    if result.is_err() {
+        let _nothing_to_keep = fs::remove_file(&draft);
     }
-    written
+    result
 }
 
 #[cfg(unix)]
@@ -254,17 +254,17 @@ mod tests {
 
     #[test]
     fn every_system_has_its_place() {
-        let environment = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
-            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        let environment = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let home = environment(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "relative")]);
-        for (system, all, wanted) in [
+        for (system, environment, expected) in [
             ("linux", &home, "/home/ada/.config/bart"),
             ("macos", &home, "/home/ada/Library/Application Support/bart"),
             ("linux", &environment(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]), "/x/bart"),
             ("macos", &environment(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]), "/x/bart"),
         ] {
-            assert_eq!(folder_on(system, all), Some(PathBuf::from(wanted)), "{system}");
+            assert_eq!(folder_on(system, environment), Some(PathBuf::from(expected)), "{system}");
         }
         assert_eq!(folder_on("windows", &environment(&[("HOME", "/h")])), None);
         assert_eq!(folder_on("linux", &environment(&[("HOME", "")])), None);
@@ -284,22 +284,23 @@ mod tests {
         assert!(!is_open_to_others(&path));
         let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
         assert_eq!(left, 1, "nothing is left beside it");
-        let taken = write_private(&folder.path().join("a"), b"x").unwrap_err().to_string();
-        assert!(taken.contains("cannot write"), "{taken}");
+        let message = write_private(&folder.path().join("a"), b"x").unwrap_err().to_string();
+        assert!(message.contains("cannot write"), "{message}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    fn texts(all: &[&str]) -> Vec<String> {
-        all.iter().map(|text| (*text).to_owned()).collect()
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
     #[test]
     fn the_argument_names_the_file_before_the_environment() {
-        let environment = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
-            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        let environment = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
-        let both = environment(&[("BART_CONFIG", "env.yaml"), ("XDG_CONFIG_HOME", "/x")]);
-        let path = |arguments: &[&str]| path(&texts(arguments), &both).unwrap();
+        let environment_of_both =
+            environment(&[("BART_CONFIG", "env.yaml"), ("XDG_CONFIG_HOME", "/x")]);
+        let path = |arguments: &[&str]| path(&texts(arguments), &environment_of_both).unwrap();
         assert_eq!(path(&["bart", "status", "--config", "a.yaml"]), Path::new("a.yaml"));
         assert_eq!(path(&["bart", "--config=b.yaml", "status"]), Path::new("b.yaml"));
         assert_eq!(path(&["bart", "status", "--", "--config", "a.yaml"]), Path::new("env.yaml"));
@@ -311,17 +312,17 @@ mod tests {
     #[test]
     fn one_key_is_changed_and_the_rest_stays_as_it_was_written() {
         let text = "# mine\nserver: https://a.example.com # old\noutput: json\n";
-        let set = changed(text, "server", Some("https://b.example.com"));
-        assert_eq!(set, "# mine\nserver: https://b.example.com\noutput: json\n");
-        assert_eq!(changed(&set, "output", None), "# mine\nserver: https://b.example.com\n");
-        assert_eq!(changed("", "output", Some("yaml")), "output: yaml\n");
-        assert_eq!(changed("outputs: x", "output", None), "outputs: x\n");
+        let new_text = set_key(text, "server", Some("https://b.example.com"));
+        assert_eq!(new_text, "# mine\nserver: https://b.example.com\noutput: json\n");
+        assert_eq!(set_key(&new_text, "output", None), "# mine\nserver: https://b.example.com\n");
+        assert_eq!(set_key("", "output", Some("yaml")), "output: yaml\n");
+        assert_eq!(set_key("outputs: x", "output", None), "outputs: x\n");
     }
 
     #[test]
     fn what_no_setting_is_is_named_with_its_place() {
-        let told = parse("c.yaml", "server: https://x\noutpt: json\n").unwrap_err().to_string();
-        assert!(told.contains("outpt"), "{told}");
+        let message = parse("c.yaml", "server: https://x\noutpt: json\n").unwrap_err().to_string();
+        assert!(message.contains("outpt"), "{message}");
         assert_eq!(parse("c.yaml", "# nothing\n").unwrap(), Settings::default());
         let settings = parse("c.yaml", "output: yaml\nserver: http://127.0.0.1:1\n").unwrap();
         assert_eq!(settings.output, Some(Output::Yaml));
@@ -335,12 +336,12 @@ mod tests {
         let command =
             clap::Command::new("bart").subcommand(inner).subcommand(clap::Command::new("other"));
         let command = settings.defaults(command);
-        let read = |arguments: &[&str]| {
+        let server_of = |arguments: &[&str]| {
             let matches = command.clone().get_matches_from(arguments);
             let (_, inner) = matches.subcommand().unwrap();
             inner.get_one::<String>("server").cloned().unwrap()
         };
-        assert_eq!(read(&["bart", "inner"]), "https://d");
-        assert_eq!(read(&["bart", "inner", "--server", "https://e"]), "https://e");
+        assert_eq!(server_of(&["bart", "inner"]), "https://d");
+        assert_eq!(server_of(&["bart", "inner", "--server", "https://e"]), "https://e");
     }
 }

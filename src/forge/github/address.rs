@@ -35,17 +35,17 @@ pub enum NotThere {
 /// have different ones.
 ///
 /// # Errors
-/// What keeps its tokens from there.
+/// The reason why the App's tokens must not go to that address.
 pub fn repository_at(api_url: &str, git_url: &str) -> Result<RepoName, NotThere> {
     let web = web_url(api_url);
     let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    let ours = host(&web).ok_or_else(|| NotThere::OtherHost(web.clone()))?;
-    let elsewhere = || NotThere::OtherHost(ours.clone());
+    let own_host = host(&web).ok_or_else(|| NotThere::OtherHost(web.clone()))?;
+    let elsewhere = || NotThere::OtherHost(own_host.clone());
     let url = Url::parse(git_url).map_err(|_| elsewhere())?;
-    if url.host_str() != Some(&ours) {
+    if url.host_str() != Some(&own_host) {
         return Err(elsewhere());
     }
-    if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&ours)) {
+    if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&own_host)) {
         return Err(NotThere::InTheClear);
     }
     let path = url.path().trim_matches('/');
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn no_token_goes_elsewhere_or_in_the_clear() {
-        let refused = |git| repository_at("https://api.github.com", git).unwrap_err();
+        let error_of = |git| repository_at("https://api.github.com", git).unwrap_err();
         for git in [
             "https://gitlab.com/acme/m.git",
             "https://github.com.evil.example/acme/m.git",
@@ -95,12 +95,12 @@ mod tests {
             "/srv/github.com/acme/m.git",
             "https://api.github.com/acme/m.git",
         ] {
-            assert_eq!(refused(git), NotThere::OtherHost("github.com".to_owned()), "{git}");
+            assert_eq!(error_of(git), NotThere::OtherHost("github.com".to_owned()), "{git}");
         }
-        assert_eq!(refused("http://github.com/acme/m.git"), NotThere::InTheClear);
+        assert_eq!(error_of("http://github.com/acme/m.git"), NotThere::InTheClear);
         for git in ["https://github.com/acme", "https://github.com/a/b/c.git", "https://github.com"]
         {
-            assert_eq!(refused(git), NotThere::NoName, "{git}");
+            assert_eq!(error_of(git), NotThere::NoName, "{git}");
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct ErrorAnswer {
     pub(super) headers: HeaderMap,
     pub(super) message: String,
     /// The permission that the request needs.
-    needs: Permission,
+    permission: Permission,
 }
 
 /// The credentials of the request, for the way out in a message.
@@ -47,9 +47,9 @@ impl ErrorAnswer {
         status: StatusCode,
         headers: HeaderMap,
         body: &[u8],
-        needs: Permission,
+        permission: Permission,
     ) -> Self {
-        Self { status, headers, message: message(body), needs }
+        Self { status, headers, message: message(body), permission }
     }
 
     /// Converts the answer into the error for any caller; the meaning of 404 depends on the request and is decided
@@ -57,38 +57,45 @@ impl ErrorAnswer {
     pub(super) fn error(
         self,
         host: &str,
-        about: RequestSubject<'_>,
-        who: &Requester,
+        subject: RequestSubject<'_>,
+        requester: &Requester,
     ) -> ForgeError {
         let limited = self.retry_after();
         match (self.status, limited) {
             (StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, Some(retry_after)) => {
                 ForgeError::RateLimited { host: host.to_owned(), retry_after }
             }
-            (StatusCode::UNAUTHORIZED, _) => self.unauthorized(host, about, who),
-            (StatusCode::FORBIDDEN, None) => match about {
+            (StatusCode::UNAUTHORIZED, _) => self.unauthorized(host, subject, requester),
+            (StatusCode::FORBIDDEN, None) => match subject {
                 RequestSubject::Repository(repository) if self.says_archived() => {
                     let (host, repository) = (host.to_owned(), repository.clone());
                     ForgeError::Archived { host, repository }
                 }
-                _ => self.forbidden(host, about, who),
+                _ => self.forbidden(host, subject, requester),
             },
-            (StatusCode::NOT_FOUND, _) => match about {
-                RequestSubject::Repository(repository) => no_repository(repository.clone(), who),
+            (StatusCode::NOT_FOUND, _) => match subject {
+                RequestSubject::Repository(repository) => {
+                    no_repository(repository.clone(), requester)
+                }
                 RequestSubject::Installation(..)
                 | RequestSubject::App(_)
-                | RequestSubject::Anything(_) => self.refused(host, about),
+                | RequestSubject::Anything(_) => self.refused(host, subject),
             },
             (status, _) if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
                 let problem = format!("it answers {status}");
                 ForgeError::Unreachable { host: host.to_owned(), problem }
             }
-            (_, _) => self.refused(host, about),
+            (_, _) => self.refused(host, subject),
         }
     }
 
-    fn unauthorized(self, host: &str, about: RequestSubject<'_>, who: &Requester) -> ForgeError {
-        let help = match who {
+    fn unauthorized(
+        self,
+        host: &str,
+        subject: RequestSubject<'_>,
+        requester: &Requester,
+    ) -> ForgeError {
+        let help = match requester {
             Requester::Token => {
                 "the token is wrong, expired or revoked; set forge.github.token".to_owned()
             }
@@ -102,20 +109,25 @@ impl ErrorAnswer {
                 self.message
             ),
         };
-        ForgeError::BadCredentials { host: host.to_owned(), about: about.to_string(), help }
+        ForgeError::BadCredentials { host: host.to_owned(), about: subject.to_string(), help }
     }
 
-    fn forbidden(self, host: &str, about: RequestSubject<'_>, who: &Requester) -> ForgeError {
-        let (host, about, needs) = (host.to_owned(), about.to_string(), self.needs);
-        let help = match (who, self.sign_on()) {
+    fn forbidden(
+        self,
+        host: &str,
+        subject: RequestSubject<'_>,
+        requester: &Requester,
+    ) -> ForgeError {
+        let (host, subject, permission) = (host.to_owned(), subject.to_string(), self.permission);
+        let help = match (requester, self.sign_on()) {
             (Requester::Installation(page), _) if self.says_suspended() => {
-                return suspended(about, page.as_deref());
+                return suspended(subject, page.as_deref());
             }
-            _ if self.says_suspended() => return suspended(about, None),
+            _ if self.says_suspended() => return suspended(subject, None),
             (Requester::Installation(page), _)
                 if self.contains_words("not accessible by integration") =>
             {
-                return missing(about, needs, page.as_deref());
+                return missing(subject, permission, page.as_deref());
             }
             (Requester::Token, _) if self.contains_words("authenticate via a github app") => {
                 return ForgeError::NeedsApp { what: "a check run" };
@@ -124,13 +136,13 @@ impl ErrorAnswer {
                 format!("its organization wants the token authorized for single sign-on at {url}")
             }
             (Requester::Token, None) => {
-                format!("the token needs {needs}; it says: {}", self.message)
+                format!("the token needs {permission}; it says: {}", self.message)
             }
             (Requester::Installation(_) | Requester::App, _) => {
                 format!("it says: {}", self.message)
             }
         };
-        ForgeError::Unauthorized { host, about, help }
+        ForgeError::Unauthorized { host, about: subject, help }
     }
 
     /// Returns the page where a token is authorized for an organization that wants single sign-on.
@@ -139,10 +151,10 @@ impl ErrorAnswer {
         value.split_once("url=").map(|(_, url)| url)
     }
 
-    fn refused(self, host: &str, about: RequestSubject<'_>) -> ForgeError {
+    fn refused(self, host: &str, subject: RequestSubject<'_>) -> ForgeError {
         let Self { status, message, .. } = self;
-        let (host, about) = (host.to_owned(), about.to_string());
-        ForgeError::Refused { host, about, status: status.as_u16(), message }
+        let (host, subject) = (host.to_owned(), subject.to_string());
+        ForgeError::Refused { host, about: subject, status: status.as_u16(), message }
     }
 
     /// Returns whether a token that was good may have become worthless.
@@ -171,7 +183,7 @@ impl ErrorAnswer {
     }
 
     /// Returns the time for which no further request may be sent, if the answer has it.
-    pub(super) fn limited(&self) -> Option<Duration> {
+    pub(super) fn time_to_wait(&self) -> Option<Duration> {
         let status = matches!(self.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         self.retry_after().filter(|_| status)
     }
@@ -210,8 +222,8 @@ impl ErrorAnswer {
 }
 
 /// Builds the error of a missing repository: GitHub answers 404 for a repository that the caller may not see, too.
-fn no_repository(repository: RepoName, who: &Requester) -> ForgeError {
-    let help = match who {
+fn no_repository(repository: RepoName, requester: &Requester) -> ForgeError {
+    let help = match requester {
         Requester::Token => "check the name, and that the token may read it".to_owned(),
         Requester::Installation(page) => format!(
             "check the name, and that the App has it in its installation{}",
@@ -223,19 +235,19 @@ fn no_repository(repository: RepoName, who: &Requester) -> ForgeError {
 }
 
 /// Builds the error of a suspended installation.
-pub(super) fn suspended(about: String, page: Option<&str>) -> ForgeError {
+pub(super) fn suspended(subject: String, page: Option<&str>) -> ForgeError {
     let help = format!("an owner of the account can unsuspend it{}", at(page));
-    ForgeError::Suspended { about, help }
+    ForgeError::Suspended { about: subject, help }
 }
 
 /// Builds the error of a permission that the service's App lacks.
-pub(super) fn missing(about: String, permission: Permission, page: Option<&str>) -> ForgeError {
+pub(super) fn missing(subject: String, permission: Permission, page: Option<&str>) -> ForgeError {
     let help = format!(
         "grant it in the App's settings under Permissions & events; then an owner of the account \
          accepts it{}",
         at(page)
     );
-    ForgeError::MissingPermission { about, permission: permission.to_string(), help }
+    ForgeError::MissingPermission { about: subject, permission: permission.to_string(), help }
 }
 
 fn at(page: Option<&str>) -> String {
@@ -264,8 +276,8 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
         });
-        let (status, needs) = (StatusCode::from_u16(status).unwrap(), Permission::METADATA);
-        ErrorAnswer::new(status, headers.collect(), body.as_bytes(), needs)
+        let (status, permission) = (StatusCode::from_u16(status).unwrap(), Permission::METADATA);
+        ErrorAnswer::new(status, headers.collect(), body.as_bytes(), permission)
     }
 
     fn wait(answer: ErrorAnswer) -> Option<u64> {
@@ -304,9 +316,9 @@ mod tests {
         assert_eq!(wait(answer(502, &[("retry-after", "30")], "<html>")), None);
     }
 
-    fn format_error(answer: ErrorAnswer, who: &Requester) -> String {
+    fn format_error(answer: ErrorAnswer, requester: &Requester) -> String {
         let repository = RepoName::parse("a/b").unwrap();
-        answer.error("github.com", RequestSubject::Repository(&repository), who).to_string()
+        answer.error("github.com", RequestSubject::Repository(&repository), requester).to_string()
     }
 
     #[test]
@@ -316,7 +328,7 @@ mod tests {
         let words = |message: &str| format!(r#"{{"message": "{message}"}}"#);
         let integration = words("Resource not accessible by integration");
         let sso = [("x-github-sso", "required; url=https://github.com/orgs/a/sso?x=1")];
-        for (answer, who, expected) in [
+        for (answer, requester, expected) in [
             (answer(401, &[], ""), &Requester::Token, "set forge.github.token"),
             (answer(401, &[], ""), &app, page),
             (
@@ -347,8 +359,8 @@ mod tests {
             ),
             (answer(422, &[], &words("no")), &app, "refuses the request for a/b (422): no"),
         ] {
-            let said = format_error(answer, who);
-            assert!(said.contains(expected), "{expected} in {said}");
+            let message = format_error(answer, requester);
+            assert!(message.contains(expected), "{expected} in {message}");
         }
     }
 

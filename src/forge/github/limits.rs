@@ -57,9 +57,9 @@ impl RateLimits {
         let Some(budget) = budget_of(headers) else { return };
         self.change(account, now, |limits| {
             // Answers overtake each other: of one hour the smallest counts.
-            let overtaken = limits.budget.is_some_and(|known| {
-                let is_same = budget.reset == known.reset && budget.limit == known.limit;
-                budget.reset < known.reset || (is_same && budget.remaining > known.remaining)
+            let overtaken = limits.budget.is_some_and(|former| {
+                let is_same = budget.reset == former.reset && budget.limit == former.limit;
+                budget.reset < former.reset || (is_same && budget.remaining > former.remaining)
             });
             if !overtaken {
                 limits.budget = Some(budget);
@@ -96,12 +96,12 @@ impl RateLimits {
         now: Option<Timestamp>,
         change: impl FnOnce(&mut AccountLimits),
     ) {
-        let mut all = lock(&self.0);
-        if all.len() >= MOST && !all.contains_key(&account) {
+        let mut accounts = lock(&self.0);
+        if accounts.len() >= MOST && !accounts.contains_key(&account) {
             let waits = |gate: &RetryGate| now.is_some_and(|now| gate.closed_until(now).is_some());
-            all.retain(|_, limits| waits(&limits.all) || waits(&limits.writes));
+            accounts.retain(|_, limits| waits(&limits.all) || waits(&limits.writes));
         }
-        change(all.entry(account).or_default());
+        change(accounts.entry(account).or_default());
     }
 
     /// Returns how long the account still has to wait with a read or a write, if it has to.
@@ -111,25 +111,25 @@ impl RateLimits {
         requests: Requests,
         now: Timestamp,
     ) -> Option<Duration> {
-        let all = lock(&self.0);
-        let limits = all.get(&account)?;
+        let accounts = lock(&self.0);
+        let limits = accounts.get(&account)?;
         limits.all.wait(now).max(limits.gate(requests).wait(now))
     }
 
     /// Returns the time for which the account's statuses have to wait, because the rest of the hour's requests is
     /// reserved for deployments.
-    pub(super) fn reserved(&self, account: Account, now: Timestamp) -> Option<Duration> {
+    pub(super) fn reserved_for(&self, account: Account, now: Timestamp) -> Option<Duration> {
         let RequestBudget { limit, remaining, reset } = lock(&self.0).get(&account)?.budget?;
-        let left = Duration::try_from(reset.duration_since(now)).ok()?;
+        let until_reset = Duration::try_from(reset.duration_since(now)).ok()?;
         let scarce = remaining < limit / RESERVE;
-        (scarce && !left.is_zero() && left <= AN_HOUR).then_some(left)
+        (scarce && !until_reset.is_zero() && until_reset <= AN_HOUR).then_some(until_reset)
     }
 
     /// Returns the time until which requests of any account wait.
     pub(super) fn limited(&self, now: Timestamp) -> Limited {
-        let all = lock(&self.0);
+        let accounts = lock(&self.0);
         let latest = |requests| {
-            all.values().filter_map(|limits| limits.gate(requests).closed_until(now)).max()
+            accounts.values().filter_map(|limits| limits.gate(requests).closed_until(now)).max()
         };
         Limited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
     }
@@ -141,11 +141,11 @@ impl RateLimits {
 
     /// Returns the budget with the smallest part left; those whose hour is over are full again.
     pub(super) fn tightest(&self, now: Option<Timestamp>) -> Option<RequestBudget> {
-        let all = lock(&self.0);
-        let budgets = all.values().filter_map(|limits| limits.budget);
-        budgets
-            .filter(|budget| now.is_none_or(|now| now < budget.reset))
-            .min_by_key(|one| u128::from(one.remaining) * 1_000_000 / u128::from(one.limit.max(1)))
+        let accounts = lock(&self.0);
+        let budgets = accounts.values().filter_map(|limits| limits.budget);
+        budgets.filter(|budget| now.is_none_or(|now| now < budget.reset)).min_by_key(|budget| {
+            u128::from(budget.remaining) * 1_000_000 / u128::from(budget.limit.max(1))
+        })
     }
 }
 
@@ -180,32 +180,35 @@ mod tests {
     #[test]
     fn who_was_told_to_wait_waits_and_nobody_else_does() {
         let limits = RateLimits::default();
-        let (one, other) = (Account::Installation(1), Account::Installation(2));
-        let left = |account, second| limits.left(account, Requests::All, at(second));
-        assert_eq!(left(one, 100), None);
-        limits.close(one, Requests::All, Duration::from_mins(1), at(100));
-        limits.close(one, Requests::All, Duration::from_secs(30), at(100));
-        assert_eq!((left(one, 100), left(other, 100)), (Some(Duration::from_mins(1)), None));
-        assert_eq!(left(one, 159), Some(Duration::from_secs(1)));
-        assert_eq!(left(one, 160), None);
+        let (account, other_account) = (Account::Installation(1), Account::Installation(2));
+        let wait = |account, second| limits.left(account, Requests::All, at(second));
+        assert_eq!(wait(account, 100), None);
+        limits.close(account, Requests::All, Duration::from_mins(1), at(100));
+        limits.close(account, Requests::All, Duration::from_secs(30), at(100));
+        assert_eq!(
+            (wait(account, 100), wait(other_account, 100)),
+            (Some(Duration::from_mins(1)), None)
+        );
+        assert_eq!(wait(account, 159), Some(Duration::from_secs(1)));
+        assert_eq!(wait(account, 160), None);
     }
 
     #[test]
     fn a_refused_write_shuts_writes_alone_and_a_refused_read_everything() {
         let limits = RateLimits::default();
         let now = at(100);
-        let (one, other) = (Account::Installation(1), Account::Installation(2));
-        let left = |account| {
-            let left = |requests| limits.left(account, requests, now);
-            (left(Requests::All), left(Requests::Writes))
+        let (account, other_account) = (Account::Installation(1), Account::Installation(2));
+        let waits = |account| {
+            let wait = |requests| limits.left(account, requests, now);
+            (wait(Requests::All), wait(Requests::Writes))
         };
         let minutes = |n| Some(Duration::from_mins(n));
-        limits.close(one, Requests::Writes, Duration::from_mins(30), now);
-        assert_eq!((left(one), left(other)), ((None, minutes(30)), (None, None)));
-        limits.close(one, Requests::All, Duration::from_mins(1), now);
-        assert_eq!(left(one), (minutes(1), minutes(30)));
-        limits.close(other, Requests::All, Duration::from_mins(40), now);
-        assert_eq!(left(other), (minutes(40), minutes(40)));
+        limits.close(account, Requests::Writes, Duration::from_mins(30), now);
+        assert_eq!((waits(account), waits(other_account)), ((None, minutes(30)), (None, None)));
+        limits.close(account, Requests::All, Duration::from_mins(1), now);
+        assert_eq!(waits(account), (minutes(1), minutes(30)));
+        limits.close(other_account, Requests::All, Duration::from_mins(40), now);
+        assert_eq!(waits(other_account), (minutes(40), minutes(40)));
         let limited = Limited { everything: Some(at(100 + 2400)), writes: Some(at(100 + 1800)) };
         assert_eq!(limits.limited(now), limited);
     }
@@ -213,12 +216,12 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_holds_nobody_up() {
         let limits = RateLimits::default();
-        let left = |second| limits.left(Account::Token, Requests::All, at(second));
+        let wait = |second| limits.left(Account::Token, Requests::All, at(second));
         limits.close(Account::Token, Requests::All, Duration::from_mins(1), at(1_000_000));
-        assert!(left(1_000_000).is_some());
-        assert_eq!(left(100), None);
+        assert!(wait(1_000_000).is_some());
+        assert_eq!(wait(100), None);
         limits.close(Account::Token, Requests::All, Duration::from_mins(1), at(100));
-        assert_eq!(left(100), Some(Duration::from_mins(1)));
+        assert_eq!(wait(100), Some(Duration::from_mins(1)));
     }
 
     fn headers(remaining: &str, reset: &str, resource: &str) -> HeaderMap {
@@ -253,23 +256,23 @@ mod tests {
     #[test]
     fn the_last_tenth_of_the_hour_is_kept_for_deployments() {
         let limits = RateLimits::default();
-        let one = Account::Token;
-        limits.note(one, &headers("500", "4600", "core"), None);
-        assert_eq!(limits.reserved(one, at(1000)), None);
-        limits.note(one, &headers("499", "4600", "core"), None);
-        assert_eq!(limits.reserved(one, at(1000)), Some(Duration::from_hours(1)));
-        assert_eq!(limits.reserved(Account::Installation(1), at(1000)), None);
-        assert_eq!(limits.reserved(one, at(4600)), None, "another hour");
-        assert_eq!(limits.reserved(one, at(100)), None, "the clock was set back");
+        let account = Account::Token;
+        limits.note(account, &headers("500", "4600", "core"), None);
+        assert_eq!(limits.reserved_for(account, at(1000)), None);
+        limits.note(account, &headers("499", "4600", "core"), None);
+        assert_eq!(limits.reserved_for(account, at(1000)), Some(Duration::from_hours(1)));
+        assert_eq!(limits.reserved_for(Account::Installation(1), at(1000)), None);
+        assert_eq!(limits.reserved_for(account, at(4600)), None, "another hour");
+        assert_eq!(limits.reserved_for(account, at(100)), None, "the clock was set back");
     }
 
     #[test]
     fn an_answer_that_was_overtaken_gives_nothing_back() {
         let limits = RateLimits::default();
-        for (sent, reset, expected) in
+        for (budget, reset, expected) in
             [("9", "1000", 9), ("10", "1000", 9), ("8", "1000", 8), ("5", "500", 8)]
         {
-            limits.note(Account::Token, &headers(sent, reset, "core"), None);
+            limits.note(Account::Token, &headers(budget, reset, "core"), None);
             assert_eq!(remaining(&limits, 0), Some(expected));
         }
         limits.note(Account::Token, &headers("4999", "4600", "core"), None);

@@ -83,9 +83,9 @@ impl TokenPurpose {
 
     /// Returns the permissions of a token for this purpose, as far as they were granted. GitHub refuses to create a
     /// token that could do more than the App.
-    pub(super) fn narrowed(self, granted: &GrantedPermissions) -> GrantedPermissions {
-        let wanted = self.wants().iter().chain(&[Permission::METADATA]);
-        wanted
+    pub(super) fn narrow(self, granted: &GrantedPermissions) -> GrantedPermissions {
+        let permissions = self.wants().iter().chain(&[Permission::METADATA]);
+        permissions
             .filter_map(|permission| {
                 let access =
                     AccessLevel::parse(granted.get(permission.name)?)?.min(permission.access);
@@ -130,24 +130,25 @@ mod tests {
 
     #[test]
     fn a_token_is_allowed_what_it_is_for_and_what_the_app_is_allowed() {
-        let all = "metadata:read contents:write deployments:write statuses:write checks:write \
+        let every_permission = "metadata:read contents:write deployments:write statuses:write checks:write \
                    pull_requests:write issues:write administration:admin";
         let deploy = "metadata:read contents:read deployments:write statuses:write checks:write \
                       pull_requests:read";
-        assert_eq!(TokenPurpose::Deploy.narrowed(&granted(all)), granted(deploy));
+        assert_eq!(TokenPurpose::Deploy.narrow(&granted(every_permission)), granted(deploy));
         let few = granted("metadata:read contents:read statuses:read");
-        assert_eq!(TokenPurpose::Deploy.narrowed(&few), few);
+        assert_eq!(TokenPurpose::Deploy.narrow(&few), few);
         assert_eq!(
-            TokenPurpose::Push.narrowed(&granted(all)),
+            TokenPurpose::Push.narrow(&granted(every_permission)),
             granted("metadata:read contents:write")
         );
-        assert_eq!(TokenPurpose::Look.narrowed(&granted(all)), granted("metadata:read"));
+        assert_eq!(TokenPurpose::Look.narrow(&granted(every_permission)), granted("metadata:read"));
     }
 
     #[test]
     fn who_may_write_may_read_and_an_unknown_word_allows_nothing() {
-        let some = granted("contents:write checks:admin statuses:read deployments:maybe");
-        let is_in = |permission: Permission| permission.is_in(&some);
+        let granted_permissions =
+            granted("contents:write checks:admin statuses:read deployments:maybe");
+        let is_in = |permission: Permission| permission.is_in(&granted_permissions);
         assert!(is_in(Permission::READ_CONTENTS) && is_in(Permission::WRITE_CHECKS));
         assert!(is_in(Permission::METADATA));
         assert!(!is_in(Permission::WRITE_STATUSES) && !is_in(Permission::READ_DEPLOYMENTS));

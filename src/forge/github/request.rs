@@ -33,8 +33,8 @@ pub(super) enum RequestSubject<'a> {
 /// A request.
 #[derive(Debug, Clone)]
 pub(super) struct ApiCall<'a> {
-    pub(super) about: RequestSubject<'a>,
-    pub(super) needs: Permission,
+    pub(super) subject: RequestSubject<'a>,
+    pub(super) permission: Permission,
     pub(super) method: Method,
     pub(super) route: String,
     pub(super) headers: HeaderMap,
@@ -72,15 +72,24 @@ pub(super) enum Account {
 }
 
 impl<'a> ApiCall<'a> {
-    pub(super) fn get(about: RequestSubject<'a>, needs: Permission, route: String) -> Self {
+    pub(super) fn get(subject: RequestSubject<'a>, permission: Permission, route: String) -> Self {
         let (headers, method) = (HeaderMap::from_iter([(ACCEPT, JSON)]), Method::GET);
-        Self { about, needs, method, route, headers, body: None, limit: LARGE, yields: false }
+        Self {
+            subject,
+            permission,
+            method,
+            route,
+            headers,
+            body: None,
+            limit: LARGE,
+            yields: false,
+        }
     }
 
     /// Builds a write; a body that cannot be JSON is a fault of the service, and is sent as none.
     pub(super) fn write(
-        about: RequestSubject<'a>,
-        needs: Permission,
+        subject: RequestSubject<'a>,
+        permission: Permission,
         method: Method,
         route: String,
         body: &impl Serialize,
@@ -88,7 +97,7 @@ impl<'a> ApiCall<'a> {
         let json = HeaderValue::from_static("application/json");
         let headers = HeaderMap::from_iter([(ACCEPT, JSON), (CONTENT_TYPE, json)]);
         let body = serde_json::to_string(body).ok();
-        Self { about, needs, method, route, headers, body, limit: SMALL, yields: false }
+        Self { subject, permission, method, route, headers, body, limit: SMALL, yields: false }
     }
 
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -115,8 +124,8 @@ impl fmt::Display for RequestSubject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Repository(repository) => repository.fmt(f),
-            Self::Installation(_, what) | Self::App(what) | Self::Anything(what) => {
-                f.write_str(what)
+            Self::Installation(_, name) | Self::App(name) | Self::Anything(name) => {
+                f.write_str(name)
             }
         }
     }

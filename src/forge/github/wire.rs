@@ -67,7 +67,7 @@ impl GitHubConnection {
         // The turn first: who waits for it uses up no time of the call.
         let _turn = self.at_once.acquire().await.expect("nobody closes it");
         // On the heap: it is awaited in many places, some of them within each other.
-        match tokio::time::timeout(self.timeout, Box::pin(self.followed(call, pass))).await {
+        match tokio::time::timeout(self.timeout, Box::pin(self.send_and_follow(call, pass))).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.unreachable(format!("no answer within {:?}", self.timeout))),
         }
@@ -85,7 +85,7 @@ impl GitHubConnection {
         ForgeError::Unreachable { host: self.host.to_string(), problem }
     }
 
-    async fn followed(
+    async fn send_and_follow(
         &self,
         call: &ApiCall<'_>,
         pass: &RequestCredential,
@@ -94,7 +94,8 @@ impl GitHubConnection {
         for _ in 0..MOST_HOPS {
             let (outcome, location) = self.sent(call, &route, pass).await?;
             let Some(location) = location else { return Ok(outcome) };
-            route = self.own_route(&location).ok_or_else(|| self.led_away(call, &location))?;
+            route =
+                self.own_route(&location).ok_or_else(|| self.redirect_error(call, &location))?;
         }
         Err(self.unreachable("it redirects in circles".to_owned()))
     }
@@ -134,9 +135,9 @@ impl GitHubConnection {
         if status.is_success() {
             return Ok((Ok(Success { body, headers, route: route.to_owned() }), location));
         }
-        let answer = ErrorAnswer::new(status, headers, &body.unwrap_or_default(), call.needs);
+        let answer = ErrorAnswer::new(status, headers, &body.unwrap_or_default(), call.permission);
         if let (Some(account), Some(wait), Some(clock)) =
-            (pass.account, answer.limited(), &self.clock)
+            (pass.account, answer.time_to_wait(), &self.clock)
         {
             let requests = if answer.has_used_up() { Requests::All } else { call.requests() };
             self.limits.close(account, requests, wait, clock.now());
@@ -149,7 +150,7 @@ impl GitHubConnection {
     fn may_go(&self, call: &ApiCall<'_>, pass: &RequestCredential) -> Result<(), ForgeError> {
         let (Some(account), Some(clock)) = (pass.account, &self.clock) else { return Ok(()) };
         let now = clock.now();
-        let reserved = if call.yields { self.limits.reserved(account, now) } else { None };
+        let reserved = if call.yields { self.limits.reserved_for(account, now) } else { None };
         match self.limits.left(account, call.requests(), now).max(reserved) {
             None => Ok(()),
             Some(retry_after) => {
@@ -168,17 +169,18 @@ impl GitHubConnection {
         (url.origin() == base.origin()).then(|| format!("{route}{query}"))
     }
 
-    fn led_away(&self, call: &ApiCall<'_>, location: &str) -> ForgeError {
-        let to = reqwest::Url::parse(location).ok();
-        let to = to.and_then(|url| url.host_str().map(str::to_owned));
-        let to = to.unwrap_or_else(|| "another address".to_owned());
-        let message = format!("it redirects to {to}; set forge.github.api_url to where the API is");
+    fn redirect_error(&self, call: &ApiCall<'_>, location: &str) -> ForgeError {
+        let host = reqwest::Url::parse(location).ok();
+        let host = host.and_then(|url| url.host_str().map(str::to_owned));
+        let host = host.unwrap_or_else(|| "another address".to_owned());
+        let message =
+            format!("it redirects to {host}; set forge.github.api_url to where the API is");
         self.refused(call, StatusCode::MOVED_PERMANENTLY, message)
     }
 
     fn refused(&self, call: &ApiCall<'_>, status: StatusCode, message: String) -> ForgeError {
-        let (host, about) = (self.host.to_string(), call.about.to_string());
-        ForgeError::Refused { host, about, status: status.as_u16(), message }
+        let (host, subject) = (self.host.to_string(), call.subject.to_string());
+        ForgeError::Refused { host, about: subject, status: status.as_u16(), message }
     }
 
     /// Builds the error of a missing answer: without a connection nothing can have arrived.

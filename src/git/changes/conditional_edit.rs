@@ -51,20 +51,20 @@ pub(in crate::git) fn edit(
     conditional_edit: &ConditionalEdit,
 ) -> Result<EditOutcome, StepError> {
     let ConditionalEdit { seen, edits, message } = conditional_edit;
-    let mut wanted = Edits::default();
+    let mut new_edits = Edits::default();
     for (path, edit) in edits {
-        add(objects, root, path, edit, &mut wanted)?;
+        add(objects, root, path, edit, &mut new_edits)?;
     }
-    if wanted.is_empty() && root.is_some() {
+    if new_edits.is_empty() && root.is_some() {
         let is_named = message.id.is_some();
         return Ok(if is_named { EditOutcome::AlreadyThere } else { EditOutcome::Unchanged });
     }
-    for (path, Precondition(seen)) in seen {
-        if objects.find(root, path)?.map(|(id, _)| id) != *seen {
-            return Err(objects.moved(path));
+    for (path, Precondition(expected_id)) in seen {
+        if objects.find(root, path)?.map(|(id, _)| id) != *expected_id {
+            return Err(objects.moved_error(path));
         }
     }
-    Ok(EditOutcome::Changed(wanted.apply(objects, root)?))
+    Ok(EditOutcome::Changed(new_edits.apply(objects, root)?))
 }
 
 fn add(
@@ -72,18 +72,18 @@ fn add(
     root: Option<Oid>,
     path: &RepoPath,
     edit: &Edit,
-    wanted: &mut Edits,
+    edits: &mut Edits,
 ) -> Result<(), StepError> {
-    let there = objects.find(root, path)?;
-    match (edit, there) {
+    let entry = objects.find(root, path)?;
+    match (edit, entry) {
         (Edit::Gone, None) => Ok(()),
         (Edit::Gone, Some(_)) => {
-            wanted.put(path, Leaf::Gone);
+            edits.put(path, Leaf::Gone);
             Ok(())
         }
-        (Edit::File(_), Some((_, EntryKind::Folder))) => Err(objects.moved(path)),
+        (Edit::File(_), Some((_, EntryKind::Folder))) => Err(objects.moved_error(path)),
         (Edit::File(bytes), _) => {
-            Ok(wanted.file_if(objects, root, path, Some(bytes), |now, new| now != Some(new))?)
+            Ok(edits.file_if(objects, root, path, Some(bytes), |now, new| now != Some(new))?)
         }
     }
 }

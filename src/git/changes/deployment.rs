@@ -91,8 +91,8 @@ fn edit_project(
     let followed = match objects.find(root, file)? {
         None => Some(bytes.clone()),
         Some((id, EntryKind::File)) if id != ObjectOverlay::id_of(bytes)? => {
-            let there = objects.read_file(id, LARGEST_PROJECT)?;
-            there.and_then(|there| follow(&there, bytes))
+            let former_bytes = objects.read_file(id, LARGEST_PROJECT)?;
+            former_bytes.and_then(|former_bytes| follow(&former_bytes, bytes))
         }
         Some(_) => None,
     };
@@ -119,10 +119,10 @@ impl PresentRevisions {
         let Some((_, folder)) = objects.folder_at(root, &path)? else { return Ok(Self::default()) };
         objects.are_there(&folder);
         let folders = folder.entries().filter(|entry| entry.kind == EntryKind::Folder);
-        let named =
+        let entries =
             folders.filter_map(|entry| Some((std::str::from_utf8(entry.name).ok()?, entry.id)));
         let mut history = Self::default();
-        for (name, id) in named {
+        for (name, id) in entries {
             if name == LATEST {
                 history.latest = Some(id);
             } else if let Ok(name) = DeployId::parse(name) {
@@ -144,12 +144,12 @@ impl PresentRevisions {
         hand_edits: &DriftPolicy,
     ) -> Result<(), StepError> {
         let ((repo, tip), path) = (objects.base(), path.to_string());
-        let found = match self.latest {
+        let hand_edit = match self.latest {
             Some(now) if now == by => None,
             now => find_hand_edit(repo, tip, &path, now, &self.revisions)?,
         };
-        hand_edits.note(found.clone());
-        match found.filter(|_| hand_edits.policy == HandEdits::Stop) {
+        hand_edits.note(hand_edit.clone());
+        match hand_edit.filter(|_| hand_edits.policy == HandEdits::Stop) {
             Some(edit) => {
                 let (repository, edit) = (objects.repository.to_owned(), Box::new(edit));
                 Err(WriteError::HandEdited { repository, path, edit }.into())

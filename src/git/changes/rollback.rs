@@ -77,30 +77,30 @@ pub(in crate::git) fn edit(
 ) -> Result<EditOutcome, StepError> {
     let Restore { target, app, to, tree, over, application, message: _, hand_edits } = restore;
     let folder = layout::revision_folder(target, app, to);
-    let found = objects.find(root, &folder)?;
-    let Some((wanted, folder::EntryKind::Folder)) =
-        found.filter(|(id, _)| id.to_string() == tree.0)
+    let revision_entry = objects.find(root, &folder)?;
+    let Some((revision_id, folder::EntryKind::Folder)) =
+        revision_entry.filter(|(id, _)| id.to_string() == tree.0)
     else {
-        return Err(objects.moved(&folder));
+        return Err(objects.moved_error(&folder));
     };
     let present = deployment::PresentRevisions::read(objects, root, target, app)?;
-    if present.latest == Some(wanted) {
+    if present.latest == Some(revision_id) {
         return Ok(EditOutcome::AlreadyThere);
     }
     let latest = layout::latest_folder(target, app);
     let now = present.latest.map(|id| TreeId(id.to_string()));
     if matches!(over, ExpectedLatest::Exactly(expected) if *expected != now) {
-        return Err(objects.moved(&latest));
+        return Err(objects.moved_error(&latest));
     }
-    present.watch(objects, &latest, wanted, hand_edits)?;
+    present.watch(objects, &latest, revision_id, hand_edits)?;
     let mut edits = Edits::default();
-    if let Some((Precondition(seen), bytes)) = application {
+    if let Some((Precondition(expected_id), bytes)) = application {
         let file = layout::application_file(target, app);
-        if objects.find(root, &file)?.map(|(id, _)| id) != *seen {
-            return Err(objects.moved(&file));
+        if objects.find(root, &file)?.map(|(id, _)| id) != *expected_id {
+            return Err(objects.moved_error(&file));
         }
         edits.file_if(objects, root, &file, Some(bytes), |now, new| now != Some(new))?;
     }
-    edits.put(&latest, Leaf::Folder(wanted));
+    edits.put(&latest, Leaf::Folder(revision_id));
     Ok(EditOutcome::Changed(edits.apply(objects, root)?))
 }

@@ -23,35 +23,35 @@ pub(in crate::git) fn make(
     files: &[(&str, &str)],
     place: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let beside = with_suffix(folder, "new");
+    let new_folder = with_suffix(folder, "new");
     let _ours = loop {
-        let Some(ours) = enter(&beside, folder)? else { return Ok(()) };
-        if is_skeleton(&beside) {
-            break ours;
+        let Some(lock) = enter(&new_folder, folder)? else { return Ok(()) };
+        if is_skeleton(&new_folder) {
+            break lock;
         }
-        move_aside(&beside, "it has the name of an unfinished repository, and is none")?;
+        move_aside(&new_folder, "it has the name of an unfinished repository, and is none")?;
     };
-    clear(&beside)?;
+    clear(&new_folder)?;
     for (name, text) in files {
-        fs::write(beside.join(name), text)?;
+        fs::write(new_folder.join(name), text)?;
     }
     options.bare(true).external_template(false);
-    Repository::init_opts(&beside, options).map_err(Error::other)?;
-    place(&beside)
+    Repository::init_opts(&new_folder, options).map_err(Error::other)?;
+    place(&new_folder)
 }
 
 /// Enters the folder beside, for this process alone until the returned file is dropped or the process ends. `None`
 /// where another one had it, and has put it in its place by now.
-fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
+fn enter(new_folder: &Path, folder: &Path) -> Result<Option<File>> {
     loop {
-        fs::create_dir_all(beside)?;
-        let lock = match File::open(beside) {
+        fs::create_dir_all(new_folder)?;
+        let lock = match File::open(new_folder) {
             // Another one has just renamed it.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            opened => opened?,
+            result => result?,
         };
         lock.lock()?;
-        if is_same(&lock, beside) {
+        if is_same(&lock, new_folder) {
             return Ok(Some(lock));
         }
         if Repository::open_bare(folder).is_ok() {
@@ -61,12 +61,13 @@ fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
 }
 
 /// Returns whether that folder is still at that path.
-fn is_same(opened: &File, path: &Path) -> bool {
-    let Ok((opened, there)) = opened.metadata().and_then(|one| Ok((one, fs::metadata(path)?)))
+fn is_same(file: &File, path: &Path) -> bool {
+    let Ok((file, path_metadata)) =
+        file.metadata().and_then(|metadata| Ok((metadata, fs::metadata(path)?)))
     else {
         return false;
     };
-    (opened.dev(), opened.ino()) == (there.dev(), there.ino())
+    (file.dev(), file.ino()) == (path_metadata.dev(), path_metadata.ino())
 }
 
 /// Removes the files of a process that was killed while it created a repository.
@@ -105,8 +106,8 @@ fn is_skeleton(folder: &Path) -> bool {
         MARKER,
     ];
     let Ok(entries) = fs::read_dir(folder) else { return false };
-    let known = |name: OsString| NEW.iter().any(|new| name == *new);
-    entries.into_iter().all(|entry| entry.is_ok_and(|entry| known(entry.file_name())))
+    let is_known = |name: OsString| NEW.iter().any(|new| name == *new);
+    entries.into_iter().all(|entry| entry.is_ok_and(|entry| is_known(entry.file_name())))
         && ["objects", "refs"].iter().all(|inner| has_no_file(&folder.join(inner)))
 }
 
@@ -117,7 +118,7 @@ fn has_no_file(folder: &Path) -> bool {
         Err(error) => return error.kind() == ErrorKind::NotFound,
     };
     entries.into_iter().all(|entry| {
-        let folder = entry.ok().filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()));
+        let folder = entry.ok().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         folder.is_some_and(|folder| has_no_file(&folder.path()))
     })
 }

@@ -131,7 +131,7 @@ impl BranchBackend {
     /// Returns the tip to begin with: the last one seen, where asking costs a request.
     pub(in crate::git) fn first_tip(&mut self) -> Result<Tip, StepError> {
         match self {
-            Self::Remote(RemoteBranch { tip: Seen::At(at), .. }) => {
+            Self::Remote(RemoteBranch { tip: KnownTip::At(at), .. }) => {
                 Ok(Tip { at: *at, fresh: false })
             }
             Self::Local(_) | Self::Remote(_) => Ok(Tip { at: self.fetch_tip()?, fresh: true }),
@@ -183,13 +183,13 @@ pub(in crate::git) struct RemoteBranch {
     by: PushBy,
     push: Box<dyn Push>,
     /// The server's branch as last seen.
-    tip: Seen,
+    tip: KnownTip,
     next: Next,
 }
 
 /// The last known state of the server's branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum KnownTip {
     /// The server was not asked yet.
     NotYet,
     /// The state of the last fetch; `None` when there was no such branch.
@@ -209,7 +209,7 @@ impl RemoteBranch {
     fn open(folder: &Path, reference: &str, remote: Remote, by: PushBy) -> Result<Self, StepError> {
         let (clone, tip) = CachedClone::open(folder, format!("{remote} {reference}\n"))
             .map_err(|error| WriteError::disk(&remote, folder, error))?;
-        let tip = tip.map_or(Seen::NotYet, |tip| Seen::At(Some(tip)));
+        let tip = tip.map_or(KnownTip::NotYet, |tip| KnownTip::At(Some(tip)));
         let (reference, push) = (reference.to_owned(), push::build_push(by, remote.clone()));
         Ok(Self { clone, reference, remote, by, push, tip, next: Next::None(0) })
     }
@@ -219,7 +219,7 @@ impl RemoteBranch {
         self.clone
             .renew()
             .map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
-        self.tip = Seen::NotYet;
+        self.tip = KnownTip::NotYet;
         Ok(())
     }
 
@@ -228,28 +228,28 @@ impl RemoteBranch {
     /// A branch with one app in it, begun beside a renamed one, would be all that Argo CD sees: it would remove every
     /// other app.
     fn fetch_tip(&mut self) -> Result<Option<Oid>, StepError> {
-        let found = self.clone.fetch(&self.remote, &self.reference);
-        let found = found.map_err(|error| error.trouble(&self.remote))?;
+        let location = self.clone.fetch(&self.remote, &self.reference);
+        let location = location.map_err(|error| error.trouble(&self.remote))?;
         let (repository, branch) = (self.remote.to_string(), self.branch());
-        let tip = match found {
+        let tip = match location {
             BranchLocation::At(tip) => {
                 self.remember(tip)?;
                 Some(tip)
             }
             BranchLocation::Empty if !self.had_a_branch() => None,
             BranchLocation::Empty => {
-                self.tip = Seen::NotYet;
+                self.tip = KnownTip::NotYet;
                 let note = self.note();
                 let anew = format!("remove {} where the-deployer runs", note.display());
                 return Err(WriteError::Emptied { repository, branch, anew }.into());
             }
-            BranchLocation::Others(others) => {
-                self.tip = Seen::NotYet;
-                let others = others.join(", ");
-                return Err(WriteError::NoBranch { repository, branch, others }.into());
+            BranchLocation::Others(branches) => {
+                self.tip = KnownTip::NotYet;
+                let branches = branches.join(", ");
+                return Err(WriteError::NoBranch { repository, branch, others: branches }.into());
             }
         };
-        self.tip = Seen::At(tip);
+        self.tip = KnownTip::At(tip);
         Ok(tip)
     }
 
@@ -267,9 +267,9 @@ impl RemoteBranch {
             Published::Done => {
                 load.save_to(&self.clone.repo)?;
                 self.remember(tip)?;
-                self.tip = Seen::At(Some(tip));
+                self.tip = KnownTip::At(Some(tip));
             }
-            Published::Lost => self.tip = Seen::NotYet,
+            Published::Lost => self.tip = KnownTip::NotYet,
             Published::Late
             | Published::Locked(_)
             | Published::Refused(_)
@@ -281,7 +281,7 @@ impl RemoteBranch {
     /// Returns true if there was a branch at this address, as far as this service knows. The clone itself does not say:
     /// it may be a new one.
     fn had_a_branch(&self) -> bool {
-        fs::read_to_string(self.note()).is_ok_and(|known| known == self.clone.marker)
+        fs::read_to_string(self.note()).is_ok_and(|marker| marker == self.clone.marker)
     }
 
     fn note(&self) -> PathBuf {
@@ -295,8 +295,8 @@ impl RemoteBranch {
     fn remember(&self, tip: Oid) -> Result<(), StepError> {
         self.clone.remember(tip)?;
         if !self.had_a_branch() {
-            let noted = fs::write(self.note(), &self.clone.marker);
-            noted.map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
+            let result = fs::write(self.note(), &self.clone.marker);
+            result.map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
         }
         Ok(())
     }
@@ -320,10 +320,10 @@ impl RemoteBranch {
     }
 
     fn make_next(&self) -> JoinHandle<bool> {
-        let beside = with_suffix(&self.clone.folder, "next");
+        let next_folder = with_suffix(&self.clone.folder, "next");
         let (reference, remote, by) = (self.reference.clone(), self.remote.clone(), self.by);
         std::thread::spawn(move || {
-            let next = Self::open(&beside, &reference, remote, by);
+            let next = Self::open(&next_folder, &reference, remote, by);
             next.and_then(|mut next| next.fetch_tip()).is_ok()
         })
     }
@@ -332,10 +332,10 @@ impl RemoteBranch {
     /// not fall back.
     fn swap(&mut self) -> Result<(), StepError> {
         let folder = self.clone.folder.clone();
-        let beside = with_suffix(&folder, "next");
+        let next_folder = with_suffix(&folder, "next");
         let open = |at: &Path| Self::open(at, &self.reference, self.remote.clone(), self.by);
-        open(&beside)?.fetch_tip()?;
-        clone::replace(&folder, &beside)
+        open(&next_folder)?.fetch_tip()?;
+        clone::replace(&folder, &next_folder)
             .map_err(|error| WriteError::disk(&self.remote, &folder, error))?;
         *self = open(&folder)?;
         Ok(())

@@ -38,11 +38,12 @@ impl Tidying {
     }
 
     fn is_running(&mut self) -> bool {
-        let ended = self.running.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
-        if ended {
+        let has_ended =
+            self.running.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
+        if has_ended {
             self.running = None;
         }
-        !ended
+        !has_ended
     }
 }
 

@@ -88,17 +88,17 @@ impl LocalBranch {
     /// would be all that Argo CD sees: it would remove every other app.
     fn without_branch(&self) -> Result<Option<Oid>, StepError> {
         let (repository, branch) = (self.path.display().to_string(), self.branch().to_owned());
-        let mut others = self.repo.references_glob(&format!("{HEADS}*"))?;
+        let mut references = self.repo.references_glob(&format!("{HEADS}*"))?;
         let names =
-            others.names().filter_map(|name| Some(name.ok()?.strip_prefix(HEADS)?.to_owned()));
-        let others: Vec<String> = names.take(FEW).collect();
-        if !others.is_empty() {
+            references.names().filter_map(|name| Some(name.ok()?.strip_prefix(HEADS)?.to_owned()));
+        let branches: Vec<String> = names.take(FEW).collect();
+        if !branches.is_empty() {
             // Whoever pushed first may have made it between the two looks.
             if let Some(tip) = self.tip()? {
                 return Ok(Some(tip));
             }
-            let others = others.join(", ");
-            return Err(WriteError::NoBranch { repository, branch, others }.into());
+            let branches = branches.join(", ");
+            return Err(WriteError::NoBranch { repository, branch, others: branches }.into());
         }
         if self.seen.get() {
             let anew = "restart the-deployer".to_owned();
@@ -126,7 +126,9 @@ impl LocalBranch {
         let mut transaction = self.repo.transaction()?;
         match transaction.lock_ref(&self.reference) {
             Ok(()) => {}
-            Err(error) if error.code() == ErrorCode::Locked => return Ok(self.locked()),
+            Err(error) if error.code() == ErrorCode::Locked => {
+                return Ok(self.handle_locked_branch());
+            }
             Err(error) => return Err(error.into()),
         }
         if self.read_tip()? != base {
@@ -135,8 +137,8 @@ impl LocalBranch {
         if fence.is_closed() {
             return Ok(Published::Late);
         }
-        let made = self.repo.find_commit(tip)?;
-        transaction.set_target(&self.reference, tip, Some(&made.committer()), "deploy")?;
+        let commit = self.repo.find_commit(tip)?;
+        transaction.set_target(&self.reference, tip, Some(&commit.committer()), "deploy")?;
         transaction.commit()?;
         self.seen.set(true);
         Ok(Published::Done)
@@ -149,7 +151,7 @@ impl LocalBranch {
 
     /// Handles a locked branch: another process moves it now, or a git that was killed has left its lock behind. Such a
     /// lock is removed when it is old enough, and the next try gets through.
-    fn locked(&self) -> Published {
+    fn handle_locked_branch(&self) -> Published {
         let lock = self.path.join(format!("{}.lock", self.reference));
         match stale_locks::clear(&self.path, &lock, self.stale) {
             Ok(true) => {
@@ -172,7 +174,7 @@ pub(in crate::git) fn create(path: &Path, branch: &str) -> Result<(), WriteError
     }
     let mut options = RepositoryInitOptions::new();
     options.initial_head(branch);
-    let made = bare::make(path, &mut options, &[], |new| {
+    let result = bare::make(path, &mut options, &[], |new| {
         if Repository::open_bare(path).is_ok() {
             // Another process was faster.
             return fs::remove_dir_all(new);
@@ -183,7 +185,7 @@ pub(in crate::git) fn create(path: &Path, branch: &str) -> Result<(), WriteError
         // Onto nothing, or onto an empty folder.
         fs::rename(new, path)
     });
-    made.map_err(|error| match error.kind() {
+    result.map_err(|error| match error.kind() {
         ErrorKind::DirectoryNotEmpty => {
             let cause = "it is no bare repository, and not empty: move it away";
             WriteError::disk(path.display(), path, cause)

@@ -77,8 +77,8 @@ impl CachedClone {
     /// no request to a server.
     pub(super) fn open(folder: &Path, marker: String) -> io::Result<(Self, Option<Oid>)> {
         recover(folder);
-        let ours = fs::read_to_string(folder.join(MARKER)).is_ok_and(|found| found == marker);
-        match if ours { usable(folder) } else { None } {
+        let is_ours = fs::read_to_string(folder.join(MARKER)).is_ok_and(|text| text == marker);
+        match if is_ours { usable(folder) } else { None } {
             Some((repo, tip)) => Ok((Self { repo, folder: folder.to_owned(), marker }, tip)),
             None => Ok((Self::begin(folder, marker)?, None)),
         }
@@ -151,14 +151,14 @@ impl CachedClone {
     ) -> Result<BranchLocation, git2::Error> {
         let mut remote = self.repo.remote_anonymous(address)?;
         let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
-        let found = BranchLocation::in_place_of(reference, connection.list()?);
-        if found.tip().is_some() && self.repo.refname_to_id(TRACKING).ok() != found.tip() {
+        let location = BranchLocation::in_place_of(reference, connection.list()?);
+        if location.tip().is_some() && self.repo.refname_to_id(TRACKING).ok() != location.tip() {
             let mut options = FetchOptions::new();
             options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
             let refspec = format!("+{reference}:{TRACKING}");
             connection.remote().fetch(&[refspec], Some(&mut options), None)?;
         }
-        Ok(found)
+        Ok(location)
     }
 
     /// Notes where the server's branch was seen.
@@ -179,8 +179,8 @@ impl CachedClone {
 /// Locks of a process that was killed are removed first: only one process uses the folder, and in
 /// it nothing has begun yet.
 fn usable(folder: &Path) -> Option<(Repository, Option<Oid>)> {
-    for locked in [TRACKING, "shallow"] {
-        let _absent = fs::remove_file(folder.join(format!("{locked}.lock")));
+    for name in [TRACKING, "shallow"] {
+        let _absent = fs::remove_file(folder.join(format!("{name}.lock")));
     }
     let repo = Repository::open_bare(folder).ok()?;
     let tip = match repo.refname_to_id(TRACKING) {
@@ -225,8 +225,8 @@ fn recover(folder: &Path) {
 
 /// Removes an unused clone, with the notes beside it.
 pub fn remove(folder: &Path) {
-    let beside = ["next", "new", "old"].map(|suffix| with_suffix(folder, suffix));
-    for path in beside.iter().map(PathBuf::as_path).chain([folder]) {
+    let siblings = ["next", "new", "old"].map(|suffix| with_suffix(folder, suffix));
+    for path in siblings.iter().map(PathBuf::as_path).chain([folder]) {
         let _not_there = fs::remove_dir_all(path);
     }
     let _not_there = fs::remove_file(with_suffix(folder, "seen"));

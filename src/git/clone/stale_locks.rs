@@ -43,14 +43,14 @@ pub(in crate::git) fn clear(repository: &Path, lock: &Path, age: Duration) -> Re
 }
 
 fn is_older(lock: &Path, guard: &File, age: Duration) -> Result<bool> {
-    let made = match std::fs::symlink_metadata(lock) {
+    let created_at = match std::fs::symlink_metadata(lock) {
         // Its owner has let go.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        found => found?.modified()?,
+        metadata => metadata?.modified()?,
     };
     let now = guard.metadata()?.modified()?;
     // A lock from the future has an unknown age.
-    Ok(now.duration_since(made).is_ok_and(|since| since >= age))
+    Ok(now.duration_since(created_at).is_ok_and(|elapsed| elapsed >= age))
 }
 
 #[cfg(test)]

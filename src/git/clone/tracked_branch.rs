@@ -99,12 +99,12 @@ impl TrackedBranch {
             RemoteSource::Folder(_) => None,
             RemoteSource::Server(remote) => Some(remote.clone()),
         };
-        let opened = blocking(move || {
+        let tracked = blocking(move || {
             let clone = CachedClone::open(&clone_dir, format!("follow {name} {branch}\n"));
             let (clone, _) = clone.map_err(|error| on_disk(&name, &clone_dir, &error))?;
             Ok(Tracked { source, name, branch, reference, clone })
         });
-        Ok(Self { tracked: Arc::new(Mutex::new(opened.await?)), remote })
+        Ok(Self { tracked: Arc::new(Mutex::new(tracked.await?)), remote })
     }
 
     /// Takes away the copy of a key on this disk; the next look brings it back. A process that ends
@@ -130,7 +130,7 @@ impl TrackedBranch {
     pub async fn good(&self) -> Result<Option<CommitSha>, FollowError> {
         self.with(|tracked| {
             let good = tree::present(tracked.clone.repo.refname_to_id(GOOD));
-            Ok(good.map_err(|error| tracked.broken(&error))?.map(tree::sha))
+            Ok(good.map_err(|error| tracked.clone_error(&error))?.map(tree::sha))
         })
         .await
     }
@@ -142,9 +142,9 @@ impl TrackedBranch {
     pub async fn keep(&self, commit: &CommitSha) -> Result<(), FollowError> {
         let commit = commit.clone();
         self.with(move |tracked| {
-            let kept = Oid::from_str(commit.as_str())
+            let reference = Oid::from_str(commit.as_str())
                 .and_then(|id| tracked.clone.repo.reference(GOOD, id, true, "judged good"));
-            kept.map(drop).map_err(|error| tracked.broken(&error))
+            reference.map(drop).map_err(|error| tracked.clone_error(&error))
         })
         .await
     }
@@ -162,16 +162,16 @@ impl TrackedBranch {
     ) -> Result<Vec<SnapshotEntry>, FollowError> {
         let (commit, path) = (commit.clone(), path.to_owned());
         self.with(move |tracked| {
-            let id = Oid::from_str(commit.as_str()).map_err(|error| tracked.broken(&error))?;
-            let read = snapshot::read(&tracked.clone.repo, id, &path, limits);
-            read.map_err(|failed| match failed {
+            let id = Oid::from_str(commit.as_str()).map_err(|error| tracked.clone_error(&error))?;
+            let content = snapshot::read(&tracked.clone.repo, id, &path, limits);
+            content.map_err(|error| match error {
                 Failed::TooMuch => FollowError::TooMuch {
                     repository: tracked.name.clone(),
                     folder: path,
                     files: limits.files,
                     bytes: limits.bytes,
                 },
-                Failed::Git(error) => tracked.broken(&error),
+                Failed::Git(error) => tracked.clone_error(&error),
             })
         })
         .await
@@ -188,24 +188,24 @@ impl TrackedBranch {
 
 impl Tracked {
     fn fetch_tip(&mut self) -> Result<CommitSha, FollowError> {
-        let found = match self.fetch() {
+        let location = match self.fetch() {
             // Another clone would fare no better, and this one would be lost.
             Err(FollowError::OnDisk { cause, .. })
                 if disk::shortage(&self.clone.folder, &cause).is_none() =>
             {
                 tracing::warn!(repository = %self.name, error = cause, "git failed, clone is created again");
-                // What was judged good is lost with it.
+                // The reference to the last good commit is lost with the clone.
                 let renewed = self.clone.renew();
                 renewed.map_err(|error| on_disk(&self.name, &self.clone.folder, &error))?;
                 self.fetch()
             }
             other => other,
         }?;
-        let tip = found.tip().ok_or_else(|| FollowError::NoBranch {
+        let tip = location.tip().ok_or_else(|| FollowError::NoBranch {
             repository: self.name.clone(),
             branch: self.branch.clone(),
         })?;
-        self.clone.remember(tip).map_err(|error| self.broken(&error))?;
+        self.clone.remember(tip).map_err(|error| self.clone_error(&error))?;
         Ok(tree::sha(tip))
     }
 
@@ -214,13 +214,13 @@ impl Tracked {
         match &self.source {
             RemoteSource::Folder(path) if Repository::open(path).is_err() => Err(not_found()),
             RemoteSource::Folder(path) => {
-                let found = self.clone.fetch_folder(path, &self.reference);
-                found.map_err(|error| self.broken(&error))
+                let location = self.clone.fetch_folder(path, &self.reference);
+                location.map_err(|error| self.clone_error(&error))
             }
             RemoteSource::Server(remote) => {
-                let found = self.clone.fetch(remote, &self.reference);
-                found.map_err(|error| match error.trouble(remote) {
-                    StepError::Damaged(error) => self.broken(&error),
+                let location = self.clone.fetch(remote, &self.reference);
+                location.map_err(|error| match error.trouble(remote) {
+                    StepError::Damaged(error) => self.clone_error(&error),
                     StepError::Error(WriteError::NotFound { .. }) => not_found(),
                     StepError::Error(error) => FollowError::Remote(error),
                 })
@@ -228,7 +228,7 @@ impl Tracked {
         }
     }
 
-    fn broken(&self, error: &git2::Error) -> FollowError {
+    fn clone_error(&self, error: &git2::Error) -> FollowError {
         on_disk(&self.name, &self.clone.folder, &error.message())
     }
 }
@@ -245,6 +245,6 @@ fn on_disk(name: &str, folder: &Path, cause: &dyn std::fmt::Display) -> FollowEr
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FollowError> + Send + 'static,
 ) -> Result<T, FollowError> {
-    let stopped = |_| FollowError::Invalid("git stopped in the middle; it is tried again".into());
-    tokio::task::spawn_blocking(work).await.map_err(stopped)?
+    let panicked = |_| FollowError::Invalid("git stopped in the middle; it is tried again".into());
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }

@@ -31,24 +31,24 @@ pub(in crate::git) fn find_hand_edit(
     if revisions.iter().any(|(_, id)| Some(*id) == now) {
         return Ok(None);
     }
-    let there = now.map_or(Ok(FolderListing::new()), |now| listing(repo, now))?;
+    let files = now.map_or(Ok(FolderListing::new()), |now| listing(repo, now))?;
     let revisions = revisions.iter().map(|(id, tree)| Ok((id.clone(), listing(repo, *tree)?)));
     let revisions: Vec<_> = revisions.collect::<Result<_, git2::Error>>()?;
-    let Some(found) = difference(&there, &revisions) else { return Ok(None) };
+    let Some(edits) = difference(&files, &revisions) else { return Ok(None) };
     Ok(Some(HandEdit {
         replaced: false,
         push_failed: false,
-        base: found.base.cloned(),
-        files: found.changes.iter().map(EditedPath::file).collect(),
-        diff: diff(&found.changes, |item| content(repo, item)),
+        base: edits.base.cloned(),
+        files: edits.changes.iter().map(EditedPath::file).collect(),
+        diff: diff(&edits.changes, |item| content(repo, item)),
         commit: tip.and_then(|tip| made_by(repo, tip, path, now)),
     }))
 }
 
 fn listing(repo: &Repository, folder: Oid) -> Result<FolderListing, git2::Error> {
-    let mut found = FolderListing::new();
-    collect(repo, &repo.find_tree(folder)?, "", DEPTH, &mut found)?;
-    Ok(found)
+    let mut files = FolderListing::new();
+    collect(repo, &repo.find_tree(folder)?, "", DEPTH, &mut files)?;
+    Ok(files)
 }
 
 fn collect(
@@ -56,18 +56,18 @@ fn collect(
     folder: &Tree<'_>,
     prefix: &str,
     depth: usize,
-    found: &mut FolderListing,
+    files: &mut FolderListing,
 ) -> Result<(), git2::Error> {
     for entry in folder {
-        if found.len() >= FILES {
+        if files.len() >= FILES {
             break;
         }
         let path = format!("{prefix}{}", String::from_utf8_lossy(entry.name_bytes()));
         if entry.kind() == Some(ObjectType::Tree) && depth > 1 {
             let inner = repo.find_tree(entry.id())?;
-            collect(repo, &inner, &format!("{path}/"), depth - 1, found)?;
+            collect(repo, &inner, &format!("{path}/"), depth - 1, files)?;
         } else {
-            found.insert(path, Item { id: entry.id(), mode: entry.filemode() });
+            files.insert(path, Item { id: entry.id(), mode: entry.filemode() });
         }
     }
     Ok(())
@@ -98,11 +98,11 @@ fn content(repo: &Repository, item: Item) -> ItemContent {
 fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
     let mut commit = repo.find_commit(tip).ok()?;
     for _ in 0..LOOK_BACK {
-        let same = commit.parents().find(|parent| {
+        let parent_without_change = commit.parents().find(|parent| {
             let root = parent.tree().ok();
-            tree::find_text(root.as_ref(), path).is_ok_and(|found| found.map(|(id, _)| id) == now)
+            tree::find_text(root.as_ref(), path).is_ok_and(|entry| entry.map(|(id, _)| id) == now)
         });
-        match same {
+        match parent_without_change {
             Some(parent) => commit = parent,
             None => return begins_here(repo, &commit).then(|| describe(&commit)).flatten(),
         }

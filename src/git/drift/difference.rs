@@ -101,16 +101,16 @@ impl EditedPath<'_> {
 /// Writes a unified diff of those paths, for people; it names the parts that are left out.
 pub(in crate::git) fn diff(
     changes: &[EditedPath<'_>],
-    read: impl Fn(Item) -> ItemContent,
+    read_item: impl Fn(Item) -> ItemContent,
 ) -> String {
     let mut text = String::new();
     let mut lines = 0;
-    for (done, change) in changes.iter().enumerate() {
-        let part = one(change, &read);
+    for (shown_changes, change) in changes.iter().enumerate() {
+        let part = diff_file(change, &read_item);
         for line in part.lines() {
             if lines == DIFF_LINES || text.len() > DIFF_BYTES {
-                let left = changes.len() - done;
-                text.push_str(&format!("… the rest is not shown: {}\n", files(left)));
+                let hidden_changes = changes.len() - shown_changes;
+                text.push_str(&format!("… the rest is not shown: {}\n", files(hidden_changes)));
                 return text;
             }
             text.extend(line.chars().take(LINE).map(sanitize_char));
@@ -121,18 +121,19 @@ pub(in crate::git) fn diff(
     text
 }
 
-fn files(left: usize) -> String {
-    if left == 1 { "1 file".to_owned() } else { format!("{left} files") }
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
-fn one(change: &EditedPath<'_>, read: &impl Fn(Item) -> ItemContent) -> String {
+fn diff_file(change: &EditedPath<'_>, read_item: &impl Fn(Item) -> ItemContent) -> String {
     let name = visible(change.name);
-    let side = |item: Option<Item>| item.map_or(ItemContent::Text(String::new()), read);
+    let side = |item: Option<Item>| item.map_or(ItemContent::Text(String::new()), read_item);
     let header = |item: Option<Item>, side: char| {
         if item.is_some() { format!("{side}/{name}") } else { "/dev/null".to_owned() }
     };
     let (old, new) = (header(change.before, 'a'), header(change.after, 'b'));
-    let (before, after) = (side(change.before).checked(), side(change.after).checked());
+    let (before, after) =
+        (side(change.before).without_secret(), side(change.after).without_secret());
     match (before, after) {
         (ItemContent::Text(a), ItemContent::Text(b)) if a != b => {
             let mut marks = SecretMarks::default();
@@ -141,15 +142,15 @@ fn one(change: &EditedPath<'_>, read: &impl Fn(Item) -> ItemContent) -> String {
             let compared = config.timeout(SEARCH).diff_lines(&a, &b);
             unmark(&compared.unified_diff().context_radius(3).header(&old, &new).to_string())
         }
-        (a, b) => format!("--- {old}\n+++ {new}\n… {}, not shown\n", in_words(&a, &b)),
+        (a, b) => format!("--- {old}\n+++ {new}\n… {}, not shown\n", describe_change(&a, &b)),
     }
 }
 
 impl ItemContent {
     /// Hides a Secret that a person wrote: its content must not be in a log.
-    fn checked(self) -> Self {
+    fn without_secret(self) -> Self {
         match self {
-            Self::Text(text) => match secret::hidden(&text) {
+            Self::Text(text) => match secret::secret_reason(&text) {
                 Some(why) => Self::Other(why.to_owned()),
                 None => Self::Text(text),
             },
@@ -158,10 +159,12 @@ impl ItemContent {
     }
 }
 
-fn in_words(before: &ItemContent, after: &ItemContent) -> String {
+fn describe_change(before: &ItemContent, after: &ItemContent) -> String {
     match (before, after) {
         (ItemContent::Other(a), ItemContent::Other(b)) if a != b => format!("{a}, then {b}"),
-        (_, ItemContent::Other(what)) | (ItemContent::Other(what), _) => what.clone(),
+        (_, ItemContent::Other(description)) | (ItemContent::Other(description), _) => {
+            description.clone()
+        }
         (ItemContent::Text(_), ItemContent::Text(_)) => {
             "the same text with another mode".to_owned()
         }

@@ -38,22 +38,22 @@ impl DriftPolicy {
     }
 
     /// Records the result of a try; each try searches again, and the last one counts.
-    pub(in crate::git) fn note(&self, found: Option<HandEdit>) {
-        *lock(&self.found) = found;
+    pub(in crate::git) fn note(&self, hand_edit: Option<HandEdit>) {
+        *lock(&self.found) = hand_edit;
     }
 
     /// Records the end of the write: only a successful write has replaced anything.
-    pub(in crate::git) fn ended(&self, ended: &Result<PushOutcome, WriteError>) {
-        let (replaced, push_failed) = match ended {
+    pub(in crate::git) fn record_result(&self, result: &Result<PushOutcome, WriteError>) {
+        let (replaced, push_failed) = match result {
             Ok(PushOutcome::Pushed { .. } | PushOutcome::AlreadyPushed { .. }) => (true, false),
             Ok(PushOutcome::Unchanged { .. }) | Err(WriteError::HandEdited { .. }) => {
                 (false, false)
             }
             Err(_) => (false, true),
         };
-        let mut found = lock(&self.found);
-        if let Some(found) = &mut *found {
-            (found.replaced, found.push_failed) = (replaced, push_failed);
+        let mut hand_edit = lock(&self.found);
+        if let Some(hand_edit) = &mut *hand_edit {
+            (hand_edit.replaced, hand_edit.push_failed) = (replaced, push_failed);
         }
     }
 }

@@ -6,7 +6,7 @@
 use granit_parser::{Event, Parser, Tag};
 
 /// Returns what keeps a text from being shown, in words; `None` if nothing does.
-pub(super) fn hidden(text: &str) -> Option<&'static str> {
+pub(super) fn secret_reason(text: &str) -> Option<&'static str> {
     const SECRET: &str = "a Secret";
     if is_spelled_out(text) {
         return Some(SECRET);
@@ -59,7 +59,7 @@ fn read(text: &str) -> Read {
     let mut open = Vec::new();
     for next in Parser::new_from_str(text) {
         let Ok((event, _)) = next else { return Read::NoYaml };
-        let found = match event {
+        let form = match event {
             Event::Scalar(text, _, _, tag) => {
                 node(&mut open, resolve_scalar(&text, tag.as_deref()))
             }
@@ -72,8 +72,8 @@ fn read(text: &str) -> Read {
             }
             _ => Read::Plain,
         };
-        if found != Read::Plain {
-            return found;
+        if form != Read::Plain {
+            return form;
         }
     }
     Read::Plain
@@ -97,11 +97,11 @@ enum Key {
     Other,
 }
 
-fn begin(open: &mut Vec<Open>, what: Open) -> Read {
+fn begin(open: &mut Vec<Open>, collection: Open) -> Read {
     // Neither a kind nor a key that counts is a list or a map: it is as if it were empty.
-    let found = node(open, Some(""));
-    open.push(what);
-    found
+    let form = node(open, Some(""));
+    open.push(collection);
+    form
 }
 
 /// Takes a key or a value; `None` is one that is not written there.
@@ -158,7 +158,7 @@ mod tests {
             "kind: Secret\ndata: {p: [hunter2\n",
             "kind: Deployment\n secret: broken\n",
         ] {
-            assert!(hidden(text).is_some(), "{text}");
+            assert!(secret_reason(text).is_some(), "{text}");
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
             "Some prose.\n",
             "",
         ] {
-            assert_eq!(hidden(text), None, "{text}");
+            assert_eq!(secret_reason(text), None, "{text}");
         }
     }
 }

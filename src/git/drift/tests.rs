@@ -20,12 +20,12 @@ fn describe_difference(
 ) -> Option<(Option<DeployId>, Vec<String>)> {
     let latest = listing(latest);
     let revisions: Vec<_> = revisions.iter().map(|(n, text)| (id(*n), listing(text))).collect();
-    let found = difference(&latest, &revisions)?;
-    let words = found.changes.iter().map(|change| {
+    let edits = difference(&latest, &revisions)?;
+    let words = edits.changes.iter().map(|change| {
         let EditedFile { name, how } = change.file();
         format!("{name} {}", how.as_str())
     });
-    Some((found.base.cloned(), words.collect()))
+    Some((edits.base.cloned(), words.collect()))
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn an_edit_is_told_against_the_revision_that_differs_least_and_then_the_newer() 
 
 fn diff_of(before: &str, after: &str, contents: &[(&str, ItemContent)]) -> String {
     let (before, after) = (listing(before), listing(after));
-    let read = |item: Item| {
+    let read_item = |item: Item| {
         let n = item.id.to_string().trim_start_matches('0').to_owned();
         contents.iter().find(|(id, _)| *id == n).map(|(_, content)| content.clone()).unwrap()
     };
-    diff(&changes(Some(&before), &after), read)
+    diff(&changes(Some(&before), &after), read_item)
 }
 
 fn text(text: &str) -> ItemContent {
@@ -74,12 +74,12 @@ fn text(text: &str) -> ItemContent {
 fn a_diff_has_what_changed_with_three_lines_around_it() {
     let old: String = (1..=9).map(|n| format!("line: {n}\n")).collect();
     let new = old.replace("line: 5", "line: five");
-    let shown = diff_of(
+    let text = diff_of(
         "a=1 b=3",
         "a=2 c=4",
         &[("1", text(&old)), ("2", text(&new)), ("3", text("gone: 1\n")), ("4", text("new: 1\n"))],
     );
-    insta::assert_snapshot!(shown, @"
+    insta::assert_snapshot!(text, @"
     --- a/a
     +++ b/a
     @@ -2,7 +2,7 @@
@@ -104,7 +104,7 @@ fn a_diff_has_what_changed_with_three_lines_around_it() {
 
 #[test]
 fn what_cannot_be_shown_is_said() {
-    let shown = diff_of(
+    let text = diff_of(
         "a=1 b=3 d=7",
         "a=2 b=4 c=5 e=8",
         &[
@@ -117,8 +117,8 @@ fn what_cannot_be_shown_is_said() {
             ("8", text("bell: \u{7} esc: \u{1b}[31m turn: \u{202e}\n")),
         ],
     );
-    assert!(!shown.contains("hunter2"), "{shown}");
-    insta::assert_snapshot!(shown, @"
+    assert!(!text.contains("hunter2"), "{text}");
+    insta::assert_snapshot!(text, @"
     --- a/a
     +++ b/a
     … a Secret, not shown
@@ -150,8 +150,8 @@ fn neither_side_of_a_diff_is_a_secret_in_any_spelling() {
         "kind:\n  Secret\ndata: {password: hunter2}\n",
     ] {
         for (before, after) in [(plain, secret), (secret, plain)] {
-            let shown = diff_of("a=1", "a=2", &[("1", text(before)), ("2", text(after))]);
-            assert_eq!(shown, "--- a/a\n+++ b/a\n… a Secret, not shown\n", "{secret}");
+            let diff = diff_of("a=1", "a=2", &[("1", text(before)), ("2", text(after))]);
+            assert_eq!(diff, "--- a/a\n+++ b/a\n… a Secret, not shown\n", "{secret}");
         }
     }
 }
@@ -164,22 +164,22 @@ fn a_diff_shows_that_a_secret_differs_and_not_which_it_is() {
         ))
     };
     let (old, new) = (file("hunter2", "slow"), file("swordfish", "fast"));
-    let shown = diff_of("a=1", "a=2", &[("1", old), ("2", new)]);
-    assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
-    assert!(shown.contains("-  value: ••••\n+  value: ••••\n"), "{shown}");
-    assert!(shown.contains("-  value: slow\n+  value: fast\n"), "{shown}");
+    let diff = diff_of("a=1", "a=2", &[("1", old), ("2", new)]);
+    assert!(!diff.contains("hunter2") && !diff.contains("swordfish"), "{diff}");
+    assert!(diff.contains("-  value: ••••\n+  value: ••••\n"), "{diff}");
+    assert!(diff.contains("-  value: slow\n+  value: fast\n"), "{diff}");
 }
 
 #[test]
 fn a_diff_is_bounded_and_says_so() {
     let many: String = (0..10_000).map(|n| format!("line: {n}\n")).collect();
-    let shown =
+    let diff =
         diff_of("b=3", "a=2 b=4", &[("2", text(&many)), ("3", text("x\n")), ("4", text("y\n"))]);
-    assert_eq!(shown.lines().count(), DIFF_LINES + 1);
-    assert_eq!(shown.lines().last(), Some("… the rest is not shown: 2 files"));
+    assert_eq!(diff.lines().count(), DIFF_LINES + 1);
+    assert_eq!(diff.lines().last(), Some("… the rest is not shown: 2 files"));
     let wide = "é".repeat(1_000_000);
-    let shown = diff_of("", "a=2", &[("2", text(&wide))]);
-    assert!(shown.len() < DIFF_BYTES, "{}", shown.len());
+    let diff = diff_of("", "a=2", &[("2", text(&wide))]);
+    assert!(diff.len() < DIFF_BYTES, "{}", diff.len());
 }
 
 /// Returns as many short lines as a file may have, one of a few words each, without an order.
@@ -194,11 +194,11 @@ fn words(seed: u64) -> String {
 
 #[test]
 fn texts_that_have_little_in_common_are_compared_to_an_end() {
-    let shown = diff_of("a=1", "a=2", &[("1", text(&words(1))), ("2", text(&words(2)))]);
-    assert!(shown.starts_with("--- a/a\n+++ b/a\n@@ "), "{shown}");
-    assert_eq!(shown.lines().count(), DIFF_LINES + 1);
+    let diff = diff_of("a=1", "a=2", &[("1", text(&words(1))), ("2", text(&words(2)))]);
+    assert!(diff.starts_with("--- a/a\n+++ b/a\n@@ "), "{diff}");
+    assert_eq!(diff.lines().count(), DIFF_LINES + 1);
     // The shortest has lines in common; who stops looking for it has one text after the other.
-    let lines = shown.lines().skip(3).take(DIFF_LINES - 3);
+    let lines = diff.lines().skip(3).take(DIFF_LINES - 3);
     let mut lines = lines.skip_while(|line| line.starts_with(' '));
-    assert!(lines.all(|line| line.starts_with('-')), "{shown}");
+    assert!(lines.all(|line| line.starts_with('-')), "{diff}");
 }

@@ -75,8 +75,8 @@ impl ManifestRepository {
     ) -> Result<(Option<CommitSha>, Vec<FileState>), WriteError> {
         self.at_tip(move |repo, tip| {
             let root = tree::root(repo, tip)?;
-            let found = paths.iter().map(|path| find_file(repo, root.as_ref(), path));
-            Ok((tip.map(tree::sha), found.collect::<Result<_, _>>()?))
+            let files = paths.iter().map(|path| find_file(repo, root.as_ref(), path));
+            Ok((tip.map(tree::sha), files.collect::<Result<_, _>>()?))
         })
         .await
     }
@@ -98,8 +98,8 @@ fn find_file(
     root: Option<&Tree<'_>>,
     path: &RepoPath,
 ) -> Result<FileState, git2::Error> {
-    let seen = Precondition(tree::find(root, path)?.map(|(id, _)| id));
-    Ok(FileState { path: path.clone(), bytes: tree::file(repo, root, path)?, seen })
+    let precondition = Precondition(tree::find(root, path)?.map(|(id, _)| id));
+    Ok(FileState { path: path.clone(), bytes: tree::file(repo, root, path)?, seen: precondition })
 }
 
 fn footprint(
@@ -109,7 +109,7 @@ fn footprint(
     folder: &RepoPath,
 ) -> Result<Footprint, git2::Error> {
     let application = find_file(repo, root, file)?;
-    let there = tree::find(root, folder)?;
+    let folder_entry = tree::find(root, folder)?;
     let mut footprint = Footprint {
         paths: application.seen.is_something().then(|| file.to_string()).into_iter().collect(),
         application: application.bytes,
@@ -117,10 +117,10 @@ fn footprint(
         others: Vec::new(),
         seen: vec![
             (file.clone(), application.seen),
-            (folder.clone(), Precondition(there.map(|(id, _)| id))),
+            (folder.clone(), Precondition(folder_entry.map(|(id, _)| id))),
         ],
     };
-    match there {
+    match folder_entry {
         None => {}
         Some((id, ObjectType::Tree)) => {
             of_folder(repo, &repo.find_tree(id)?, folder, &mut footprint)?;
@@ -139,8 +139,8 @@ fn of_folder(
     for entry in tree {
         let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
         let path = format!("{folder}/{name}");
-        let ours = name == layout::LATEST || DeployId::parse(name.as_str()).is_ok();
-        if !ours || entry.kind() != Some(ObjectType::Tree) {
+        let is_known = name == layout::LATEST || DeployId::parse(name.as_str()).is_ok();
+        if !is_known || entry.kind() != Some(ObjectType::Tree) {
             footprint.others.push(path);
             continue;
         }
@@ -159,10 +159,10 @@ fn of_folder(
 
 fn paths_below(tree: &Tree<'_>, folder: &RepoPath) -> Result<Vec<String>, git2::Error> {
     let mut paths = Vec::new();
-    tree.walk(TreeWalkMode::PreOrder, |below, entry| {
+    tree.walk(TreeWalkMode::PreOrder, |folder_path, entry| {
         if entry.kind() == Some(ObjectType::Blob) && paths.len() < PATHS_LIMIT {
             let name = String::from_utf8_lossy(entry.name_bytes());
-            paths.push(format!("{folder}/{below}{name}"));
+            paths.push(format!("{folder}/{folder_path}{name}"));
         }
         TreeWalkResult::Ok
     })?;

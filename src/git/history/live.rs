@@ -87,7 +87,7 @@ impl ManifestRepository {
         app: &AppKey,
     ) -> Result<AppFolders, WriteError> {
         let (target, app) = (target.clone(), app.clone());
-        self.beside(move |repo, tip| {
+        self.read_newest(move |repo, tip| {
             tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
         })
         .await
@@ -103,20 +103,20 @@ impl ManifestRepository {
     /// last known state.
     pub async fn files_beside(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
-        self.beside(move |repo, tip| files_in(repo, tip, &folder)).await
+        self.read_newest(move |repo, tip| files_in(repo, tip, &folder)).await
     }
 
     /// Runs `read` on the tip of now; while the writer is busy, or the server does not answer soon, on the one
     /// that was seen last.
-    async fn beside<T: Send + 'static>(
+    async fn read_newest<T: Send + 'static>(
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Clone + Send + 'static,
     ) -> Result<T, WriteError> {
         if self.is_busy() {
-            return Ok(self.as_seen_last(read).await?.1);
+            return Ok(self.read_last_seen(read).await?.1);
         }
         let why = match tokio::time::timeout(LONGEST_LOOK, self.at_tip(read.clone())).await {
-            Ok(Ok(read)) => return Ok(read),
+            Ok(Ok(value)) => return Ok(value),
             Ok(Err(error)) if error.disposition() == Disposition::Stop => return Err(error),
             Ok(Err(error)) => error,
             Err(_elapsed) => {
@@ -124,14 +124,14 @@ impl ManifestRepository {
             }
         };
         // Later pushes of others are read when the result is used.
-        match self.as_seen_last(read).await {
-            Ok((true, read)) => Ok(read),
+        match self.read_last_seen(read).await {
+            Ok((true, value)) => Ok(value),
             Ok((false, _)) | Err(_) => Err(why),
         }
     }
 
     /// Runs `read` on the known state without a request, and returns whether the branch was ever seen.
-    async fn as_seen_last<T: Send + 'static>(
+    async fn read_last_seen<T: Send + 'static>(
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<(bool, T), WriteError> {
@@ -147,12 +147,12 @@ impl ManifestRepository {
         &self,
         read: impl FnOnce(&Repository, &BranchPlace) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {
-        let (place, there) = (self.place(), self.place());
+        let (place, local_place) = (self.place(), self.place());
         let reading = tokio::task::spawn_blocking(move || {
-            read(&Repository::open_bare(&there.folder)?, &there)
+            read(&Repository::open_bare(&local_place.folder)?, &local_place)
         });
         match reading.await {
-            Ok(read) => read.map_err(|error| place.failed(&error)),
+            Ok(result) => result.map_err(|error| place.failed(&error)),
             Err(_) => Err(WriteError::Corrupt {
                 repository: place.folder.display().to_string(),
                 cause: "the service failed to read it".to_owned(),
@@ -184,7 +184,7 @@ impl ManifestRepository {
             }
             Ok(Some(CommitChange {
                 before: before.map(|before| tree::sha(before.id())),
-                paths: diff.deltas().map(|one| path_change(&one)).collect(),
+                paths: diff.deltas().map(|delta| path_change(&delta)).collect(),
             }))
         })
         .await
@@ -212,9 +212,9 @@ impl ManifestRepository {
             let revisions = tree::revision_folders(repo, Some(&root), &target, &app)?;
             let latest = layout::latest_folder(&target, &app);
             let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
-            let found =
+            let hand_edit =
                 find_hand_edit(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
-            Ok(found.map(|found| HandEdit { replaced: true, ..found }))
+            Ok(hand_edit.map(|hand_edit| HandEdit { replaced: true, ..hand_edit }))
         })
         .await
     }
@@ -243,13 +243,13 @@ pub(in crate::git) fn with_parent<'r>(
 }
 
 fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
-    let (file, what) = match delta.status() {
+    let (file, touch) = match delta.status() {
         Delta::Added => (delta.new_file(), PathTouch::Added),
         Delta::Deleted => (delta.old_file(), PathTouch::Removed),
         _ => (delta.new_file(), PathTouch::Changed),
     };
     let path = String::from_utf8_lossy(file.path_bytes().unwrap_or_default()).into_owned();
-    PathChange { path, what }
+    PathChange { path, what: touch }
 }
 
 fn files_in(

@@ -19,7 +19,7 @@ use crate::git::clone::bare::with_suffix;
 use crate::git::clone::branch::Location;
 use crate::git::clone::{self, CachedClone, TRACKING};
 use crate::git::error::{StepError, WriteError};
-use crate::git::history::trailers::{Trailers, deed};
+use crate::git::history::trailers::{Trailers, parse_record};
 use crate::git::layout::{self, RepoPath};
 use crate::git::objects::tree;
 use crate::git::transport::remote::{HEADS, Remote};
@@ -73,7 +73,7 @@ impl ManifestRepository {
             }
             Location::Server { remote, clone } => {
                 let folder = with_suffix(&clone, "past");
-                let past = whole(&remote, &folder, &reference);
+                let past = fetch_history(&remote, &folder, &reference);
                 clone::remove(&folder);
                 past
             }
@@ -83,7 +83,11 @@ impl ManifestRepository {
 }
 
 /// Fetches everything that the branch has.
-fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<BranchHistory, StepError> {
+fn fetch_history(
+    remote: &Remote,
+    folder: &Path,
+    reference: &str,
+) -> Result<BranchHistory, StepError> {
     let disk = |error| WriteError::disk(remote, folder, error);
     let clone = CachedClone::begin(folder, "the whole past\n".to_owned()).map_err(disk)?;
     clone.fetch_deep(remote, reference, 0).map_err(|error| error.trouble(remote))?;
@@ -95,7 +99,7 @@ fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> 
         return Ok(BranchHistory::default());
     };
     let mut past = BranchHistory { standing: list_apps(repo, tip)?, ..BranchHistory::default() };
-    let mut seen = BTreeSet::new();
+    let mut ids = BTreeSet::new();
     let mut walk = repo.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
     walk.push(tip)?;
@@ -108,9 +112,9 @@ fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> 
     }
     past.records.reverse();
     // A commit that another one took over repeats its record: the first one counts.
-    past.records.retain(|deed| match deed {
-        CommitRecord::Deployment(one) => seen.insert(one.id.clone()),
-        CommitRecord::Removal(one) => seen.insert(one.id.clone()),
+    past.records.retain(|record| match record {
+        CommitRecord::Deployment(deployment) => ids.insert(deployment.id.clone()),
+        CommitRecord::Removal(removal) => ids.insert(removal.id.clone()),
     });
     Ok(past)
 }
@@ -121,12 +125,16 @@ fn read_commit(repo: &Repository, id: Oid, past: &mut BranchHistory) -> Result<(
     let at = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
     let sha = tree::sha(id);
     let words = Trailers { message: &message, commit: sha.clone(), at };
-    match deed(&words) {
+    match parse_record(&words) {
         None => {}
-        Some(Ok(CommitRecord::Deployment(one))) => match read_files(repo, &commit.tree()?, *one)? {
-            Some(one) => past.records.push(CommitRecord::Deployment(Box::new(one))),
-            None => not_read(past, sha, "it has no folder of that revision".to_owned()),
-        },
+        Some(Ok(CommitRecord::Deployment(deployment))) => {
+            match read_files(repo, &commit.tree()?, *deployment)? {
+                Some(deployment) => {
+                    past.records.push(CommitRecord::Deployment(Box::new(deployment)));
+                }
+                None => not_read(past, sha, "it has no folder of that revision".to_owned()),
+            }
+        }
         Some(Ok(removal @ CommitRecord::Removal(_))) => past.records.push(removal),
         Some(Err(why)) => not_read(past, sha, why),
     }
@@ -144,22 +152,23 @@ fn not_read(past: &mut BranchHistory, commit: CommitSha, why: String) {
 fn read_files(
     repo: &Repository,
     root: &Tree<'_>,
-    mut one: PastDeployment,
+    mut deployment: PastDeployment,
 ) -> Result<Option<PastDeployment>, StepError> {
-    let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
-    let folder = layout::revision_folder(&one.target, &one.app, revision);
+    let revision = deployment.rollback.as_ref().map_or(&deployment.id, |rollback| &rollback.to);
+    let folder = layout::revision_folder(&deployment.target, &deployment.app, revision);
     let Some((id, ObjectType::Tree)) = tree::find(Some(root), &folder)? else { return Ok(None) };
-    if let Some(rollback) = &mut one.rollback {
-        let latest = tree::find(Some(root), &layout::latest_folder(&one.target, &one.app))?;
+    if let Some(rollback) = &mut deployment.rollback {
+        let latest =
+            tree::find(Some(root), &layout::latest_folder(&deployment.target, &deployment.app))?;
         if latest.is_none_or(|(latest, _)| latest != id) {
             return Ok(None);
         }
         rollback.tree = TreeId(id.to_string());
     }
     let names = repo.find_tree(id)?;
-    one.pushed.files =
+    deployment.pushed.files =
         names.iter().filter_map(|entry| entry.name().ok().map(str::to_owned)).collect();
-    Ok(Some(one))
+    Ok(Some(deployment))
 }
 
 /// Lists every app that has a `latest` at the tip.
@@ -169,7 +178,7 @@ fn list_apps(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, StepError> 
         let folder = tree::folder(repo, Some(&root), &path.to_string())?;
         Ok::<_, git2::Error>(folder.as_ref().map_or_else(Vec::new, tree::folders))
     };
-    let mut all = Vec::new();
+    let mut apps = Vec::new();
     for (target, _) in folders(&layout::targets_folder())? {
         let Ok(target) = TargetName::parse(target) else { continue };
         for (namespace, _) in folders(&layout::target_folder(&target))? {
@@ -177,13 +186,13 @@ fn list_apps(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, StepError> 
             for (slug, _) in folders(&layout::namespace_folder(&target, &namespace))? {
                 let Ok(slug) = Slug::parse(slug) else { continue };
                 let app = AppKey { namespace: namespace.clone(), slug };
-                let kept = tree::read_history(repo, Some(&root), &target, &app)?;
-                if kept.latest.is_none() {
+                let history = tree::read_history(repo, Some(&root), &target, &app)?;
+                if history.latest.is_none() {
                     continue;
                 }
                 let file = layout::application_file(&target, &app);
-                all.push(PresentApp {
-                    live: kept.live().cloned(),
+                apps.push(PresentApp {
+                    live: history.live().cloned(),
                     application: tree::file(repo, Some(&root), &file)?,
                     target: target.clone(),
                     app,
@@ -191,5 +200,5 @@ fn list_apps(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, StepError> 
             }
         }
     }
-    Ok(all)
+    Ok(apps)
 }

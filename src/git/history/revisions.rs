@@ -104,27 +104,27 @@ impl ManifestRepository {
     /// far as a clone goes.
     pub async fn said_of(
         &self,
-        wanted: BTreeSet<DeployId>,
+        ids: BTreeSet<DeployId>,
     ) -> Result<BTreeMap<DeployId, CommitNote>, WriteError> {
-        if wanted.is_empty() {
+        if ids.is_empty() {
             return Ok(BTreeMap::new());
         }
         self.read_local_repository(move |repo, place| {
-            let mut found = BTreeMap::new();
-            let Some(tip) = place.tip(repo)? else { return Ok(found) };
+            let mut notes = BTreeMap::new();
+            let Some(tip) = place.tip(repo)? else { return Ok(notes) };
             repo.find_commit(tip)?;
             for commit in tree::back(repo, tip).take(LOOK_BACK) {
                 let message = String::from_utf8_lossy(commit.message_bytes());
-                let Some((id, said)) = trailers::read_deployment(&message) else { continue };
+                let Some((id, trailers)) = trailers::read_deployment(&message) else { continue };
                 let at = Timestamp::from_second(commit.time().seconds()).unwrap_or_default();
-                if wanted.contains(&id) {
-                    found.entry(id).or_insert(CommitNote { said, at });
+                if ids.contains(&id) {
+                    notes.entry(id).or_insert(CommitNote { said: trailers, at });
                 }
-                if found.len() == wanted.len() {
+                if notes.len() == ids.len() {
                     break;
                 }
             }
-            Ok(found)
+            Ok(notes)
         })
         .await
     }

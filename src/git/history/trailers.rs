@@ -41,7 +41,7 @@ pub(in crate::git) fn read_deployment(message: &str) -> Option<(DeployId, Revisi
     let subject = message.lines().next()?.strip_prefix("deploy ")?;
     let id = DeployId::parse(trailer(message, DEPLOY_ID)?).ok()?;
     let text = |key| trailer(message, key).map(str::to_owned);
-    let said = RevisionTrailers {
+    let trailers = RevisionTrailers {
         tag: tag(subject),
         repository: trailer(message, "Repository").and_then(|text| text.parse().ok()),
         commit: trailer(message, "Commit").and_then(|text| text.parse().ok()),
@@ -50,7 +50,7 @@ pub(in crate::git) fn read_deployment(message: &str) -> Option<(DeployId, Revisi
         digest: text("Tree-Digest").map(Digest),
         reason: text("Reason"),
     };
-    Some((id, said))
+    Some((id, trailers))
 }
 
 /// Reads the tag of a subject: `devx/my-app 1.10 to prod-cluster-1`.
@@ -68,30 +68,34 @@ pub(in crate::git) struct Trailers<'c> {
 }
 
 /// Reads the record of a commit; `None` where it has none, and the fault where its words are not the service's.
-pub(in crate::git) fn deed(words: &Trailers<'_>) -> Option<Result<CommitRecord, String>> {
+pub(in crate::git) fn parse_record(words: &Trailers<'_>) -> Option<Result<CommitRecord, String>> {
     if let Some(id) = trailer(words.message, DEPLOY_ID) {
-        return Some(deployment(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
+        return Some(
+            deployment(words, id).map(|deployment| CommitRecord::Deployment(Box::new(deployment))),
+        );
     }
     if let Some(id) = trailer(words.message, ROLLBACK_ID) {
-        return Some(rollback(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
+        return Some(
+            rollback(words, id).map(|deployment| CommitRecord::Deployment(Box::new(deployment))),
+        );
     }
     let id = trailer(words.message, REMOVAL_ID)?;
-    Some(removal(words, id).map(|it| CommitRecord::Removal(Box::new(it))))
+    Some(removal(words, id).map(|removal| CommitRecord::Removal(Box::new(removal))))
 }
 
 fn deployment(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
-    let (what, target) = subject(words.message, "deploy ", " to ")?;
-    let (app, tag) = what.rsplit_once(' ').ok_or("the subject names no tag")?;
-    pushed(words, id, (app, target, tag))
+    let (app_and_tag, target) = subject(words.message, "deploy ", " to ")?;
+    let (app, tag) = app_and_tag.rsplit_once(' ').ok_or("the subject names no tag")?;
+    read_pushed(words, id, (app, target, tag))
 }
 
 /// Reads a rollback. `Revision` and `Replaces` are ids; the commits of these have the rest.
 fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
-    let (what, target) = subject(words.message, "roll ", " on ")?;
-    let (app, tag) = what.rsplit_once(" back to ").ok_or("the subject names no tag")?;
+    let (app_and_tag, target) = subject(words.message, "roll ", " on ")?;
+    let (app, tag) = app_and_tag.rsplit_once(" back to ").ok_or("the subject names no tag")?;
     let to = trailer(words.message, "Revision").ok_or("it names no revision")?;
     let from = trailer(words.message, "Replaces").map(parse).transpose()?;
-    let one = pushed(words, id, (app, target, tag))?;
+    let deployment = read_pushed(words, id, (app, target, tag))?;
     let rollback = Rollback {
         with_data: false,
         with_fewer_pods: false,
@@ -99,14 +103,14 @@ fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
         from,
         away: None,
         tree: TreeId(String::new()),
-        reason: one.reason.clone(),
+        reason: deployment.reason.clone(),
         hold: false,
     };
-    Ok(PastDeployment { rollback: Some(rollback), ..one })
+    Ok(PastDeployment { rollback: Some(rollback), ..deployment })
 }
 
 /// Reads what deployments and rollbacks say alike.
-fn pushed(
+fn read_pushed(
     words: &Trailers<'_>,
     id: &str,
     (app, target, tag): (&str, &str, &str),
@@ -236,30 +240,32 @@ mod tests {
     fn a_deployments_words_are_read_as_they_were_written() {
         let note = note();
         let text = deployed(&note);
-        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&text)) else {
+        let Some(Ok(CommitRecord::Deployment(deployment))) = parse_record(&words(&text)) else {
             panic!("{text}")
         };
         assert_eq!(
-            (read.app.to_string().as_str(), read.target.as_str()),
+            (deployment.app.to_string().as_str(), deployment.target.as_str()),
             ("devx/my-app", "prod-cluster-1")
         );
-        assert_eq!(read.release.tag, note.tag);
+        assert_eq!(deployment.release.tag, note.tag);
         assert_eq!(
-            (&read.release.repository, &read.release.commit),
+            (&deployment.release.repository, &deployment.release.commit),
             (&note.repository, &note.commit)
         );
-        assert_eq!(read.repository_number, note.repository_number);
-        assert_eq!((&read.actor, &read.reason), (&note.actor, &note.reason));
-        assert_eq!(read.template.as_deref(), Some("backend-default@latest"));
-        assert_eq!(read.templates_commit, note.templates_commit);
-        assert_eq!(read.pushed.digest.0, "sha256:ab");
-        assert_eq!(read.received_at.to_string(), "2026-11-21T05:48:12.123Z");
-        assert_eq!(read.finished_at.to_string(), "2026-11-21T05:48:15Z");
+        assert_eq!(deployment.repository_number, note.repository_number);
+        assert_eq!((&deployment.actor, &deployment.reason), (&note.actor, &note.reason));
+        assert_eq!(deployment.template.as_deref(), Some("backend-default@latest"));
+        assert_eq!(deployment.templates_commit, note.templates_commit);
+        assert_eq!(deployment.pushed.digest.0, "sha256:ab");
+        assert_eq!(deployment.received_at.to_string(), "2026-11-21T05:48:12.123Z");
+        assert_eq!(deployment.finished_at.to_string(), "2026-11-21T05:48:15Z");
         let silent = Note { actor: String::new(), reason: String::new(), ..note };
-        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&deployed(&silent))) else {
+        let Some(Ok(CommitRecord::Deployment(deployment))) =
+            parse_record(&words(&deployed(&silent)))
+        else {
             panic!()
         };
-        assert_eq!((read.actor.as_str(), read.reason.as_str()), ("ghost", ""));
+        assert_eq!((deployment.actor.as_str(), deployment.reason.as_str()), ("ghost", ""));
     }
 
     #[test]
@@ -278,24 +284,28 @@ mod tests {
             reason: "it was slow on Mondays".into(),
         };
         let message = CommitMessage::of_rollback(&note);
-        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&message.text)) else {
+        let Some(Ok(CommitRecord::Deployment(deployment))) = parse_record(&words(&message.text))
+        else {
             panic!()
         };
-        let rollback = read.rollback.unwrap();
+        let rollback = deployment.rollback.unwrap();
         assert_eq!((rollback.to, rollback.from), (note.to, note.from));
-        assert_eq!((read.release.tag, read.target, read.app), (note.tag, note.target, note.app));
+        assert_eq!(
+            (deployment.release.tag, deployment.target, deployment.app),
+            (note.tag, note.target, note.app)
+        );
         assert_eq!(rollback.reason, "it was slow on Mondays");
-        assert_eq!(read.repository_number, Some(7));
+        assert_eq!(deployment.repository_number, Some(7));
     }
 
     #[test]
     fn an_id_from_after_its_commit_says_no_time() {
         let late = deployed(&note()).replace("20261121-054812123", "20991121-054812123");
-        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&late)) else {
+        let Some(Ok(CommitRecord::Deployment(deployment))) = parse_record(&words(&late)) else {
             panic!("{late}")
         };
-        assert_eq!(read.received_at.to_string(), "2026-11-21T05:48:15Z");
-        assert_eq!(read.finished_at, read.received_at);
+        assert_eq!(deployment.received_at.to_string(), "2026-11-21T05:48:15Z");
+        assert_eq!(deployment.finished_at, deployment.received_at);
     }
 
     #[test]
@@ -308,15 +318,20 @@ mod tests {
             reason: "moved".into(),
             digest: "sha256:ab".into(),
         });
-        let Some(Ok(CommitRecord::Removal(read))) = deed(&words(&message.text)) else { panic!() };
-        assert_eq!((read.actor.as_str(), read.reason.as_str()), ("alice", "moved"));
-        assert_eq!(read.ended.unwrap().commit.unwrap().as_str(), "c".repeat(40));
+        let Some(Ok(CommitRecord::Removal(removal))) = parse_record(&words(&message.text)) else {
+            panic!()
+        };
+        assert_eq!((removal.actor.as_str(), removal.reason.as_str()), ("alice", "moved"));
+        assert_eq!(removal.ended.unwrap().commit.unwrap().as_str(), "c".repeat(40));
     }
 
     #[test]
     fn other_peoples_commits_say_nothing_and_forged_ones_are_told() {
-        assert!(deed(&words("fix the readme\n\nDeploy it soon\n")).is_none());
-        assert!(deed(&words("Deploy-Id: 20261121-054812123-3f9a2c\n")).is_none(), "a subject");
+        assert!(parse_record(&words("fix the readme\n\nDeploy it soon\n")).is_none());
+        assert!(
+            parse_record(&words("Deploy-Id: 20261121-054812123-3f9a2c\n")).is_none(),
+            "a subject"
+        );
         for (from, to) in [
             ("deploy devx/my-app 1.10 to", "bump devx/my-app 1.10 to"),
             ("devx/my-app", "devx/../my-app"),
@@ -325,7 +340,7 @@ mod tests {
             ("weave-lab/my-app\n", "weave-lab\n"),
         ] {
             let forged = deployed(&note()).replace(from, to);
-            assert!(matches!(deed(&words(&forged)), Some(Err(_))), "{forged}");
+            assert!(matches!(parse_record(&words(&forged)), Some(Err(_))), "{forged}");
         }
     }
 
@@ -335,23 +350,23 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_back() {
-        let (id, said) = read_deployment(&written("alice", "new: button")).unwrap();
+        let (id, trailers) = read_deployment(&written("alice", "new: button")).unwrap();
         assert_eq!(id.as_str(), "20261121-054812123-3f9a2c");
-        assert_eq!(said.tag.unwrap().as_str(), "1.10");
-        assert_eq!(said.repository.unwrap().as_str(), "weave-lab/my-app");
-        assert_eq!(said.commit.unwrap().as_str(), "a".repeat(40));
-        assert_eq!(said.template.as_deref(), Some("backend-default@latest"));
-        assert_eq!(said.digest, Some(Digest("sha256:ab".into())));
+        assert_eq!(trailers.tag.unwrap().as_str(), "1.10");
+        assert_eq!(trailers.repository.unwrap().as_str(), "weave-lab/my-app");
+        assert_eq!(trailers.commit.unwrap().as_str(), "a".repeat(40));
+        assert_eq!(trailers.template.as_deref(), Some("backend-default@latest"));
+        assert_eq!(trailers.digest, Some(Digest("sha256:ab".into())));
         assert_eq!(
-            (said.actor.as_deref(), said.reason.as_deref()),
+            (trailers.actor.as_deref(), trailers.reason.as_deref()),
             (Some("alice"), Some("new: button"))
         );
     }
 
     #[test]
     fn what_nobody_said_and_what_others_wrote_is_not_there() {
-        let (_, said) = read_deployment(&written("", "")).unwrap();
-        assert_eq!((said.actor, said.reason), (None, None));
+        let (_, trailers) = read_deployment(&written("", "")).unwrap();
+        assert_eq!((trailers.actor, trailers.reason), (None, None));
         let forged = written("alice\nReason: forged", "");
         assert_eq!(read_deployment(&forged).unwrap().1.reason, None);
         for text in [

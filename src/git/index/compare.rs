@@ -113,19 +113,19 @@ impl IndexScope {
         };
         let mut now =
             SeenIds { manifests, applications, application, namespaces: BTreeMap::default() };
-        let mut found = ComparedChanges::default();
+        let mut changes = ComparedChanges::default();
         for (name, id) in folders(repo, manifests)? {
             let Ok(namespace) = Namespace::parse(name) else { continue };
-            let known = before.namespaces.get(&namespace);
-            let seen = match known {
-                Some(known) if known.tree == id => Arc::clone(known),
-                _ => Arc::new(self.namespace(repo, &namespace, id, known, &mut found)?),
+            let former = before.namespaces.get(&namespace);
+            let current = match former {
+                Some(former) if former.tree == id => Arc::clone(former),
+                _ => Arc::new(self.namespace(repo, &namespace, id, former, &mut changes)?),
             };
-            now.namespaces.insert(namespace, seen);
+            now.namespaces.insert(namespace, current);
         }
-        found.gone = before.apps_missing_in(&now);
-        now.tell_applications(before, &mut found);
-        Ok(Compared::New(now, found))
+        changes.gone = before.apps_missing_in(&now);
+        now.tell_applications(before, &mut changes);
+        Ok(Compared::New(now, changes))
     }
 
     fn namespace(
@@ -134,23 +134,23 @@ impl IndexScope {
         namespace: &Namespace,
         id: Oid,
         before: Option<&Arc<SeenNamespace>>,
-        found: &mut ComparedChanges,
+        changes: &mut ComparedChanges,
     ) -> Result<SeenNamespace, git2::Error> {
         let mut apps = BTreeMap::new();
         for (name, id) in folders(repo, Some(id))? {
             let Ok(slug) = Slug::parse(name) else { continue };
-            let known = before.and_then(|before| before.apps.get(&slug));
-            if let Some(known) = known.filter(|known| known.tree == id) {
-                apps.insert(slug, Arc::clone(known));
+            let former = before.and_then(|before| before.apps.get(&slug));
+            if let Some(former) = former.filter(|former| former.tree == id) {
+                apps.insert(slug, Arc::clone(former));
                 continue;
             }
-            let (now, more) = self.app(repo, id, known)?;
-            let same = known.is_some_and(|known| known.files == now.files);
-            if !same || known.is_some_and(|known| known.live != now.live) {
-                found.changed.push(FoundApp {
+            let (now, more) = self.app(repo, id, former)?;
+            let is_same = former.is_some_and(|former| former.files == now.files);
+            if !is_same || former.is_some_and(|former| former.live != now.live) {
+                changes.changed.push(FoundApp {
                     app: AppKey { namespace: namespace.clone(), slug: slug.clone() },
                     live: now.live.clone(),
-                    files: (!same).then(|| now.files.clone()),
+                    files: (!is_same).then(|| now.files.clone()),
                     more,
                     application: Application::Same,
                 });
@@ -168,8 +168,8 @@ impl IndexScope {
     ) -> Result<(SeenApp, Vec<String>), git2::Error> {
         let inside = folders(repo, Some(id))?;
         let latest = inside.iter().find(|(name, _)| name == LATEST).map(|(_, id)| *id);
-        let same = inside.iter().filter(|(_, id)| Some(*id) == latest);
-        let live = same.filter_map(|(name, _)| DeployId::parse(name.as_str()).ok()).max();
+        let live_names = inside.iter().filter(|(_, id)| Some(*id) == latest);
+        let live = live_names.filter_map(|(name, _)| DeployId::parse(name.as_str()).ok()).max();
         let mut more = Vec::new();
         let files = match (latest, before) {
             (Some(_), Some(before)) if before.latest == latest => before.files.clone(),
@@ -192,7 +192,7 @@ impl SeenIds {
         for (name, id) in folders(repo, manifests)? {
             let Ok(namespace) = Namespace::parse(name) else { continue };
             count += match self.namespaces.get(&namespace) {
-                Some(known) if known.tree == id => known.apps.len(),
+                Some(former) if former.tree == id => former.apps.len(),
                 _ => {
                     let apps = folders(repo, Some(id))?.into_iter();
                     apps.filter(|(name, _)| Slug::parse(name.as_str()).is_ok()).count()
@@ -204,14 +204,15 @@ impl SeenIds {
 
     /// Lists the apps of this read that the other one does not have.
     fn apps_missing_in(&self, now: &Self) -> Vec<AppKey> {
-        let gone = self.namespaces.iter().flat_map(|(namespace, before)| {
+        let missing_apps = self.namespaces.iter().flat_map(|(namespace, before)| {
             let now = now.namespaces.get(namespace);
-            let same = now.is_some_and(|now| Arc::ptr_eq(now, before));
-            let apps = (!same).then(|| before.apps.keys()).into_iter().flatten();
-            let gone = apps.filter(move |slug| now.is_none_or(|now| !now.apps.contains_key(slug)));
-            gone.map(|slug| AppKey { namespace: namespace.clone(), slug: slug.clone() })
+            let is_same = now.is_some_and(|now| Arc::ptr_eq(now, before));
+            let apps = (!is_same).then(|| before.apps.keys()).into_iter().flatten();
+            let missing =
+                apps.filter(move |slug| now.is_none_or(|now| !now.apps.contains_key(slug)));
+            missing.map(|slug| AppKey { namespace: namespace.clone(), slug: slug.clone() })
         });
-        gone.collect()
+        missing_apps.collect()
     }
 
     fn app(&self, app: &AppKey) -> Option<&Arc<SeenApp>> {
@@ -219,11 +220,11 @@ impl SeenIds {
     }
 
     /// Adds the changes of Applications: to apps that have changes anyway, and by themselves.
-    fn tell_applications(&self, before: &Self, found: &mut ComparedChanges) {
-        for one in &mut found.changed {
-            let known = before.app(&one.app).map(|_| before.application.get(&one.app).copied());
-            one.application = match (known, self.application.get(&one.app).copied()) {
-                (Some(known), now) if known == now => Application::Same,
+    fn tell_applications(&self, before: &Self, changes: &mut ComparedChanges) {
+        for app in &mut changes.changed {
+            let former = before.app(&app.app).map(|_| before.application.get(&app.app).copied());
+            app.application = match (former, self.application.get(&app.app).copied()) {
+                (Some(former), now) if former == now => Application::Same,
                 (_, Some(now)) => Application::Now(now),
                 (_, None) => Application::Gone,
             };
@@ -231,15 +232,17 @@ impl SeenIds {
         if Arc::ptr_eq(&self.application, &before.application) {
             return;
         }
-        let told: BTreeSet<_> = found.changed.iter().map(|one| one.app.clone()).collect();
-        let all = self.application.keys().chain(before.application.keys());
-        let all: BTreeSet<_> = all.filter(|app| !told.contains(app)).collect();
-        for app in all {
-            let (known, now) = (before.application.get(app), self.application.get(app));
-            let Some(seen) = self.app(app).filter(|_| known != now) else { continue };
-            found.changed.push(FoundApp {
+        let changed_apps: BTreeSet<_> =
+            changes.changed.iter().map(|change| change.app.clone()).collect();
+        let applications = self.application.keys().chain(before.application.keys());
+        let applications: BTreeSet<_> =
+            applications.filter(|app| !changed_apps.contains(app)).collect();
+        for app in applications {
+            let (former, now) = (before.application.get(app), self.application.get(app));
+            let Some(current) = self.app(app).filter(|_| former != now) else { continue };
+            changes.changed.push(FoundApp {
                 app: app.clone(),
-                live: seen.live.clone(),
+                live: current.live.clone(),
                 files: None,
                 more: Vec::new(),
                 application: now.map_or(Application::Gone, |now| Application::Now(*now)),
@@ -259,8 +262,8 @@ fn application_files(
 }
 
 fn folder(root: Option<&Tree<'_>>, path: &RepoPath) -> Result<Option<Oid>, git2::Error> {
-    let found = tree::find(root, path)?;
-    Ok(found.filter(|(_, kind)| *kind == ObjectType::Tree).map(|(id, _)| id))
+    let entry = tree::find(root, path)?;
+    Ok(entry.filter(|(_, kind)| *kind == ObjectType::Tree).map(|(id, _)| id))
 }
 
 fn folders(repo: &Repository, id: Option<Oid>) -> Result<Vec<NamedEntry>, git2::Error> {

@@ -71,10 +71,10 @@ impl Edits {
         wanted: impl Fn(Option<Oid>, Oid) -> bool,
     ) -> Result<(), git2::Error> {
         let Some(bytes) = bytes else { return Ok(()) };
-        let there = objects.find(root, path)?.map(|(id, _)| id);
-        if wanted(there, ObjectOverlay::id_of(bytes)?) {
-            let made = objects.file(bytes)?;
-            self.put(path, Leaf::File(made));
+        let current_id = objects.find(root, path)?.map(|(id, _)| id);
+        if wanted(current_id, ObjectOverlay::id_of(bytes)?) {
+            let file_id = objects.file(bytes)?;
+            self.put(path, Leaf::File(file_id));
         }
         Ok(())
     }
@@ -120,9 +120,9 @@ impl Edits {
             match node {
                 Node::Inner(inner) => {
                     let at = format!("{path}{name}");
-                    let below = inner_base(objects, &folder, &name, &at)?;
-                    match inner.build(objects, below, &format!("{at}/"))? {
-                        Some(made) => folder.put(&name, EntryKind::Folder, made),
+                    let inner_folder = inner_base(objects, &folder, &name, &at)?;
+                    match inner.build(objects, inner_folder, &format!("{at}/"))? {
+                        Some(folder_id) => folder.put(&name, EntryKind::Folder, folder_id),
                         None => folder.remove(&name),
                     }
                 }

@@ -40,9 +40,9 @@ pub(in crate::git) struct Folder(Vec<u8>);
 impl Folder {
     /// Parses the bytes of the object database; `None` where they are no folder.
     pub(in crate::git) fn parse(bytes: Vec<u8>) -> Option<Self> {
-        let whole = Self(bytes);
-        let end = whole.entries().last().map_or(0, |entry| entry.end);
-        (end == whole.0.len()).then_some(whole)
+        let folder = Self(bytes);
+        let end = folder.entries().last().map_or(0, |entry| entry.end);
+        (end == folder.0.len()).then_some(folder)
     }
 
     pub(in crate::git) fn bytes(&self) -> &[u8] {
@@ -108,10 +108,10 @@ fn entry(bytes: &[u8], start: usize) -> Option<FolderEntry<'_>> {
     })
 }
 
-fn order(there: &[u8], there_kind: EntryKind, name: &str, kind: EntryKind) -> Ordering {
+fn order(entry_name: &[u8], entry_kind: EntryKind, name: &str, kind: EntryKind) -> Ordering {
     let slash = |kind| (kind == EntryKind::Folder).then_some(&b'/');
     let new = name.as_bytes().iter().chain(slash(kind));
-    there.iter().chain(slash(there_kind)).cmp(new)
+    entry_name.iter().chain(slash(entry_kind)).cmp(new)
 }
 
 #[cfg(test)]
@@ -137,8 +137,8 @@ mod tests {
                 None => builder.remove(name).unwrap(),
             }
         }
-        let written = builder.write().unwrap();
-        repo.odb().unwrap().read(written).unwrap().data().to_vec()
+        let folder_id = builder.write().unwrap();
+        repo.odb().unwrap().read(folder_id).unwrap().data().to_vec()
     }
 
     fn ours(edits: &[(&str, Option<(EntryKind, u8)>)]) -> Vec<u8> {

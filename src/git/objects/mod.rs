@@ -69,7 +69,7 @@ impl<'r> ObjectOverlay<'r> {
     }
 
     /// Returns the error of a change that is void: it was decided on when something else was there.
-    pub(super) fn moved(&self, path: &RepoPath) -> StepError {
+    pub(super) fn moved_error(&self, path: &RepoPath) -> StepError {
         let repository = self.repository.to_owned();
         WriteError::Moved { repository, path: path.to_string() }.into()
     }

@@ -53,11 +53,12 @@ impl NewObjects {
             }
             return Ok(());
         }
-        let kept = self.thin_pack().with_bases(&odb)?;
+        let full_pack = self.thin_pack().with_bases(&odb)?;
         let objects: Vec<(Oid, usize)> =
-            kept.written.iter().map(|(id, (at, _))| (*id, *at)).collect();
-        let saved = pack_index::save(&repo.path().join("objects/pack"), &kept.bytes, &objects);
-        saved.map_err(|error| git2::Error::from_str(&format!("a pack was not kept: {error}")))?;
+            full_pack.written.iter().map(|(id, (at, _))| (*id, *at)).collect();
+        let result =
+            pack_index::save(&repo.path().join("objects/pack"), &full_pack.bytes, &objects);
+        result.map_err(|error| git2::Error::from_str(&format!("a pack was not kept: {error}")))?;
         odb.refresh()
     }
 
@@ -71,7 +72,7 @@ impl NewObjects {
     }
 
     /// Returns the bytes of a pack of whole objects.
-    pub(in crate::git) fn whole(&self) -> Vec<u8> {
+    pub(in crate::git) fn undeltified_bytes(&self) -> Vec<u8> {
         Pack::of(&self.new, Deltas::None).bytes
     }
 }
@@ -112,12 +113,12 @@ impl Pack {
 
     /// Builds the pack with the bases of its deltas: a repository may keep no other.
     fn with_bases(&self, odb: &Odb<'_>) -> Result<Self, git2::Error> {
-        let outside = || self.bases.iter().filter(|id| !self.written.contains_key(*id));
-        let mut bytes = header(self.written.len() + outside().count());
+        let missing_bases = || self.bases.iter().filter(|id| !self.written.contains_key(*id));
+        let mut bytes = header(self.written.len() + missing_bases().count());
         let objects = self.bytes.get(bytes.len()..self.bytes.len() - SUM);
         bytes.extend_from_slice(objects.unwrap_or_default());
         let mut pack = Self::new(bytes, self.written.clone());
-        for id in outside() {
+        for id in missing_bases() {
             let base = odb.read(*id)?;
             pack.add_whole(*id, base.kind(), base.data());
         }
@@ -132,7 +133,7 @@ impl Pack {
 
     fn add(&mut self, id: Oid, object: &NewObject, deltas: Deltas) {
         let at = self.bytes.len();
-        // What others are differences from must not be one from them.
+        // The base of other deltas must not itself be a delta of one of them.
         let deltas = if self.bases.contains(&id) { Deltas::None } else { deltas };
         match self.difference(object, deltas) {
             Some(depth) => drop(self.written.insert(id, (at, depth))),
@@ -200,10 +201,10 @@ impl Pack {
         while status != Status::StreamEnd {
             self.bytes.reserve(rest.len() + 64);
             let before = self.compress.total_in();
-            let written = self.compress.compress_vec(rest, &mut self.bytes, FlushCompress::Finish);
-            status = written.expect("memory takes what is written to it");
-            let read = usize::try_from(self.compress.total_in() - before).unwrap_or(rest.len());
-            rest = rest.get(read..).unwrap_or_default();
+            let result = self.compress.compress_vec(rest, &mut self.bytes, FlushCompress::Finish);
+            status = result.expect("memory takes what is written to it");
+            let consumed = usize::try_from(self.compress.total_in() - before).unwrap_or(rest.len());
+            rest = rest.get(consumed..).unwrap_or_default();
         }
     }
 }

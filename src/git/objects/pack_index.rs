@@ -21,8 +21,8 @@ pub(in crate::git) fn save(folder: &Path, pack: &[u8], objects: &[(Oid, usize)])
     fs::create_dir_all(folder)?;
     let sum = hex::encode(pack.get(pack.len() - SUM..).unwrap_or_default());
     let is_kept = folder.join(format!("pack-{sum}.idx")).exists();
-    let saved = save_files(folder, &sum, pack, &index);
-    if saved.is_err() && !is_kept {
+    let result = save_files(folder, &sum, pack, &index);
+    if result.is_err() && !is_kept {
         // The disk may be full: the next try needs the room.
         for unfinished in
             [format!("tmp_pack_{sum}"), format!("tmp_idx_{sum}"), format!("pack-{sum}.pack")]
@@ -30,7 +30,7 @@ pub(in crate::git) fn save(folder: &Path, pack: &[u8], objects: &[(Oid, usize)])
             let _best_effort = fs::remove_file(folder.join(unfinished));
         }
     }
-    saved
+    result
 }
 
 /// Gives both files their names once both are whole; a pack without an index is not seen.
@@ -61,7 +61,7 @@ fn build_index(pack: &[u8], objects: &[(Oid, usize)]) -> Option<Vec<u8>> {
     entries.sort_unstable_by_key(|(id, ..)| *id);
     let mut bytes = b"\xfftOc\0\0\0\x02".to_vec();
     for first in 0..=u8::MAX {
-        // How many ids begin with this byte or a lower one.
+        // The number of ids that begin with this byte or a lower one.
         let count = entries.partition_point(|(id, ..)| id.as_bytes().first() <= Some(&first));
         bytes.extend(u32::try_from(count).ok()?.to_be_bytes());
     }
@@ -89,12 +89,12 @@ mod tests {
 
     fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
         let entries = std::fs::read_dir(folder.join("objects/pack")).unwrap();
-        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let read_entry = |entry: std::io::Result<std::fs::DirEntry>| {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             (name, std::fs::read(entry.path()).unwrap())
         };
-        let mut files: Vec<_> = entries.map(read).collect();
+        let mut files: Vec<_> = entries.map(read_entry).collect();
         files.sort_unstable();
         files
     }
@@ -107,8 +107,9 @@ mod tests {
 
     #[test]
     fn a_kept_pack_has_the_index_that_libgit2_makes() {
-        let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let repo = Repository::init_bare(ours.path()).unwrap();
+        let (own_folder, other_folder) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let repo = Repository::init_bare(own_folder.path()).unwrap();
         let base = repo.odb().unwrap().write(ObjectType::Tree, &folder(20)).unwrap();
         let mut new: New = (0..120)
             .map(|n| object(ObjectType::Blob, format!("{n}\n").repeat(n).into(), None))
@@ -124,18 +125,22 @@ mod tests {
         let load = NewObjects::of(new);
         load.save_to(&repo).unwrap();
 
-        let kept = files(ours.path());
-        let names: Vec<_> = kept.iter().map(|(name, _)| name.rsplit('.').next().unwrap()).collect();
+        let own_files = files(own_folder.path());
+        let names: Vec<_> =
+            own_files.iter().map(|(name, _)| name.rsplit('.').next().unwrap()).collect();
         assert_eq!(names, ["idx", "pack"]);
-        let other = Repository::init_bare(theirs.path()).unwrap();
-        let odb = other.odb().unwrap();
+        let other_repo = Repository::init_bare(other_folder.path()).unwrap();
+        let odb = other_repo.odb().unwrap();
         let mut writer = odb.packwriter().unwrap();
-        writer.write_all(&kept[1].1).unwrap();
+        writer.write_all(&own_files[1].1).unwrap();
         writer.commit().unwrap();
-        assert_eq!(files(theirs.path()).iter().filter(|file| kept.contains(file)).count(), 2);
-        let read = Repository::open_bare(ours.path()).unwrap();
+        assert_eq!(
+            files(other_folder.path()).iter().filter(|file| own_files.contains(file)).count(),
+            2
+        );
+        let reopened = Repository::open_bare(own_folder.path()).unwrap();
         for (id, object) in load.objects() {
-            assert_eq!(read.odb().unwrap().read(*id).unwrap().data(), object.bytes, "{id}");
+            assert_eq!(reopened.odb().unwrap().read(*id).unwrap().data(), object.bytes, "{id}");
         }
     }
 }

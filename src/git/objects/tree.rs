@@ -24,9 +24,9 @@ pub(in crate::git) fn sha(id: Oid) -> CommitSha {
 }
 
 /// Returns the object, or `None` if it is not here.
-pub(in crate::git) fn present<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
-    match found {
-        Ok(found) => Ok(Some(found)),
+pub(in crate::git) fn present<T>(result: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+    match result {
+        Ok(result) => Ok(Some(result)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -140,18 +140,19 @@ pub(in crate::git) fn read(
     largest: Option<usize>,
 ) -> Result<(Vec<ManifestFile>, Vec<String>), git2::Error> {
     let odb = repo.odb()?;
-    let (mut read, mut left) = (Vec::with_capacity(files.len()), Vec::new());
+    let (mut contents, mut left_out) = (Vec::with_capacity(files.len()), Vec::new());
     for (name, id) in files {
         // The header first: a huge file is left out without being read.
         if let Some(largest) = largest
             && odb.read_header(*id)?.0 > largest
         {
-            left.push(name.clone());
+            left_out.push(name.clone());
         } else {
-            read.push(ManifestFile { name: name.clone(), bytes: odb.read(*id)?.data().to_vec() });
+            contents
+                .push(ManifestFile { name: name.clone(), bytes: odb.read(*id)?.data().to_vec() });
         }
     }
-    Ok((read, left))
+    Ok((contents, left_out))
 }
 
 /// Reads the first `most` files of a folder; nothing of a folder that is not there.
@@ -161,11 +162,11 @@ pub(in crate::git) fn read_folder(
     most: usize,
     largest: Option<usize>,
 ) -> Result<(Vec<ManifestFile>, Vec<String>), git2::Error> {
-    let mut there = folder.map_or_else(Vec::new, |folder| files(folder, |_| true));
-    let rest = there.split_off(there.len().min(most));
-    let (files, mut left) = read(repo, &there, largest)?;
-    left.extend(rest.into_iter().map(|(name, _)| name));
-    Ok((files, left))
+    let mut entries = folder.map_or_else(Vec::new, |folder| files(folder, |_| true));
+    let rest = entries.split_off(entries.len().min(most));
+    let (files, mut left_out) = read(repo, &entries, largest)?;
+    left_out.extend(rest.into_iter().map(|(name, _)| name));
+    Ok((files, left_out))
 }
 
 /// Lists the folders of an app that are named like a deploy id. Other entries there do not belong to the service.
@@ -176,8 +177,8 @@ pub(in crate::git) fn revision_folders(
     app: &AppKey,
 ) -> Result<Vec<(DeployId, Oid)>, git2::Error> {
     let tree = folder(repo, root, &layout::app_folder(target, app).to_string())?;
-    let all = tree.as_ref().map_or_else(Vec::new, folders).into_iter();
-    Ok(all.filter_map(|(name, id)| Some((DeployId::parse(name).ok()?, id))).collect())
+    let folders_of_app = tree.as_ref().map_or_else(Vec::new, folders).into_iter();
+    Ok(folders_of_app.filter_map(|(name, id)| Some((DeployId::parse(name).ok()?, id))).collect())
 }
 
 /// Reads the revisions of an app on a target, and its `latest`, each by its tree.
@@ -187,12 +188,12 @@ pub(in crate::git) fn read_history(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<AppFolders, git2::Error> {
-    let mut found = revision_folders(repo, root, target, app)?;
-    found.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
-    let named = |(id, tree): (DeployId, Oid)| (id, TreeId(tree.to_string()));
+    let mut revisions = revision_folders(repo, root, target, app)?;
+    revisions.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+    let to_ids = |(id, tree): (DeployId, Oid)| (id, TreeId(tree.to_string()));
     let latest = find(root, &layout::latest_folder(target, app))?;
     Ok(AppFolders {
-        revisions: found.into_iter().map(named).collect(),
+        revisions: revisions.into_iter().map(to_ids).collect(),
         latest: latest.map(|(tree, _)| TreeId(tree.to_string())),
     })
 }

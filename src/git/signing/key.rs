@@ -181,12 +181,12 @@ fn holds_secret_key(armored: &str) -> Option<bool> {
         body.lines().map(str::trim).partition(|line| line.starts_with('='));
     let bytes = BASE64_STANDARD.decode(data.concat()).ok()?;
     let sum = sum.first().map(|sum| BASE64_STANDARD.decode(sum.trim_start_matches('=')));
-    let whole = match sum {
+    let is_intact = match sum {
         // RFC 9580 lets it be left out.
         None => true,
         Some(sum) => sum.ok()? == crc24(&bytes),
     };
-    Some(whole && bytes.first().is_some_and(|head| tag(*head) == SECRET_KEY))
+    Some(is_intact && bytes.first().is_some_and(|head| tag(*head) == SECRET_KEY))
 }
 
 const SECRET_KEY: u8 = 5;

@@ -16,7 +16,7 @@ use secrecy::zeroize::Zeroizing;
 
 use crate::git::error::SigningError;
 use crate::git::signing::key::OpenPgpKey;
-use crate::git::signing::program::{self, Ran};
+use crate::git::signing::program::{self, ProgramRun};
 use crate::support::sync::lock;
 
 /// The longest path of a home: the agent's sockets are in it, and a socket's path has 107 bytes at
@@ -44,9 +44,9 @@ impl GnupgHome {
     pub(super) fn open(key: &OpenPgpKey, base: &Path) -> Result<Self, SigningError> {
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         prepared(&base)?;
-        // What a process left behind that was killed.
-        for left in fs::read_dir(&base).into_iter().flatten().flatten() {
-            remove(&left.path());
+        // A process that was killed may have left homes behind.
+        for entry in fs::read_dir(&base).into_iter().flatten().flatten() {
+            remove(&entry.path());
         }
         let (folder, fingerprint) = made_with(key, &base).inspect_err(|_| tidy(&base))?;
         Ok(Self { base, key: key.clone(), fingerprint, current: Mutex::new(folder) })
@@ -64,12 +64,12 @@ impl GnupgHome {
             prepared(&self.base)?;
             (*folder, _) = made_with(&self.key, &self.base).map_err(SigningError::of_good_key)?;
         }
-        let signed = self.signature(&folder, payload);
-        if signed.as_ref().is_err_and(SigningError::passes) {
+        let signature = self.signature(&folder, payload);
+        if signature.as_ref().is_err_and(SigningError::passes) {
             // Without a word to its agent, which ends by itself if it can.
             let _gone = fs::remove_dir_all(&*folder);
         }
-        signed
+        signature
     }
 
     /// Takes the home away; another signature makes a new one.
@@ -92,14 +92,14 @@ impl GnupgHome {
         }
         input.extend_from_slice(payload);
         arguments.extend(["--local-user", &self.fingerprint, "--armor", "--detach-sign"]);
-        let ran = program::run("gpg", folder, &arguments, input)?;
-        let text = String::from_utf8_lossy(&ran.output).trim_end().to_owned();
+        let run = program::run("gpg", folder, &arguments, input)?;
+        let text = String::from_utf8_lossy(&run.output).trim_end().to_owned();
         // git looks for the same line: gpg's exit code alone is no promise.
-        let signed = ran.status.success() && has_status(&ran, "SIG_CREATED");
-        if signed && text.starts_with("-----BEGIN PGP SIGNATURE-----") {
+        let is_signed = run.status.success() && has_status(&run, "SIG_CREATED");
+        if is_signed && text.starts_with("-----BEGIN PGP SIGNATURE-----") {
             Ok(text)
         } else {
-            Err(refused(&ran))
+            Err(classify_failure(&run))
         }
     }
 }
@@ -171,63 +171,63 @@ fn import(folder: &Path, key: &OpenPgpKey) -> Result<String, SigningError> {
     let mut arguments = ARGUMENTS.to_vec();
     arguments.push("--import");
     let input = Zeroizing::new(key.armored.expose_secret().as_bytes().to_vec());
-    let ran = program::run("gpg", folder, &arguments, input)?;
-    match &*secret_keys(&ran.said) {
-        [one] => Ok(one.clone()),
-        [] => Err(SigningError::BadKey(describe_failure(&ran))),
+    let run = program::run("gpg", folder, &arguments, input)?;
+    match &*secret_keys(&run.messages) {
+        [fingerprint] => Ok(fingerprint.clone()),
+        [] => Err(SigningError::BadKey(describe_failure(&run))),
         _ => Err(SigningError::BadKey("it holds several secret keys: export one alone".to_owned())),
     }
 }
 
 /// Returns the fingerprints that gpg imported with their secret half: `[GNUPG:] IMPORT_OK 17 FPR`, where 16 stands for
 /// that half (GnuPG's doc/DETAILS).
-fn secret_keys(said: &str) -> Vec<String> {
-    let lines = said.lines().filter_map(|line| line.strip_prefix("[GNUPG:] IMPORT_OK "));
+fn secret_keys(output: &str) -> Vec<String> {
+    let lines = output.lines().filter_map(|line| line.strip_prefix("[GNUPG:] IMPORT_OK "));
     let secret = lines.filter_map(|line| {
         let (flags, fingerprint) = line.split_once(' ')?;
         let legal = fingerprint.bytes().all(|b| b.is_ascii_hexdigit());
         (flags.parse::<u32>().ok()? & 16 != 0 && legal).then(|| fingerprint.to_owned())
     });
-    let mut found: Vec<String> = secret.collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    let mut fingerprints: Vec<String> = secret.collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    fingerprints
 }
 
-fn has_status(ran: &Ran, status: &str) -> bool {
-    ran.said.lines().any(|line| {
+fn has_status(run: &ProgramRun, status: &str) -> bool {
+    run.messages.lines().any(|line| {
         line.strip_prefix("[GNUPG:] ").is_some_and(|rest| rest.split(' ').next() == Some(status))
     })
 }
 
 /// Returns the error of a run without a signature. If gpg's words tell a person what to do, a retry will not help. `No
 /// secret key` is the exception: gpg says so of a home that was emptied, too.
-fn refused(ran: &Ran) -> SigningError {
-    let swept = contains_words(&ran.said, NO_SECRET_KEY);
-    if swept || help(&ran.said).is_empty() {
-        SigningError::NotSigned(describe_failure(ran))
+fn classify_failure(run: &ProgramRun) -> SigningError {
+    let is_key_missing = contains_words(&run.messages, NO_SECRET_KEY);
+    if is_key_missing || help(&run.messages).is_empty() {
+        SigningError::NotSigned(describe_failure(run))
     } else {
-        SigningError::Unusable(describe_failure(ran))
+        SigningError::Unusable(describe_failure(run))
     }
 }
 
 /// Formats what gpg says for people, in one line, and what to do about it.
-fn describe_failure(ran: &Ran) -> String {
-    let mut said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
-    let said = said.rfind(|line| !line.contains("created")).unwrap_or("it says nothing");
-    let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
-    format!("{said}{}", help(&ran.said))
+fn describe_failure(run: &ProgramRun) -> String {
+    let mut lines = run.messages.lines().filter_map(|line| line.strip_prefix("gpg: "));
+    let line = lines.rfind(|line| !line.contains("created")).unwrap_or("it says nothing");
+    let message: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
+    format!("{message}{}", help(&run.messages))
 }
 
 const NO_SECRET_KEY: &str = "no secret key";
 
-fn contains_words(said: &str, what: &str) -> bool {
-    said.to_ascii_lowercase().contains(what)
+fn contains_words(text: &str, words: &str) -> bool {
+    text.to_ascii_lowercase().contains(words)
 }
 
 /// Returns the way out for a person, by gpg's words.
-fn help(said: &str) -> &'static str {
-    let has_any = |what: &[&str]| what.iter().any(|what| contains_words(said, what));
+fn help(text: &str) -> &'static str {
+    let has_any = |phrases: &[&str]| phrases.iter().any(|phrase| contains_words(text, phrase));
     if has_any(&["bad passphrase"]) {
         " (correct `passphrase`)"
     } else if has_any(&["no passphrase given", "can't get input"]) {
@@ -281,7 +281,7 @@ fn is_ours(folder: &Path) -> io::Result<bool> {
     let probe = folder.join(format!("{}-whose", std::process::id()));
     let _left_by_a_crash = fs::remove_dir(&probe);
     make_private(&probe)?;
-    let ours = fs::symlink_metadata(&probe).map(|probe| probe.uid());
+    let own_uid = fs::symlink_metadata(&probe).map(|probe| probe.uid());
     fs::remove_dir(&probe)?;
-    Ok(ours? == fs::symlink_metadata(folder)?.uid())
+    Ok(own_uid? == fs::symlink_metadata(folder)?.uid())
 }

@@ -22,11 +22,11 @@ const LARGEST: u64 = 64 * 1024;
 
 /// The result of the program.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct ProgramRun {
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
     /// The text for people, and between it the lines for programs, `[GNUPG:] …`.
-    pub(super) said: String,
+    pub(super) messages: String,
 }
 
 /// Runs `program` with that home and those bytes as its standard input.
@@ -35,7 +35,7 @@ pub(super) fn run(
     home: &Path,
     arguments: &[&str],
     input: Zeroizing<Vec<u8>>,
-) -> Result<Ran, SigningError> {
+) -> Result<ProgramRun, SigningError> {
     run_within(LIMIT, program, home, arguments, input)
 }
 
@@ -46,22 +46,22 @@ pub(super) fn run_within(
     home: &Path,
     arguments: &[&str],
     input: Zeroizing<Vec<u8>>,
-) -> Result<Ran, SigningError> {
+) -> Result<ProgramRun, SigningError> {
     let mut child = command(program, home, arguments).spawn().map_err(|e| start_error(&e, home))?;
     let outputs = reader(child.stdout.take(), child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         // One that ends before it has read all says why; that it did not read is no news.
         thread::spawn(move || drop(stdin.write_all(&input)));
     }
-    let Ok((output, said)) = outputs.recv_timeout(limit) else {
+    let Ok((output, messages)) = outputs.recv_timeout(limit) else {
         let _ = child.kill().and_then(|()| child.wait());
         return Err(SigningError::TimedOut(limit.as_secs()));
     };
-    let Some(status) = ended(&mut child)? else {
+    let Some(status) = wait_for_exit(&mut child)? else {
         let _ = child.kill().and_then(|()| child.wait());
         return Err(SigningError::TimedOut(limit.as_secs()));
     };
-    Ok(Ran { status, output, said: String::from_utf8_lossy(&said).into_owned() })
+    Ok(ProgramRun { status, output, messages: String::from_utf8_lossy(&messages).into_owned() })
 }
 
 /// Distinguishes the failed starts: a home that is gone is no missing program, and neither is a machine that can start
@@ -85,13 +85,13 @@ fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
 /// Reads both outputs on a thread of its own, until both have ended.
 fn reader(
     output: Option<impl Read + Send + 'static>,
-    said: Option<impl Read + Send + 'static>,
+    messages: Option<impl Read + Send + 'static>,
 ) -> Receiver<(Vec<u8>, Vec<u8>)> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        let said = thread::spawn(move || to_the_end(said));
+        let messages = thread::spawn(move || to_the_end(messages));
         let output = to_the_end(output);
-        let _gone = sender.send((output, said.join().unwrap_or_default()));
+        let _gone = sender.send((output, messages.join().unwrap_or_default()));
     });
     receiver
 }
@@ -100,14 +100,14 @@ fn reader(
 fn to_the_end(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What came before a failure is better than nothing.
+        // The bytes that came before a failure are better than none.
         let _ = pipe.take(LARGEST).read_to_end(&mut bytes);
     }
     bytes
 }
 
 /// Waits for the end of a program that has closed its outputs; `None` if it does not end.
-fn ended(child: &mut Child) -> Result<Option<ExitStatus>, SigningError> {
+fn wait_for_exit(child: &mut Child) -> Result<Option<ExitStatus>, SigningError> {
     let mut waited = Duration::ZERO;
     let mut pause = Duration::from_micros(50);
     while waited <= GRACE {

@@ -34,8 +34,8 @@ impl SshKey {
     }
 
     fn armored(&self, payload: &[u8]) -> ssh_key::Result<String> {
-        let signed = SshSig::signed_data(NAMESPACE, HashAlg::Sha512, payload)?;
-        let raw = self.pair.sign(&signed);
+        let payload_with_namespace = SshSig::signed_data(NAMESPACE, HashAlg::Sha512, payload)?;
+        let raw = self.pair.sign(&payload_with_namespace);
         let signature = Signature::new(Algorithm::Ed25519, raw.as_ref().to_vec())?;
         let public = self.public.key_data().clone();
         let sealed = SshSig::new(public, NAMESPACE, HashAlg::Sha512, signature)?;

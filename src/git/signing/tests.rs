@@ -93,14 +93,14 @@ fn what_is_no_openpgp_key_is_told_apart_and_never_shown() {
         assert_eq!(openpgp(text, passphrase).unwrap_err(), expected, "{text}");
     }
     assert!(matches!(openpgp("", None).unwrap_err(), SigningKeyError::NoKey(_)));
-    let shown = format!("{:?}", openpgp(PGP_LOCKED, Some(PASSPHRASE)).unwrap());
-    assert_eq!(shown, "OpenPgp(OpenPgpKey { locked: true, .. })");
+    let text = format!("{:?}", openpgp(PGP_LOCKED, Some(PASSPHRASE)).unwrap());
+    assert_eq!(text, "OpenPgp(OpenPgpKey { locked: true, .. })");
 }
 
 #[test]
 fn a_key_shows_no_more_than_its_fingerprint() {
-    let shown = format!("{:?}", ssh(SSH, None).unwrap());
-    assert!(shown.starts_with("Ssh(SshKey(\"SHA256:") && shown.len() < 80, "{shown}");
+    let text = format!("{:?}", ssh(SSH, None).unwrap());
+    assert!(text.starts_with("Ssh(SshKey(\"SHA256:") && text.len() < 80, "{text}");
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn a_home_of_gpg_signs_is_nobody_elses_and_is_gone_afterwards() {
     let home = folder.path().join("deep/home");
     for (text, passphrase) in [(PGP, None), (PGP_LOCKED, Some(PASSPHRASE))] {
         let signing = open(&openpgp(text, passphrase).unwrap(), &home).unwrap();
-        let made = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
-        assert_eq!([&home, &made].map(|folder| mode(folder)), [0o700, 0o700]);
+        let gpg_home = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
+        assert_eq!([&home, &gpg_home].map(|folder| mode(folder)), [0o700, 0o700]);
         let signature = signing.sign(b"payload").unwrap();
         assert!(signature.ends_with("-----END PGP SIGNATURE-----"), "{signature}");
         assert_eq!(signing.fingerprint().len(), 40);
@@ -232,20 +232,21 @@ fn a_folder_for_homes_that_is_open_to_others_is_closed() {
 #[test]
 fn a_folder_for_homes_that_is_not_ours_is_refused_and_nothing_in_it_is_touched() {
     let folder = TempDir::new().unwrap();
-    let theirs = folder.path().join("theirs");
-    fs::create_dir(&theirs).unwrap();
-    fs::write(theirs.join("file"), "theirs").unwrap();
+    let foreign_folder = folder.path().join("theirs");
+    fs::create_dir(&foreign_folder).unwrap();
+    fs::write(foreign_folder.join("file"), "theirs").unwrap();
     let link = folder.path().join("link");
-    std::os::unix::fs::symlink(&theirs, &link).unwrap();
+    std::os::unix::fs::symlink(&foreign_folder, &link).unwrap();
     // Only root can give a folder away; to anybody else the root of all files is another user's.
-    let given = std::os::unix::fs::chown(&theirs, Some(4711), None);
-    let not_ours = if given.is_ok() { theirs.as_path() } else { Path::new("/") };
+    let chown_result = std::os::unix::fs::chown(&foreign_folder, Some(4711), None);
+    let not_ours = if chown_result.is_ok() { foreign_folder.as_path() } else { Path::new("/") };
     for base in [&link, not_ours] {
         let error = open(&openpgp(PGP, None).unwrap(), base).unwrap_err();
         assert!(matches!(error, SigningError::Folder { .. }), "{error}");
     }
-    let left: Vec<_> = fs::read_dir(&theirs).unwrap().map(|file| file.unwrap().path()).collect();
-    assert_eq!(left, [theirs.join("file")]);
+    let files: Vec<_> =
+        fs::read_dir(&foreign_folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files, [foreign_folder.join("file")]);
 }
 
 #[test]
@@ -256,8 +257,8 @@ fn a_fault_that_passes_is_no_end_and_the_next_signature_is_made() {
     let folder = TempDir::new().unwrap();
     let home = folder.path().join("home");
     let signing = open(&openpgp(PGP, None).unwrap(), &home).unwrap();
-    let made = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
-    fs::remove_dir_all(made.join("private-keys-v1.d")).unwrap();
+    let gpg_home = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(gpg_home.join("private-keys-v1.d")).unwrap();
     let error = signing.sign(b"payload").unwrap_err();
     assert!(matches!(error, SigningError::NotSigned(_)) && error.passes(), "{error}");
     signing.sign(b"payload").unwrap();
@@ -278,8 +279,9 @@ fn a_program_that_hangs_is_ended_whatever_it_has_closed() {
         let script = format!("echo $$ > pid; {closing} exec sleep 600");
         let limit = std::time::Duration::from_millis(500);
         let input = secrecy::zeroize::Zeroizing::default();
-        let ran = super::program::run_within(limit, "sh", folder.path(), &["-c", &script], input);
-        assert_eq!(ran.unwrap_err(), SigningError::TimedOut(0));
+        let result =
+            super::program::run_within(limit, "sh", folder.path(), &["-c", &script], input);
+        assert_eq!(result.unwrap_err(), SigningError::TimedOut(0));
         let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
         let alive = command("sh").args(["-c", &format!("kill -0 {pid}")]).output().unwrap();
         assert!(!alive.status.success(), "{closing} {pid}");
@@ -307,11 +309,11 @@ fn command(program: &str) -> Command {
 /// Says so where a program is missing; where all tests are required, that is a failure.
 #[expect(clippy::disallowed_methods, reason = "as the harness of the other tests asks")]
 pub(in crate::git) fn is_missing(program: &str, argument: &str) -> bool {
-    let found = command(program).arg(argument).output().is_ok();
+    let is_installed = command(program).arg(argument).output().is_ok();
     let required = std::env::var("THE_DEPLOYER_TEST_REQUIRE_ALL").is_ok_and(|v| v == "1");
-    assert!(found || !required, "{program} is not installed, and all tests are required");
-    if !found {
+    assert!(is_installed || !required, "{program} is not installed, and all tests are required");
+    if !is_installed {
         eprintln!("SKIPPED: a test of signing, because {program} is not installed");
     }
-    !found
+    !is_installed
 }

@@ -45,7 +45,7 @@ pub(in crate::git) enum Failure {
 impl Failure {
     /// Converts the HTTP client's error: the innermost cause says most, and the address is left out.
     pub(in crate::git) fn of(error: &reqwest::Error) -> Self {
-        let what = match error {
+        let kind = match error {
             error if error.is_connect() => "no connection",
             error if error.is_timeout() => "no answer in time",
             error if error.is_body() || error.is_decode() => "the connection was cut",
@@ -54,7 +54,7 @@ impl Failure {
         let cause = innermost_cause(error);
         let inner =
             if std::ptr::addr_eq(cause, error) { String::new() } else { format!(" ({cause})") };
-        Self::Broken(clean(&format!("{what}{inner}")))
+        Self::Broken(clean(&format!("{kind}{inner}")))
     }
 
     pub(in crate::git) fn silent(after: Duration) -> Self {
@@ -106,14 +106,14 @@ impl Failure {
 
 fn convert_complaint(
     kind: ComplaintKind,
-    said: String,
+    message: String,
     trust: &str,
     repository: String,
     help: &str,
 ) -> WriteError {
-    let refused = |help: &str| WriteError::KeyRefused {
+    let key_refused = |help: &str| WriteError::KeyRefused {
         repository: repository.clone(),
-        said: said.clone(),
+        said: message.clone(),
         help: help.to_owned(),
     };
     let not_trusted = |cause: &str| WriteError::NotTrusted {
@@ -124,20 +124,20 @@ fn convert_complaint(
     match kind {
         ComplaintKind::HostUnknown => not_trusted("its host key is not among the trusted ones"),
         ComplaintKind::HostChanged => not_trusted("its host key differs from the trusted one"),
-        ComplaintKind::KeyRefused => refused(help),
-        ComplaintKind::ReadOnly => refused("give that key the right to write there"),
+        ComplaintKind::KeyRefused => key_refused(help),
+        ComplaintKind::ReadOnly => key_refused("give that key the right to write there"),
         ComplaintKind::NoRepository => WriteError::NotFound { repository },
         // An unknown failure may pass: a host under maintenance has many words for it.
         ComplaintKind::NoConnection | ComplaintKind::Other => {
-            WriteError::unreachable(repository, said)
+            WriteError::unreachable(repository, message)
         }
     }
 }
 
 /// Describes a push whose answer is only these words.
 pub(in crate::git) fn unreported(words: &str) -> String {
-    let said = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("the server did not report what became of the push, but said: {said}")
+    let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("the server did not report what became of the push, but said: {message}")
 }
 
 /// Cleans others' text for messages: one line, bounded, and without a NUL that libgit2 would stumble over.

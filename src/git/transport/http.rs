@@ -77,21 +77,21 @@ impl HttpRemote {
         body: Vec<u8>,
     ) -> Result<Response, Failure> {
         let request = self.request(exchange, body);
-        let again = request.try_clone();
+        let repeat = request.try_clone();
         let token = self.token(self.tokens.any())?;
-        let refused = match (self.send_once(exchange, request, token.as_ref()), token) {
+        let refused_token = match (self.send_once(exchange, request, token.as_ref()), token) {
             (Err(Failure::Unauthorized { status: 401 }), Some(token)) => token,
-            (other, _) => return other,
+            (result, _) => return result,
         };
         // The host let nothing in, so that nothing can be done twice.
-        match (again, self.token(self.tokens.instead_of(&refused))?) {
+        match (repeat, self.token(self.tokens.instead_of(&refused_token))?) {
             (Some(request), Some(token)) => self.send_once(exchange, request, Some(&token)),
             _ => Err(Failure::Unauthorized { status: 401 }),
         }
     }
 
     /// Sends a request, and waits for the whole of its answer.
-    pub(in crate::git) fn whole(
+    pub(in crate::git) fn send_and_read(
         &self,
         exchange: Exchange,
         body: Vec<u8>,
@@ -120,13 +120,13 @@ impl HttpRemote {
     /// fence is looked at first: who stood still sends nothing more.
     fn within_silence<T>(
         &self,
-        said: impl Future<Output = reqwest::Result<T>>,
+        response: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, Failure> {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = self.fence.closed() => Err(Failure::LeaseOver),
-                said = tokio::time::timeout(self.silence, said) => said
+                response = tokio::time::timeout(self.silence, response) => response
                     .map_err(|_| Failure::silent(self.silence))?
                     .map_err(|error| Failure::of(&error)),
             }
@@ -172,9 +172,9 @@ impl HttpRemote {
     /// Waits for the source of tokens, no longer than for the host itself.
     fn token(
         &self,
-        asked: impl Future<Output = TokenAnswer>,
+        token_request: impl Future<Output = TokenAnswer>,
     ) -> Result<Option<SecretString>, Failure> {
-        let bounded = async { tokio::time::timeout(self.silence, asked).await };
+        let bounded = async { tokio::time::timeout(self.silence, token_request).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
             let why = format!("its issuer did not answer for {} s", self.silence.as_secs_f32());
             Err(NoToken { why, next: Disposition::Retry { after: None } })

@@ -273,14 +273,14 @@ fn register() -> Result<(), git2::Error> {
         // made, and must not run beside such a reader or itself. It runs once, inside this lock.
         // All transports of this process are made by this module, in `over` and `beside`, after this lock; the
         // other users of git2 here open repositories and never connect a remote.
-        let asked = unsafe {
+        let smart_http = unsafe {
             git2::transport::register(SCHEME, |remote| Transport::smart(remote, true, Sub))
         };
         // SAFETY: as above.
-        let spoken = unsafe {
+        let spoken_registration = unsafe {
             git2::transport::register(SPOKEN_SCHEME, |remote| Transport::smart(remote, false, Sub))
         };
-        asked.and(spoken).map_err(|error| error.message().to_owned())
+        smart_http.and(spoken_registration).map_err(|error| error.message().to_owned())
     });
     registered.clone().map_err(|message| git2::Error::from_str(&message))
 }

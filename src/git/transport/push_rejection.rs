@@ -74,8 +74,8 @@ pub fn classify(status: &str, printed: &str) -> PushVerdict {
     if is_lost_race(status) {
         return PushVerdict::LostRace;
     }
-    let both = format!("{status}\n{printed}").to_lowercase();
-    PushVerdict::Refused(PushRefusal { kind: kind(&both), message: message(status, printed) })
+    let text = format!("{status}\n{printed}").to_lowercase();
+    PushVerdict::Refused(PushRefusal { kind: kind(&text), message: message(status, printed) })
 }
 
 /// Checks for the words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved meanwhile.
@@ -121,8 +121,8 @@ fn kind(text: &str) -> RefusalKind {
         ),
         (RefusalKind::Hook, &["hook declined", "hook"]),
     ];
-    let found = TABLE.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
-    found.map_or(RefusalKind::Other, |(kind, _)| *kind)
+    let row = TABLE.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
+    row.map_or(RefusalKind::Other, |(kind, _)| *kind)
 }
 
 /// Returns one line: the status, then the printed text, without control characters.

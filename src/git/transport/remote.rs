@@ -85,8 +85,8 @@ pub(in crate::git) fn reference(branch: &str) -> Result<String, String> {
     if git2::Reference::is_valid_name(&reference) && !branch.starts_with('-') {
         return Ok(reference);
     }
-    let shown: String = branch.chars().take(60).collect();
-    Err(format!("{shown:?} is not a branch name: write one like `main`"))
+    let shortened: String = branch.chars().take(60).collect();
+    Err(format!("{shortened:?} is not a branch name: write one like `main`"))
 }
 
 impl Remote {
@@ -100,7 +100,7 @@ impl Remote {
     ) -> Result<Transfer, TransferError> {
         let carried = match self {
             Self::Http(wire) => {
-                let answer = wire.within(fence).whole(Exchange::RECEIVE_PACK, body);
+                let answer = wire.within(fence).send_and_read(Exchange::RECEIVE_PACK, body);
                 answer
                     .map(Transfer::Answer)
                     .map_err(|failure| TransferError { failure, sent: true })
@@ -126,7 +126,7 @@ impl Remote {
     /// Returns the branches of the server, as `git receive-pack` advertises them.
     pub(in crate::git) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {
-            Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
+            Self::Http(wire) => wire.send_and_read(Exchange::RECEIVE_PACK_REFS, Vec::new()),
             Self::Ssh(ssh) => ssh.advertised(),
         }
     }

@@ -103,8 +103,8 @@ impl SshRemote {
             let why = format!("no key could be got for {} s", self.silence.as_secs_f32());
             Err(NoToken { why, next: Disposition::Retry { after: None } })
         });
-        let none = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };
-        Ok(answer?.ok_or_else(none)?)
+        let no_token = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };
+        Ok(answer?.ok_or_else(no_token)?)
     }
 
     /// Removes the key from the disk and closes the connection; the next exchange brings both back. Blocks for a

@@ -39,7 +39,7 @@ impl Tokens {
     where
         F: Future<Output = TokenAnswer> + Send + 'static,
     {
-        Self { ask: Arc::new(move |what| Box::pin(ask(what))), help: help.into() }
+        Self { ask: Arc::new(move |request| Box::pin(ask(request))), help: help.into() }
     }
 
     /// Returns a source without tokens, for anonymous access.
@@ -61,8 +61,8 @@ impl Tokens {
     /// Returns another token than the refused one; `None` where the source has no other one: the same would be refused
     /// again.
     pub(in crate::git) async fn instead_of(&self, refused: &SecretString) -> TokenAnswer {
-        let other = (self.ask)(Ask::InsteadOf(refused.clone())).await?;
-        Ok(other.filter(|other| other.expose_secret() != refused.expose_secret()))
+        let new_token = (self.ask)(Ask::InsteadOf(refused.clone())).await?;
+        Ok(new_token.filter(|new_token| new_token.expose_secret() != refused.expose_secret()))
     }
 
     pub(in crate::git) fn help(&self) -> &str {

@@ -69,7 +69,7 @@ pub(in crate::git) fn build(
 ) -> Result<Built, StepError> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
     let mut objects = ObjectOverlay::over(repo, repository, tip)?;
-    let (mut at, mut made) = (tip, None);
+    let (mut at, mut newest) = (tip, None);
     let mut outcomes: Vec<ChangeOutcome> = Vec::with_capacity(jobs.len());
     for job in jobs {
         // Each may take the whole time that gpg has.
@@ -90,7 +90,7 @@ pub(in crate::git) fn build(
             {
                 Ok(text) => {
                     let commit = objects.commit(text)?;
-                    (root, at, made) = (Some(tree), Some(commit), Some(commit));
+                    (root, at, newest) = (Some(tree), Some(commit), Some(commit));
                     ChangeOutcome::Commit(commit)
                 }
                 Err(why) => {
@@ -108,7 +108,7 @@ pub(in crate::git) fn build(
         }
         outcomes.push(outcome);
     }
-    Ok(Built { outcomes, tip: made, load: NewObjects::of(objects.into_new()) })
+    Ok(Built { outcomes, tip: newest, load: NewObjects::of(objects.into_new()) })
 }
 
 /// The committer of all commits.
@@ -130,8 +130,8 @@ impl Committer {
         change: &ManifestChange,
         at: Timestamp,
     ) -> Result<Vec<u8>, SigningError> {
-        let asked = change.asker().and_then(|asker| author(asker, &self.people));
-        let author = stamp(asked.as_ref().unwrap_or(&self.identity), at);
+        let actor = change.asker().and_then(|asker| author(asker, &self.people));
+        let author = stamp(actor.as_ref().unwrap_or(&self.identity), at);
         let committer = stamp(&self.identity, at);
         let mut head = format!("tree {tree}\n");
         if let Some(parent) = parent {

@@ -66,11 +66,11 @@ impl Fence {
     /// Waits until one of the leases has ended; each may be extended meanwhile.
     pub(in crate::git) async fn closed(&self) {
         loop {
-            let left = self.time_left();
-            if left.is_zero() {
+            let remaining = self.time_left();
+            if remaining.is_zero() {
                 return;
             }
-            sleep(left.min(LOOK)).await;
+            sleep(remaining.min(LOOK)).await;
         }
     }
 

@@ -184,9 +184,9 @@ impl ManifestRepository {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
         let hand_edits = write.hand_edits.clone();
         let change = ManifestChange::Deploy(Box::new(write));
-        let ended = self.change(change, (at, lease), pending).await;
-        hand_edits.ended(&ended);
-        ended
+        let result = self.change(change, (at, lease), pending).await;
+        hand_edits.record_result(&result);
+        result
     }
 
     /// Makes a change that was decided on before, if its paths still have the same content ([`WriteError::Moved`] if
@@ -209,10 +209,10 @@ impl ManifestRepository {
         lease: &Lease,
     ) -> Result<PushOutcome, WriteError> {
         let hand_edits = restore.hand_edits.clone();
-        let ended =
+        let result =
             self.change(ManifestChange::Restore(Box::new(restore)), (at, lease), None).await;
-        hand_edits.ended(&ended);
-        ended
+        hand_edits.record_result(&result);
+        result
     }
 
     /// Waits where the queue is full.
@@ -222,13 +222,13 @@ impl ManifestRepository {
         (at, lease): (Timestamp, &Lease),
         pending: Option<PendingRelease>,
     ) -> Result<PushOutcome, WriteError> {
-        let (answer, answered) = oneshot::channel();
+        let (answer, receiver) = oneshot::channel();
         let lease = lease.clone();
         let job = Job { change, at, lease, answer, lost: 0, tried_on: None, pending };
         let _until_answered = self.counters.one_waits();
-        self.jobs.send(job).await.map_err(|_| stopped())?;
+        self.jobs.send(job).await.map_err(|_| stopped_error())?;
         self.coming.arrived();
-        answered.await.unwrap_or_else(|_| Err(stopped()))
+        receiver.await.unwrap_or_else(|_| Err(stopped_error()))
     }
 
     /// Returns the counters of the writer since it was opened.
@@ -245,13 +245,13 @@ impl ManifestRepository {
     /// Runs `read` on the repository and its tip of now.
     pub(super) async fn at_tip<T: Send + 'static>(
         &self,
-        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
+        read_tip: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         blocking(move || {
             Ok(writer.with_repair(|writer| {
                 let tip = writer.home.fetch_tip()?;
-                Ok(read(writer.home.repo(), tip)?)
+                Ok(read_tip(writer.home.repo(), tip)?)
             })?)
         })
         .await
@@ -282,12 +282,12 @@ pub(super) async fn blocking<T: Send + 'static>(
         Ok(Ok(value)) => Ok(value),
         Ok(Err(StepError::Error(error))) => Err(error),
         Ok(Err(StepError::Damaged(error))) => Err(WriteError::Invalid(error.message().to_owned())),
-        Err(_) => Err(stopped()),
+        Err(_) => Err(stopped_error()),
     }
 }
 
 /// Builds the error of a writer that was dropped or panicked: the process is going down, or must be looked at.
-fn stopped() -> WriteError {
+fn stopped_error() -> WriteError {
     let cause = "the writer stopped in the middle; the next try finds what was pushed";
     WriteError::unreachable("the manifest repository", cause)
 }

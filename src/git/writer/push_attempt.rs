@@ -87,7 +87,7 @@ impl Writer {
             Ok(Attempt::Told(answers, done)) => {
                 let rest = jobs.split_off(answers.len().min(jobs.len()));
                 landed = if done { jobs.len() } else { 0 };
-                jobs.into_iter().zip(answers).for_each(|(job, with)| job.answer(with));
+                jobs.into_iter().zip(answers).for_each(|(job, outcome)| job.answer(outcome));
                 PushAttemptEnd::Answered(rest)
             }
             Err(error) => {
@@ -105,13 +105,13 @@ impl Writer {
     fn drop_late(&self, jobs: Vec<Job>) -> Vec<Job> {
         let now = self.now.now();
         let awaited = jobs.into_iter().filter(Job::is_awaited);
-        let (late, held): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
+        let (late, in_time): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
         for job in late {
             let id = job.change.id().map(tracing::field::display);
             tracing::warn!(repository = %self.name, deployment = id, "lease ended, change not pushed");
             job.answer(Err(WriteError::LeaseOver { repository: self.name.clone() }));
         }
-        held
+        in_time
     }
 
     /// Runs a step; when git fails on this machine, creates the clone again and repeats the step once.
@@ -225,8 +225,8 @@ impl Writer {
     /// Returns the tried jobs that have come to the branch since: by a push of unknown outcome, or by another's of the
     /// same change.
     fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
-        let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
-        let mut bases: HashSet<Base> = tried.collect();
+        let bases_tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
+        let mut bases: HashSet<Base> = bases_tried.collect();
         let mut ids = HashSet::new();
         let Some(tip) = tip else { return ids };
         for commit in back(self.home.repo(), tip).take(LOOK_BACK) {
@@ -262,7 +262,7 @@ impl Writer {
             (ChangeOutcome::Unchanged, Some(tip)) => {
                 Ok(PushOutcome::Unchanged { commit: sha(tip) })
             }
-            (ChangeOutcome::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
+            (ChangeOutcome::AlreadyThere, Some(tip)) => Ok(self.existing_outcome(tip, change)),
             (ChangeOutcome::Failed(error), _) => Err(error),
             (ChangeOutcome::Unchanged | ChangeOutcome::AlreadyThere, None) => {
                 Err(WriteError::Corrupt {
@@ -275,9 +275,9 @@ impl Writer {
 
     /// Returns the outcome of a change that is in the repository already. An existing revision belongs to its
     /// deployment, wherever its commit is. A removal without anything left may be another's work.
-    fn already(&self, tip: Oid, change: &ManifestChange) -> PushOutcome {
-        let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
-        match (found, change) {
+    fn existing_outcome(&self, tip: Oid, change: &ManifestChange) -> PushOutcome {
+        let commit = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
+        match (commit, change) {
             (Some(commit), _) => PushOutcome::AlreadyPushed { commit: sha(commit.id()) },
             (None, ManifestChange::Deploy(_)) => PushOutcome::AlreadyPushed { commit: sha(tip) },
             (None, ManifestChange::Amend(_) | ManifestChange::Restore(_)) => {
@@ -286,11 +286,11 @@ impl Writer {
         }
     }
 
-    pub(in crate::git) fn refused(&self, refusal: PushRefusal) -> WriteError {
+    pub(in crate::git) fn refused_error(&self, refusal: PushRefusal) -> WriteError {
         WriteError::Refused { repository: self.name.clone(), branch: self.branch.clone(), refusal }
     }
 
-    pub(in crate::git) fn not_asked(&self, refusal: PushRefusal) -> WriteError {
+    pub(in crate::git) fn not_asked_error(&self, refusal: PushRefusal) -> WriteError {
         WriteError::NotAsked { repository: self.name.clone(), branch: self.branch.clone(), refusal }
     }
 

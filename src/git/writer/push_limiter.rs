@@ -60,7 +60,7 @@ impl PushLimiter {
     /// Returns how long the next push has to wait; never more than a minute, whatever the clock
     /// does.
     pub(in crate::git) fn wait(&mut self, now: Timestamp) -> Duration {
-        // What lies in the future was counted before the clock was put back.
+        // Pushes that lie in the future were counted before the clock was set back.
         self.pushes.retain(|at| *at <= now && since(*at, now) < MINUTE);
         self.limiter.refill_if_set_back(now);
         let over = self.pushes.len().checked_sub(self.per_minute);

@@ -130,9 +130,9 @@ impl PushLoop {
     async fn settle(&mut self, PushAttempt { pushed: _, landed, end }: PushAttempt, open: bool) {
         if landed > 0 {
             self.alone = 0;
-            let mut done = lock(&self.counters.0);
-            done.pushes += 1;
-            done.changes += landed as u64;
+            let mut counts = lock(&self.counters.0);
+            counts.pushes += 1;
+            counts.changes += landed as u64;
         }
         match end {
             PushAttemptEnd::Answered(rest) if rest.is_empty() => {}
@@ -147,10 +147,11 @@ impl PushLoop {
         for job in &mut jobs {
             job.lost += 1;
         }
-        let (out, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.lost >= TRIES);
-        answer_all(out, error);
-        let Some(lost) = jobs.iter().map(|job| job.lost).max() else { return };
-        give_way(lost).await;
+        let (exhausted, jobs): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|job| job.lost >= TRIES);
+        answer_all(exhausted, error);
+        let Some(failures) = jobs.iter().map(|job| job.lost).max() else { return };
+        give_way(failures).await;
         self.again.push_front(Group { jobs, open });
     }
 
@@ -164,13 +165,13 @@ impl PushLoop {
             return;
         }
         self.alone += 1;
-        let (refused, not_asked) = {
+        let (refused_error, not_asked_error) = {
             let writer = self.writer.lock().await;
-            (writer.refused(refusal.clone()), writer.not_asked(refusal))
+            (writer.refused_error(refusal.clone()), writer.not_asked_error(refusal))
         };
-        answer_all(jobs, &refused);
+        answer_all(jobs, &refused_error);
         if self.alone >= ALONE {
-            answer_all(self.again.drain(..).flat_map(|group| group.jobs), &not_asked);
+            answer_all(self.again.drain(..).flat_map(|group| group.jobs), &not_asked_error);
         }
         if self.again.is_empty() {
             self.alone = 0;
@@ -185,7 +186,7 @@ fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &WriteError) {
 }
 
 /// Waits after a lost race: not at first, then longer, so that many writers do not meet for ever.
-async fn give_way(lost: u32) {
-    let millis = u64::from(lost.saturating_sub(1)).pow(2) * 5;
+async fn give_way(failures: u32) {
+    let millis = u64::from(failures.saturating_sub(1)).pow(2) * 5;
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }

@@ -47,8 +47,8 @@ pub(in crate::git) struct Job {
 
 impl Job {
     /// Answers the caller; a caller that has gone needs no answer.
-    pub(in crate::git) fn answer(self, with: Result<PushOutcome, WriteError>) {
-        let _gone = self.answer.send(with);
+    pub(in crate::git) fn answer(self, outcome: Result<PushOutcome, WriteError>) {
+        let _gone = self.answer.send(outcome);
     }
 
     /// Returns true if the caller still waits for the change. A change without a waiting caller is not made: the caller
@@ -125,8 +125,9 @@ impl PendingReleases {
     fn awaits(&self, jobs: &[Job]) -> bool {
         let releases = jobs.iter().map(|job| job.pending.as_ref().map(|way| &way.release));
         let Some(Some(first)) = releases.clone().next() else { return false };
-        let one = releases.into_iter().all(|release| release == Some(first));
-        one && lock(&self.0.counts).get(first).is_some_and(|all| *all > jobs.len())
+        let is_one_release = releases.into_iter().all(|release| release == Some(first));
+        is_one_release
+            && lock(&self.0.counts).get(first).is_some_and(|pending| *pending > jobs.len())
     }
 }
 

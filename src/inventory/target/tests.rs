@@ -52,15 +52,15 @@ fn commit_apps(repo: &Repository, target: &str, apps: &[&str]) {
     let namespace = file("devx", namespace.write().unwrap(), 0o40_000);
     let tip = repo.refname_to_id("refs/heads/main").ok().map(|id| repo.find_commit(id).unwrap());
     let root = tip.as_ref().map(|tip| tip.tree().unwrap());
-    let there = root.as_ref().and_then(|root| root.get_name("manifests"));
-    let there = there.map(|entry| repo.find_tree(entry.id()).unwrap());
-    let mut targets = repo.treebuilder(there.as_ref()).unwrap();
+    let manifests = root.as_ref().and_then(|root| root.get_name("manifests"));
+    let manifests = manifests.map(|entry| repo.find_tree(entry.id()).unwrap());
+    let mut targets = repo.treebuilder(manifests.as_ref()).unwrap();
     targets.insert(target, namespace, 0o40_000).unwrap();
     let root = file("manifests", targets.write().unwrap(), 0o40_000);
-    let by = Signature::new("a", "a@example.com", &git2::Time::new(0, 0)).unwrap();
+    let signature = Signature::new("a", "a@example.com", &git2::Time::new(0, 0)).unwrap();
     let root = repo.find_tree(root).unwrap();
     let parents: Vec<_> = tip.iter().collect();
-    repo.commit(Some("refs/heads/main"), &by, &by, "x", &root, &parents).unwrap();
+    repo.commit(Some("refs/heads/main"), &signature, &signature, "x", &root, &parents).unwrap();
 }
 
 #[tokio::test]

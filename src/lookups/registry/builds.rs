@@ -95,8 +95,8 @@ impl Cut {
         let most = match self {
             Self::Pages => format!("{PAGES} pages"),
             Self::Bytes => {
-                let [page, all] = [PAGE_BYTES, LISTING_BYTES].map(|bytes| bytes / (1024 * 1024));
-                format!("{page} MiB of a page and {all} MiB in all")
+                let [page, total] = [PAGE_BYTES, LISTING_BYTES].map(|bytes| bytes / (1024 * 1024));
+                format!("{page} MiB of a page and {total} MiB in all")
             }
             Self::Tags => format!("{MOST_TAGS} tags"),
         };
@@ -122,14 +122,14 @@ impl Registries {
         let _turn = turn.await.map_err(|_| {
             FactUnavailable::new("too many lists of builds are being created at once; try again")
         })?;
-        let listed = tokio::time::timeout(patience / 2, question.tags());
-        let (listing, cut) = listed.await.map_err(|_| {
+        let request = tokio::time::timeout(patience / 2, question.tags());
+        let (listing, cut) = request.await.map_err(|_| {
             question.not_known(&format!("did not list its tags within {:?}", patience / 2))
         })??;
         let key = ImageReference { reference: String::new(), ..image.clone() };
         // The first page shows what was pushed meanwhile; the others go on where it ended.
-        let remembered = (range.skip > 0).then(|| lock(&self.orders).get(&key, now)).flatten();
-        let mut order = remembered.unwrap_or_default();
+        let cached = (range.skip > 0).then(|| lock(&self.orders).get(&key, now)).flatten();
+        let mut order = cached.unwrap_or_default();
         let (mut looked_up, mut in_time) = (BTreeMap::new(), true);
         let looked_at_before = order.looked_at.len();
         if order.tags.len() < range.end() {
@@ -137,12 +137,12 @@ impl Registries {
                 question.extend(&mut order, &listing, range.end(), patience / 2).await;
             lock(&self.orders).put(key, order.clone(), saturating_add(now, THERE));
         }
-        let shown = order.tags.len().saturating_sub(range.skip).min(range.limit);
+        let count = order.tags.len().saturating_sub(range.skip).min(range.limit);
         let page: Vec<&String> = order.tags.iter().skip(range.skip).take(range.limit).collect();
-        let unseen = page.iter().filter(|tag| !looked_up.contains_key(**tag));
-        let unseen: Vec<&str> = unseen.map(|tag| tag.as_str()).collect();
-        let (found, found_in_time) = question.fetch_builds(&unseen, patience / 2).await;
-        looked_up.extend(found.into_iter().map(|build| (build.tag.clone(), build)));
+        let missing = page.iter().filter(|tag| !looked_up.contains_key(**tag));
+        let missing: Vec<&str> = missing.map(|tag| tag.as_str()).collect();
+        let (fetched, found_in_time) = question.fetch_builds(&missing, patience / 2).await;
+        looked_up.extend(fetched.into_iter().map(|build| (build.tag.clone(), build)));
         let mut builds: Vec<ImageBuild> =
             page.into_iter().filter_map(|tag| looked_up.remove(tag)).collect();
         for build in &mut builds {
@@ -152,14 +152,14 @@ impl Registries {
         let all_looked_at = listing.tags.iter().all(|tag| order.looked_at.contains(tag));
         let complete = cut.is_none() && all_looked_at && in_time && found_in_time;
         // A page may be short where the look ended first; without progress nothing would ever come after it.
-        let end = range.skip.saturating_add(shown);
-        let has_grown = shown > 0 || order.looked_at.len() > looked_at_before;
-        let more = order.tags.len() > end || (has_grown && order.may_grow(&listing));
+        let end = range.skip.saturating_add(count);
+        let has_grown = count > 0 || order.looked_at.len() > looked_at_before;
+        let has_more = order.tags.len() > end || (has_grown && order.may_grow(&listing));
         let mut notes: Vec<String> = cut.map(Cut::note).into_iter().collect();
         if builds.is_empty() && range.skip > 0 && !complete {
             notes.push(END_UNKNOWN.to_owned());
         }
-        let next = more.then_some(end);
+        let next = has_more.then_some(end);
         Ok(ImageBuilds { builds, tags: listing.tags.len(), complete, notes, next })
     }
 
@@ -190,15 +190,15 @@ impl ImageQuestion<'_> {
         &self,
         order: &mut ListOrder,
         listing: &TagListing,
-        wanted: usize,
+        count: usize,
         patience: Duration,
     ) -> (BTreeMap<String, ImageBuild>, bool) {
-        let next = order.next(listing, wanted);
-        let own = |tag: &&str| (*tag).to_owned();
+        let next = order.next(listing, count);
+        let to_owned_tag = |tag: &&str| (*tag).to_owned();
         if listing.is_dated() {
             // The list itself says their order.
-            order.looked_at.extend(next.iter().map(own));
-            order.tags.extend(next.iter().map(own));
+            order.looked_at.extend(next.iter().map(to_owned_tag));
+            order.tags.extend(next.iter().map(to_owned_tag));
             return (BTreeMap::new(), true);
         }
         let (mut builds, in_time) = self.fetch_builds(&next, patience).await;
@@ -208,7 +208,7 @@ impl ImageQuestion<'_> {
         builds.sort_by(newest_first);
         order.tags.extend(builds.iter().map(|build| build.tag.clone()));
         if in_time {
-            order.looked_at.extend(next.iter().map(own));
+            order.looked_at.extend(next.iter().map(to_owned_tag));
         } else {
             order.looked_at.extend(builds.iter().map(|build| build.tag.clone()));
         }
@@ -217,35 +217,35 @@ impl ImageQuestion<'_> {
 
     /// Lists the tags, with the reason why these are not all.
     async fn tags(&self) -> Result<(TagListing, Option<Cut>), FactUnavailable> {
-        let mut all = TagListing::default();
+        let mut listing = TagListing::default();
         let mut query = format!("n={A_PAGE}");
-        let mut left = LISTING_BYTES;
+        let mut room = LISTING_BYTES;
         for _ in 0..PAGES {
-            let answer = self.page(&query, PAGE_BYTES.min(left)).await?;
-            left -= answer.body.len().min(left);
-            if !listing::read_page(&answer.body, answer.cut, &mut all) {
+            let answer = self.page(&query, PAGE_BYTES.min(room)).await?;
+            room -= answer.body.len().min(room);
+            if !listing::read_page(&answer.body, answer.cut, &mut listing) {
                 return Err(self.not_known("does not list tags as registries do"));
             }
             let link = answer.headers.get(LINK).and_then(|link| link.to_str().ok());
             match link.and_then(tags::next_page) {
-                _ if all.is_full => return Ok((all, Some(Cut::Tags))),
-                _ if answer.cut => return Ok((all, Some(Cut::Bytes))),
+                _ if listing.is_full => return Ok((listing, Some(Cut::Tags))),
+                _ if answer.cut => return Ok((listing, Some(Cut::Bytes))),
                 // A registry that leads back to the same page would never end.
                 Some(next) if next != query => query = next,
-                Some(_) | None => return Ok((all, None)),
+                Some(_) | None => return Ok((listing, None)),
             }
-            if left == 0 {
-                return Ok((all, Some(Cut::Bytes)));
+            if room == 0 {
+                return Ok((listing, Some(Cut::Bytes)));
             }
         }
-        Ok((all, Some(Cut::Pages)))
+        Ok((listing, Some(Cut::Pages)))
     }
 
     async fn page(&self, query: &str, limit: usize) -> Result<HttpAnswer, FactUnavailable> {
         let path = format!("tags/list?{query}");
         let accept = "application/json";
-        let wanted = RegistryRequest { method: Method::GET, path, accept, limit };
-        let answer = self.answer(&wanted).await?;
+        let request = RegistryRequest { method: Method::GET, path, accept, limit };
+        let answer = self.answer(&request).await?;
         if !self.judge(&answer)? {
             return Err(self.not_known(&format!("has no {}", self.image.name)));
         }
@@ -255,15 +255,15 @@ impl ImageQuestion<'_> {
     /// Fetches the builds of these tags, in any order, and returns false beside them if the time was too short. A build
     /// that cannot be read has no time, rather than being left out.
     async fn fetch_builds(&self, tags: &[&str], patience: Duration) -> (Vec<ImageBuild>, bool) {
-        let looking: Vec<_> = tags.iter().map(|tag| Box::pin(self.build(tag))).collect();
-        let mut looking = futures::stream::iter(looking).buffer_unordered(AT_ONCE);
+        let requests: Vec<_> = tags.iter().map(|tag| Box::pin(self.build(tag))).collect();
+        let mut requests = futures::stream::iter(requests).buffer_unordered(AT_ONCE);
         let mut builds = Vec::new();
-        let all = async {
-            while let Some(found) = looking.next().await {
-                builds.extend(found);
+        let collect = async {
+            while let Some(build) = requests.next().await {
+                builds.extend(build);
             }
         };
-        let in_time = tokio::time::timeout(patience, all).await.is_ok();
+        let in_time = tokio::time::timeout(patience, collect).await.is_ok();
         (builds, in_time)
     }
 
@@ -273,7 +273,7 @@ impl ImageQuestion<'_> {
         if let Some(build) = lock(&self.registries.builds).get(&image, self.now) {
             return Some(build);
         }
-        match self.looked_up(tag).await {
+        match self.look_up(tag).await {
             Ok(Some(build)) => {
                 let until = saturating_add(self.now, THERE);
                 lock(&self.registries.builds).put(image, build.clone(), until);
@@ -287,21 +287,23 @@ impl ImageQuestion<'_> {
         }
     }
 
-    async fn looked_up(&self, tag: &str) -> Result<Option<ImageBuild>, FactUnavailable> {
+    async fn look_up(&self, tag: &str) -> Result<Option<ImageBuild>, FactUnavailable> {
         let Some((body, digest)) = self.manifest(tag).await? else { return Ok(None) };
-        let (config, said) = match image_config::manifest(&body) {
-            Some(Manifest::Index { child, said }) => {
+        let (config, claims) = match image_config::manifest(&body) {
+            Some(Manifest::Index { child, claims }) => {
                 let child = self.manifest(&child).await?.map(|(body, _)| body);
                 match child.and_then(|body| image_config::manifest(&body)) {
-                    Some(Manifest::Image { config, said: own }) => (config, said.or(own)),
+                    Some(Manifest::Image { config, claims: own_claims }) => {
+                        (config, claims.or(own_claims))
+                    }
                     Some(Manifest::Index { .. } | Manifest::Other) | None => return Ok(None),
                 }
             }
-            Some(Manifest::Image { config, said }) => (config, said),
+            Some(Manifest::Image { config, claims }) => (config, claims),
             Some(Manifest::Other) | None => return Ok(None),
         };
         let ImageClaims { created, commit } =
-            if said.is_complete() { said } else { said.or(self.config(&config).await?) };
+            if claims.is_complete() { claims } else { claims.or(self.config(&config).await?) };
         Ok(Some(ImageBuild { tag: tag.to_owned(), digest: Some(digest), created, commit }))
     }
 
@@ -311,9 +313,9 @@ impl ImageQuestion<'_> {
         reference: &str,
     ) -> Result<Option<(Vec<u8>, String)>, FactUnavailable> {
         let path = format!("manifests/{reference}");
-        let wanted =
+        let request =
             RegistryRequest { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
-        let answer = self.answer(&wanted).await?;
+        let answer = self.answer(&request).await?;
         if !self.judge(&answer)? {
             return Ok(None);
         }
@@ -323,11 +325,11 @@ impl ImageQuestion<'_> {
 
     async fn config(&self, digest: &str) -> Result<ImageClaims, FactUnavailable> {
         let path = format!("blobs/{digest}");
-        let wanted =
+        let request =
             RegistryRequest { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
-        let answer = self.answer(&wanted).await?;
-        let there = self.judge(&answer)?;
-        let read = there.then(|| image_config::config(&answer.body)).flatten();
-        read.ok_or_else(|| self.not_known(&format!("has no configuration {digest}")))
+        let answer = self.answer(&request).await?;
+        let is_there = self.judge(&answer)?;
+        let claims = is_there.then(|| image_config::config(&answer.body)).flatten();
+        claims.ok_or_else(|| self.not_known(&format!("has no configuration {digest}")))
     }
 }

@@ -59,7 +59,7 @@ const LONGEST_TOKEN: usize = 12 * 1024;
 #[derive(Debug)]
 pub struct Registries {
     route: RegistryClients,
-    known: BTreeMap<String, RegistryAccess>,
+    accesses: BTreeMap<String, RegistryAccess>,
     images: Mutex<BoundedCache<ImageReference, ImageLookup>>,
     tokens: Mutex<BoundedCache<(String, String), CachedAuth>>,
     pub(super) builds: Mutex<BoundedCache<ImageReference, ImageBuild>>,
@@ -84,13 +84,13 @@ impl Registries {
     /// # Errors
     /// When no HTTP client can be made.
     pub fn new(
-        known: BTreeMap<String, RegistryAccess>,
+        accesses: BTreeMap<String, RegistryAccess>,
         patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         Ok(Self {
-            route: RegistryClients::new(&known, patience, outbound)?,
-            known,
+            route: RegistryClients::new(&accesses, patience, outbound)?,
+            accesses,
             images: Mutex::new(BoundedCache::new(IMAGES)),
             tokens: Mutex::new(BoundedCache::new(TOKENS)),
             builds: Mutex::new(BoundedCache::new(IMAGES)),
@@ -106,8 +106,8 @@ impl Registries {
 
     fn find_registry(&self, image: &ImageReference) -> Option<&RegistryAccess> {
         let is_public = |_: &&RegistryAccess| self.route.may_be_public(&image.host);
-        let other = || self.known.get(ANY_OTHER).filter(is_public);
-        self.known.get(&image.host).or_else(other)
+        let other = || self.accesses.get(ANY_OTHER).filter(is_public);
+        self.accesses.get(&image.host).or_else(other)
     }
 
     /// Looks up the image's tag at its registry.
@@ -119,17 +119,18 @@ impl Registries {
         image: &ImageReference,
         now: Timestamp,
     ) -> Result<ImageLookup, FactUnavailable> {
-        if let Some(found) = lock(&self.images).get(image, now) {
-            return Ok(found);
+        if let Some(lookup) = lock(&self.images).get(image, now) {
+            return Ok(lookup);
         }
         let question = self.question(image, now)?;
         let path = format!("manifests/{}", image.reference);
-        let wanted =
+        let request =
             RegistryRequest { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
-        let there = question.judge(&question.answer(&wanted).await?)?;
-        let (found, life) = (ImageLookup { there, at: now }, if there { THERE } else { NOT_THERE });
-        lock(&self.images).put(image.clone(), found, saturating_add(now, life));
-        Ok(found)
+        let is_there = question.judge(&question.answer(&request).await?)?;
+        let (lookup, life) =
+            (ImageLookup { there: is_there, at: now }, if is_there { THERE } else { NOT_THERE });
+        lock(&self.images).put(image.clone(), lookup, saturating_add(now, life));
+        Ok(lookup)
     }
 
     pub(super) fn question<'a>(
@@ -187,21 +188,21 @@ impl ImageQuestion<'_> {
     /// Returns the registry's answer, whatever its status; a login that it refuses is renewed once.
     pub(super) async fn answer(
         &self,
-        wanted: &RegistryRequest<'_>,
+        registry_request: &RegistryRequest<'_>,
     ) -> Result<HttpAnswer, FactUnavailable> {
-        let kept = lock(&self.registries.tokens).get(&self.token_key(), self.now);
-        let proof = match kept {
+        let cached = lock(&self.registries.tokens).get(&self.token_key(), self.now);
+        let proof = match cached {
             None => Proof::None,
             Some(CachedAuth::Token(token)) => Proof::Token(token),
             Some(CachedAuth::Login) => self.login().await?,
         };
-        let answer = self.send_request(wanted, &proof).await?;
+        let answer = self.send_request(registry_request, &proof).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         lock(&self.registries.tokens).remove(&self.token_key());
         let proof = self.proof(&answer.headers).await?;
-        self.send_request(wanted, &proof).await
+        self.send_request(registry_request, &proof).await
     }
 
     /// Reads from an answer whether it is there: `true` for yes, `false` for a plain no.
@@ -210,12 +211,12 @@ impl ImageQuestion<'_> {
             status if status.is_success() => Ok(true),
             StatusCode::NOT_FOUND => Ok(false),
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                let who = match &self.registry.login {
+                let hint = match &self.registry.login {
                     None => "it requires a login: add one under `registries`",
                     Some(_) => "the login under `registries` is wrong, or may not pull it",
                 };
                 Err(self.not_known(&format!(
-                    "answers {} for {}; {who}",
+                    "answers {} for {}; {hint}",
                     status.as_u16(),
                     self.image.name
                 )))
@@ -228,15 +229,15 @@ impl ImageQuestion<'_> {
     /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know HEAD gets a GET.
     async fn send_request(
         &self,
-        wanted: &RegistryRequest<'_>,
+        registry_request: &RegistryRequest<'_>,
         proof: &Proof,
     ) -> Result<HttpAnswer, FactUnavailable> {
-        let ask = |request| self.registries.route.ask(request, wanted.limit);
-        let answer = ask(self.request(&wanted.method, wanted, proof)?).await?;
+        let ask = |request| self.registries.route.ask(request, registry_request.limit);
+        let answer = ask(self.request(&registry_request.method, registry_request, proof)?).await?;
         let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
             || StatusCode::NOT_IMPLEMENTED == answer.status;
-        if unknown && wanted.method == Method::HEAD {
-            return ask(self.request(&Method::GET, wanted, proof)?).await;
+        if unknown && registry_request.method == Method::HEAD {
+            return ask(self.request(&Method::GET, registry_request, proof)?).await;
         }
         Ok(answer)
     }
@@ -244,15 +245,16 @@ impl ImageQuestion<'_> {
     fn request(
         &self,
         method: &Method,
-        wanted: &RegistryRequest<'_>,
+        registry_request: &RegistryRequest<'_>,
         proof: &Proof,
     ) -> Result<Request, FactUnavailable> {
         let scheme = if self.registry.insecure { "http" } else { "https" };
-        let (authority, name, path) = (self.image.authority(), &self.image.name, &wanted.path);
+        let (authority, name, path) =
+            (self.image.authority(), &self.image.name, &registry_request.path);
         let address = Url::parse(&format!("{scheme}://{authority}/v2/{name}/{path}"));
         let address = address.map_err(|_| self.not_known("has no address that can be used"))?;
         let mut request = Request::new(method.clone(), address);
-        if let Ok(accept) = HeaderValue::from_str(wanted.accept) {
+        if let Ok(accept) = HeaderValue::from_str(registry_request.accept) {
             request.headers_mut().insert(ACCEPT, accept);
         }
         match proof {
@@ -269,8 +271,8 @@ impl ImageQuestion<'_> {
         login: &BasicLogin,
         password: &SecretString,
     ) -> Result<(), FactUnavailable> {
-        let both = format!("{}:{}", login.username, password.expose_secret());
-        self.authorize(request, "Basic", &STANDARD.encode(both).into())
+        let credentials = format!("{}:{}", login.username, password.expose_secret());
+        self.authorize(request, "Basic", &STANDARD.encode(credentials).into())
     }
 
     fn authorize(
@@ -354,20 +356,20 @@ impl ImageQuestion<'_> {
             FactUnavailable::new(format!("{host} gives no token that can be read"))
         })?;
         let until = saturating_add(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
-        let kept = CachedAuth::Token(token.clone());
-        lock(&self.registries.tokens).put(self.token_key(), kept, until);
+        let cached = CachedAuth::Token(token.clone());
+        lock(&self.registries.tokens).put(self.token_key(), cached, until);
         Ok(token)
     }
 
     /// Parses the address of a token server. The password goes there, so it is https; or http at the very registry that
     /// is configured with http.
     fn realm(&self, realm: &str) -> Result<Url, FactUnavailable> {
-        let refuse = |why: &str| {
-            self.not_known(&format!("names a token server that the service does not use: {why}"))
+        let refuse = |reason: &str| {
+            self.not_known(&format!("names a token server that the service does not use: {reason}"))
         };
         let url = Url::parse(realm).map_err(|_| refuse("that is no address"))?;
-        let own = self.image.authority().split(':').next();
-        let same_host = url.host_str() == own;
+        let host = self.image.authority().split(':').next();
+        let same_host = url.host_str() == host;
         match url.scheme() {
             _ if !url.username().is_empty() || url.password().is_some() => {
                 Err(refuse("the address has a login in it"))
@@ -383,8 +385,8 @@ impl ImageQuestion<'_> {
         (self.image.host.clone(), self.image.name.clone())
     }
 
-    pub(super) fn not_known(&self, what: &str) -> FactUnavailable {
-        FactUnavailable::new(format!("the registry {} {what}", self.image.host))
+    pub(super) fn not_known(&self, detail: &str) -> FactUnavailable {
+        FactUnavailable::new(format!("the registry {} {detail}", self.image.host))
     }
 }
 
@@ -409,15 +411,15 @@ mod tests {
 
     #[test]
     fn a_token_is_read_in_both_spellings() {
-        let read = |text: &str| {
+        let parse = |text: &str| {
             token_of(text.as_bytes()).map(|(token, life)| (token.expose_secret().to_owned(), life))
         };
-        assert_eq!(read(r#"{"token": "a", "expires_in": 300}"#), Some(("a".to_owned(), 300)));
-        assert_eq!(read(r#"{"access_token": "b", "x": {}}"#), Some(("b".to_owned(), 60)));
+        assert_eq!(parse(r#"{"token": "a", "expires_in": 300}"#), Some(("a".to_owned(), 300)));
+        assert_eq!(parse(r#"{"access_token": "b", "x": {}}"#), Some(("b".to_owned(), 60)));
         for none in ["", "{}", r#"{"token": ""}"#, r#"{"token": 7}"#, "[]"] {
-            assert_eq!(read(none), None, "{none}");
+            assert_eq!(parse(none), None, "{none}");
         }
         let of = |length: usize| format!(r#"{{"token": "{}"}}"#, "x".repeat(length));
-        assert!(read(&of(LONGEST_TOKEN)).is_some() && read(&of(LONGEST_TOKEN + 1)).is_none());
+        assert!(parse(&of(LONGEST_TOKEN)).is_some() && parse(&of(LONGEST_TOKEN + 1)).is_none());
     }
 }

@@ -26,9 +26,9 @@ pub struct ImageBuild {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Manifest {
     /// Several images, one a platform; the digest of one of them.
-    Index { child: String, said: ImageClaims },
+    Index { child: String, claims: ImageClaims },
     /// One image; the digest of its configuration.
-    Image { config: String, said: ImageClaims },
+    Image { config: String, claims: ImageClaims },
     /// Another kind of artifact in the registry.
     Other,
 }
@@ -94,35 +94,35 @@ struct Platform {
 /// Reads a manifest of any kind.
 pub(super) fn manifest(body: &[u8]) -> Option<Manifest> {
     let Body { manifests, config, annotations } = serde_json::from_slice(body).ok()?;
-    let said = parse_labels(&annotations.unwrap_or_default());
+    let claims = parse_labels(&annotations.unwrap_or_default());
     if let Some(child) = choose(&manifests) {
-        return Some(Manifest::Index { child, said });
+        return Some(Manifest::Index { child, claims });
     }
     let image = config.filter(|config| {
         is_digest(&config.digest)
             && (config.media_type.contains("container.image")
                 || config.media_type.contains("oci.image.config"))
     });
-    Some(image.map_or(Manifest::Other, |config| Manifest::Image { config: config.digest, said }))
+    Some(image.map_or(Manifest::Other, |config| Manifest::Image { config: config.digest, claims }))
 }
 
 /// Chooses the usual platform, else the first; attestations have the platform `unknown`.
 fn choose(manifests: &[Child]) -> Option<String> {
     let platform = |child: &Child, os: &str, architecture: &str| {
         let none = Platform::default();
-        let its = child.platform.as_ref().unwrap_or(&none);
-        its.os == os && its.architecture == architecture
+        let child_platform = child.platform.as_ref().unwrap_or(&none);
+        child_platform.os == os && child_platform.architecture == architecture
     };
     let usual = manifests.iter().find(|child| platform(child, "linux", "amd64"));
-    let known = || manifests.iter().find(|child| !platform(child, "unknown", "unknown"));
-    let digest = usual.or_else(known).map(|child| child.digest.clone());
+    let fallback = || manifests.iter().find(|child| !platform(child, "unknown", "unknown"));
+    let digest = usual.or_else(fallback).map(|child| child.digest.clone());
     digest.filter(|digest| is_digest(digest))
 }
 
 /// Reads an image's configuration.
 pub(super) fn config(body: &[u8]) -> Option<ImageClaims> {
     #[derive(Deserialize)]
-    struct Whole {
+    struct ConfigBlob {
         created: Option<String>,
         config: Option<Inner>,
     }
@@ -131,10 +131,10 @@ pub(super) fn config(body: &[u8]) -> Option<ImageClaims> {
         #[serde(rename = "Labels")]
         labels: Option<Texts>,
     }
-    let Whole { created, config } = serde_json::from_slice(body).ok()?;
+    let ConfigBlob { created, config } = serde_json::from_slice(body).ok()?;
     let labels = config.and_then(|config| config.labels).unwrap_or_default();
-    let own = ImageClaims { created: created.as_deref().and_then(time), commit: None };
-    Some(parse_labels(&labels).or(own))
+    let top_level = ImageClaims { created: created.as_deref().and_then(time), commit: None };
+    Some(parse_labels(&labels).or(top_level))
 }
 
 fn parse_labels(texts: &Texts) -> ImageClaims {
@@ -185,12 +185,12 @@ mod tests {
         let index = json!({"manifests": [
             child('a', "unknown", "unknown"), child('b', "linux", "arm64"), child('c', "linux", "amd64"),
         ], "annotations": {REVISION: "ABCDEF1234"}});
-        let said = ImageClaims { created: None, commit: Some("abcdef1234".to_owned()) };
-        assert_eq!(read(&index), Some(Manifest::Index { child: digest('c'), said }));
+        let claims = ImageClaims { created: None, commit: Some("abcdef1234".to_owned()) };
+        assert_eq!(read(&index), Some(Manifest::Index { child: digest('c'), claims }));
         let without =
             json!({"manifests": [child('a', "unknown", "unknown"), child('b', "linux", "arm64")]});
-        let found = read(&without).unwrap();
-        assert_eq!(found, Manifest::Index { child: digest('b'), said: ImageClaims::default() });
+        let choice = read(&without).unwrap();
+        assert_eq!(choice, Manifest::Index { child: digest('b'), claims: ImageClaims::default() });
         let hostile = json!({"manifests": [{"digest": "../../x"}]});
         assert_eq!(read(&hostile), Some(Manifest::Other));
     }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn what_is_no_image_is_something_else() {
         let of = |kind: &str| read(&json!({"config": {"mediaType": kind, "digest": digest('a')}}));
-        let image = Some(Manifest::Image { config: digest('a'), said: ImageClaims::default() });
+        let image = Some(Manifest::Image { config: digest('a'), claims: ImageClaims::default() });
         assert_eq!(of("application/vnd.oci.image.config.v1+json"), image);
         assert_eq!(of("application/vnd.docker.container.image.v1+json"), image);
         assert_eq!(of("application/vnd.cncf.helm.config.v1+json"), Some(Manifest::Other));
@@ -212,12 +212,12 @@ mod tests {
             let body = json!({"created": created, "config": {"Labels": labels}});
             config(body.to_string().as_bytes()).unwrap()
         };
-        let said = read(
+        let claims = read(
             "1970-01-01T00:00:00Z",
             json!({CREATED: "2026-11-20T10:00:00+01:00", REVISION: "649008fb"}),
         );
         let at: Timestamp = "2026-11-20T09:00:00Z".parse().unwrap();
-        assert_eq!(said, ImageClaims { created: Some(at), commit: Some("649008fb".to_owned()) });
+        assert_eq!(claims, ImageClaims { created: Some(at), commit: Some("649008fb".to_owned()) });
         let plain = read("2026-11-20T09:00:00.123456789Z", json!(null));
         assert_eq!(plain.created.unwrap().as_second(), at.as_second());
         let nonsense =

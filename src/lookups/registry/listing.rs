@@ -24,12 +24,12 @@ const TAGS_OF_ONE: usize = 32;
 
 /// Adds the tags of a page. Of one that is cut short by its length (`cut`) the part before the end counts. `false`
 /// where it is no page of tags.
-pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut TagListing) -> bool {
+pub(super) fn read_page(body: &[u8], is_cut: bool, listing: &mut TagListing) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let page = Seed { part: Part::Page, listing };
     match page.deserialize(&mut reader).and_then(|()| reader.end()) {
         Ok(()) => true,
-        Err(error) => cut && error.classify() == Category::Eof,
+        Err(error) => is_cut && error.classify() == Category::Eof,
     }
 }
 
@@ -134,11 +134,11 @@ struct Dated<'a> {
 impl Dated<'_> {
     /// Builds that are reproducible say that they were made in 1970, or 1980; then the upload counts.
     fn time(&self) -> Option<Timestamp> {
-        let read = |text: &Option<Text<'_>>| {
+        let parse = |text: &Option<Text<'_>>| {
             let at = Timestamp::from_millisecond(text.as_ref()?.0.parse().ok()?).ok();
             at.filter(|at| is_real(*at))
         };
-        read(&self.time_created_ms).or_else(|| read(&self.time_uploaded_ms))
+        parse(&self.time_created_ms).or_else(|| parse(&self.time_uploaded_ms))
     }
 }
 
@@ -158,9 +158,9 @@ where
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
             let mut first = Vec::new();
-            while let Some(one) = list.next_element()? {
+            while let Some(element) = list.next_element()? {
                 if first.len() < MOST {
-                    first.push(one);
+                    first.push(element);
                 }
             }
             Ok(first)
@@ -182,8 +182,9 @@ mod tests {
 
     #[test]
     fn a_page_is_a_list_of_tags() {
-        let read = page(br#"{"name": "a/b", "x": [[{}]], "tags": ["1.0", "2\u002e0"]}"#).unwrap();
-        assert_eq!(read.tags, ["1.0", "2.0"]);
+        let listing =
+            page(br#"{"name": "a/b", "x": [[{}]], "tags": ["1.0", "2\u002e0"]}"#).unwrap();
+        assert_eq!(listing.tags, ["1.0", "2.0"]);
         assert_eq!(page(br#"{"tags": null, "manifest": null}"#), Some(TagListing::default()));
         for none in [&b"<html>"[..], b"[]", b"{", br#"{"tags": [1]}"#, br#"{"tags": ["a"]} x"#] {
             assert_eq!(page(none), None);
@@ -227,9 +228,9 @@ mod tests {
             })
             .collect();
         let body = serde_json::json!({"tags": tags, "manifest": images}).to_string();
-        let read = page(body.as_bytes()).unwrap();
+        let listing = page(body.as_bytes()).unwrap();
         assert_eq!(
-            (read.tags.len(), read.times.len(), read.is_full),
+            (listing.tags.len(), listing.times.len(), listing.is_full),
             (MOST_TAGS, TAGS_OF_ONE, true)
         );
         let few = page(br#"{"tags": ["1"]}"#).unwrap();

@@ -43,7 +43,7 @@ const REDIRECTS: usize = 3;
 #[derive(Debug)]
 pub(super) struct RegistryClients {
     /// The client for hosts that the configuration names.
-    named: Http,
+    configured: Http,
     /// The client for every other host: it connects to public addresses only.
     public: Http,
     guard: PublicOnly,
@@ -53,22 +53,22 @@ pub(super) struct RegistryClients {
 
 impl RegistryClients {
     pub(super) fn new(
-        known: &BTreeMap<String, RegistryAccess>,
+        accesses: &BTreeMap<String, RegistryAccess>,
         patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
-        let named = Http::new(patience, Vec::new(), outbound)?;
+        let configured = Http::new(patience, Vec::new(), outbound)?;
         let unusable =
             |error: reqwest::Error| LookupSettingsError(innermost_cause(&error).to_string());
         let public = outbound.public_builder().map_err(unusable)?;
-        let public = named.with_client(public).map_err(unusable)?;
+        let public = configured.with_client(public).map_err(unusable)?;
         let hosts =
-            known.iter().filter(|(host, _)| *host != ANY_OTHER).filter_map(|(host, one)| {
-                let scheme = if one.insecure { "http" } else { "https" };
+            accesses.iter().filter(|(host, _)| *host != ANY_OTHER).filter_map(|(host, access)| {
+                let scheme = if access.insecure { "http" } else { "https" };
                 let url = Url::parse(&format!("{scheme}://{}/", image::authority_of(host))).ok()?;
                 Some(authority(&url))
             });
-        Ok(Self { named, public, guard: outbound.public_only(), hosts: hosts.collect() })
+        Ok(Self { configured, public, guard: outbound.public_only(), hosts: hosts.collect() })
     }
 
     /// Returns true if an image's host without an entry may be asked, as far as its spelling says.
@@ -88,18 +88,18 @@ impl RegistryClients {
             let from = request.url().clone();
             let host = from.host_str().unwrap_or_default();
             let http = self.http_for(&from)?;
-            let again = request.try_clone();
+            let copy = request.try_clone();
             let request_builder = RequestBuilder::from_parts(http.client().clone(), request);
             let answer = http.ask(host, request_builder, limit).await?;
-            let Some((to, again)) = redirect(&answer, &from)?.zip(again) else { return Ok(answer) };
-            request = sent_on(again, to)?;
+            let Some((to, copy)) = redirect(&answer, &from)?.zip(copy) else { return Ok(answer) };
+            request = sent_on(copy, to)?;
         }
         Err(not_followed(request.url(), "again and again"))
     }
 
     fn http_for(&self, url: &Url) -> Result<&Http, FactUnavailable> {
         if self.hosts.contains(&authority(url)) {
-            return Ok(&self.named);
+            return Ok(&self.configured);
         }
         self.guard.check(url).map(|()| &self.public).map_err(|why| {
             FactUnavailable::new(format!(
@@ -144,6 +144,6 @@ fn sent_on(mut request: Request, to: Url) -> Result<Request, FactUnavailable> {
     Ok(request)
 }
 
-fn not_followed(from: &Url, how: &str) -> FactUnavailable {
-    FactUnavailable::new(format!("{} redirects {how}", from.host_str().unwrap_or_default()))
+fn not_followed(from: &Url, reason: &str) -> FactUnavailable {
+    FactUnavailable::new(format!("{} redirects {reason}", from.host_str().unwrap_or_default()))
 }

@@ -70,11 +70,11 @@ impl ListOrder {
     }
 
     /// Returns the tags to look up next, so that there are that many images.
-    pub(super) fn next<'a>(&self, listing: &'a TagListing, wanted: usize) -> Vec<&'a str> {
+    pub(super) fn next<'a>(&self, listing: &'a TagListing, count: usize) -> Vec<&'a str> {
         // Those of earlier pages count no more: this answer looks at as many again.
-        let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
-        let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };
-        let mut chosen = likely(&listing.tags, &listing.times, wanted.min(most));
+        let most = if listing.is_dated() { count } else { self.looked_at.len() + MOST_LOOKED_AT };
+        let count = if listing.times.is_empty() { LOOKED_AT.max(count) } else { count };
+        let mut chosen = likely(&listing.tags, &listing.times, count.min(most));
         chosen.extend(undated(&listing.tags, &listing.times, &chosen, most));
         chosen.retain(|tag| !self.looked_at.contains(*tag));
         chosen.truncate(most.saturating_sub(self.looked_at.len()));
@@ -102,14 +102,14 @@ fn is_build(tag: &str) -> bool {
 /// Returns the query of the link to the next page (RFC 8288). Only the query is used: whatever host the link names, the
 /// credentials go to the same place as before.
 pub(super) fn next_page(link: &str) -> Option<String> {
-    let one = link.split(',').find(|one| {
-        let relation = one.split(';').skip(1).any(|parameter| {
+    let item = link.split(',').find(|item| {
+        let relation = item.split(';').skip(1).any(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or_default();
             name.trim().eq_ignore_ascii_case("rel") && value.trim().trim_matches('"') == "next"
         });
-        relation && one.contains('?')
+        relation && item.contains('?')
     })?;
-    let address = one.trim().strip_prefix('<')?.split('>').next()?;
+    let address = item.trim().strip_prefix('<')?.split('>').next()?;
     let query = address.split_once('?')?.1;
     let legal = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '"' | '<' | '>');
     (!query.is_empty() && query.len() <= 2048 && query.chars().all(legal)).then(|| query.to_owned())
@@ -136,9 +136,9 @@ pub(super) fn likely<'a>(
     let half = most.div_ceil(2);
     let first = versions.iter().take(half.max(most.saturating_sub(others.len())));
     let guessed = first.chain(others.iter()).chain(versions.iter()).copied();
-    let mut seen = HashSet::new();
-    let all = dated.into_iter().map(|(_, tag)| tag).chain(guessed);
-    all.filter(|tag| seen.insert(*tag)).take(most).collect()
+    let mut unique = HashSet::new();
+    let candidates = dated.into_iter().map(|(_, tag)| tag).chain(guessed);
+    candidates.filter(|tag| unique.insert(*tag)).take(most).collect()
 }
 
 /// Chooses further tags whose text says nothing of their age, the last of the list first: with the chosen ones at most
@@ -197,7 +197,7 @@ fn number(digits: &str) -> (usize, &str) {
 mod tests {
     use super::*;
 
-    fn own(tags: &[&str]) -> Vec<String> {
+    fn to_texts(tags: &[&str]) -> Vec<String> {
         tags.iter().map(|tag| (*tag).to_owned()).collect()
     }
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_greatest_version_and_the_last_of_the_list_are_likely() {
-        let tags = own(&[
+        let tags = to_texts(&[
             "1.0.202206151506-sha.649008fb",
             "1.0.202206160900-sha.00000000",
             "1.9",
@@ -228,14 +228,14 @@ mod tests {
         ]);
         let none = BTreeMap::new();
         assert_eq!(likely(&tags, &none, 4), ["1.10", "1.9", "f00dfeed", "0a1b2c3d4e5f"]);
-        let only = own(&["1.0.202206151506-sha.649008fb", "1.0.202206160900-sha.00000000"]);
+        let only = to_texts(&["1.0.202206151506-sha.649008fb", "1.0.202206160900-sha.00000000"]);
         assert_eq!(likely(&only, &none, 1), ["1.0.202206160900-sha.00000000"]);
         assert_eq!(likely(&tags, &none, 50).len(), 7, "each once");
     }
 
     #[test]
     fn of_commits_and_branches_as_many_are_looked_at_as_there_may_be() {
-        let tags = own(&["0a1b2c3d4e5f", "1.9", "f00dfeed", "main"]);
+        let tags = to_texts(&["0a1b2c3d4e5f", "1.9", "f00dfeed", "main"]);
         let none = BTreeMap::new();
         assert_eq!(undated(&tags, &none, &["main", "1.9"], 4), ["f00dfeed", "0a1b2c3d4e5f"]);
         assert_eq!(undated(&tags, &none, &["main", "1.9"], 3), ["f00dfeed"]);

@@ -52,14 +52,14 @@ pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 const DEFAULT_PROJECT: &str = "default";
 
 /// Writes `apps/<cluster>/<namespace>.<app>.yaml`.
-pub fn of_app(about: &ApplicationInfo<'_>, target: &Target, source: &Source) -> Vec<u8> {
-    let AppKey { namespace, slug } = about.app;
+pub fn of_app(app_info: &ApplicationInfo<'_>, target: &Target, source: &Source) -> Vec<u8> {
+    let AppKey { namespace, slug } = app_info.app;
     let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
     let mut annotations = own_folder_only();
-    for (name, url) in links(about) {
+    for (name, url) in links(app_info) {
         annotations.insert(format!("link.argocd.argoproj.io/{name}"), url.into());
     }
-    let mut application = application(&name(about.app, target), &path, source, target);
+    let mut application = application(&name(app_info.app, target), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("annotations".to_owned(), Json::Object(annotations));
         metadata.insert("finalizers".to_owned(), json!([FINALIZER]));
@@ -70,8 +70,8 @@ pub fn of_app(about: &ApplicationInfo<'_>, target: &Target, source: &Source) -> 
             json!({"server": target.server, "namespace": namespace}),
         );
         spec.insert("project".to_owned(), target.project().into());
-        spec.insert("info".to_owned(), info(about));
-        leave_to_autoscalers(spec, about.autoscaled);
+        spec.insert("info".to_owned(), info(app_info));
+        leave_to_autoscalers(spec, app_info.autoscaled);
     }
     emit::document(&application).into_bytes()
 }
@@ -90,8 +90,9 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     }
     if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
         // The applications themselves live where Argo CD runs.
-        let here = json!({"server": Target::IN_CLUSTER, "namespace": target.argocd.namespace});
-        spec.insert("destination".to_owned(), here);
+        let destination =
+            json!({"server": Target::IN_CLUSTER, "namespace": target.argocd.namespace});
+        spec.insert("destination".to_owned(), destination);
     }
     emit::document(&application).into_bytes()
 }
@@ -110,8 +111,9 @@ fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
     // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
     // one that is there alone, and never deletes it.
     let mut options = vec!["CreateNamespace=true"];
-    let others = spec.get("ignoreDifferences").and_then(Json::as_array).into_iter().flatten();
-    let mut ignored: Vec<Json> = others.filter(|one| !is_number_of_pods(one)).cloned().collect();
+    let differences = spec.get("ignoreDifferences").and_then(Json::as_array).into_iter().flatten();
+    let mut ignored: Vec<Json> =
+        differences.filter(|difference| !is_number_of_pods(difference)).cloned().collect();
     ignored.extend(autoscaled.iter().map(number_of_pods));
     let is_ignored = !ignored.is_empty();
     if is_ignored {
@@ -120,15 +122,17 @@ fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
         spec.shift_remove("ignoreDifferences");
     }
     let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) else { return };
-    let there = policy.get("syncOptions").and_then(Json::as_array).cloned().unwrap_or_default();
-    if !autoscaled.is_empty() || (is_ignored && there.contains(&json!(RESPECT))) {
+    let present = policy.get("syncOptions").and_then(Json::as_array).cloned().unwrap_or_default();
+    if !autoscaled.is_empty() || (is_ignored && present.contains(&json!(RESPECT))) {
         // Argo CD takes the number that is live for the wanted one, also where the manifests have none.
         options.push(RESPECT);
     }
-    let ours = |one: &&Json| *one != RESPECT && !options.iter().any(|option| *one == option);
-    let mut all: Vec<Json> = options.iter().map(|option| json!(option)).collect();
-    all.extend(there.iter().filter(ours).cloned());
-    policy.insert("syncOptions".to_owned(), all.into());
+    let is_other = |sync_option: &&Json| {
+        *sync_option != RESPECT && !options.iter().any(|option| *sync_option == option)
+    };
+    let mut sync_options: Vec<Json> = options.iter().map(|option| json!(option)).collect();
+    sync_options.extend(present.iter().filter(is_other).cloned());
+    policy.insert("syncOptions".to_owned(), sync_options.into());
 }
 
 /// The option by which Argo CD heeds `ignoreDifferences` when it syncs, and not only when it compares.
@@ -159,8 +163,8 @@ fn is_number_of_pods(entry: &Json) -> bool {
 /// Returns the annotation for the app's own folder: without it every push to the shared repository would refresh every
 /// application.
 fn own_folder_only() -> Map<String, Json> {
-    let own = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
-    own.as_object().cloned().unwrap_or_default()
+    let annotation = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
+    annotation.as_object().cloned().unwrap_or_default()
 }
 
 /// Names the Application with the target, because one Argo CD may serve several clusters: all
@@ -208,21 +212,21 @@ pub(super) fn metadata(name: &str, target: &Target) -> Map<String, Json> {
 
 /// Lists the links as annotations. Keys take letters, digits, `-`, `_` and `.`; other characters of a link's name
 /// become `-`, and the WAML's own name is in `spec.info`. Two that become the same are numbered.
-fn links(about: &ApplicationInfo<'_>) -> Vec<(String, String)> {
-    let repository = about.forge_url.map(|url| {
-        ("repository".to_owned(), format!("{}/{}", url.trim_end_matches('/'), about.repository))
+fn links(info: &ApplicationInfo<'_>) -> Vec<(String, String)> {
+    let repository = info.forge_url.map(|url| {
+        ("repository".to_owned(), format!("{}/{}", url.trim_end_matches('/'), info.repository))
     });
-    let slack = about.slack.map(|channel| {
+    let slack = info.slack.map(|channel| {
         let name = channel.trim_start_matches('#');
         (
             "slack".to_owned(),
             format!("https://slack.com/app_redirect?channel={}", encode_segment(name)),
         )
     });
-    let own = about.links.iter().map(|link| (key_part(&link.name), link.url.clone()));
+    let own_links = info.links.iter().map(|link| (key_part(&link.name), link.url.clone()));
     let mut links: Vec<(String, String)> = Vec::new();
-    for (key, url) in repository.into_iter().chain(slack).chain(own) {
-        let key = free(key, &links);
+    for (key, url) in repository.into_iter().chain(slack).chain(own_links) {
+        let key = unused_key(key, &links);
         // Argo CD reads `title|url`: a bar would make an address look like another.
         links.push((key, url.replace('|', "%7C")));
     }
@@ -230,22 +234,22 @@ fn links(about: &ApplicationInfo<'_>) -> Vec<(String, String)> {
 }
 
 /// Finds the key, or the first of `key-2`, `key-3` … that is not taken.
-fn free(key: String, taken: &[(String, String)]) -> String {
-    let is_taken = |key: &String| taken.iter().any(|(other, _)| other == key);
-    let numbered = (2..=taken.len() + 1).map(|number| {
+fn unused_key(key: String, used_keys: &[(String, String)]) -> String {
+    let is_taken = |key: &String| used_keys.iter().any(|(used, _)| used == key);
+    let numbered = (2..=used_keys.len() + 1).map(|number| {
         let end = format!("-{number}");
         let start: String = key.chars().take(LONGEST_KEY - end.len()).collect();
         start + &end
     });
-    let mut all = std::iter::once(key.clone()).chain(numbered);
-    all.find(|key| !is_taken(key)).unwrap_or(key)
+    let mut candidates = std::iter::once(key.clone()).chain(numbered);
+    candidates.find(|key| !is_taken(key)).unwrap_or(key)
 }
 
-fn info(about: &ApplicationInfo<'_>) -> Json {
-    let mut info = vec![json!({"name": "Owner", "value": about.owner})];
-    info.push(json!({"name": "Repository", "value": about.repository}));
-    info.extend(about.slack.map(|slack| json!({"name": "Slack", "value": slack})));
-    info.extend(about.links.iter().map(|link| json!({"name": link.name, "value": link.url})));
+fn info(app_info: &ApplicationInfo<'_>) -> Json {
+    let mut info = vec![json!({"name": "Owner", "value": app_info.owner})];
+    info.push(json!({"name": "Repository", "value": app_info.repository}));
+    info.extend(app_info.slack.map(|slack| json!({"name": "Slack", "value": slack})));
+    info.extend(app_info.links.iter().map(|link| json!({"name": link.name, "value": link.url})));
     Json::Array(info)
 }
 
@@ -272,7 +276,7 @@ mod tests {
         };
         let link = |(name, url): &(&str, &str)| Link { name: (*name).into(), url: (*url).into() };
         let links: Vec<Link> = links.iter().map(link).collect();
-        let about = ApplicationInfo {
+        let info = ApplicationInfo {
             app: &app,
             owner: "a@b.c",
             slack,
@@ -282,16 +286,16 @@ mod tests {
             autoscaled: &[],
         };
         let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
-        serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+        serde_yaml::from_slice(&of_app(&info, &target, &source)).unwrap()
     }
 
     #[test]
     fn the_number_of_pods_is_the_autoscalers_where_there_is_one() {
-        let of = |autoscaled: &[Workload]| -> Json {
+        let application_of = |autoscaled: &[Workload]| -> Json {
             let target = Target::unconfigured(TargetName::parse("t").unwrap());
             let (namespace, slug) =
                 (Namespace::parse("devx").unwrap(), Slug::parse("shop").unwrap());
-            let about = ApplicationInfo {
+            let info = ApplicationInfo {
                 app: &AppKey { namespace, slug },
                 owner: "a@b.c",
                 slack: None,
@@ -301,24 +305,27 @@ mod tests {
                 autoscaled,
             };
             let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
-            serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+            serde_yaml::from_slice(&of_app(&info, &target, &source)).unwrap()
         };
-        let none = of(&[]);
-        assert_eq!(none["spec"]["ignoreDifferences"], Json::Null);
-        assert_eq!(none["spec"]["syncPolicy"]["syncOptions"], json!(["CreateNamespace=true"]));
+        let plain = application_of(&[]);
+        assert_eq!(plain["spec"]["ignoreDifferences"], Json::Null);
+        assert_eq!(plain["spec"]["syncPolicy"]["syncOptions"], json!(["CreateNamespace=true"]));
         let workload = |parked| Workload { kind: "Deployment".into(), name: "shop".into(), parked };
-        let one = of(&[workload(false)]);
+        let scaled = application_of(&[workload(false)]);
         assert_eq!(
-            one["spec"]["syncPolicy"]["syncOptions"],
+            scaled["spec"]["syncPolicy"]["syncOptions"],
             json!(["CreateNamespace=true", "RespectIgnoreDifferences=true"])
         );
-        let left = &one["spec"]["ignoreDifferences"];
-        assert_eq!((&left[0]["kind"], &left[0]["name"]), (&json!("Deployment"), &json!("shop")));
-        assert_eq!(left[0]["jsonPointers"], json!(["/spec/replicas"]));
-        let parked = of(&[workload(true)]);
-        let left = &parked["spec"]["ignoreDifferences"][0];
-        assert_eq!(left["jsonPointers"], Json::Null, "a live 0 would stay for ever");
-        assert_eq!(left["jqPathExpressions"], json!([".spec.replicas | select(. > 0)"]));
+        let differences = &scaled["spec"]["ignoreDifferences"];
+        assert_eq!(
+            (&differences[0]["kind"], &differences[0]["name"]),
+            (&json!("Deployment"), &json!("shop"))
+        );
+        assert_eq!(differences[0]["jsonPointers"], json!(["/spec/replicas"]));
+        let parked = application_of(&[workload(true)]);
+        let difference = &parked["spec"]["ignoreDifferences"][0];
+        assert_eq!(difference["jsonPointers"], Json::Null, "a live 0 would stay for ever");
+        assert_eq!(difference["jqPathExpressions"], json!([".spec.replicas | select(. > 0)"]));
     }
 
     #[test]
@@ -330,7 +337,7 @@ mod tests {
                 slug: Slug::parse("123").unwrap(),
             };
             let link = Link { name: "# a: 'b'".into(), url: "https://x/\"y\"?z=1#w".into() };
-            let about = ApplicationInfo {
+            let info = ApplicationInfo {
                 app: &app,
                 owner: "a@b.c",
                 slack: Some("#on-call"),
@@ -340,26 +347,26 @@ mod tests {
                 autoscaled,
             };
             let source = Source { url: "https://git/m".to_owned(), branch: "1.0".to_owned() };
-            of_app(&about, &target, &source)
+            of_app(&info, &target, &source)
         };
         let workload = |parked| Workload { kind: "Deployment".into(), name: "123".into(), parked };
-        let all = [file(&[]), file(&[workload(false)]), file(&[workload(true)])];
+        let files = [file(&[]), file(&[workload(false)]), file(&[workload(true)])];
         let lists = [vec![], vec![workload(false)], vec![workload(true)]];
-        for (from, there) in all.iter().enumerate() {
-            for (to, (wanted, list)) in all.iter().zip(&lists).enumerate() {
-                let expected = (from != to).then(|| wanted.clone());
-                assert_eq!(with_autoscaled(there, list), expected, "{from} to {to}");
+        for (from, present) in files.iter().enumerate() {
+            for (to, (fresh, list)) in files.iter().zip(&lists).enumerate() {
+                let expected = (from != to).then(|| fresh.clone());
+                assert_eq!(with_autoscaled(present, list), expected, "{from} to {to}");
             }
         }
-        let text = String::from_utf8(all[1].clone()).unwrap();
-        let theirs = text.replace(
+        let text = String::from_utf8(files[1].clone()).unwrap();
+        let edited = text.replace(
             "  ignoreDifferences:\n",
             "  ignoreDifferences:\n  - kind: ConfigMap\n    jsonPointers: [/data]\n",
         );
-        assert_ne!(theirs, text);
-        let kept = with_autoscaled(theirs.as_bytes(), &[]).unwrap();
-        let kept: Json = serde_yaml::from_slice(&kept).unwrap();
-        let kinds = kept["spec"]["ignoreDifferences"].as_array().unwrap();
+        assert_ne!(edited, text);
+        let updated = with_autoscaled(edited.as_bytes(), &[]).unwrap();
+        let updated: Json = serde_yaml::from_slice(&updated).unwrap();
+        let kinds = updated["spec"]["ignoreDifferences"].as_array().unwrap();
         assert!(kinds.len() == 1 && kinds[0]["kind"] == "ConfigMap", "what is not ours stays");
         for unreadable in ["", "a: [", "a: 1", "- 1", "a: 1\n---\nb: 1\n"] {
             assert_eq!(with_autoscaled(unreadable.as_bytes(), &[workload(false)]), None);
@@ -372,9 +379,12 @@ mod tests {
         assert_eq!(name("prod-1"), "prod-1.devx.my-app");
         assert_eq!(name("prod-2"), "prod-2.devx.my-app");
         assert_eq!(name("Prod_EU"), "prod-eu.devx.my-app");
-        let own = application("Prod_EU", None, &[]);
-        assert_eq!(own["spec"]["source"]["path"], "manifests/Prod_EU/devx/my-app/latest");
-        assert_eq!(own["spec"]["project"], "the-deployer-prod-eu");
+        let application_of_target = application("Prod_EU", None, &[]);
+        assert_eq!(
+            application_of_target["spec"]["source"]["path"],
+            "manifests/Prod_EU/devx/my-app/latest"
+        );
+        assert_eq!(application_of_target["spec"]["project"], "the-deployer-prod-eu");
     }
 
     /// Returns the links' keys and addresses, without those that are always there.
@@ -391,7 +401,7 @@ mod tests {
     #[test]
     fn no_link_takes_anothers_place() {
         let long = "x".repeat(70);
-        let found = links_of(
+        let links = links_of(
             Some("#a"),
             &[
                 ("a b", "1"),
@@ -405,8 +415,8 @@ mod tests {
                 (&format!("{long}y"), "9"),
             ],
         );
-        let keys: Vec<&str> = found.iter().map(|(key, _)| key.as_str()).collect();
-        let cut = "x".repeat(63);
+        let keys: Vec<&str> = links.iter().map(|(key, _)| key.as_str()).collect();
+        let longest = "x".repeat(63);
         let numbered = format!("{}-2", "x".repeat(61));
         assert_eq!(
             keys,
@@ -420,17 +430,17 @@ mod tests {
                 "slack-2",
                 "link",
                 "link-2",
-                &cut,
+                &longest,
                 &numbered
             ]
         );
-        assert_eq!(found[0].1, "https://github.com/o/r");
-        assert_eq!(found[10].1, "9");
+        assert_eq!(links[0].1, "https://github.com/o/r");
+        assert_eq!(links[10].1, "9");
     }
 
     #[test]
     fn a_links_address_has_no_title() {
-        let found = links_of(None, &[("docs", "https://evil|https://example.com")]);
-        assert_eq!(found[1].1, "https://evil%7Chttps://example.com");
+        let links = links_of(None, &[("docs", "https://evil|https://example.com")]);
+        assert_eq!(links[1].1, "https://evil%7Chttps://example.com");
     }
 }

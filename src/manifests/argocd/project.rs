@@ -19,11 +19,11 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     }
     // The rule `reserved` says no by the same list. A pod beside Argo CD could read the credentials of
     // every cluster, and one in kube-system has rights that no app is given.
-    let allowed = target.policies.namespaces.allow.clone();
-    let allowed = allowed.unwrap_or_else(|| vec!["*".to_owned()]).into_iter();
-    let denied = target.denied_namespaces().into_iter().map(|one| format!("!{}", one.glob));
+    let allowed_globs = target.policies.namespaces.allow.clone();
+    let allowed_globs = allowed_globs.unwrap_or_else(|| vec!["*".to_owned()]).into_iter();
+    let denied = target.denied_namespaces().into_iter().map(|rule| format!("!{}", rule.glob));
     let destination = |namespace: String| json!({"server": target.server, "namespace": namespace});
-    let destinations: Vec<_> = allowed.chain(denied).map(destination).collect();
+    let destinations: Vec<_> = allowed_globs.chain(denied).map(destination).collect();
     // An app that makes Applications would leave these bounds.
     let denied = ["Application", "ApplicationSet", "AppProject"]
         .map(|kind| json!({"group": "argoproj.io", "kind": kind}));
@@ -51,45 +51,58 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
 /// configuration allows every namespace, those that people wrote into the file stay, and the denied ones are added.
 /// Everything else of it belongs to its editors: sync windows, roles, keys of signatures. It stays byte for byte where
 /// the destinations are a block of lines.
-pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(there).ok()?;
+pub fn with_destinations(present: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(present).ok()?;
     let before = parse_document(text.as_bytes())?;
     let destinations = |project: &Json| project.pointer("/spec/destinations").cloned();
-    let wanted = destinations(&parse_document(fresh)?)?;
-    let wanted = merge_destinations(destinations(&before), wanted);
+    let merged = destinations(&parse_document(fresh)?)?;
+    let merged = merge_destinations(destinations(&before), merged);
     let is_project = before.get("kind").is_some_and(|kind| kind == "AppProject");
-    if !is_project || destinations(&before).as_ref() == Some(&wanted) {
+    if !is_project || destinations(&before).as_ref() == Some(&merged) {
         return None;
     }
     let mut after = before;
-    after.get_mut("spec")?.as_object_mut()?.insert("destinations".to_owned(), wanted.clone());
-    let spliced = splice(text, &wanted)
+    after.get_mut("spec")?.as_object_mut()?.insert("destinations".to_owned(), merged.clone());
+    let spliced = splice(text, &merged)
         .filter(|text| parse_document(text.as_bytes()).as_ref() == Some(&after));
     Some(spliced.unwrap_or_else(|| emit::document(&after)).into_bytes())
 }
 
-fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
-    let namespace = |one: &Json| one.get("namespace").and_then(Json::as_str).map(str::to_owned);
-    let is_denied = |one: &Json| namespace(one).is_some_and(|name| name.starts_with('!'));
-    let (Some(Json::Array(mut all)), Json::Array(wanted)) = (there, &fresh) else { return fresh };
-    let is_bounded = !wanted.iter().any(|one| namespace(one).as_deref() == Some("*"));
+fn merge_destinations(present: Option<Json>, fresh: Json) -> Json {
+    let namespace =
+        |destination: &Json| destination.get("namespace").and_then(Json::as_str).map(str::to_owned);
+    let is_denied =
+        |destination: &Json| namespace(destination).is_some_and(|name| name.starts_with('!'));
+    let (Some(Json::Array(mut merged)), Json::Array(fresh_list)) = (present, &fresh) else {
+        return fresh;
+    };
+    let is_bounded =
+        !fresh_list.iter().any(|destination| namespace(destination).as_deref() == Some("*"));
     // Those of an address that the cluster had are of no use.
-    let server = wanted.first().and_then(|one| one.get("server"));
-    let is_ours = |one: &Json| one.get("server").is_none_or(|it| Some(it) == server);
-    if is_bounded || !all.iter().any(|one| !is_denied(one) && is_ours(one)) {
+    let server = fresh_list.first().and_then(|destination| destination.get("server"));
+    let is_ours = |destination: &Json| {
+        destination.get("server").is_none_or(|own_server| Some(own_server) == server)
+    };
+    if is_bounded
+        || !merged.iter().any(|destination| !is_denied(destination) && is_ours(destination))
+    {
         return fresh;
     }
-    // What the list names is no longer kept from apps.
-    let named: Vec<String> = wanted.iter().filter_map(namespace).collect();
-    let denies = |one: &Json| namespace(one)?.strip_prefix('!').map(str::to_owned);
-    all.retain(|one| denies(one).is_none_or(|name| !named.contains(&name)));
+    // A namespace that the list names is denied to apps no longer.
+    let fresh_names: Vec<String> = fresh_list.iter().filter_map(namespace).collect();
+    let denies = |destination: &Json| namespace(destination)?.strip_prefix('!').map(str::to_owned);
+    merged
+        .retain(|destination| denies(destination).is_none_or(|name| !fresh_names.contains(&name)));
     // Apps may be live in a namespace that is reserved by its name alone: Argo CD goes on with them, and the rule
     // `reserved` lets no new one in.
-    let by_name = |one: &Json| denies(one).is_some_and(|name| is_of_platform(&name));
-    let missing = wanted.iter().filter(|one| is_denied(one) && !by_name(one) && !all.contains(one));
+    let by_name =
+        |destination: &Json| denies(destination).is_some_and(|name| is_of_platform(&name));
+    let missing = fresh_list.iter().filter(|destination| {
+        is_denied(destination) && !by_name(destination) && !merged.contains(destination)
+    });
     let missing: Vec<Json> = missing.cloned().collect();
-    all.extend(missing);
-    Json::Array(all)
+    merged.extend(missing);
+    Json::Array(merged)
 }
 
 /// Puts other lines into the text below the first indented key `destinations`; `None` without such
@@ -109,10 +122,10 @@ fn splice(text: &str, destinations: &Json) -> Option<String> {
         indent(line) > depth && !rest.trim().is_empty()
             || indent(line) == depth && rest.starts_with("- ")
     };
-    let below = tail.iter().take_while(is_below).count();
+    let lines_below = tail.iter().take_while(is_below).count();
     let block = emit::document(&json!({ "destinations": destinations }));
     let block = block.lines().skip(1).map(|line| format!("{}{line}\n", " ".repeat(depth)));
-    let (head, rest) = (head.concat(), tail.get(below..)?.concat());
+    let (head, rest) = (head.concat(), tail.get(lines_below..)?.concat());
     Some(head + &block.collect::<String>() + &rest)
 }
 
@@ -138,8 +151,8 @@ mod tests {
             .as_array()
             .unwrap()
             .iter()
-            .filter(|one| one["server"] == "https://10.0.0.1:6443")
-            .map(|one| one["namespace"].as_str().unwrap())
+            .filter(|destination| destination["server"] == "https://10.0.0.1:6443")
+            .map(|destination| destination["namespace"].as_str().unwrap())
             .collect();
         assert_eq!(namespaces[..3], ["*", "!kube-*", "!argocd"]);
         assert!(namespaces[3..].contains(&"!monitoring"), "{namespaces:?}");
@@ -164,12 +177,13 @@ mod tests {
         });
         let project = project.unwrap();
         let destinations = project["spec"]["destinations"].as_array().unwrap();
-        let namespaces: Vec<_> = destinations.iter().map(|one| one["namespace"].clone()).collect();
+        let namespaces: Vec<_> =
+            destinations.iter().map(|destination| destination["namespace"].clone()).collect();
         assert_eq!(namespaces, ["team-*", "shop", "!kube-*", "!argocd", "!team-infra"]);
     }
 
     /// Writes a project for that list.
-    fn written(allow: Option<&[&str]>) -> String {
+    fn write_project(allow: Option<&[&str]>) -> String {
         let mut target = Target::unconfigured(TargetName::parse("prod-1").unwrap());
         target.policies.namespaces.allow =
             allow.map(|globs| globs.iter().map(|glob| (*glob).to_owned()).collect());
@@ -177,47 +191,51 @@ mod tests {
         String::from_utf8(of_cluster(&target, &source).unwrap()).unwrap()
     }
 
-    fn followed(there: &str, fresh: &str) -> Option<String> {
+    fn follow_list(there: &str, fresh: &str) -> Option<String> {
         let bytes = with_destinations(there.as_bytes(), fresh.as_bytes())?;
         Some(String::from_utf8(bytes).unwrap())
     }
 
     #[test]
     fn the_destinations_of_a_project_follow_the_list_and_nothing_else_does() {
-        let (old, new) = (written(None), written(Some(&["team-*", "shop"])));
-        assert_eq!(followed(&old, &old), None);
-        assert_eq!(followed(&old, &new).as_deref(), Some(new.as_str()));
-        assert_eq!(followed(&new, &old), None, "the bounds of the file stay");
-        // What an operator names is given to apps, and the file follows.
-        let freed = written(Some(&["*", "monitoring"]));
-        let after = followed(&old, &freed).unwrap();
+        let (old, new) = (write_project(None), write_project(Some(&["team-*", "shop"])));
+        assert_eq!(follow_list(&old, &old), None);
+        assert_eq!(follow_list(&old, &new).as_deref(), Some(new.as_str()));
+        assert_eq!(follow_list(&new, &old), None, "the bounds of the file stay");
+        // A namespace that an operator names is given to apps, and the file follows.
+        let freed = write_project(Some(&["*", "monitoring"]));
+        let after = follow_list(&old, &freed).unwrap();
         assert!(!after.contains("!monitoring") && after.contains("!vault"), "{after}");
-        // What people have written into it, in their own way, with an older way of ours.
+        // The file has lines that people wrote, and a form that an older version of the service wrote.
         let windows = "  # no one syncs on Sundays\n  syncWindows:\n  - {kind: deny, schedule: '0 0 * * 0'}\n";
         let edited = |text: &str| {
             let text = text.replace("  clusterResource", &format!("{windows}\n  clusterResource"));
             format!("# ours\n{text}  signatureKeys: [{{keyID: ABCD}}] # keep\n")
         };
-        assert_eq!(followed(&edited(&old), &new), Some(edited(&new)));
+        assert_eq!(follow_list(&edited(&old), &new), Some(edited(&new)));
         let deeper = "kind: AppProject\nspec:\n    destinations:   # all\n        -   server: x\n            namespace: '*'\n    syncWindows: []\n";
-        let found = followed(deeper, &new).unwrap();
+        let updated = follow_list(deeper, &new).unwrap();
         assert!(
-            found.starts_with("kind: AppProject\nspec:\n    destinations:   # all\n    - server: ")
+            updated
+                .starts_with("kind: AppProject\nspec:\n    destinations:   # all\n    - server: ")
         );
-        assert!(found.ends_with("    syncWindows: []\n"), "{found}");
+        assert!(updated.ends_with("    syncWindows: []\n"), "{updated}");
     }
 
     #[test]
     fn a_project_of_another_form_is_written_anew_and_what_is_none_is_left_alone() {
-        let new = written(Some(&["team-*"]));
-        let wanted = parse_document(new.as_bytes()).unwrap()["spec"]["destinations"].clone();
+        let new = write_project(Some(&["team-*"]));
+        let expected = parse_document(new.as_bytes()).unwrap()["spec"]["destinations"].clone();
         for text in [
             "kind: AppProject\nspec: {destinations: [{server: x, namespace: '*'}], a: 1}\n",
             "kind: AppProject\nspec:\n  a: 1\n",
             "kind: AppProject\nmetadata:\n  destinations:\n  - x\nspec:\n  a: 1\n  destinations: []\n",
         ] {
-            let found = parse_document(followed(text, &new).unwrap().as_bytes()).unwrap();
-            assert_eq!((&found["spec"]["destinations"], &found["spec"]["a"]), (&wanted, &json!(1)));
+            let updated = parse_document(follow_list(text, &new).unwrap().as_bytes()).unwrap();
+            assert_eq!(
+                (&updated["spec"]["destinations"], &updated["spec"]["a"]),
+                (&expected, &json!(1))
+            );
         }
         for text in [
             "",
@@ -226,7 +244,7 @@ mod tests {
             "kind: Secret\nspec: {}\n",
             "a: 1\n---\nb: 1\n",
         ] {
-            assert_eq!(followed(text, &new), None, "{text}");
+            assert_eq!(follow_list(text, &new), None, "{text}");
         }
         assert_eq!(with_destinations(&[0xff], new.as_bytes()), None);
     }
@@ -239,21 +257,21 @@ mod tests {
     #[test]
     fn what_somebody_allowed_in_the_file_stays_where_the_configuration_bounds_nothing() {
         let file = |namespaces: &[&str]| {
-            let one = |name: &&str| json!({"server": "https://a", "namespace": name});
-            let destinations: Vec<_> = namespaces.iter().map(one).collect();
+            let destination = |name: &&str| json!({"server": "https://a", "namespace": name});
+            let destinations: Vec<_> = namespaces.iter().map(destination).collect();
             let project = json!({"kind": "AppProject", "spec": {"destinations": destinations}});
             emit::document(&project).into_bytes()
         };
         let open = file(&["*", "!kube-*", "!argocd"]);
-        for (there, fresh, becomes) in [
+        for (present, fresh, becomes) in [
             (&["team-*"][..], &open, Some(&["team-*", "!kube-*", "!argocd"][..])),
             (&["*"], &open, Some(&["*", "!kube-*", "!argocd"])),
             (&["team-*", "!argocd", "!kube-*"], &open, None),
             (&["!argocd"], &open, Some(&["*", "!kube-*", "!argocd"])),
             (&["team-*"], &file(&["shop", "!argocd"]), Some(&["shop", "!argocd"])),
         ] {
-            let after = with_destinations(&file(there), fresh);
-            assert_eq!(after, becomes.map(file), "{there:?}");
+            let after = with_destinations(&file(present), fresh);
+            assert_eq!(after, becomes.map(file), "{present:?}");
         }
     }
 }

@@ -46,14 +46,14 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
         }
         let file = std::slice::from_ref(file);
         let read = read(file, |node, found| found.push(untyped(node)));
-        let found = read.found;
-        let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
+        let documents = read.found;
+        let staying = documents.iter().filter(|json| has_sync_option(json, "Prune=false"));
         app.staying.extend(staying.filter_map(live_object));
-        app.secrets.extend(found.iter().flat_map(secrets::made_by));
-        app.objects.extend(found.iter().filter_map(live_object));
-        app.disks.extend(found.iter().flat_map(disks::read_disks));
-        app.replicas.extend(maps(&found).filter_map(replicas::number_of));
-        let autoscaled = maps(&found).filter_map(replicas::scaled_by);
+        app.secrets.extend(documents.iter().flat_map(secrets::made_by));
+        app.objects.extend(documents.iter().filter_map(live_object));
+        app.disks.extend(documents.iter().flat_map(disks::read_disks));
+        app.replicas.extend(maps(&documents).filter_map(replicas::number_of));
+        let autoscaled = maps(&documents).filter_map(replicas::scaled_by);
         app.autoscaled.extend(autoscaled.map(|Workload { kind, name, .. }| (kind, name)));
         unreadable.extend(read.unreadable);
     }
@@ -70,62 +70,63 @@ fn plain_object(bytes: &[u8]) -> Option<LiveObject> {
     (!counts && !text.contains("argocd.argoproj.io/sync-options")).then_some(object)
 }
 
-fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
-    found.iter().filter_map(Json::as_object)
+fn maps(documents: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
+    documents.iter().filter_map(Json::as_object)
 }
 
 /// Checks that an object has that option for Argo CD: `Prune=false`, `Delete=false`.
 pub(crate) fn has_sync_option(json: &Json, option: &str) -> bool {
     let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
     let options = options.and_then(Json::as_str).unwrap_or_default();
-    options.split(',').any(|one| one.trim() == option)
+    options.split(',').any(|item| item.trim() == option)
 }
 
 /// Lists the disks of former revisions, the newest first, that Argo CD leaves in the cluster and that are not live:
 /// each once, as in its last revision.
 pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
-    let mut found: Vec<Disk> = Vec::new();
+    let mut left_over: Vec<Disk> = Vec::new();
     for files in former {
         let LiveApp { disks, staying, .. } = live_app(files).0;
         for disk in disks {
-            let is_same = |one: &Disk| one.object.is_same(&disk.object);
+            let is_same = |other: &Disk| other.object.is_same(&disk.object);
             let is_left = staying.iter().any(|object| object.is_same(&disk.object));
-            if is_left && !live.disks.iter().any(is_same) && !found.iter().any(is_same) {
-                found.push(disk);
+            if is_left && !live.disks.iter().any(is_same) && !left_over.iter().any(is_same) {
+                left_over.push(disk);
             }
         }
     }
-    found
+    left_over
 }
 
 /// Lists the live disks as the oldest of the former revisions had them that have them without a gap up to now; the
 /// newest come first. A disk was created like that: behind a gap it may have been deleted, and created again.
 pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
-    let mut wanted = live.disks.clone();
-    let mut found: Vec<Disk> = Vec::new();
+    let mut open_disks = live.disks.clone();
+    let mut first_disks: Vec<Disk> = Vec::new();
     for files in former {
         let disks = live_app(files).0.disks;
-        wanted.retain(|live| disks.iter().any(|one| disks::is_same(one, live)));
-        let older =
-            disks.into_iter().filter(|disk| wanted.iter().any(|one| disks::is_same(one, disk)));
+        open_disks.retain(|live| disks.iter().any(|disk| disks::is_same(disk, live)));
+        let older = disks
+            .into_iter()
+            .filter(|disk| open_disks.iter().any(|open| disks::is_same(open, disk)));
         for disk in older {
-            found.retain(|one| !disks::is_same(one, &disk));
-            found.push(disk);
+            first_disks.retain(|found_disk| !disks::is_same(found_disk, &disk));
+            first_disks.push(disk);
         }
     }
-    found
+    first_disks
 }
 
 fn read<T>(files: &[ManifestFile], mut take: impl FnMut(&Node, &mut Vec<T>)) -> ReadFiles<T> {
-    let mut read = ReadFiles { found: Vec::new(), unreadable: Vec::new() };
+    let mut result = ReadFiles { found: Vec::new(), unreadable: Vec::new() };
     for file in files {
         let text = std::str::from_utf8(&file.bytes).ok().filter(|t| t.len() <= BUDGET.bytes);
         match text.and_then(|text| yaml::parse_stream(&file.name, text, &BUDGET).ok()) {
-            Some(documents) => documents.iter().for_each(|node| take(node, &mut read.found)),
-            None => read.unreadable.push(file.name.clone()),
+            Some(documents) => documents.iter().for_each(|node| take(node, &mut result.found)),
+            None => result.unreadable.push(file.name.clone()),
         }
     }
-    read
+    result
 }
 
 #[cfg(test)]
@@ -146,34 +147,34 @@ mod tests {
             ManifestFile { name: "e.yaml".to_owned(), bytes: vec![0xff] },
         ];
         let (app, unreadable) = live_app(&files);
-        let shown: Vec<_> = app
+        let lines: Vec<_> = app
             .objects
             .iter()
             .map(|o| format!("{} {} {}", o.api_version, o.kind, o.name))
             .collect();
-        assert_eq!(shown, ["apps/v1 StatefulSet db", "v1 Service a"]);
+        assert_eq!(lines, ["apps/v1 StatefulSet db", "v1 Service a"]);
         assert_eq!(unreadable, ["c.yaml", "e.yaml"]);
     }
 
     #[test]
     fn what_counts_beside_the_name_is_read_in_our_files_too() {
-        let ours = |kind: &str, rest: &str| {
+        let manifest = |kind: &str, rest: &str| {
             format!("apiVersion: apps/v1\nkind: {kind}\nmetadata:\n  name: shop\n{rest}")
         };
         let options = "  annotations:\n    argocd.argoproj.io/sync-options: Prune=false\n";
         let target = "spec:\n  scaleTargetRef: {name: shop}\n";
         let files = [
-            file("a.yaml", &ours("Service", "spec: {replicas: 3}\n")),
-            file("b.yaml", &ours("Deployment", "spec: {replicas: 3}\n")),
-            file("c.yaml", &ours("ScaledObject", target)),
-            file("d.yaml", &ours("PersistentVolumeClaim", "spec: {}\n")),
-            file("e.yaml", &ours("Job", options)),
+            file("a.yaml", &manifest("Service", "spec: {replicas: 3}\n")),
+            file("b.yaml", &manifest("Deployment", "spec: {replicas: 3}\n")),
+            file("c.yaml", &manifest("ScaledObject", target)),
+            file("d.yaml", &manifest("PersistentVolumeClaim", "spec: {}\n")),
+            file("e.yaml", &manifest("Job", options)),
         ];
         let (app, unreadable) = live_app(&files);
         assert!(unreadable.is_empty());
         assert_eq!((app.objects.len(), app.replicas.len(), app.disks.len()), (5, 1, 1));
         assert_eq!(app.autoscaled, [("Deployment".to_owned(), "shop".to_owned())]);
-        assert_eq!(app.staying.iter().map(|one| &*one.kind).collect::<Vec<_>>(), ["Job"]);
+        assert_eq!(app.staying.iter().map(|object| &*object.kind).collect::<Vec<_>>(), ["Job"]);
         assert!(plain_object(&files[0].bytes).is_some());
         assert!(files[1..].iter().all(|file| plain_object(&file.bytes).is_none()));
     }

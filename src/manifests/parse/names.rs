@@ -17,8 +17,8 @@ pub struct Interned(HashSet<Arc<str>>);
 
 impl Interned {
     fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(known);
+        if let Some(interned) = self.0.get(text) {
+            return Arc::clone(interned);
         }
         let new: Arc<str> = text.into();
         self.0.insert(Arc::clone(&new));
@@ -72,7 +72,7 @@ pub(super) fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
     let name = value("  name: ")?;
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
-    // What else it says counts, too.
+    // An object that creates Secrets needs all of its text.
     let is_whole = !secrets::may_be_made_by(kind, text);
     (is_whole && begins && name.bytes().all(plain)).then(|| LiveObject {
         api_version: api_version.to_owned(),
@@ -89,25 +89,30 @@ mod tests {
         let file = ManifestFile { name: "a.yaml".to_owned(), bytes: text.as_bytes().to_vec() };
         let (objects, _) = objects(&[file]);
         let names = super::names(&objects, &mut Interned::default());
-        names.iter().map(|one| format!("{}/{}/{}", one.group, one.kind, one.name)).collect()
+        names
+            .iter()
+            .map(|object| format!("{}/{}/{}", object.group, object.kind, object.name))
+            .collect()
     }
 
     #[test]
     fn our_files_and_anybodys_are_read_alike() {
-        let ours = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  labels: {}\n";
-        assert!(first_lines(ours.as_bytes()).is_some());
-        assert_eq!(names(ours), ["apps/Deployment/shop"]);
-        for theirs in [
+        let own_file =
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  labels: {}\n";
+        assert!(first_lines(own_file.as_bytes()).is_some());
+        assert_eq!(names(own_file), ["apps/Deployment/shop"]);
+        for foreign_file in [
             "kind: Deployment\nmetadata: {name: shop}\napiVersion: apps/v1\n",
             "# mine\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  labels: {}\n  name: shop\n",
             "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \"shop\"\n",
             "apiVersion: apps/v1\nkind: Deployment # x\nmetadata:\n  name: shop # y\n",
         ] {
-            assert!(first_lines(theirs.as_bytes()).is_none(), "{theirs}");
-            assert_eq!(names(theirs), ["apps/Deployment/shop"], "{theirs}");
+            assert!(first_lines(foreign_file.as_bytes()).is_none(), "{foreign_file}");
+            assert_eq!(names(foreign_file), ["apps/Deployment/shop"], "{foreign_file}");
         }
-        let two = format!("{ours}---\napiVersion: v1\nkind: Service\nmetadata:\n  name: b\n");
-        assert_eq!(names(&two), ["apps/Deployment/shop", "/Service/b"]);
+        let two_objects =
+            format!("{own_file}---\napiVersion: v1\nkind: Service\nmetadata:\n  name: b\n");
+        assert_eq!(names(&two_objects), ["apps/Deployment/shop", "/Service/b"]);
         let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata:\n  name: a.b\nspec:\n  secretName: x\n";
         assert_eq!(names(certificate), ["cert-manager.io/Certificate/a.b", "/Secret/x"]);
         assert_eq!(names("a: ["), Vec::<String>::new());

@@ -23,8 +23,9 @@ pub fn can_be_in(file: &str) -> bool {
 
 /// Reads the routes of one app's files, each once, in order.
 pub fn read_routes(app: &AppKey, files: &[ManifestFile]) -> ReadFiles<Route> {
-    let ReadFiles { found, unreadable } = read(files, |node, found| found.extend(pairs(node)));
-    let unique: BTreeSet<(String, String)> = found.into_iter().collect();
+    let ReadFiles { found: pairs_found, unreadable } =
+        read(files, |node, found| found.extend(pairs(node)));
+    let unique: BTreeSet<(String, String)> = pairs_found.into_iter().collect();
     let route = |(host, path)| Route { host, path, app: app.clone(), repository: None };
     ReadFiles { found: unique.into_iter().map(route).collect(), unreadable }
 }
@@ -83,8 +84,8 @@ fn http_route(node: &Node) -> Vec<Pair> {
 }
 
 /// Reads the path of one match; `None` where it is a regular expression.
-fn matched_path(one: &Node) -> Option<&str> {
-    let Some(path) = one.get("path") else { return Some("/") };
+fn matched_path(matcher: &Node) -> Option<&str> {
+    let Some(path) = matcher.get("path") else { return Some("/") };
     let kind = text(path, "type").unwrap_or("PathPrefix");
     matches!(kind, "PathPrefix" | "Exact").then(|| text(path, "value").unwrap_or("/"))
 }
@@ -122,9 +123,9 @@ mod tests {
     fn format_routes(text: &str) -> Vec<String> {
         let app = AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
         let file = ManifestFile { name: "f".to_owned(), bytes: text.as_bytes().to_vec() };
-        let read = read_routes(&app, &[file]);
-        assert!(read.unreadable.is_empty(), "{text}");
-        read.found.into_iter().map(|route| format!("{}{}", route.host, route.path)).collect()
+        let routes = read_routes(&app, &[file]);
+        assert!(routes.unreadable.is_empty(), "{text}");
+        routes.found.into_iter().map(|route| format!("{}{}", route.host, route.path)).collect()
     }
 
     #[test]
@@ -166,8 +167,8 @@ spec:
   - matches: [{path: {type: Exact, value: /z}, method: GET}, {headers: []}]
 ";
         let hosts = ["*.b.io", "a.io"];
-        let all = hosts.iter().flat_map(|h| ["/", "/x", "/z"].map(|p| format!("{h}{p}")));
-        assert_eq!(format_routes(text), all.collect::<Vec<_>>());
+        let routes = hosts.iter().flat_map(|h| ["/", "/x", "/z"].map(|p| format!("{h}{p}")));
+        assert_eq!(format_routes(text), routes.collect::<Vec<_>>());
         assert_eq!(format_routes("kind: HTTPRoute\nspec: {hostnames: [a.io]}\n"), ["a.io/"]);
     }
 

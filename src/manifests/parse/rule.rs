@@ -12,7 +12,7 @@ const DEEPEST: usize = 32;
 /// Reads the pairs of host and path; none where no host is named.
 pub(super) fn routes(rule: &str) -> Vec<(String, String)> {
     let mut reader = Reader { rest: rule, depth: 0 };
-    let Some(ways) = reader.either().filter(|_| reader.rest.trim().is_empty()) else {
+    let Some(ways) = reader.parse_disjunction().filter(|_| reader.rest.trim().is_empty()) else {
         return Vec::new();
     };
     ways.into_iter().flat_map(Way::pairs).take(MOST).collect()
@@ -44,7 +44,7 @@ impl Way {
     /// Joins two alternatives that must both hold at once.
     fn and(&self, other: &Self) -> Self {
         Self {
-            hosts: both(self.hosts.as_ref(), other.hosts.as_ref(), |a, b| {
+            hosts: intersect(self.hosts.as_ref(), other.hosts.as_ref(), |a, b| {
                 a.eq_ignore_ascii_case(b)
             }),
             paths: narrower(self.paths.as_ref(), other.paths.as_ref()),
@@ -53,7 +53,7 @@ impl Way {
     }
 }
 
-fn both(
+fn intersect(
     a: Option<&Vec<String>>,
     b: Option<&Vec<String>>,
     same: impl Fn(&str, &str) -> bool,
@@ -62,7 +62,7 @@ fn both(
         (Some(a), Some(b)) => {
             Some(a.iter().filter(|x| b.iter().any(|y| same(x, y))).cloned().collect())
         }
-        (one, other) => one.or(other).cloned(),
+        (value, other_value) => value.or(other_value).cloned(),
     }
 }
 
@@ -86,7 +86,7 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     /// Parses `a || b`.
-    fn either(&mut self) -> Option<Vec<Way>> {
+    fn parse_disjunction(&mut self) -> Option<Vec<Way>> {
         let mut ways = self.parse_conjunction()?;
         while self.take("||") {
             ways.extend(self.parse_conjunction()?);
@@ -97,32 +97,32 @@ impl Reader<'_> {
 
     /// Parses `a && b`: each alternative of one with each of the other.
     fn parse_conjunction(&mut self) -> Option<Vec<Way>> {
-        let mut ways = self.one()?;
+        let mut ways = self.parse_term()?;
         while self.take("&&") {
-            let more = self.one()?;
-            let pairs = ways.iter().flat_map(|a| more.iter().map(|b| a.and(b)));
+            let next_ways = self.parse_term()?;
+            let pairs = ways.iter().flat_map(|a| next_ways.iter().map(|b| a.and(b)));
             ways = pairs.take(MOST).collect();
         }
         Some(ways)
     }
 
     /// Parses `!a`, `(a)`, or a matcher.
-    fn one(&mut self) -> Option<Vec<Way>> {
+    fn parse_term(&mut self) -> Option<Vec<Way>> {
         self.depth += 1;
-        let one = if self.depth > DEEPEST { None } else { self.inner() };
+        let ways = if self.depth > DEEPEST { None } else { self.inner() };
         self.depth -= 1;
-        one
+        ways
     }
 
     fn inner(&mut self) -> Option<Vec<Way>> {
         if self.take("!") {
-            self.one()?;
+            self.parse_term()?;
             return Some(vec![Way::default()]);
         }
         if !self.take("(") {
             return self.matcher();
         }
-        let inner = self.either();
+        let inner = self.parse_disjunction();
         inner.filter(|_| self.take(")"))
     }
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn hosts_and_paths_are_multiplied_out() {
-        for (rule, wanted) in [
+        for (rule, expected) in [
             ("Host(`a`)", "a/"),
             ("Host(`a`) && PathPrefix(`/x`)", "a/x"),
             ("Host(`a`) || Host(`b`) && PathPrefix(`/x`)", "a/ b/x"),
@@ -234,7 +234,7 @@ mod tests {
             (r"HostRegexp(`^[^.]+\.b(c|d)$`)", ""),
             ("Host(`a`) && PathRegexp(`^/x`)", ""),
         ] {
-            assert_eq!(format_pairs(rule), wanted, "{rule}");
+            assert_eq!(format_pairs(rule), expected, "{rule}");
         }
     }
 

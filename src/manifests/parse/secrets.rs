@@ -71,10 +71,10 @@ mod tests {
             "metadata": {"name": "own", "annotations": {"cert-manager.io/issuer": "ours"}},
             "spec": spec,
         });
-        let made = made_by(&object);
-        assert!(made.iter().all(|one| one.api_version == "v1" && one.kind == "Secret"));
-        assert!(made.is_empty() || may_be_made_by(kind, &object.to_string()), "{kind}");
-        made.into_iter().map(|one| one.name).collect()
+        let secrets = made_by(&object);
+        assert!(secrets.iter().all(|secret| secret.api_version == "v1" && secret.kind == "Secret"));
+        assert!(secrets.is_empty() || may_be_made_by(kind, &object.to_string()), "{kind}");
+        secrets.into_iter().map(|secret| secret.name).collect()
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Gcp {
             None => glob == role,
         };
         match &self.roles {
-            Some(listed) => listed.iter().any(matches),
+            Some(roles) => roles.iter().any(matches),
             None => !TOO_MUCH.contains(&role),
         }
     }
@@ -179,13 +179,13 @@ impl Cloud {
         let no_project = gcp && self.gcp.project.is_empty();
         let no_region = gcp && (sql || memorystore) && self.gcp.region.is_empty();
         let where_to = "the place for databases and caches is not set";
-        let all = [
+        let problems = [
             (sql && !gcp, "database", "cloudsql is Google's", "set `provider: gcp`"),
             (memorystore && !gcp, "redis", "memorystore is Google's", "set `provider: gcp`"),
             (no_project, "gcp.project", "the project is not set", "set its id"),
             (no_region, "gcp.region", where_to, "set it to a region: europe-west3"),
         ];
-        all.into_iter().filter(|(wrong, ..)| *wrong).map(|(_, key, message, help)| {
+        problems.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, key, message, help)| {
             PlatformProblem { key: format!("cloud.{key}"), message: message.to_owned(), help }
         })
     }
@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn an_app_may_have_the_roles_that_are_listed_or_all_but_the_greatest() {
         let gcp = |text: &str| serde_json::from_str::<Gcp>(text).unwrap();
-        let any = gcp("{}");
-        assert!(any.allows("roles/pubsub.publisher") && any.allows("projects/p/roles/x"));
-        assert!(!any.allows("roles/owner") && !any.allows("roles/iam.securityAdmin"));
-        let some = gcp(r#"{"roles": ["roles/pubsub.*", "roles/viewer"]}"#);
-        assert!(some.allows("roles/pubsub.publisher") && some.allows("roles/viewer"));
-        assert!(!some.allows("roles/storage.admin") && !some.allows("roles/viewers"));
+        let any_role = gcp("{}");
+        assert!(any_role.allows("roles/pubsub.publisher") && any_role.allows("projects/p/roles/x"));
+        assert!(!any_role.allows("roles/owner") && !any_role.allows("roles/iam.securityAdmin"));
+        let some_roles = gcp(r#"{"roles": ["roles/pubsub.*", "roles/viewer"]}"#);
+        assert!(some_roles.allows("roles/pubsub.publisher") && some_roles.allows("roles/viewer"));
+        assert!(!some_roles.allows("roles/storage.admin") && !some_roles.allows("roles/viewers"));
         assert!(!gcp(r#"{"roles": []}"#).allows("roles/pubsub.publisher"));
     }
 

@@ -245,9 +245,12 @@ mod tests {
         let monitoring = Monitoring::default();
         assert_eq!(read(serde_json::json!({})), monitoring);
         assert!(monitoring.enabled);
-        let all: Vec<_> =
+        let availabilities: Vec<_> =
             monitoring.slo.classes.iter().map(|(n, c)| (n.as_str(), c.availability)).collect();
-        assert_eq!(all, [("critical", 99.99), ("high", 99.9), ("low", 99.0), ("medium", 99.5)]);
+        assert_eq!(
+            availabilities,
+            [("critical", 99.99), ("high", 99.9), ("low", 99.0), ("medium", 99.5)]
+        );
         assert_eq!(monitoring.problems(), []);
     }
 

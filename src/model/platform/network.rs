@@ -111,12 +111,12 @@ pub struct Gateways {
 
 impl Default for Gateways {
     fn default() -> Self {
-        let named = |name: &str| Gateway {
+        let gateway = |name: &str| Gateway {
             name: name.to_owned(),
             namespace: "gateways".to_owned(),
             section: Some("https".to_owned()),
         };
-        Self { public: named("public"), internal: named("internal") }
+        Self { public: gateway("public"), internal: gateway("internal") }
     }
 }
 

@@ -128,12 +128,12 @@ impl Secrets {
             help: "set `operator: true`, or `role` with {namespace} and {slug} in it",
         });
         let shared = vault.shared.iter().enumerate().filter_map(|(n, glob)| {
-            let broken = VaultPath::parse(glob).err()?;
+            let error = VaultPath::parse(glob).err()?;
             let key = format!("secrets.vault.shared[{n}]");
             let help = "write it as a path in the engine: `shared/*`";
             Some(PlatformProblem {
                 key,
-                message: format!("this is not a path in Vault: {broken}"),
+                message: format!("this is not a path in Vault: {error}"),
                 help,
             })
         });
@@ -144,8 +144,8 @@ impl Secrets {
 impl Vault {
     /// Checks that an app may read a path: one of its namespace's, or a shared one.
     pub fn allows(&self, app: &AppKey, path: VaultPath<'_>) -> bool {
-        let own = format!("{}/*", app.namespace);
-        let globs = self.shared.iter().map(String::as_str).chain([own.as_str()]);
+        let own_folder = format!("{}/*", app.namespace);
+        let globs = self.shared.iter().map(String::as_str).chain([own_folder.as_str()]);
         globs.filter_map(|glob| VaultPath::parse(glob).ok()).any(|glob| glob.covers(path))
     }
 
@@ -204,17 +204,17 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_is_told() {
-        let said = |text: &str| {
+        let problem_keys = |text: &str| {
             let secrets: Secrets = serde_json::from_str(text).unwrap();
             secrets.problems().map(|problem| problem.key).collect::<Vec<_>>()
         };
-        assert_eq!(said("{}"), Vec::<String>::new());
+        assert_eq!(problem_keys("{}"), Vec::<String>::new());
         assert_eq!(
-            said(r#"{"delivery": "vault-agent", "vault": {"operator": false}}"#),
+            problem_keys(r#"{"delivery": "vault-agent", "vault": {"operator": false}}"#),
             ["secrets.vault.role"]
         );
         assert_eq!(
-            said(r#"{"vault": {"shared": ["shared/*", "/x", "a/*/b"]}}"#),
+            problem_keys(r#"{"vault": {"shared": ["shared/*", "/x", "a/*/b"]}}"#),
             ["secrets.vault.shared[1]", "secrets.vault.shared[2]"]
         );
     }

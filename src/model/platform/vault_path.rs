@@ -40,9 +40,9 @@ impl<'a> VaultPath<'a> {
 
     /// Checks that everything that the other one matches, this one matches too.
     pub fn covers(self, other: VaultPath<'_>) -> bool {
-        let (mut ours, mut theirs) = (self.segments(), other.segments());
+        let (mut own_segments, mut other_segments) = (self.segments(), other.segments());
         loop {
-            match (ours.next(), theirs.next()) {
+            match (own_segments.next(), other_segments.next()) {
                 (None, None) => return true,
                 (Some(our), Some(their)) => match our.strip_suffix('*') {
                     Some(start) => return begins(their, start),
@@ -62,8 +62,8 @@ impl<'a> VaultPath<'a> {
 
 /// Checks that all that a segment can be begins so.
 fn begins(segment: &str, start: &str) -> bool {
-    let known = if segment == "+" { "" } else { segment.trim_end_matches('*') };
-    known.starts_with(start)
+    let literal = if segment == "+" { "" } else { segment.trim_end_matches('*') };
+    literal.starts_with(start)
 }
 
 fn wildcards(text: &str) -> Result<(), &'static str> {

@@ -73,7 +73,7 @@ pub fn body(push: &PushNotice<'_>) -> String {
     let PushNotice { url, branch, commit, touched, at } = push;
     let TouchedPaths { before, added, modified, removed } = touched;
     let html_url = web_address(url);
-    let one = json!({
+    let head_commit = json!({
         "id": commit,
         "distinct": true,
         "message": "deployed",
@@ -93,15 +93,15 @@ pub fn body(push: &PushNotice<'_>) -> String {
         "created": *before == PreviousCommit::Nothing,
         "deleted": false,
         "forced": false,
-        "commits": [one],
-        "head_commit": one,
+        "commits": [head_commit],
+        "head_commit": head_commit,
         "repository": {
             "name": html_url.rsplit('/').next().unwrap_or_default(),
             "full_name": full_name(&html_url),
             "html_url": html_url,
             "clone_url": url,
-            // Whether it is the default branch is not known here. If not, an Application that
-            // follows HEAD looks once in vain.
+            // This may be another branch than the default one: then an Application that follows HEAD
+            // looks once in vain.
             "default_branch": branch,
         },
         "pusher": {"name": "the-deployer"},

@@ -149,8 +149,8 @@ mod tests {
     fn who_speaks_plain_http_to_tls_is_told_to_speak_tls() {
         let to = Some(("location", "https://argocd-server.argocd.svc/api/webhook"));
         let plain = judged_at("http://argocd-server.argocd.svc/api/webhook", 307, to).unwrap_err();
-        for says in ["https://", "outbound.ca", "server.insecure"] {
-            assert!(plain.to_string().contains(says), "{plain}");
+        for hint in ["https://", "outbound.ca", "server.insecure"] {
+            assert!(plain.to_string().contains(hint), "{plain}");
         }
         let moved = judged(307, to).unwrap_err().to_string();
         assert!(moved.contains("where it is now") && !moved.contains("outbound.ca"), "{moved}");

@@ -82,15 +82,15 @@ pub fn build_events(
     before: PreviousState,
 ) -> Vec<CloudEvent> {
     let StateChange { deployment, state, .. } = change;
-    let ended = |outcome| Some(run(Announcement::Finished, change, origin, Some(outcome)));
+    let finish = |outcome| Some(run(Announcement::Finished, change, origin, Some(outcome)));
     let run = match state {
         ForgeState::Queued => Some(run(Announcement::Queued, change, origin, None)),
         ForgeState::InProgress => Some(run(Announcement::Started, change, origin, None)),
-        ForgeState::Success => ended("success"),
-        ForgeState::Failure => ended("failure"),
-        ForgeState::Error => ended("error"),
+        ForgeState::Success => finish("success"),
+        ForgeState::Failure => finish("failure"),
+        ForgeState::Error => finish("error"),
         ForgeState::Inactive => match deployment.state {
-            State::Superseded | State::Cancelled => ended("cancel"),
+            State::Superseded | State::Cancelled => finish("cancel"),
             // Its run ended long ago.
             State::Queued | State::Running | State::Pushing | State::Succeeded | State::Failed => {
                 None
@@ -168,7 +168,7 @@ fn event(
     subject: &Json,
     change: StateChange<'_>,
     origin: &EventOrigin,
-    ended: bool,
+    is_final: bool,
 ) -> CloudEvent {
     let StateChange { deployment, seq, at, .. } = change;
     let id = format!("{}-{seq}{suffix}", deployment.id);
@@ -192,7 +192,7 @@ fn event(
                 "timestamp": at,
             },
             "subject": subject,
-            "customData": Record::of(change, page(deployment, origin), ended),
+            "customData": Record::of(change, page(deployment, origin), is_final),
             "customDataContentType": "application/json",
         },
     });

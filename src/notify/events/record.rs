@@ -117,7 +117,7 @@ struct Manifests<'a> {
 
 impl<'a> Record<'a> {
     /// Builds the record from all fields of the deployment, so that a new field must be decided about here.
-    pub(super) fn of(change: StateChange<'a>, url: String, ended: bool) -> Self {
+    pub(super) fn of(change: StateChange<'a>, url: String, is_final: bool) -> Self {
         let StateChange { deployment, state, sentence, seq, at: _ } = change;
         let DeploymentRequest {
             forge_id,
@@ -154,7 +154,7 @@ impl<'a> Record<'a> {
                 reason: text(&rollback.reason),
             }),
             received_at: deployment.received_at,
-            ended: ended.then(|| Ended::of(deployment)),
+            ended: is_final.then(|| Ended::of(deployment)),
         }
     }
 }

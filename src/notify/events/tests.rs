@@ -61,13 +61,13 @@ fn collect_events(
     let change = StateChange { deployment, state, sentence: "said", seq: 3, at };
     let forge = Some("https://github.com".to_owned());
     let origin = EventOrigin { url: "https://deployer.example.com".to_owned(), forge };
-    let read = |event: CloudEvent| {
+    let parse = |event: CloudEvent| {
         assert!(event.body.len() <= LARGEST, "{} bytes", event.body.len());
         let json: Json = serde_json::from_str(&event.body).unwrap();
         assert_eq!(json["id"], event.id);
         (event.kind, json)
     };
-    build_events(change, &origin, before).into_iter().map(read).collect()
+    build_events(change, &origin, before).into_iter().map(parse).collect()
 }
 
 fn kinds(deployment: &Deployment, state: ForgeState) -> Vec<Announcement> {
@@ -94,8 +94,8 @@ fn a_life_has_an_event_for_each_change() {
 #[test]
 fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_was_removed() {
     let overtaken = deployment(State::Superseded);
-    let told = collect_events(&overtaken, ForgeState::Inactive, PreviousState::There);
-    assert_eq!(told[0].1["data"]["subject"]["content"]["outcome"], "cancel");
+    let events = collect_events(&overtaken, ForgeState::Inactive, PreviousState::There);
+    assert_eq!(events[0].1["data"]["subject"]["content"]["outcome"], "cancel");
     let removed = kinds(&deployment(State::Succeeded), ForgeState::Inactive);
     assert_eq!(removed, [Announcement::Removed]);
     assert_eq!(kinds(&deployment(State::Failed), ForgeState::Inactive), []);
@@ -103,17 +103,17 @@ fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_was_removed() {
 
 #[test]
 fn what_changed_nothing_is_no_change_of_the_service() {
-    let mut same = deployment(State::Succeeded);
-    same.pushed.as_mut().unwrap().changed = false;
-    assert_eq!(kinds(&same, ForgeState::Success), [Announcement::Finished]);
+    let mut unchanged = deployment(State::Succeeded);
+    unchanged.pushed.as_mut().unwrap().changed = false;
+    assert_eq!(kinds(&unchanged, ForgeState::Success), [Announcement::Finished]);
 }
 
 #[test]
 fn two_events_of_one_change_have_two_ids() {
-    let told =
+    let events =
         collect_events(&deployment(State::Succeeded), ForgeState::Success, PreviousState::There);
-    assert_eq!(told[0].1["id"], "20261121-054812123-3f9a2c-3");
-    assert_eq!(told[1].1["id"], "20261121-054812123-3f9a2c-3-service");
+    assert_eq!(events[0].1["id"], "20261121-054812123-3f9a2c-3");
+    assert_eq!(events[1].1["id"], "20261121-054812123-3f9a2c-3-service");
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn however_much_is_wrong_an_event_stays_small_and_says_what_it_left_out() {
     bad.request.description = long.clone();
     let violation = Violation::error("ports", &long).help(&long).expected(&long);
     bad.violations = vec![violation; 1000].into();
-    let told = collect_events(&bad, ForgeState::Failure, PreviousState::There);
-    let record = &told[0].1["data"]["customData"];
+    let events = collect_events(&bad, ForgeState::Failure, PreviousState::There);
+    let record = &events[0].1["data"]["customData"];
     assert_eq!(record["errors"], 1000);
     let listed = record["violations"].as_array().unwrap().len();
     assert!(listed > 0);

@@ -119,12 +119,13 @@ impl Block {
         let lines: Vec<String> = match self {
             Self::Header { text, .. } => vec![text.text.clone()],
             Self::Section { text, fields } => {
-                text.iter().chain(fields).map(|one| one.text.clone()).collect()
+                text.iter().chain(fields).map(|part| part.text.clone()).collect()
             }
-            Self::Context { elements } => elements.iter().map(|one| one.text.clone()).collect(),
-            Self::Actions { elements } => {
-                elements.iter().map(|one| format!("{}: {}", one.text.text, one.url)).collect()
-            }
+            Self::Context { elements } => elements.iter().map(|part| part.text.clone()).collect(),
+            Self::Actions { elements } => elements
+                .iter()
+                .map(|button| format!("{}: {}", button.text.text, button.url))
+                .collect(),
         };
         lines.join("\n")
     }

@@ -7,7 +7,7 @@ use crate::support::text::remove_invisible;
 
 /// Escapes a text for Slack's markup, cut to so many characters as Slack counts them, on one line.
 pub fn escape_line(text: &str, most: usize) -> String {
-    escaped(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
+    escape(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
 /// Returns the length of a text in the largest of the units that it may be counted in.
@@ -32,36 +32,36 @@ pub fn cut(text: &str, most: usize) -> String {
 
 /// Removes characters that move a cursor, and invisible ones.
 fn harmless(text: &str) -> String {
-    let seen = remove_invisible(text);
-    seen.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let visible = remove_invisible(text);
+    visible.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Escapes the text by whole characters: half of `&amp;` would be shown.
-fn escaped(text: &str, most: usize) -> String {
-    let mut all = String::with_capacity(text.len());
+fn escape(text: &str, most: usize) -> String {
+    let mut escaped_text = String::with_capacity(text.len());
     let mut room = most;
-    // Where it is cut, if it turns out to be too long: with room for the mark.
+    // The place of the cut, if the text turns out to be too long: with room for the mark.
     let mut cut_at = 0;
     for c in text.chars() {
-        let before = all.len();
+        let before = escaped_text.len();
         match c {
-            '&' => all.push_str("&amp;"),
-            '<' => all.push_str("&lt;"),
-            '>' => all.push_str("&gt;"),
-            c => all.push(c),
+            '&' => escaped_text.push_str("&amp;"),
+            '<' => escaped_text.push_str("&lt;"),
+            '>' => escaped_text.push_str("&gt;"),
+            c => escaped_text.push(c),
         }
-        let added = length(all.get(before..).unwrap_or_default());
-        if added > room {
-            all.truncate(cut_at);
-            all.push('…');
-            return all;
+        let piece_length = length(escaped_text.get(before..).unwrap_or_default());
+        if piece_length > room {
+            escaped_text.truncate(cut_at);
+            escaped_text.push('…');
+            return escaped_text;
         }
-        room -= added;
+        room -= piece_length;
         if room >= 1 {
-            cut_at = all.len();
+            cut_at = escaped_text.len();
         }
     }
-    all
+    escaped_text
 }
 
 #[cfg(test)]

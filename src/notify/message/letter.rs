@@ -28,35 +28,42 @@ const LONGEST_PLAIN: usize = 12_000;
 const LONGEST_SUMMARY: usize = 1500;
 const LONGEST_LINE: usize = 400;
 
-pub(super) fn assemble_message(told: &MessageParts, stamp: &Stamp) -> SlackMessage {
-    let mut shown = told.items.len();
+pub(super) fn assemble_message(parts: &MessageParts, stamp: &Stamp) -> SlackMessage {
+    let mut count = parts.items.len();
     let blocks = loop {
-        let blocks = together(told, shown);
-        if shown == 0 || (blocks.len() <= MOST_BLOCKS && size(&blocks) <= MOST_TOGETHER) {
+        let blocks = build_blocks(parts, count);
+        if count == 0 || (blocks.len() <= MOST_BLOCKS && size(&blocks) <= MOST_TOGETHER) {
             break blocks;
         }
-        shown -= 1;
+        count -= 1;
     };
     SlackMessage {
-        text: cut(&told.text, LONGEST_TEXT),
-        plain: plain(told, shown),
+        text: cut(&parts.text, LONGEST_TEXT),
+        plain: plain(parts, count),
         blocks,
         stamp: stamp.clone(),
     }
 }
 
-fn together(told: &MessageParts, shown: usize) -> Vec<Block> {
-    let items = told.items.iter().take(shown).cloned();
-    let left_out = told.hidden + told.items.len() - shown;
-    let more = (left_out > 0).then(|| Block::context(&[format!("and {left_out} more")]));
-    told.head.iter().cloned().chain(items).chain(more).chain(told.tail.iter().cloned()).collect()
+fn build_blocks(parts: &MessageParts, count: usize) -> Vec<Block> {
+    let items = parts.items.iter().take(count).cloned();
+    let left_out = parts.hidden + parts.items.len() - count;
+    let remainder = (left_out > 0).then(|| Block::context(&[format!("and {left_out} more")]));
+    parts
+        .head
+        .iter()
+        .cloned()
+        .chain(items)
+        .chain(remainder)
+        .chain(parts.tail.iter().cloned())
+        .collect()
 }
 
 /// Returns the text of the blocks, with the links before the list. Whole lines, as many as fit:
 /// half a link would be none.
-fn plain(told: &MessageParts, shown: usize) -> String {
+fn plain(parts: &MessageParts, count: usize) -> String {
     let mut room = LONGEST_PLAIN;
-    let blocks = told.head.iter().chain(&told.tail).chain(told.items.iter().take(shown));
+    let blocks = parts.head.iter().chain(&parts.tail).chain(parts.items.iter().take(count));
     let text = blocks.map(Block::plain).collect::<Vec<_>>().join("\n");
     let fits = |line: &&str| {
         let long = length(line) + 1;
@@ -116,7 +123,8 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
         Some(_) => parts::title(parts::FAILURE, deployment, "was not made live again on"),
         None => parts::title(parts::FAILURE, deployment, "was not deployed to"),
     };
-    let errors: Vec<_> = deployment.violations.iter().filter(|one| one.is_error()).collect();
+    let errors: Vec<_> =
+        deployment.violations.iter().filter(|violation| violation.is_error()).collect();
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     let violations = &deployment.violations;

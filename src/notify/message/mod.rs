@@ -137,13 +137,13 @@ pub struct SlackMessage {
 
 /// Writes the message for that news.
 pub fn letter(news: &News<'_>) -> SlackMessage {
-    let told = match news.kind {
+    let parts = match news.kind {
         NewsKind::Rejected | NewsKind::GivenUp => letter::failure(news),
         NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Recovered { .. } => {
             letter::success(news)
         }
     };
-    letter::assemble_message(&told, &news.stamp)
+    letter::assemble_message(&parts, &news.stamp)
 }
 
 impl UserId {

@@ -62,7 +62,7 @@ pub(super) fn facts(news: &News<'_>) -> Block {
         field("Started by", format!("{}{by}", mention(&news.person)));
     }
     if !request.description.trim().is_empty() {
-        // Why it was asked for, which is not why it failed.
+        // The reason of the request, which is not the reason of the failure.
         let name =
             if deployment.rollback.is_some() { "Rolled back because" } else { "Asked for with" };
         field(name, escape_line(&request.description, LONGEST_REASON));
@@ -71,8 +71,9 @@ pub(super) fn facts(news: &News<'_>) -> Block {
 }
 
 fn app(deployment: &Deployment) -> String {
-    let named = deployment.contact.as_ref().map(|contact| escape_line(&contact.name, LONGEST_NAME));
-    match (&deployment.app, named.filter(|name| !name.is_empty())) {
+    let contact_name =
+        deployment.contact.as_ref().map(|contact| escape_line(&contact.name, LONGEST_NAME));
+    match (&deployment.app, contact_name.filter(|name| !name.is_empty())) {
         (Some(key), Some(name)) => format!("{name} ({key})"),
         (Some(key), None) => key.to_string(),
         (None, _) => deployment.request.release.repository.to_string(),
@@ -179,10 +180,14 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
     let short = deployment.request.release.commit.short();
     let commit = commit_url(deployment, links)
         .and_then(|url| Button::new("commit", &format!("Commit {short}"), url));
-    let good = news.last_good.as_ref().and_then(|good| {
-        Button::new("last-good", &format!("Last good: {}", good.tag), page(links, &good.id))
+    let last_good = news.last_good.as_ref().and_then(|last_good| {
+        Button::new(
+            "last-good",
+            &format!("Last good: {}", last_good.tag),
+            page(links, &last_good.id),
+        )
     });
-    Block::actions([log, commit, good].into_iter().flatten().collect())
+    Block::actions([log, commit, last_good].into_iter().flatten().collect())
 }
 
 /// Writes the deploy id; and, where the channel could not be chosen, whose message it is.

@@ -154,10 +154,10 @@ fn a_fault_of_ours_is_not_put_on_the_waml() {
 fn a_recovery_and_a_success_have_their_own_words() {
     let mut deployment = deployment(&[]);
     deployment.summary = "v42 is in the manifest repository, commit abababab".to_owned();
-    let said = |kind| letter(&News { kind, ..news(&deployment) });
-    let text = said(NewsKind::Recovered { failures: 2 }).plain;
+    let render = |kind| letter(&News { kind, ..news(&deployment) });
+    let text = render(NewsKind::Recovered { failures: 2 }).plain;
     assert!(text.starts_with("✅ shop v42 is deployed to prod-cluster-1\nThe 2 deployments before it had failed. v42 is in"), "{text}");
-    let text = said(NewsKind::Deployed).text;
+    let text = render(NewsKind::Deployed).text;
     assert_eq!(
         text,
         "✅ shop v42 is deployed to prod-cluster-1: v42 is in the manifest repository, commit abababab"
@@ -187,28 +187,28 @@ fn rolled_back() -> Deployment {
 #[test]
 fn a_rollback_says_what_is_held_and_how_that_ends() {
     let mut deployment = rolled_back();
-    let said = |deployment: &Deployment| {
+    let render = |deployment: &Deployment| {
         letter(&News { kind: NewsKind::RolledBack, last_good: None, ..news(deployment) }).plain
     };
-    let text = said(&deployment);
+    let text = render(&deployment);
     assert!(text.starts_with("⏪ shop was rolled back to v41 on prod-cluster-1\n"), "{text}");
-    let held = "Deployments by programs are held: they are refused. v42 is refused to people too. That \
+    let expected = "Deployments by programs are held: they are refused. v42 is refused to people too. That \
                 ends when a person deploys another release, or with `bart unhold prod-cluster-1 --app \
                 devx/shop --reason TEXT`.";
-    assert!(text.contains(held), "{text}");
+    assert!(text.contains(expected), "{text}");
     assert!(text.contains("*Rolled back because*\ncheckout fails"), "{text}");
     assert!(!text.contains("Last good") && !text.contains("*Reason*"), "{text}");
-    let said_where = |holds, deployment: &Deployment| {
+    let render_with = |holds, deployment: &Deployment| {
         let kind = NewsKind::RolledBack;
         letter(&News { kind, holds, last_good: None, ..news(deployment) }).plain
     };
-    let everybody = said_where(Holds::Everybody, &deployment);
-    let held = "All deployments are held: they are refused. That ends with `bart unhold prod-cluster-1 --app \
+    let everybody = render_with(Holds::Everybody, &deployment);
+    let expected = "All deployments are held: they are refused. That ends with `bart unhold prod-cluster-1 --app \
                 devx/shop --reason TEXT` only.";
-    assert!(everybody.contains(held) && !everybody.contains("a person deploys"), "{everybody}");
-    assert!(!said_where(Holds::Off, &deployment).contains("bart unhold"), "nobody is held there");
+    assert!(everybody.contains(expected) && !everybody.contains("a person deploys"), "{everybody}");
+    assert!(!render_with(Holds::Off, &deployment).contains("bart unhold"), "nobody is held there");
     deployment.rollback.as_mut().unwrap().hold = false;
-    assert!(!said(&deployment).contains("held: they are"), "there is no hold");
+    assert!(!render(&deployment).contains("held: they are"), "there is no hold");
 }
 
 #[test]
@@ -261,15 +261,15 @@ fn hostile(size: usize) -> Deployment {
     deployment
 }
 
-fn texts<'j>(json: &'j Json, found: &mut Vec<(&'j str, &'j Json)>) {
+fn texts<'j>(json: &'j Json, output: &mut Vec<(&'j str, &'j Json)>) {
     match json {
         Json::Object(map) => {
             if let (Some(kind), Some(Json::String(text))) = (map.get("type"), map.get("text")) {
-                found.push((text, kind));
+                output.push((text, kind));
             }
-            map.values().for_each(|value| texts(value, found));
+            map.values().for_each(|value| texts(value, output));
         }
-        Json::Array(list) => list.iter().for_each(|value| texts(value, found)),
+        Json::Array(list) => list.iter().for_each(|value| texts(value, output)),
         _ => {}
     }
 }
@@ -295,16 +295,19 @@ fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
             ..news(&deployment)
         });
         let json = serde_json::to_value(&letter.blocks).unwrap();
-        let mut all = Vec::new();
-        texts(&json, &mut all);
-        let shown = all.iter().map(|(text, _)| *text).chain([letter.text.as_str(), &letter.plain]);
-        for text in shown {
-            for after in text.split('<').skip(1) {
-                assert!(after.starts_with("https://github.com/acme/shop/"), "<{after}");
+        let mut texts_with_kinds = Vec::new();
+        texts(&json, &mut texts_with_kinds);
+        let bodies = texts_with_kinds
+            .iter()
+            .map(|(text, _)| *text)
+            .chain([letter.text.as_str(), &letter.plain]);
+        for text in bodies {
+            for link in text.split('<').skip(1) {
+                assert!(link.starts_with("https://github.com/acme/shop/"), "<{link}");
             }
             assert!(!text.contains('\u{202e}'));
         }
-        for (text, kind) in all.iter().filter(|(_, kind)| **kind == "plain_text") {
+        for (text, kind) in texts_with_kinds.iter().filter(|(_, kind)| **kind == "plain_text") {
             assert!(!text.contains(['&', '<', '@']), "{text} in {kind}");
         }
     }
@@ -320,10 +323,13 @@ fn every_limit_is_kept_whatever_is_said() {
         assert!(size(&letter.blocks) <= MOST_TOGETHER, "{}", size(&letter.blocks));
         assert!(letter.plain.chars().count() <= 12_000 && letter.text.chars().count() <= 1000);
         let json = serde_json::to_value(&letter.blocks).unwrap();
-        let mut all = Vec::new();
-        texts(&json, &mut all);
-        assert!(all.iter().all(|(text, _)| text.encode_utf16().count() <= LONGEST_SECTION && !text.is_empty()));
-        assert!(all.iter().any(|(text, _)| text.starts_with("and 19")), "how many more: {all:?}");
+        let mut texts_with_kinds = Vec::new();
+        texts(&json, &mut texts_with_kinds);
+        assert!(texts_with_kinds.iter().all(|(text, _)| text.encode_utf16().count() <= LONGEST_SECTION && !text.is_empty()));
+        assert!(
+            texts_with_kinds.iter().any(|(text, _)| text.starts_with("and 19")),
+            "how many more: {texts_with_kinds:?}"
+        );
         assert!(letter.plain.contains("Log: https://deploy.example.com/"), "{}", letter.plain);
     }
 }

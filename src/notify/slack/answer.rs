@@ -26,19 +26,19 @@ const LONGEST_WORD: usize = 100;
 /// Returns the object of a method's answer.
 pub(super) fn of_method(
     method: &'static str,
-    what: &str,
+    receiver: &str,
     answer: &SlackAnswer,
 ) -> Result<Json, SlackError> {
     let body: Option<Json> = serde_json::from_slice(&answer.body).ok();
     if answer.status == 429 {
-        return Err(wait(what, answer));
+        return Err(wait(receiver, answer));
     }
     let Some(body) = body.filter(Json::is_object) else {
         return Err(without_a_word(method, answer));
     };
     match (body.get("ok").and_then(Json::as_bool), body.get("error").and_then(Json::as_str)) {
         (Some(true), _) => Ok(body),
-        (_, Some(code)) => Err(refusal(method, what, code, &body, answer)),
+        (_, Some(code)) => Err(refusal(method, receiver, code, &body, answer)),
         (_, None) => Err(without_a_word(method, answer)),
     }
 }
@@ -59,9 +59,9 @@ pub(super) fn of_hook(answer: &SlackAnswer) -> Result<(), SlackError> {
     }
 }
 
-fn wait(what: &str, answer: &SlackAnswer) -> SlackError {
+fn wait(receiver: &str, answer: &SlackAnswer) -> SlackError {
     let after = answer.retry_after.unwrap_or(USUAL_WAIT);
-    SlackError::Wait { what: what.to_owned(), after: after.max(Duration::from_secs(1)) }
+    SlackError::Wait { what: receiver.to_owned(), after: after.max(Duration::from_secs(1)) }
 }
 
 /// Builds the error of an answer that is none of Slack's: a gateway's page, or nothing.
@@ -82,7 +82,7 @@ fn without_a_word(method: &'static str, answer: &SlackAnswer) -> SlackError {
 /// Converts one of Slack's error codes into an error.
 fn refusal(
     method: &'static str,
-    what: &str,
+    receiver: &str,
     code: &str,
     body: &Json,
     answer: &SlackAnswer,
@@ -95,7 +95,7 @@ fn refusal(
         return SlackError::Credentials { code: word, help };
     }
     match code {
-        "ratelimited" | "rate_limited" => wait(what, answer),
+        "ratelimited" | "rate_limited" => wait(receiver, answer),
         "service_unavailable" | "request_timeout" | "team_added_to_org" => {
             SlackError::Unreachable(word)
         }
@@ -207,11 +207,12 @@ fn details(word: String, body: &Json) -> String {
 pub(super) fn warnings(body: &Json) -> Vec<String> {
     let list = body.pointer("/response_metadata/warnings").and_then(Json::as_array);
     let texts = list.into_iter().flatten().chain(body.get("warning"));
-    let mut all: Vec<String> = texts.filter_map(Json::as_str).map(str::to_owned).collect();
-    all.sort_unstable();
-    all.dedup();
-    all.retain(|one| !matches!(one.as_str(), "missing_charset" | "superfluous_charset"));
-    all
+    let mut warnings: Vec<String> = texts.filter_map(Json::as_str).map(str::to_owned).collect();
+    warnings.sort_unstable();
+    warnings.dedup();
+    warnings
+        .retain(|warning| !matches!(warning.as_str(), "missing_charset" | "superfluous_charset"));
+    warnings
 }
 
 #[cfg(test)]
@@ -261,11 +262,11 @@ mod tests {
 
     #[test]
     fn how_long_to_wait_is_heeded() {
-        let asked = SlackAnswer {
+        let rate_limited = SlackAnswer {
             retry_after: Some(Duration::from_secs(7)),
             ..answer(429, "{\"ok\":false,\"error\":\"ratelimited\"}")
         };
-        let Err(SlackError::Wait { what, after }) = of_method("m", "#squad", &asked) else {
+        let Err(SlackError::Wait { what, after }) = of_method("m", "#squad", &rate_limited) else {
             panic!()
         };
         assert_eq!((what.as_str(), after.as_secs()), ("#squad", 7));
@@ -274,7 +275,7 @@ mod tests {
             SlackError::Wait { what: "w".to_owned(), after: USUAL_WAIT }
         );
         assert!(matches!(parse_error_code("ratelimited"), SlackError::Wait { .. }));
-        assert!(matches!(of_hook(&asked), Err(SlackError::Wait { .. })));
+        assert!(matches!(of_hook(&rate_limited), Err(SlackError::Wait { .. })));
     }
 
     #[test]

@@ -49,14 +49,14 @@ impl SlackClient {
             "conversations.history"
         };
         let mark = stamp.mark();
-        let found = self.pages(method, arguments, now, |page| {
+        let search = self.pages(method, arguments, now, |page| {
             let list = page.get("messages").and_then(Json::as_array);
-            let found = list.into_iter().flatten().find(|message| has_mark(message, &mark))?;
-            found.get("ts").and_then(Json::as_str).map(str::to_owned)
+            let message = list.into_iter().flatten().find(|message| has_mark(message, &mark))?;
+            message.get("ts").and_then(Json::as_str).map(str::to_owned)
         });
-        match found.await {
+        match search.await {
             Ok(Some(ts)) => Ok(Some(Posted { channel, ts })),
-            // Where there is no such place, nothing arrives.
+            // A place that does not exist has no messages.
             Ok(None) | Err(SlackError::Thread(_)) => Ok(None),
             Err(SlackError::Place { code, .. }) if code == "channel_not_found" => Ok(None),
             // Into a public channel one may write without being in it, and not read.
@@ -84,11 +84,11 @@ impl SlackClient {
             SlackAddress::Hook => Ok(None),
             SlackAddress::Person(user) => {
                 let method = "conversations.open";
-                let opened = self.call(method, method, &json!({"users": user.as_str()}), now).await;
-                match opened {
-                    Ok(opened) => Ok(text(&opened, "/channel/id")),
+                let reply = self.call(method, method, &json!({"users": user.as_str()}), now).await;
+                match reply {
+                    Ok(reply) => Ok(text(&reply, "/channel/id")),
                     Err(SlackError::Place { .. }) => Ok(None),
-                    Err(other) => Err(other),
+                    Err(error) => Err(error),
                 }
             }
         }
@@ -121,8 +121,8 @@ impl SlackClient {
     ) -> Result<Option<String>, SlackError> {
         for _ in 0..MOST_PAGES {
             let page = self.call(method, method, &arguments, now).await?;
-            if let Some(found) = find(&page) {
-                return Ok(Some(found));
+            if let Some(item) = find(&page) {
+                return Ok(Some(item));
             }
             let next = text(&page, "/response_metadata/next_cursor");
             let Some(next) = next.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
@@ -141,8 +141,8 @@ fn set(arguments: &mut Json, key: &str, value: &str) {
 fn has_mark(message: &Json, mark: &str) -> bool {
     let blocks = message.get("blocks").and_then(Json::as_array).into_iter().flatten();
     let mut names = blocks.filter_map(|block| block.get("block_id").and_then(Json::as_str));
-    let kept = message.pointer("/metadata/event_payload/mark").and_then(Json::as_str);
-    names.any(|name| name == mark) || kept == Some(mark)
+    let payload_mark = message.pointer("/metadata/event_payload/mark").and_then(Json::as_str);
+    names.any(|name| name == mark) || payload_mark == Some(mark)
 }
 
 fn text(json: &Json, pointer: &str) -> Option<String> {

@@ -143,17 +143,21 @@ impl SlackClient {
         post: Post<'_>,
         now: Timestamp,
     ) -> Result<Option<Posted>, SlackError> {
-        let what = post.to.as_str();
-        self.take_turn(what, now)?;
-        let answered = self.call(POST, what, &message(post), now).await;
-        let answered = answered.inspect_err(|error| self.refused(what, error))?;
-        for warning in answer::warnings(&answered) {
-            tracing::warn!(channel = what, warning, "Slack accepted the message with a warning");
+        let receiver = post.to.as_str();
+        self.take_turn(receiver, now)?;
+        let reply = self.call(POST, receiver, &message(post), now).await;
+        let reply = reply.inspect_err(|error| self.refused(receiver, error))?;
+        for warning in answer::warnings(&reply) {
+            tracing::warn!(
+                channel = receiver,
+                warning,
+                "Slack accepted the message with a warning"
+            );
         }
-        let text = |key| answered.get(key).and_then(Json::as_str).map(str::to_owned);
+        let text = |key| reply.get(key).and_then(Json::as_str).map(str::to_owned);
         let posted = text("channel").zip(text("ts")).map(|(channel, ts)| Posted { channel, ts });
         if let Some(posted) = &posted {
-            self.remember_channel(what, &posted.channel);
+            self.remember_channel(receiver, &posted.channel);
         }
         Ok(posted)
     }
@@ -164,19 +168,19 @@ impl SlackClient {
         post: Post<'_>,
         now: Timestamp,
     ) -> Result<(), SlackError> {
-        let what = "the incoming webhook";
-        self.take_turn(what, now)?;
+        let receiver = "the incoming webhook";
+        self.take_turn(receiver, now)?;
         let request = self.0.client.post(url.expose_secret()).json(&content(post));
         let answer = self.ask(request).await?;
-        let taken = answer::of_hook(&answer).inspect_err(|error| self.refused(what, error));
-        self.apply_wait(taken, what, now)
+        let result = answer::of_hook(&answer).inspect_err(|error| self.refused(receiver, error));
+        self.apply_wait(result, receiver, now)
     }
 
     /// Calls a method of the Web API, once.
     async fn call(
         &self,
         method: &'static str,
-        what: &str,
+        receiver: &str,
         arguments: &Json,
         now: Timestamp,
     ) -> Result<Json, SlackError> {
@@ -193,18 +197,18 @@ impl SlackClient {
             _ => self.0.client.post(url).header(CONTENT_TYPE, FORM).body(as_form(arguments)),
         };
         let answer = self.ask(request.bearer_auth(token.expose_secret())).await?;
-        let answered = answer::of_method(method, what, &answer);
-        if let Err(SlackError::Wait { after, .. }) = &answered {
+        let result = answer::of_method(method, receiver, &answer);
+        if let Err(SlackError::Wait { after, .. }) = &result {
             lock(&self.0.methods).block(method, method == POST, now, *after);
         }
-        self.apply_wait(answered, what, now)
+        self.apply_wait(result, receiver, now)
     }
 
     /// Errors name their innermost cause only: the outer ones repeat the address, which for a
     /// webhook is a secret.
     async fn ask(&self, request: reqwest::RequestBuilder) -> Result<SlackAnswer, SlackError> {
-        let asked = async { read(request.send().await?).await };
-        match tokio::time::timeout(self.0.settings.timeout, asked).await {
+        let exchange = async { read(request.send().await?).await };
+        match tokio::time::timeout(self.0.settings.timeout, exchange).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
                 Err(SlackError::Unreachable(innermost_cause(&error).to_string()))
@@ -220,25 +224,25 @@ impl SlackClient {
     /// Blocks the channel for the wait that Slack asks for.
     fn apply_wait<T>(
         &self,
-        answered: Result<T, SlackError>,
-        what: &str,
+        result: Result<T, SlackError>,
+        receiver: &str,
         now: Timestamp,
     ) -> Result<T, SlackError> {
-        if let Err(SlackError::Wait { after, .. }) = &answered {
-            lock(&self.0.channels).block(what, now, *after);
+        if let Err(SlackError::Wait { after, .. }) = &result {
+            lock(&self.0.channels).block(receiver, now, *after);
         }
-        answered
+        result
     }
 
-    fn take_turn(&self, what: &str, now: Timestamp) -> Result<(), SlackError> {
-        let admitted = lock(&self.0.channels).try_acquire(what, now);
-        admitted.map_err(|after| SlackError::Wait { what: what.to_owned(), after })
+    fn take_turn(&self, receiver: &str, now: Timestamp) -> Result<(), SlackError> {
+        let turn = lock(&self.0.channels).try_acquire(receiver, now);
+        turn.map_err(|after| SlackError::Wait { what: receiver.to_owned(), after })
     }
 
     /// Gives the turn back if the message surely was not taken.
-    fn refused(&self, what: &str, error: &SlackError) {
+    fn refused(&self, receiver: &str, error: &SlackError) {
         if !matches!(error, SlackError::NoAnswer(_) | SlackError::Wait { .. }) {
-            lock(&self.0.channels).release(what);
+            lock(&self.0.channels).release(receiver);
         }
     }
 
@@ -258,7 +262,7 @@ impl SlackClient {
 /// Returns the arguments of `chat.postMessage`.
 fn message(post: Post<'_>) -> Json {
     let mut message = content(post);
-    let more = json!({
+    let options = json!({
         "channel": post.to.as_str(),
         "parse": "none",
         "link_names": false,
@@ -267,7 +271,7 @@ fn message(post: Post<'_>) -> Json {
             "event_payload": {"mark": post.letter.stamp.mark()},
         },
     });
-    extend(&mut message, more);
+    extend(&mut message, options);
     if let Some(thread) = post.thread {
         extend(&mut message, json!({"thread_ts": thread, "reply_broadcast": post.broadcast}));
     }
@@ -284,9 +288,9 @@ fn content(post: Post<'_>) -> Json {
     content
 }
 
-fn extend(object: &mut Json, more: Json) {
-    if let (Json::Object(object), Json::Object(more)) = (object, more) {
-        object.extend(more);
+fn extend(object: &mut Json, addition: Json) {
+    if let (Json::Object(object), Json::Object(addition)) = (object, addition) {
+        object.extend(addition);
     }
 }
 

@@ -96,8 +96,8 @@ impl People {
         if let Some(email) = configured {
             return self.by_email(&email, now).await;
         }
-        let made = self.settings.email.as_ref().map(|form| form.replace("{login}", login));
-        if let Some(email) = made
+        let email = self.settings.email.as_ref().map(|form| form.replace("{login}", login));
+        if let Some(email) = email
             && let Some(user) = self.by_email(&email, now).await?
         {
             return Ok(Some(user));
@@ -109,20 +109,20 @@ impl People {
     }
 
     async fn by_email(&self, email: &str, now: Timestamp) -> Result<Option<UserId>, SlackError> {
-        let found = self.slack.call(LOOKUP, LOOKUP, &json!({"email": email}), now).await;
-        let problem = match found {
-            Ok(found) => {
-                let id = found.pointer("/user/id").and_then(Json::as_str);
+        let reply = self.slack.call(LOOKUP, LOOKUP, &json!({"email": email}), now).await;
+        let problem = match reply {
+            Ok(reply) => {
+                let id = reply.pointer("/user/id").and_then(Json::as_str);
                 return Ok(id.and_then(UserId::parse));
             }
             Err(SlackError::Nobody | SlackError::Place { .. }) => return Ok(None),
             Err(
-                waits @ (SlackError::Unreachable(_)
+                error @ (SlackError::Unreachable(_)
                 | SlackError::Wait { .. }
                 | SlackError::Credentials { .. }),
-            ) => return Err(waits),
+            ) => return Err(error),
             // A question that was perhaps heard and not answered can be asked again.
-            Err(SlackError::NoAnswer(why)) => return Err(SlackError::Unreachable(why)),
+            Err(SlackError::NoAnswer(detail)) => return Err(SlackError::Unreachable(detail)),
             Err(problem) => problem,
         };
         tracing::warn!(error = %problem, "Slack user lookup failed, names are used instead");

@@ -18,7 +18,7 @@ pub(super) fn unused(
     samples: &[Sample],
 ) -> Vec<Violation> {
     let Some((first, _)) = versions.first() else { return Vec::new() };
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     for (part, entry) in first.defaults.as_map().into_iter().flatten() {
         let looked_at = |(template, reads): &(&Template, Vec<TemplateRead>)| {
             template.uses(part) || reads.iter().any(|read| read.way.first() == Some(part))
@@ -27,18 +27,18 @@ pub(super) fn unused(
         if part != "template" && !versions.iter().any(looked_at) {
             let trial = Trial { versions, samples, path: vec![part.clone()] };
             if trial.verdict() != Verdict::Used {
-                found.push(unused_default_violation(part, &entry.key));
+                violations.push(unused_default_violation(part, &entry.key));
             }
             continue;
         }
         for (path, key) in leaves(part, &entry.node, &entry.key) {
-            let shown = path.join(".");
+            let dotted_path = path.join(".");
             if (Trial { versions, samples, path }).verdict() == Verdict::Unread {
-                found.push(unused_default_violation(&shown, &key));
+                violations.push(unused_default_violation(&dotted_path, &key));
             }
         }
     }
-    found
+    violations
 }
 
 fn unused_default_violation(path: &str, key: &Position) -> Violation {
@@ -53,11 +53,11 @@ fn leaves(name: &str, node: &Node, key: &Position) -> Vec<(Vec<String>, Position
     let Some(map) = node.as_map().filter(|map| !map.is_empty()) else {
         return vec![(vec![name.to_owned()], key.clone())];
     };
-    let below = map.iter().flat_map(|(name, entry)| leaves(name, &entry.node, &entry.key));
-    let under = |(path, key): (Vec<String>, Position)| {
+    let inner_leaves = map.iter().flat_map(|(name, entry)| leaves(name, &entry.node, &entry.key));
+    let with_name = |(path, key): (Vec<String>, Position)| {
         (std::iter::once(name.to_owned()).chain(path).collect(), key)
     };
-    below.map(under).collect()
+    inner_leaves.map(with_name).collect()
 }
 
 /// One default removed.
@@ -78,10 +78,10 @@ enum Verdict {
 
 impl Trial<'_> {
     fn verdict(&self) -> Verdict {
-        let each = self.versions.iter().flat_map(|version| {
+        let verdicts = self.versions.iter().flat_map(|version| {
             self.samples.iter().map(move |sample| self.of_sample(version, sample))
         });
-        each.max().unwrap_or(Verdict::Unknown)
+        verdicts.max().unwrap_or(Verdict::Unknown)
     }
 
     fn of_sample(
@@ -89,22 +89,22 @@ impl Trial<'_> {
         (template, reads): &(&Template, Vec<TemplateRead>),
         sample: &Sample,
     ) -> Verdict {
-        let with = sample.targets.iter().filter_map(|target| {
+        let verdicts = sample.targets.iter().filter_map(|target| {
             let before = view(sample, target, template, &template.defaults)?;
-            let defaults = without(&template.defaults, &self.path);
-            // What is refused without it is of use.
+            let defaults = remove_default(&template.defaults, &self.path);
+            // A default without which the sample is refused is of use.
             let Some(after) = view(sample, target, template, &defaults) else {
                 return Some(Verdict::Used);
             };
-            let mut changed = Vec::new();
-            differences(&before, &after, &mut Way::new(), &mut changed);
-            Some(match changed.iter().any(|way| reads.iter().any(|read| covers(read, way))) {
+            let mut changed_ways = Vec::new();
+            differences(&before, &after, &mut Way::new(), &mut changed_ways);
+            Some(match changed_ways.iter().any(|way| reads.iter().any(|read| covers(read, way))) {
                 true => Verdict::Used,
-                false if changed.is_empty() => Verdict::Unknown,
+                false if changed_ways.is_empty() => Verdict::Unknown,
                 false => Verdict::Unread,
             })
         });
-        with.max().unwrap_or(Verdict::Unknown)
+        verdicts.max().unwrap_or(Verdict::Unknown)
     }
 }
 
@@ -116,13 +116,13 @@ fn covers(read: &TemplateRead, way: &Way) -> bool {
 }
 
 /// Copies the same defaults without the one at that path.
-fn without(node: &Node, path: &[String]) -> Node {
+fn remove_default(node: &Node, path: &[String]) -> Node {
     let mut node = node.clone();
     if let (Value::Map(map), Some((first, rest))) = (&mut node.value, path.split_first()) {
         if rest.is_empty() {
             map.shift_remove(first);
         } else if let Some(entry) = map.get_mut(first) {
-            entry.node = without(&entry.node, rest);
+            entry.node = remove_default(&entry.node, rest);
         }
         if map.is_empty() {
             *map = Map::new();
@@ -132,7 +132,7 @@ fn without(node: &Node, path: &[String]) -> Node {
 }
 
 /// Collects the paths of the differences of both.
-fn differences(before: &Json, after: &Json, way: &mut Way, changed: &mut Vec<Way>) {
+fn differences(before: &Json, after: &Json, way: &mut Way, changed_ways: &mut Vec<Way>) {
     match (before, after) {
         (Json::Object(a), Json::Object(b)) => {
             let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
@@ -140,18 +140,18 @@ fn differences(before: &Json, after: &Json, way: &mut Way, changed: &mut Vec<Way
                 let value = |map: &serde_json::Map<String, Json>| map.get(key).cloned();
                 way.push(key.clone());
                 let (a, b) = (value(a).unwrap_or_default(), value(b).unwrap_or_default());
-                differences(&a, &b, way, changed);
+                differences(&a, &b, way, changed_ways);
                 way.pop();
             }
         }
         (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {
             for (a, b) in a.iter().zip(b) {
                 way.push(EACH.to_owned());
-                differences(a, b, way, changed);
+                differences(a, b, way, changed_ways);
                 way.pop();
             }
         }
         _ if before == after => {}
-        _ => changed.push(way.clone()),
+        _ => changed_ways.push(way.clone()),
     }
 }

@@ -120,7 +120,7 @@ mod tests {
             "{:?}",
             views.iter().map(Option::is_some).collect::<Vec<_>>()
         );
-        let has = |path: &str| views.iter().flatten().any(|view| view.pointer(path).is_some());
+        let is_seen = |path: &str| views.iter().flatten().any(|view| view.pointer(path).is_some());
         for path in [
             "/slo/groups",
             "/database/cloudsql/instance",
@@ -132,7 +132,7 @@ mod tests {
             "/delivery/static/0/name",
             "/delivery/vault/namespace",
         ] {
-            assert!(has(path), "{path}");
+            assert!(is_seen(path), "{path}");
         }
     }
 }

@@ -74,14 +74,14 @@ pub(super) struct Sample {
 /// # Errors
 /// When it cannot be compiled: then there is nothing to try.
 pub fn templates(sources: &TemplateSources) -> Result<CheckReport, Rejection> {
-    let all = TemplateSet::compile(sources)?;
+    let compiled = TemplateSet::compile(sources)?;
     let mut by_name: BTreeMap<&str, Vec<&Template>> = BTreeMap::new();
-    for template in all.iter() {
+    for template in compiled.iter() {
         by_name.entry(template.name.as_str()).or_default().push(template);
     }
     let mut report = CheckReport { templates: Vec::new(), violations: Vec::new() };
     for (name, versions) in by_name {
-        one(name, &versions, sources, &mut report);
+        check_template(name, &versions, sources, &mut report);
     }
     let violations = report.violations.into_iter().map(engine::for_operators);
     report.violations = distinct(violations);
@@ -89,12 +89,18 @@ pub fn templates(sources: &TemplateSources) -> Result<CheckReport, Rejection> {
     Ok(report)
 }
 
-fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &mut CheckReport) {
+fn check_template(
+    name: &str,
+    versions: &[&Template],
+    sources: &TemplateSources,
+    report: &mut CheckReport,
+) {
     let mut samples = samples(name, sources, &mut report.violations);
     let mut shape = everywhere::shape();
     for template in versions {
-        let checked = tried(template, &mut samples, &mut shape, &mut report.violations);
-        report.templates.push(checked);
+        let template_report =
+            render_samples(template, &mut samples, &mut shape, &mut report.violations);
+        report.templates.push(template_report);
     }
     let texts = texts(sources);
     let reads: Vec<(&Template, Vec<TemplateRead>)> = versions
@@ -109,7 +115,7 @@ fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &m
     report.violations.extend(defaults::unused(&reads, &samples));
 }
 
-fn samples(name: &str, sources: &TemplateSources, found: &mut Vec<Violation>) -> Vec<Sample> {
+fn samples(name: &str, sources: &TemplateSources, violations: &mut Vec<Violation>) -> Vec<Sample> {
     let folder = format!("{name}/samples/");
     let files: Vec<&TemplateFile> =
         sources.files.iter().filter(|file| file.path.starts_with(&folder)).collect();
@@ -117,16 +123,16 @@ fn samples(name: &str, sources: &TemplateSources, found: &mut Vec<Violation>) ->
         let message =
             format!("the template `{name}` has no sample, so nothing was rendered with it");
         let help = format!("add a WAML as apps/{folder}minimal.yaml that deploys with it");
-        found.push(Violation::warning("samples", message).help(help));
+        violations.push(Violation::warning("samples", message).help(help));
     }
-    files.into_iter().filter_map(|file| sample(name, file, found)).collect()
+    files.into_iter().filter_map(|file| sample(name, file, violations)).collect()
 }
 
-fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option<Sample> {
+fn sample(name: &str, file: &TemplateFile, violations: &mut Vec<Violation>) -> Option<Sample> {
     let waml = match Waml::parse(&file.path, file.text.as_bytes()) {
         Ok(waml) => waml,
         Err(rejection) => {
-            found.extend(rejection.violations);
+            violations.extend(rejection.violations);
             return None;
         }
     };
@@ -135,18 +141,19 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
     if targets.is_empty() {
         let message = "the sample has no target under `deploy`, so nothing was rendered with it";
         let violation = Violation::error("samples", message).at("deploy", Some(place));
-        found.push(violation.help("add one: `deploy: {sample: {}}`"));
+        violations.push(violation.help("add one: `deploy: {sample: {}}`"));
         return None;
     }
     for target in &targets {
         let Ok(merged) = merge::layers(&waml, target) else { continue };
-        let wanted = merged.template().split('@').next().unwrap_or_default();
-        if wanted != name {
-            let message =
-                format!("the sample is in the folder of `{name}` and deploys with `{wanted}`");
+        let template_name = merged.template().split('@').next().unwrap_or_default();
+        if template_name != name {
+            let message = format!(
+                "the sample is in the folder of `{name}` and deploys with `{template_name}`"
+            );
             let violation =
                 Violation::error("samples", message).at("template", Some(place.clone()));
-            found.push(violation.help(format!("write `template: {name}` in it, or move it")));
+            violations.push(violation.help(format!("write `template: {name}` in it, or move it")));
             return None;
         }
     }
@@ -159,13 +166,13 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
 }
 
 /// Renders every sample for every target, as the service does, and keeps the views.
-fn tried(
+fn render_samples(
     template: &Template,
     samples: &mut [Sample],
     shape: &mut ViewShape,
-    found: &mut Vec<Violation>,
+    violations: &mut Vec<Violation>,
 ) -> Checked {
-    let mut checked = Checked {
+    let mut template_report = Checked {
         template: template.id(),
         files: template.files.len(),
         samples: samples.len(),
@@ -178,33 +185,37 @@ fn tried(
             if is_pinned_elsewhere(merged.template(), template) {
                 continue;
             }
-            checked.targets += 1;
+            template_report.targets += 1;
             match planned(merged, template, &sample.release, &facts(), &mut |_| {}) {
                 Ok(rendered) => {
-                    checked.objects += rendered.files.len();
-                    found.extend(fill_positions(rendered.warnings, &sample.place));
+                    template_report.objects += rendered.files.len();
+                    violations.extend(fill_positions(rendered.warnings, &sample.place));
                 }
-                Err(rejection) => found.extend(fill_positions(rejection.violations, &sample.place)),
+                Err(rejection) => {
+                    violations.extend(fill_positions(rejection.violations, &sample.place));
+                }
             }
             if let Some(view) = view(sample, &target, template, &template.defaults) {
                 shape.add(&view);
             }
         }
     }
-    checked
+    template_report
 }
 
 /// Puts violations of a sample as a whole at its beginning, so that one knows which it is.
 fn fill_positions(violations: Vec<Violation>, place: &Position) -> impl Iterator<Item = Violation> {
-    violations.into_iter().map(|one| match one.position {
-        Some(_) => one,
-        None => Violation { position: Some(place.clone()), ..one },
+    violations.into_iter().map(|violation| match violation.position {
+        Some(_) => violation,
+        None => Violation { position: Some(place.clone()), ..violation },
     })
 }
 
 /// Checks that the sample is for another version of the template than this one.
-fn is_pinned_elsewhere(wanted: &str, template: &Template) -> bool {
-    wanted.split_once('@').is_some_and(|(_, version)| version != template.version.as_str())
+fn is_pinned_elsewhere(template_reference: &str, template: &Template) -> bool {
+    template_reference
+        .split_once('@')
+        .is_some_and(|(_, version)| version != template.version.as_str())
 }
 
 /// Returns facts without any lookup: rules are checked against no cluster in particular.
@@ -243,8 +254,8 @@ fn texts(sources: &TemplateSources) -> HashMap<String, &str> {
     let shared = sources.components.iter();
     let shared =
         shared.map(|file| (format!("{}{}", engine::COMPONENTS, file.path), file.text.as_str()));
-    let own = sources.files.iter().filter(|file| file.path.ends_with(engine::SUFFIX));
-    own.map(|file| (file.path.clone(), file.text.as_str())).chain(shared).collect()
+    let own_files = sources.files.iter().filter(|file| file.path.ends_with(engine::SUFFIX));
+    own_files.map(|file| (file.path.clone(), file.text.as_str())).chain(shared).collect()
 }
 
 #[cfg(test)]

@@ -32,8 +32,9 @@ fn severity(violation: &Violation) -> &'static str {
 /// Returns the violations of a small template, without those about unused parts of the sample and about objects that
 /// Kubernetes does not know.
 fn of_template(defaults: &str, body: &str) -> Vec<String> {
-    let all = lint_sources(&set(defaults, body));
-    all.into_iter()
+    let lines = lint_sources(&set(defaults, body));
+    lines
+        .into_iter()
         .filter(|line| !line.ends_with("[unused]") && !line.ends_with("[kubernetes]"))
         .collect()
 }
@@ -43,9 +44,17 @@ fn what_is_right_is_counted_and_nothing_is_said() {
     let sources = set("", "data: {{ {\"a\": service[0].ports[0].name} | yaml }}\n");
     let report = templates(&sources).unwrap();
     assert_eq!(report.violations, []);
-    let [checked] = &report.templates[..] else { panic!("one") };
-    assert_eq!(checked.template, "t@latest");
-    assert_eq!((checked.files, checked.samples, checked.targets, checked.objects), (1, 1, 1, 1));
+    let [template_report] = &report.templates[..] else { panic!("one") };
+    assert_eq!(template_report.template, "t@latest");
+    assert_eq!(
+        (
+            template_report.files,
+            template_report.samples,
+            template_report.targets,
+            template_report.objects
+        ),
+        (1, 1, 1, 1)
+    );
 }
 
 #[test]
@@ -80,9 +89,9 @@ fn names_that_templates_give_are_followed() {
         "{% if target.platform.ingress.kind is defined and not app.slack is none %}{% endif %}",
         "a: {{ loop_like | default(value=app.slug) if false else app.name }}",
     ] {
-        let found = of_template("", body);
+        let lines = of_template("", body);
         let expected = usize::from(body.contains("loop_like"));
-        assert_eq!(found.len(), expected, "{body}: {found:?}");
+        assert_eq!(lines.len(), expected, "{body}: {lines:?}");
     }
     let wrong = of_template(
         "",
@@ -98,12 +107,12 @@ fn components_see_what_they_are_given_and_nothing_else() {
                      {{ labels.x }}{{ target.name }}{% endcomponent pod %}";
     let mut sources = set("", "data: {{ <pod app release ports={service[0].ports}/> | yaml }}\n");
     sources.components = vec![file("pod.yaml.tmpl", component)];
-    let found: Vec<_> =
+    let lines: Vec<_> =
         lint_sources(&sources).into_iter().filter(|l| l.contains("[undefined]")).collect();
-    assert_eq!(found.len(), 2, "{found:#?}");
+    assert_eq!(lines.len(), 2, "{lines:#?}");
     let unseen = "components/pod.yaml.tmpl:1:91: `service[].ports[].tarjet` may not exist";
-    assert!(found[0].contains(unseen), "{found:#?}");
-    assert!(found[1].contains("the component has no parameter `target`"), "{found:#?}");
+    assert!(lines[0].contains(unseen), "{lines:#?}");
+    assert!(lines[1].contains("the component has no parameter `target`"), "{lines:#?}");
 }
 
 #[test]
@@ -133,32 +142,37 @@ fn defaults_that_no_file_reads_are_told_at_their_key() {
 #[test]
 fn a_default_that_reaches_the_template_in_another_form_is_used() {
     // The registry becomes a part of the image's reference.
-    let found = of_template("image: {registry: ghcr.io}\n", "data: {a: {{ image.reference }}}\n");
-    assert_eq!(found, [""; 0]);
+    let lines = of_template("image: {registry: ghcr.io}\n", "data: {a: {{ image.reference }}}\n");
+    assert_eq!(lines, [""; 0]);
 }
 
 #[test]
 fn samples_that_cannot_be_used_are_told() {
-    let with = |text: &str| {
+    let lint_sample = |text: &str| {
         let mut sources = set("", "");
         sources.files.pop();
         sources.files.push(file("t/samples/one.yaml", text));
         lint_sources(&sources)
     };
-    let other = with(&WAML.replace("template: t\n", ""));
+    let without_template = lint_sample(&WAML.replace("template: t\n", ""));
     assert!(
-        other[0].contains("the sample is in the folder of `t` and deploys with `backend-default`"),
-        "{other:?}"
+        without_template[0]
+            .contains("the sample is in the folder of `t` and deploys with `backend-default`"),
+        "{without_template:?}"
     );
-    let bare = with(&WAML.replace(WAML.split("deploy:").nth(1).unwrap(), " {}\n"));
-    assert!(bare.iter().any(|line| line.contains("no target under `deploy`")), "{bare:?}");
-    let broken = with(&WAML.replace("number: 80", "number: many"));
-    assert!(broken.iter().any(|line| line.contains("t/samples/one.yaml:9:")), "{broken:?}");
-    let mut none = set("", "");
-    none.files.pop();
-    let none = lint_sources(&none);
-    assert_eq!(none.len(), 1);
-    assert!(none[0].starts_with("warning: the template `t` has no sample"), "{none:?}");
+    let without_targets =
+        lint_sample(&WAML.replace(WAML.split("deploy:").nth(1).unwrap(), " {}\n"));
+    assert!(
+        without_targets.iter().any(|line| line.contains("no target under `deploy`")),
+        "{without_targets:?}"
+    );
+    let with_error = lint_sample(&WAML.replace("number: 80", "number: many"));
+    assert!(with_error.iter().any(|line| line.contains("t/samples/one.yaml:9:")), "{with_error:?}");
+    let mut sources_without_sample = set("", "");
+    sources_without_sample.files.pop();
+    let lines = lint_sources(&sources_without_sample);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("warning: the template `t` has no sample"), "{lines:?}");
 }
 
 #[test]
@@ -174,10 +188,10 @@ fn a_sample_with_a_version_is_for_that_one_alone() {
 
 #[test]
 fn what_a_sample_renders_is_judged_as_a_deployment_would_be() {
-    let found = of_template("", "---\nkind: ConfigMap\n");
+    let lines = of_template("", "---\nkind: ConfigMap\n");
     assert!(
-        found.iter().any(|line| line.starts_with("error: ") && line.ends_with("[rendered]")),
-        "{found:?}"
+        lines.iter().any(|line| line.starts_with("error: ") && line.ends_with("[rendered]")),
+        "{lines:?}"
     );
 }
 

@@ -20,12 +20,12 @@ const BYTES: usize = 16_000;
 pub(super) fn text(preview: &Preview) -> Option<String> {
     let mut out = Out::default();
     for target in &preview.targets {
-        one(target, &mut out);
+        describe_target(target, &mut out);
     }
     if out.more > 0 {
-        let more = count(out.more, "object");
+        let hidden_objects = count(out.more, "object");
         out.text.push_str(&format!(
-            "\nand {more} more: `bart render --target TARGET --tag TAG` shows all manifests of a target\n"
+            "\nand {hidden_objects} more: `bart render --target TARGET --tag TAG` shows all manifests of a target\n"
         ));
     }
     (!out.text.is_empty()).then_some(out.text)
@@ -48,7 +48,7 @@ impl Out {
     }
 }
 
-fn one(target: &TargetPreview, out: &mut Out) {
+fn describe_target(target: &TargetPreview, out: &mut Out) {
     let (blocks, restarts) = match &target.outlook {
         Outlook::Changes { changes, restarts } => {
             (changes.iter().map(change).collect(), restarts.as_slice())
@@ -81,11 +81,11 @@ fn new(objects: &[String]) -> String {
 
 /// Writes `a, b and 3 more`.
 fn names(all: &[String], most: usize) -> String {
-    let some: Vec<String> =
-        all.iter().take(most).map(|one| code(&truncate_chars(one, 100))).collect();
-    let more = all.len() - some.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    some.join(", ") + &more
+    let names: Vec<String> =
+        all.iter().take(most).map(|name| code(&truncate_chars(name, 100))).collect();
+    let hidden_names = all.len() - names.len();
+    let ending = if hidden_names > 0 { format!(" and {hidden_names} more") } else { String::new() };
+    names.join(", ") + &ending
 }
 
 fn change(change: &Change) -> String {
@@ -99,7 +99,7 @@ fn change(change: &Change) -> String {
     format!(
         "<details><summary>{name}: {}, +{plus} −{minus}</summary>\n\n{}\n</details>\n\n",
         how.as_str(),
-        fenced("diff", &shortened(diff)),
+        fenced("diff", &shorten_diff(diff)),
     )
 }
 
@@ -109,13 +109,13 @@ pub(super) fn lines(change: &Change) -> (usize, usize) {
     (begin('+'), begin('-'))
 }
 
-fn shortened(diff: &str) -> String {
+fn shorten_diff(diff: &str) -> String {
     let mut out = String::new();
     for (n, line) in diff.lines().enumerate() {
         let line = truncate_chars(line, CHARACTERS);
         if n >= LINES || out.len() + line.len() > BYTES {
-            let more = count(diff.lines().count() - n, "line");
-            return format!("{out}@@ and {more} more @@\n");
+            let hidden_lines = count(diff.lines().count() - n, "line");
+            return format!("{out}@@ and {hidden_lines} more @@\n");
         }
         out.push_str(&line);
         out.push('\n');

@@ -22,7 +22,7 @@ pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
 /// author's mistake: a deployment will repeat it.
 pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     let mut notes = Vec::new();
-    let own = Facts {
+    let own_facts = Facts {
         routes: note_missing_fact(&facts.routes, "whether other apps have these hosts", &mut notes),
         // It is missing with the routes of others.
         own_routes: facts.own_routes.clone(),
@@ -33,7 +33,7 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         ..Facts::unasked(facts.taken_at, without_windows(&facts.clusters, target))
     };
     notes.dedup();
-    (own, notes)
+    (own_facts, notes)
 }
 
 fn note_missing_fact<T: Clone>(fact: &Fact<T>, what: &str, notes: &mut Vec<String>) -> Fact<T> {
@@ -61,12 +61,13 @@ pub(super) fn met_now(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
         locks: facts.locks.clone(),
         ..Facts::unasked(facts.taken_at, facts.clusters.clone())
     };
-    let all = match plan(input, &only) {
+    let violations = match plan(input, &only) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
     };
-    let met = all.iter().filter(|violation| MET_BY_DEPLOYMENTS.contains(&&*violation.rule));
-    met.map(sentence).chain(branch(input, facts, base)).collect()
+    let warnings =
+        violations.iter().filter(|violation| MET_BY_DEPLOYMENTS.contains(&&*violation.rule));
+    warnings.map(sentence).chain(branch(input, facts, base)).collect()
 }
 
 fn sentence(violation: &Violation) -> String {

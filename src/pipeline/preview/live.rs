@@ -18,16 +18,18 @@ const NO_TAG: &str = "preview";
 pub fn release(
     live: &[ManifestFile],
     succeeded: &[Deployment],
-    ours: &Release,
+    default_release: &Release,
 ) -> (Release, Option<ImageTag>) {
     if live.is_empty() {
-        return (ours.clone(), None);
+        return (default_release.clone(), None);
     }
     let digest = files::digest_of(live);
-    let left = |one: &&Deployment| one.pushed.as_ref().map(|p| &p.digest) == digest.as_ref();
-    if let Some(found) = succeeded.iter().find(left).or_else(|| succeeded.first()) {
-        let Release { repository: _, commit, tag } = found.request.release.clone();
-        let release = Release { repository: ours.repository.clone(), commit, tag: tag.clone() };
+    let has_digest =
+        |deployment: &&Deployment| deployment.pushed.as_ref().map(|p| &p.digest) == digest.as_ref();
+    if let Some(deployment) = succeeded.iter().find(has_digest).or_else(|| succeeded.first()) {
+        let Release { repository: _, commit, tag } = deployment.request.release.clone();
+        let release =
+            Release { repository: default_release.repository.clone(), commit, tag: tag.clone() };
         return (release, Some(tag));
     }
     let tag = files::read_back(live).and_then(|files| {
@@ -35,7 +37,9 @@ pub fn release(
         let version = object.json.get("metadata")?.get("labels")?.get(VERSION)?;
         ImageTag::parse(version.as_str()?).ok()
     });
-    let release = tag.clone().map_or_else(|| ours.clone(), |tag| Release { tag, ..ours.clone() });
+    let release = tag
+        .clone()
+        .map_or_else(|| default_release.clone(), |tag| Release { tag, ..default_release.clone() });
     (release, tag)
 }
 

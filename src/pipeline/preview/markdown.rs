@@ -71,8 +71,8 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
 }
 
 /// Writes `1 target`, `2 targets`.
-pub(super) fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+pub(super) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 #[cfg(test)]
@@ -92,16 +92,23 @@ mod tests {
     #[test]
     fn a_foreign_text_is_no_markup() {
         let text = "<img src=x> **a** [x](http://y) `c` @acme/all #1 a|b\nnext\u{1b}[0m";
-        let shown = escaped(text);
+        let markup_free = escaped(text);
         for markup in ["<img", "**", "[x]", "@acme", "#1", "a|b"] {
-            assert!(!shown.replace('\\', "\u{0}").contains(markup), "{markup} in {shown}");
+            assert!(
+                !markup_free.replace('\\', "\u{0}").contains(markup),
+                "{markup} in {markup_free}"
+            );
         }
-        assert!(!shown.contains('\n') && !shown.contains('\u{1b}'));
+        assert!(!markup_free.contains('\n') && !markup_free.contains('\u{1b}'));
         assert_eq!(code("a`b|c"), "`a b c`");
-        let turned = "a\u{202e}b";
-        assert_eq!([code(turned), html(turned)], [r"`a\u{202e}b`", r"a\u{202e}b"]);
+        let text_with_override = "a\u{202e}b";
+        assert_eq!(
+            [code(text_with_override), html(text_with_override)],
+            [r"`a\u{202e}b`", r"a\u{202e}b"]
+        );
         assert!(
-            escaped(turned).contains(r"\\u{202e}") && fenced("", turned).contains(r"a\u{202e}b")
+            escaped(text_with_override).contains(r"\\u{202e}")
+                && fenced("", text_with_override).contains(r"a\u{202e}b")
         );
         assert_eq!(html("<b>&"), "&lt;b&gt;&amp;");
     }

@@ -99,13 +99,13 @@ pub fn of_target(
     live: &[ManifestFile],
     tag: Option<ImageTag>,
 ) -> TargetPreview {
-    let (own, mut notes) = facts::own(facts, &input.target);
+    let (own_facts, mut notes) = facts::own(facts, &input.target);
     notes.extend(facts::met_now(input, facts, base));
-    let (outlook, warnings) = match plan(input, &own) {
+    let (outlook, warnings) = match plan(input, &own_facts) {
         Ok(rendered) => (outlook(&rendered, live), rendered.warnings),
         Err(rejection) => {
-            let all = rejection.violations.into_iter();
-            let (errors, warnings) = all.partition(Violation::is_error);
+            let violations = rejection.violations.into_iter();
+            let (errors, warnings) = violations.partition(Violation::is_error);
             (Outlook::Refused(errors), warnings)
         }
     };
@@ -114,8 +114,10 @@ pub fn of_target(
 
 fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
     if live.is_empty() {
-        let made = objects(&rendered.files).unwrap_or_default();
-        return Outlook::New(made.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect());
+        let new_objects = objects(&rendered.files).unwrap_or_default();
+        return Outlook::New(
+            new_objects.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect(),
+        );
     }
     let (changes, restarts) = between(live, &rendered.files, CONTEXT);
     if changes.is_empty() {
@@ -126,10 +128,12 @@ fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
 
 /// Finds the targets of the base's WAML that merging would leave behind.
 pub fn left(base: &Waml, head: &Waml) -> Option<Left> {
-    let moved = base.app != head.app;
-    let gone =
-        base.targets().into_iter().filter(|target| moved || !head.deploy.contains_key(*target));
-    let targets: Vec<TargetName> = gone.cloned().collect();
+    let is_renamed = base.app != head.app;
+    let removed_targets = base
+        .targets()
+        .into_iter()
+        .filter(|target| is_renamed || !head.deploy.contains_key(*target));
+    let targets: Vec<TargetName> = removed_targets.cloned().collect();
     (!targets.is_empty()).then(|| Left { app: base.app.clone(), targets })
 }
 

@@ -22,26 +22,27 @@ pub(super) struct SharedViolation<'p> {
 
 /// Collects all violations, errors first, then in the order of the file; each once.
 pub(super) fn collect_findings(preview: &Preview) -> Vec<SharedViolation<'_>> {
-    let mut found: Vec<SharedViolation<'_>> = Vec::new();
+    let mut shared_violations: Vec<SharedViolation<'_>> = Vec::new();
     for target in &preview.targets {
         for violation in violations(target) {
-            let same = found.iter_mut().find(|one| is_same(one.violation, violation));
-            match same {
-                Some(one) if one.targets.last() == Some(&target.target.as_str()) => {}
-                Some(one) => one.targets.push(target.target.as_str()),
+            let known_violation =
+                shared_violations.iter_mut().find(|shared| is_same(shared.violation, violation));
+            match known_violation {
+                Some(shared) if shared.targets.last() == Some(&target.target.as_str()) => {}
+                Some(shared) => shared.targets.push(target.target.as_str()),
                 None => {
-                    found
+                    shared_violations
                         .push(SharedViolation { violation, targets: vec![target.target.as_str()] });
                 }
             }
         }
     }
-    let place = |one: &SharedViolation<'_>| {
-        let at = one.violation.position.as_ref().map(|p| (p.file.clone(), p.line, p.column));
-        (one.violation.severity, at.is_none(), at)
+    let place = |shared: &SharedViolation<'_>| {
+        let at = shared.violation.position.as_ref().map(|p| (p.file.clone(), p.line, p.column));
+        (shared.violation.severity, at.is_none(), at)
     };
-    found.sort_by_key(place);
-    found
+    shared_violations.sort_by_key(place);
+    shared_violations
 }
 
 fn violations(target: &TargetPreview) -> impl Iterator<Item = &Violation> {
@@ -62,23 +63,23 @@ fn is_same(a: &Violation, b: &Violation) -> bool {
 }
 
 /// Lists the findings that are at a line of the WAML, which is `file`; at most [`MOST`].
-pub(super) fn remarks(found: &[SharedViolation<'_>], file: &str) -> Vec<Remark> {
-    let all = found.iter().filter_map(|one| remark(one, file));
-    all.take(MOST).collect()
+pub(super) fn remarks(violations: &[SharedViolation<'_>], file: &str) -> Vec<Remark> {
+    let remarks = violations.iter().filter_map(|violation| remark(violation, file));
+    remarks.take(MOST).collect()
 }
 
-fn remark(one: &SharedViolation<'_>, file: &str) -> Option<Remark> {
-    let SharedViolation { violation, targets } = one;
+fn remark(shared: &SharedViolation<'_>, file: &str) -> Option<Remark> {
+    let SharedViolation { violation, targets } = shared;
     let place = violation.position.as_ref().filter(|place| *place.file == *file)?;
     let help = violation.help.as_ref().map_or_else(String::new, |help| format!("\n{help}"));
-    let of = match violation.severity {
+    let kind = match violation.severity {
         Severity::Error => "violation",
         Severity::Warning => "warning",
     };
     Some(Remark {
         line: place.line.max(1),
         severity: violation.severity,
-        title: truncate_chars(&format!("{}: {of} on {}", violation.rule, on(targets, 3)), TITLE)
+        title: truncate_chars(&format!("{}: {kind} on {}", violation.rule, on(targets, 3)), TITLE)
             .into_owned(),
         message: truncate_chars(&format!("{}{help}", violation.message), MESSAGE).into_owned(),
     })
@@ -86,8 +87,12 @@ fn remark(one: &SharedViolation<'_>, file: &str) -> Option<Remark> {
 
 /// Writes `a, b and 3 targets more`.
 pub(super) fn on(targets: &[&str], most: usize) -> String {
-    let some: Vec<&str> = targets.iter().take(most).copied().collect();
-    let more = targets.len().saturating_sub(some.len());
-    let some = some.join(", ");
-    if more > 0 { format!("{some} and {} more", count(more, "target")) } else { some }
+    let first_targets: Vec<&str> = targets.iter().take(most).copied().collect();
+    let hidden_targets = targets.len().saturating_sub(first_targets.len());
+    let names = first_targets.join(", ");
+    if hidden_targets > 0 {
+        format!("{names} and {} more", count(hidden_targets, "target"))
+    } else {
+        names
+    }
 }

@@ -69,17 +69,17 @@ fn looked_at(text: &str, target: &str, live: &[ManifestFile], facts: &Facts) -> 
 /// Returns the preview of a pull request from one WAML to another, with the first one deployed everywhere.
 fn preview(before: &str, after: &str) -> Preview {
     let (old, new) = (waml(before), waml(after));
-    let one = |target: &&TargetName| {
-        let there = old.deploy.contains_key(*target) && old.app == new.app;
-        let live = if there { live(before, target.as_str()) } else { Vec::new() };
-        let tag = there.then(|| release("1.4").tag);
+    let preview_target = |target: &&TargetName| {
+        let is_live = old.deploy.contains_key(*target) && old.app == new.app;
+        let live = if is_live { live(before, target.as_str()) } else { Vec::new() };
+        let tag = is_live.then(|| release("1.4").tag);
         of_target(&input(after, target.as_str()), &unasked(), "main", &live, tag)
     };
     Preview {
         file: ".weave.yaml".to_owned(),
         app: new.app.clone(),
         base: "main".to_owned(),
-        targets: new.targets().iter().map(one).collect(),
+        targets: new.targets().iter().map(preview_target).collect(),
         not_looked_at: 0,
         left: left(&old, &new),
     }
@@ -89,12 +89,12 @@ fn describe_change(before: &str, after: &str) -> PreviewText {
     text::describe_preview(&preview(before, after))
 }
 
-fn assert_within_bounds(told: &PreviewText) {
-    assert!(told.title.chars().count() <= 255, "{}", told.title.len());
-    assert!(told.summary.chars().count() <= 65_535, "{}", told.summary.len());
-    assert!(told.text.as_ref().is_none_or(|text| text.chars().count() <= 65_535));
-    assert!(told.remarks.len() <= 50);
-    for remark in &told.remarks {
+fn assert_within_bounds(preview: &PreviewText) {
+    assert!(preview.title.chars().count() <= 255, "{}", preview.title.len());
+    assert!(preview.summary.chars().count() <= 65_535, "{}", preview.summary.len());
+    assert!(preview.text.as_ref().is_none_or(|text| text.chars().count() <= 65_535));
+    assert!(preview.remarks.len() <= 50);
+    for remark in &preview.remarks {
         assert!(remark.title.chars().count() <= 255 && remark.message.len() <= 64 * 1024);
     }
 }
@@ -102,11 +102,11 @@ fn assert_within_bounds(told: &PreviewText) {
 #[test]
 fn a_change_is_shown_target_by_target() {
     let after = BEFORE.replace("replicas: 3", "replicas: 5").replace("  test: {}", "  new: {}");
-    let told = describe_change(BEFORE, &after);
-    assert_eq!(told.verdict, PreviewVerdict::Success);
-    assert_eq!(told.title, "1 target changes, 1 target is new");
-    assert_eq!(told.remarks, []);
-    insta::assert_snapshot!(told.summary, @r##"
+    let preview = describe_change(BEFORE, &after);
+    assert_eq!(preview.verdict, PreviewVerdict::Success);
+    assert_eq!(preview.title, "1 target changes, 1 target is new");
+    assert_eq!(preview.remarks, []);
+    insta::assert_snapshot!(preview.summary, @r##"
     What a deployment of `devx/shop` at this commit would change, compared with what is live. Nothing is deployed.
 
     | target | | violations | warnings | lines |
@@ -120,7 +120,7 @@ fn a_change_is_shown_target_by_target() {
 
     Rendered with the tag that is live on each target, so the image does not change here. Whether a tag exists, and the branch, locks and windows, count when it is deployed.
     "##);
-    insta::assert_snapshot!(told.text.unwrap(), @r##"
+    insta::assert_snapshot!(preview.text.unwrap(), @r##"
     ### `prod`
 
     <details><summary>Deployment <code>shop</code>: changed, +1 −1</summary>
@@ -149,9 +149,9 @@ fn a_change_is_shown_target_by_target() {
 fn violations_stand_at_their_lines_once_for_all_targets() {
     let after =
         BEFORE.replace("number: 8000", "number: 80000").replace("replicas: 3", "replica: 3");
-    let told = describe_change(BEFORE, &after);
-    assert_eq!(told.verdict, PreviewVerdict::Failure);
-    insta::assert_snapshot!(format!("{}\n{}", told.title, told.summary), @r##"
+    let preview = describe_change(BEFORE, &after);
+    assert_eq!(preview.verdict, PreviewVerdict::Failure);
+    insta::assert_snapshot!(format!("{}\n{}", preview.title, preview.summary), @r##"
     2 violations
     What a deployment of `devx/shop` at this commit would change, compared with what is live. Nothing is deployed.
 
@@ -167,27 +167,33 @@ fn violations_stand_at_their_lines_once_for_all_targets() {
 
     Rendered with the tag that is live on each target, so the image does not change here. Whether a tag exists, and the branch, locks and windows, count when it is deployed.
     "##);
-    let at: Vec<_> = told.remarks.iter().map(|r| (r.line, r.title.clone())).collect();
-    let both = "on prod, test";
+    let at: Vec<_> = preview.remarks.iter().map(|r| (r.line, r.title.clone())).collect();
+    let targets = "on prod, test";
     assert_eq!(
         at,
-        [(8, format!("schema: violation {both}")), (10, format!("unknown-key: violation {both}"))]
+        [
+            (8, format!("schema: violation {targets}")),
+            (10, format!("unknown-key: violation {targets}"))
+        ]
     );
 }
 
 #[test]
 fn nothing_that_changes_is_neutral_and_without_details() {
     let after = format!("# a comment\n{BEFORE}");
-    let told = describe_change(BEFORE, &after);
-    assert_eq!((told.verdict, told.title.as_str()), (PreviewVerdict::Neutral, "nothing changes"));
-    assert_eq!((told.text, told.remarks), (None, vec![]));
+    let preview = describe_change(BEFORE, &after);
+    assert_eq!(
+        (preview.verdict, preview.title.as_str()),
+        (PreviewVerdict::Neutral, "nothing changes")
+    );
+    assert_eq!((preview.text, preview.remarks), (None, vec![]));
 }
 
 #[test]
 fn another_name_leaves_the_app_behind_everywhere() {
-    let told = describe_change(BEFORE, &BEFORE.replace("slug: shop", "slug: store"));
-    assert_eq!(told.title, "2 targets are new");
-    assert!(told.summary.contains("- `bart remove prod devx/shop --reason TEXT`\n- `bart remove test devx/shop --reason TEXT`"), "{}", told.summary);
+    let preview = describe_change(BEFORE, &BEFORE.replace("slug: shop", "slug: store"));
+    assert_eq!(preview.title, "2 targets are new");
+    assert!(preview.summary.contains("- `bart remove prod devx/shop --reason TEXT`\n- `bart remove test devx/shop --reason TEXT`"), "{}", preview.summary);
 }
 
 #[test]
@@ -212,19 +218,22 @@ fn what_only_a_deployment_meets_is_a_note() {
         closed: false,
         reason: None,
     }];
-    let theirs = RepoName::parse("other/shop").unwrap();
+    let other_repository = RepoName::parse("other/shop").unwrap();
     let facts = Facts {
         clusters: Clusters::Known(BTreeMap::from([(prod.name.clone(), prod)])),
         locks: Fact::Known { value: vec![lock], at },
-        owner: Fact::Known { value: Ownership { app: Some(theirs), namespace: vec![] }, at },
+        owner: Fact::Known {
+            value: Ownership { app: Some(other_repository), namespace: vec![] },
+            at,
+        },
         image: Fact::Known { value: false, at },
         branches: Fact::Missing { why: "no".to_owned() },
         secrets: Fact::Missing { why: "Vault did not answer".to_owned() },
         ..unasked()
     };
-    let found = looked_at(BEFORE, "prod", &live(BEFORE, "prod"), &facts);
-    assert!(matches!(found.outlook, Outlook::Same), "{found:?}");
-    insta::assert_snapshot!(found.notes.join("\n"), @r##"
+    let preview = looked_at(BEFORE, "prod", &live(BEFORE, "prod"), &facts);
+    assert!(matches!(preview.outlook, Outlook::Same), "{preview:?}");
+    insta::assert_snapshot!(preview.notes.join("\n"), @r##"
     it is not known whether the secrets exist: Vault did not answer
     `devx/shop` on `prod` belongs to other/shop, not to acme/shop [owner]
     everything is locked by bob since 1970-01-01 00:00 UTC, until it is unlocked: an <b>audit</b> [locks]
@@ -248,8 +257,8 @@ fn a_host_that_is_taken_refuses_a_preview_as_a_deployment() {
         repository: None,
     };
     let facts = Facts { routes: Fact::Known { value: vec![route], at }, ..unasked() };
-    let found = looked_at(&after, "test", &[], &facts);
-    let Outlook::Refused(errors) = found.outlook else { panic!("{found:?}") };
+    let preview = looked_at(&after, "test", &[], &facts);
+    let Outlook::Refused(errors) = preview.outlook else { panic!("{preview:?}") };
     assert_eq!(errors.iter().map(|e| &*e.rule).collect::<Vec<_>>(), ["hosts"]);
 }
 
@@ -257,8 +266,8 @@ fn a_host_that_is_taken_refuses_a_preview_as_a_deployment() {
 fn files_that_somebody_edited_are_compared_as_they_are() {
     let mut live = live(BEFORE, "test");
     live[0].bytes = b"a: [broken\n".to_vec();
-    let found = looked_at(BEFORE, "test", &live, &unasked());
-    let Outlook::Changes { changes, .. } = found.outlook else { panic!("{found:?}") };
+    let preview = looked_at(BEFORE, "test", &live, &unasked());
+    let Outlook::Changes { changes, .. } = preview.outlook else { panic!("{preview:?}") };
     let [change] = &changes[..] else { panic!("{changes:?}") };
     assert_eq!((change.kind.as_str(), change.name.as_str()), ("File", live[0].name.as_str()));
     assert!(change.diff.contains("-a: [broken\n"));
@@ -267,15 +276,15 @@ fn files_that_somebody_edited_are_compared_as_they_are() {
 #[test]
 fn a_huge_difference_is_cut_and_says_what_to_run() {
     let env = |value: &str| {
-        let all = (0..600).map(|n| format!("  - {{name: V{n}, value: \"{value}{n}\"}}\n"));
+        let variables = (0..600).map(|n| format!("  - {{name: V{n}, value: \"{value}{n}\"}}\n"));
         let (head, _) = BEFORE.split_once("deploy:").unwrap();
         let targets: String = (0..12).map(|n| format!("  t{n}: {{}}\n")).collect();
-        format!("{head}  env:\n{}deploy:\n{targets}", all.collect::<String>())
+        format!("{head}  env:\n{}deploy:\n{targets}", variables.collect::<String>())
     };
-    let told = describe_change(&env("a"), &env("b"));
-    assert_eq!(told.title, "12 targets change");
-    assert_within_bounds(&told);
-    let text = told.text.unwrap();
+    let preview = describe_change(&env("a"), &env("b"));
+    assert_eq!(preview.title, "12 targets change");
+    assert_within_bounds(&preview);
+    let text = preview.text.unwrap();
     assert!(text.contains(" lines more @@"), "{text}");
     let end =
         "objects more: `bart render --target TARGET --tag TAG` shows all manifests of a target\n";
@@ -284,14 +293,18 @@ fn a_huge_difference_is_cut_and_says_what_to_run() {
 
 #[test]
 fn many_violations_with_long_texts_stay_within_bounds() {
-    let all = (0..400).map(|n| format!("    \"{n}{}\": x\n", "`|<".repeat(200)));
+    let keys = (0..400).map(|n| format!("    \"{n}{}\": x\n", "`|<".repeat(200)));
     let (head, _) = BEFORE.split_once("  prod:").unwrap();
-    let after = format!("{head}  prod:\n{}", all.collect::<String>());
-    let told = describe_change(BEFORE, &after);
-    assert_within_bounds(&told);
-    assert_eq!(told.remarks.len(), 50);
-    assert!(told.summary.contains("- and 370 more: `bart validate` shows all"), "{}", told.summary);
-    let outside_code: String = told.summary.replace("\\`", "").split('`').step_by(2).collect();
+    let after = format!("{head}  prod:\n{}", keys.collect::<String>());
+    let preview = describe_change(BEFORE, &after);
+    assert_within_bounds(&preview);
+    assert_eq!(preview.remarks.len(), 50);
+    assert!(
+        preview.summary.contains("- and 370 more: `bart validate` shows all"),
+        "{}",
+        preview.summary
+    );
+    let outside_code: String = preview.summary.replace("\\`", "").split('`').step_by(2).collect();
     assert!(!outside_code.contains('<'), "{outside_code}");
 }
 
@@ -304,8 +317,8 @@ fn the_same_preview_gives_the_same_text() {
 #[test]
 fn a_file_that_is_no_waml_is_one_violation_for_all() {
     let rejection = Waml::parse(".weave.yaml", b"a: [").unwrap_err();
-    let told = text::unreadable(".weave.yaml", &rejection);
-    assert_eq!((told.verdict, told.title.as_str()), (PreviewVerdict::Failure, "1 violation"));
-    assert_eq!(told.remarks.len(), 1);
-    assert!(told.summary.starts_with("`.weave.yaml` cannot be read"), "{}", told.summary);
+    let preview = text::unreadable(".weave.yaml", &rejection);
+    assert_eq!((preview.verdict, preview.title.as_str()), (PreviewVerdict::Failure, "1 violation"));
+    assert_eq!(preview.remarks.len(), 1);
+    assert!(preview.summary.starts_with("`.weave.yaml` cannot be read"), "{}", preview.summary);
 }

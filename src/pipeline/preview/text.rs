@@ -22,29 +22,30 @@ const ROOM: usize = 60_000;
 
 /// Describes a preview for the check run.
 pub fn describe_preview(preview: &Preview) -> PreviewText {
-    let found = remarks::collect_findings(preview);
+    let violations = remarks::collect_findings(preview);
     PreviewText {
         verdict: verdict(preview),
-        title: title(preview, &found),
-        summary: bounded(summary(preview, &found)),
+        title: title(preview, &violations),
+        summary: limit_length(summary(preview, &violations)),
         text: details::text(preview),
-        remarks: remarks::remarks(&found, &preview.file),
+        remarks: remarks::remarks(&violations, &preview.file),
     }
 }
 
 /// Writes the text for a WAML that cannot be read as far as its targets.
 pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
-    let all = rejection.violations.iter();
-    let found: Vec<SharedViolation<'_>> =
-        all.map(|violation| SharedViolation { violation, targets: vec!["every target"] }).collect();
+    let each_violation = rejection.violations.iter();
+    let violations: Vec<SharedViolation<'_>> = each_violation
+        .map(|violation| SharedViolation { violation, targets: vec!["every target"] })
+        .collect();
     let mut out = format!("{} cannot be read, so nothing can be deployed from it.\n", code(file));
-    list(&found, &mut out);
+    list(&violations, &mut out);
     PreviewText {
         verdict: PreviewVerdict::Failure,
         title: count(rejection.errors(), "violation"),
-        summary: bounded(out),
+        summary: limit_length(out),
         text: None,
-        remarks: remarks::remarks(&found, file),
+        remarks: remarks::remarks(&violations, file),
     }
 }
 
@@ -87,10 +88,11 @@ fn short(verdict: PreviewVerdict, title: &str, summary: &str) -> PreviewText {
 }
 
 fn verdict(preview: &Preview) -> PreviewVerdict {
-    let any = |is: fn(&Outlook) -> bool| preview.targets.iter().any(|one| is(&one.outlook));
-    if any(|outlook| matches!(outlook, Outlook::Refused(_))) {
+    let has_any =
+        |is: fn(&Outlook) -> bool| preview.targets.iter().any(|target| is(&target.outlook));
+    if has_any(|outlook| matches!(outlook, Outlook::Refused(_))) {
         PreviewVerdict::Failure
-    } else if any(|outlook| matches!(outlook, Outlook::New(_) | Outlook::Changes { .. })) {
+    } else if has_any(|outlook| matches!(outlook, Outlook::New(_) | Outlook::Changes { .. })) {
         PreviewVerdict::Success
     } else {
         PreviewVerdict::Neutral
@@ -98,12 +100,13 @@ fn verdict(preview: &Preview) -> PreviewVerdict {
 }
 
 /// Writes `2 targets change, 1 violation`.
-fn title(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
-    let of = |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
-    let change = of(|outlook| matches!(outlook, Outlook::Changes { .. }));
-    let new = of(|outlook| matches!(outlook, Outlook::New(_)));
-    let unknown = of(|outlook| matches!(outlook, Outlook::Unknown(_)));
-    let errors = found.iter().filter(|one| one.violation.is_error()).count();
+fn title(preview: &Preview, violations: &[SharedViolation<'_>]) -> String {
+    let count_of =
+        |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
+    let change = count_of(|outlook| matches!(outlook, Outlook::Changes { .. }));
+    let new = count_of(|outlook| matches!(outlook, Outlook::New(_)));
+    let unknown = count_of(|outlook| matches!(outlook, Outlook::Unknown(_)));
+    let errors = violations.iter().filter(|shared| shared.violation.is_error()).count();
     let targets = |n: usize, one: &str, many: &str| match n {
         0 => None,
         1 => Some(format!("1 target {one}")),
@@ -119,7 +122,7 @@ fn title(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     if parts.is_empty() { "nothing changes".to_owned() } else { parts.join(", ") }
 }
 
-fn summary(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
+fn summary(preview: &Preview, violations: &[SharedViolation<'_>]) -> String {
     let mut out = format!(
         "What a deployment of {} at this commit would change, compared with what is live. Nothing is deployed.\n\n",
         code(&preview.app.to_string())
@@ -127,22 +130,24 @@ fn summary(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     out.push_str("| target | | violations | warnings | lines |\n|---|---|--:|--:|--:|\n");
     out.extend(preview.targets.iter().map(row));
     if preview.not_looked_at > 0 {
-        let more = count(preview.not_looked_at, "target");
-        out.push_str(&format!("\nand {more} more, not checked: `bart validate` checks all\n"));
+        let hidden_targets = count(preview.not_looked_at, "target");
+        out.push_str(&format!(
+            "\nand {hidden_targets} more, not checked: `bart validate` checks all\n"
+        ));
     }
-    list(found, &mut out);
+    list(violations, &mut out);
     notes(preview, &mut out);
-    if let Some(left) = &preview.left {
-        behind(left, &preview.base, &mut out);
+    if let Some(left_targets) = &preview.left {
+        list_left_targets(left_targets, &preview.base, &mut out);
     }
-    if preview.targets.iter().any(|one| one.tag.is_some()) {
+    if preview.targets.iter().any(|target| target.tag.is_some()) {
         out.push_str("\nRendered with the tag that is live on each target, so the image does not change here. Whether a tag exists, and the branch, locks and windows, count when it is deployed.\n");
     }
     out
 }
 
-fn row(one: &TargetPreview) -> String {
-    let (what, violations, lines) = match &one.outlook {
+fn row(target_preview: &TargetPreview) -> String {
+    let (change_text, violations, lines) = match &target_preview.outlook {
         Outlook::New(objects) => {
             (format!("new: {}", count(objects.len(), "object")), 0, String::new())
         }
@@ -156,8 +161,9 @@ fn row(one: &TargetPreview) -> String {
         Outlook::Unknown(why) => (message(&truncate_chars(why, MESSAGE)), 0, String::new()),
     };
     let number = |n: usize| if n == 0 { String::new() } else { n.to_string() };
-    let (target, warnings) = (code(one.target.as_str()), number(one.warnings.len()));
-    format!("| {target} | {what} | {} | {warnings} | {lines} |\n", number(violations))
+    let (target, warnings) =
+        (code(target_preview.target.as_str()), number(target_preview.warnings.len()));
+    format!("| {target} | {change_text} | {} | {warnings} | {lines} |\n", number(violations))
 }
 
 fn signed(changes: &[Change]) -> String {
@@ -169,25 +175,26 @@ fn signed(changes: &[Change]) -> String {
     format!("+{plus} −{minus}")
 }
 
-fn list(found: &[SharedViolation<'_>], out: &mut String) {
-    let of = |severity| found.iter().filter(move |one| one.violation.severity == severity);
+fn list(violations: &[SharedViolation<'_>], out: &mut String) {
+    let of_severity =
+        |severity| violations.iter().filter(move |shared| shared.violation.severity == severity);
     for (heading, severity, most) in
         [("Violations", Severity::Error, VIOLATIONS), ("Warnings", Severity::Warning, WARNINGS)]
     {
-        let all = of(severity).count();
-        if all > 0 {
+        let total = of_severity(severity).count();
+        if total > 0 {
             out.push_str(&format!("\n**{heading}**\n\n"));
-            out.extend(of(severity).take(most).map(item));
+            out.extend(of_severity(severity).take(most).map(item));
         }
-        if all > most {
-            let more = all - most;
-            out.push_str(&format!("- and {more} more: `bart validate` shows all\n"));
+        if total > most {
+            let hidden = total - most;
+            out.push_str(&format!("- and {hidden} more: `bart validate` shows all\n"));
         }
     }
 }
 
-fn item(one: &SharedViolation<'_>) -> String {
-    let SharedViolation { violation, targets } = one;
+fn item(shared: &SharedViolation<'_>) -> String {
+    let SharedViolation { violation, targets } = shared;
     let place = violation.position.as_ref();
     let place = place.map_or_else(String::new, |place| format!("{} ", code(&place.to_string())));
     let text = message(&truncate_chars(&violation.message, MESSAGE));
@@ -197,11 +204,11 @@ fn item(one: &SharedViolation<'_>) -> String {
 }
 
 fn notes(preview: &Preview, out: &mut String) {
-    let notes = preview.targets.iter().flat_map(|one| {
-        one.notes.iter().map(|note| {
+    let notes = preview.targets.iter().flat_map(|target| {
+        target.notes.iter().map(|note| {
             format!(
                 "- {}: {}\n",
-                code(one.target.as_str()),
+                code(target.target.as_str()),
                 message(&truncate_chars(note, MESSAGE))
             )
         })
@@ -217,7 +224,7 @@ fn notes(preview: &Preview, out: &mut String) {
     }
 }
 
-fn behind(left: &Left, base: &str, out: &mut String) {
+fn list_left_targets(left: &Left, base: &str, out: &mut String) {
     let Left { app, targets } = left;
     out.push_str(&format!(
         "\n**Left behind**: the WAML on {} deploys {} to targets that this one does not have. It stays there until it is removed:\n\n",
@@ -233,7 +240,7 @@ fn behind(left: &Left, base: &str, out: &mut String) {
 }
 
 /// Cuts the whole text: every part has its own limit, and this one is for unforeseen cases.
-fn bounded(text: String) -> String {
+fn limit_length(text: String) -> String {
     if text.len() <= ROOM {
         return text;
     }
@@ -241,9 +248,12 @@ fn bounded(text: String) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let cut = text.get(..end).unwrap_or_default();
-    let whole = cut.rfind('\n').and_then(|line| cut.get(..line)).unwrap_or(cut);
-    format!("{whole}\n\nand more: `bart validate` shows all\n")
+    let text_within_limit = text.get(..end).unwrap_or_default();
+    let whole_lines = text_within_limit
+        .rfind('\n')
+        .and_then(|line| text_within_limit.get(..line))
+        .unwrap_or(text_within_limit);
+    format!("{whole_lines}\n\nand more: `bart validate` shows all\n")
 }
 
 /// Writes `preview-7-0123…`: the service's own id for the check run of a head.

@@ -20,13 +20,13 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     if is_misnamed || subject.facts.clusters.find(subject.target).is_some() {
         return;
     }
-    let known: Vec<&str> =
+    let target_names: Vec<&str> =
         subject.facts.clusters.names().into_iter().map(TargetName::as_str).collect();
     let name = subject.target.as_str();
     let path = Path::root().key("deploy").key(name);
     let violation = Violation::error("target", format!("there is no cluster `{name}`"))
         .expected("not a configured cluster")
-        .help(suggest::hint(name, known));
+        .help(suggest::hint(name, target_names));
     report.add_to_file(subject.waml, &path, violation);
 }
 
@@ -38,17 +38,17 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 /// owner as one that is there already.
 pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let what = "who owns the app and its namespace";
-    let wanted = NeededFact { rule: "owner", what, path: None };
-    let Some(owner) = wanted.require_fact(&subject.facts.owner, subject, report) else { return };
+    let needed = NeededFact { rule: "owner", what, path: None };
+    let Some(owner) = needed.require_fact(&subject.facts.owner, subject, report) else { return };
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
-    // What an operator writes to give the app to who deploys it now.
+    // The command with which an operator gives the app to the repository that deploys it now.
     let moving =
         format!("`the-deployer owners move {app} --target {target} --to {us} --reason TEXT`");
     let (key, message, expected, help) = match (owner.allow(us), &owner.app) {
-        (Err(NotOwned::App), Some(theirs)) => (
+        (Err(NotOwned::App), Some(other_owner)) => (
             "slug",
-            format!("`{app}` on `{target}` belongs to {theirs}, not to {us}"),
-            format!("belongs to {theirs}"),
+            format!("`{app}` on `{target}` belongs to {other_owner}, not to {us}"),
+            format!("belongs to {other_owner}"),
             "choose another slug; if the app has moved, an operator records its new owner",
         ),
         (Err(NotOwned::App | NotOwned::Namespace), _) => {
@@ -76,20 +76,24 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let globs = subject.cluster.and_then(|target| target.policies.branches.as_deref());
     let Some(globs) = globs else { return };
     let what = "whether the commit is on a branch that the target takes";
-    let wanted = NeededFact { rule: "branch", what, path: None };
-    let Some(found) = wanted.require_fact(&subject.facts.branches, subject, report) else { return };
-    let allowed = Globs::parse_readable(globs);
-    if found.iter().any(|branch| allowed.is_match(branch)) {
+    let needed = NeededFact { rule: "branch", what, path: None };
+    let Some(branches) = needed.require_fact(&subject.facts.branches, subject, report) else {
+        return;
+    };
+    let allowed_branches = Globs::parse_readable(globs);
+    if branches.iter().any(|branch| allowed_branches.is_match(branch)) {
         return;
     }
     let age = unknown::age(&subject.facts.branches, subject);
-    let on = match found.as_slice() {
+    let branch_text = match branches.as_slice() {
         [] => "on none of the branches".to_owned(),
-        [one] => format!("on {}, which is none of the branches", quoted(one)),
-        [one, ..] => format!("on {} and others, none of them one of the branches", quoted(one)),
+        [branch] => format!("on {}, which is none of the branches", quoted(branch)),
+        [first_branch, ..] => {
+            format!("on {} and others, none of them one of the branches", quoted(first_branch))
+        }
     };
     let (commit, target) = (subject.release.commit.short(), subject.target);
-    let message = format!("the commit {commit} is {on} that `{target}` takes{age}");
+    let message = format!("the commit {commit} is {branch_text} that `{target}` takes{age}");
     let list = suggest::list(globs.iter().map(String::as_str));
     let help = format!("`{target}` takes {list}: merge the commit there and deploy it again");
     report.say(Violation::error("branch", message).help(help));
@@ -100,9 +104,9 @@ pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
     let what = "whether the person who deploys is in a team that the target requires";
-    let wanted = NeededFact { rule: "deployer", what, path: None };
-    let found = wanted.require_fact(&subject.facts.deployer, subject, report);
-    let Some(deployer) = found.filter(|deployer| !deployer.is_in_team) else { return };
+    let needed = NeededFact { rule: "deployer", what, path: None };
+    let fact = needed.require_fact(&subject.facts.deployer, subject, report);
+    let Some(deployer) = fact.filter(|deployer| !deployer.is_in_team) else { return };
     let target = subject.target;
     let list = suggest::list(teams.iter().map(String::as_str));
     let message = format!("{} is in none of the teams that `{target}` requires", deployer.login);
@@ -112,11 +116,11 @@ pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 /// Checks that no lock stops the deployment.
 pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let wanted =
+    let needed =
         NeededFact { rule: "locks", what: "whether a lock stops the deployment", path: None };
-    let Some(locks) = wanted.require_fact(&subject.facts.locks, subject, report) else { return };
+    let Some(locks) = needed.require_fact(&subject.facts.locks, subject, report) else { return };
     for lock in locks.iter().filter(|lock| is_locked_by(lock, subject)) {
-        report.say(locked(lock));
+        report.say(lock_violation(lock));
     }
 }
 
@@ -131,8 +135,8 @@ fn is_locked_by(lock: &Lock, subject: &Subject<'_>) -> bool {
     is_for && lock.until.is_none_or(|until| until > subject.facts.taken_at)
 }
 
-fn locked(lock: &Lock) -> Violation {
-    let what = match &lock.scope {
+fn lock_violation(lock: &Lock) -> Violation {
+    let subject = match &lock.scope {
         LockScope::Everything => "everything".to_owned(),
         LockScope::Target(target) => format!("`{target}`"),
         LockScope::Owner(owner) => format!("every app of {owner}"),
@@ -140,24 +144,24 @@ fn locked(lock: &Lock) -> Violation {
     };
     let Lock { scope: _, reason, by, since, until } = lock;
     let since = since.strftime("%F %H:%M UTC");
-    let (end, again) = match until {
+    let (end, retry_help) = match until {
         Some(until) => {
             (format!("until {}", until.strftime("%F %H:%M UTC")), "deploy again after that, or ")
         }
         None => ("until it is unlocked".to_owned(), ""),
     };
-    let message = format!("{what} is locked by {by} since {since}, {end}: {reason}");
+    let message = format!("{subject} is locked by {by} since {since}, {end}: {reason}");
     Violation::error("locks", message).help(format!(
-        "{again}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
+        "{retry_help}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
     ))
 }
 
 /// Checks that no hold stops the deployment: after a rollback automation does not deploy, and a person does not deploy
 /// again the release that was rolled back.
 pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let wanted =
+    let needed =
         NeededFact { rule: "hold", what: "whether a hold stops the deployment", path: None };
-    let Some(Some(hold)) = wanted.require_fact(&subject.facts.hold, subject, report) else {
+    let Some(Some(hold)) = needed.require_fact(&subject.facts.hold, subject, report) else {
         return;
     };
     let is_bad = hold.away.as_ref().is_some_and(|away| away == subject.release);
@@ -197,9 +201,9 @@ pub(super) fn windows(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     // The configuration was refused if one cannot be read. Whoever brings one all the same must
     // not find the door open.
-    let read: Result<Vec<Weekly>, _> = windows.iter().map(Weekly::parse).collect();
-    let opening = match read {
-        Ok(read) => window::at(&read, subject.facts.taken_at),
+    let parsed_windows: Result<Vec<Weekly>, _> = windows.iter().map(Weekly::parse).collect();
+    let opening = match parsed_windows {
+        Ok(weekly_windows) => window::at(&weekly_windows, subject.facts.taken_at),
         Err(error) => {
             let message = format!("a window of `{}` cannot be read: {error}", subject.target);
             return report.say(Violation::error("windows", message).help("tell the operator"));

@@ -25,7 +25,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (name, alert) in subject.section.alerts.iter().flatten() {
         let (path, Some(alert)) = (root.key(name), alert) else { continue };
         match find(name) {
-            Some(known) => default_alert(known, alert, &path, report),
+            Some(known_alert) => default_alert(known_alert, alert, &path, report),
             None if alert.expr.is_some() => own_alert(name, alert, &path, report),
             None => report.add(&path, unknown(name)),
         }
@@ -40,8 +40,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 fn unknown(name: &str) -> Violation {
-    let meant = suggest::nearest(name, names());
-    let help = meant.map_or_else(
+    let suggestion = suggest::nearest(name, names());
+    let help = suggestion.map_or_else(
         || {
             let name = if is_legal(name) { name } else { "queueTooLong" };
             format!(
@@ -49,38 +49,43 @@ fn unknown(name: &str) -> Violation {
                  summary: the queue is too long}}`; the default alerts are those of docs/alerts.md"
             )
         },
-        |meant| format!("did you mean `{meant}`?"),
+        |name| format!("did you mean `{name}`?"),
     );
     Violation::error(RULE, format!("there is no alert {}", quoted(name)))
         .expected("no such alert")
         .help(help)
 }
 
-fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut RuleReport<'_>) {
+fn default_alert(known_alert: &Known, alert: &Alert, path: &Path, report: &mut RuleReport<'_>) {
     for (key, set) in [
         ("expr", alert.expr.is_some()),
         ("summary", alert.summary.is_some()),
         ("description", alert.description.is_some()),
     ] {
         if set {
-            let message = format!("the alert `{}` has its own `{key}`", known.name);
+            let message = format!("the alert `{}` has its own `{key}`", known_alert.name);
             let violation = Violation::error(RULE, message).expected("cannot be set here");
             let help = "remove it, or write an alert of your own under another name";
             report.add(&path.key(key), violation.help(help));
         }
     }
     if alert.enabled != Some(false) {
-        threshold(known, alert.threshold, path, report);
+        threshold(known_alert, alert.threshold, path, report);
     }
 }
 
-fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut RuleReport<'_>) {
+fn threshold(
+    known_alert: &Known,
+    threshold: Option<f64>,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     let at = path.key("threshold");
     let mut refuse = |path: &Path, message: String, expected: &str, help: String| {
         report.add(path, Violation::error(RULE, message).expected(expected).help(help));
     };
-    let name = known.name;
-    match (known.threshold, threshold) {
+    let name = known_alert.name;
+    match (known_alert.threshold, threshold) {
         (None, Some(_)) => {
             let message = format!("the alert `{name}` has no threshold to set");
             refuse(&at, message, "has no threshold", "remove `threshold`".to_owned());
@@ -93,8 +98,8 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
         (Some(Unit::Share), Some(share)) if !(share > 0.0 && share <= 1.0) => {
             let message = format!("{share} is not a share above 0 and up to 1");
             let percent = share > 1.0 && share <= 100.0;
-            let meant = if percent { share / 100.0 } else { 0.9 };
-            let help = format!("write `{meant}` for {} %", meant * 100.0);
+            let fraction = if percent { share / 100.0 } else { 0.9 };
+            let help = format!("write `{fraction}` for {} %", fraction * 100.0);
             refuse(&at, message, "from 0 to 1", help);
         }
         (Some(unit @ (Unit::Count | Unit::Seconds)), Some(number))
@@ -142,14 +147,17 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut RuleReport<'_>
         let message = format!("the alert {} fires as long as anything is measured", quoted(name));
         let violation = Violation::warning(RULE, message).expected("compares nothing");
         // A long expression is at hand: what is to be added is enough.
-        let shown = if expression.chars().count() > LONGEST_SHOWN { "…" } else { expression };
+        let short_expression =
+            if expression.chars().count() > LONGEST_SHOWN { "…" } else { expression };
         let help = match promql::without_bool(expression) {
-            Some(other) if shown != "…" => format!(
+            Some(other) if short_expression != "…" => format!(
                 "`bool` gives 0 or 1 for each series, and 0 is a value, too: write `{other}`"
             ),
             Some(_) => "`bool` gives 0 or 1 for each series, and 0 is a value, too: leave it out"
                 .to_owned(),
-            None => format!("say what is wrong: `{shown} == 0`, `{shown} > 100`"),
+            None => {
+                format!("say what is wrong: `{short_expression} == 0`, `{short_expression} > 100`")
+            }
         };
         report.add(&path.key("expr"), violation.help(help));
     }
@@ -210,29 +218,33 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
     if !subject.template.uses("alerts") || !from_waml(root) {
         return;
     }
-    let nothing = |message: String| Violation::warning(RULE, message).expected("without effect");
+    let no_effect = |message: String| Violation::warning(RULE, message).expected("without effect");
     if !target.platform.monitoring.enabled {
         let message = format!("the target `{}` has no Prometheus for alerts", target.name);
         let help = "ask its operators, or set alerts only for the targets that have one";
-        report.add(root, nothing(message).help(help));
+        report.add(root, no_effect(message).help(help));
         return;
     }
     let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
     for (name, alert) in on(&watched).filter(|(name, _)| from_waml(&root.key(name))) {
-        let Some(known) = find(name) else { continue };
-        if let Some(missing) = missing(&watched, known, alert) {
+        let Some(known_alert) = find(name) else { continue };
+        if let Some(missing) = find_missing_part(&watched, known_alert, alert) {
             let message = format!("the alert `{name}` is not created: {missing}");
             let help =
                 format!("remove `{name}`, or set it only where the app has what it measures");
-            report.add(&root.key(name), nothing(message).help(help));
+            report.add(&root.key(name), no_effect(message).help(help));
         }
     }
 }
 
 /// Returns the part that the app or the target lacks for an alert; `None` where it lacks none.
-fn missing(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<&'static str> {
-    match known.needs {
+fn find_missing_part(
+    watched: &Watched<'_>,
+    known_alert: &Known,
+    alert: &Alert,
+) -> Option<&'static str> {
+    match known_alert.needs {
         Needs::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),
-        _ => expression(watched, known, alert.threshold.unwrap_or_default()).err(),
+        _ => expression(watched, known_alert, alert.threshold.unwrap_or_default()).err(),
     }
 }

@@ -77,8 +77,8 @@ fn measures(
         unreachable.extend(find_unreachable(kind, (request, limit), percent, path, report));
     }
     let count = metrics.iter().filter(|(_, metric, _)| metric.is_some()).count();
-    for one in &unreachable {
-        one.report_unreachable(unreachable.len() == count, path, report);
+    for measure in &unreachable {
+        measure.report_unreachable(unreachable.len() == count, path, report);
     }
     for (kind, metric, request) in metrics {
         let Some(metric) = metric else { continue };
@@ -137,7 +137,7 @@ fn find_unreachable<'a>(
     path: &Path,
     report: &mut RuleReport<'_>,
 ) -> Option<Unreachable<'a>> {
-    // What is no sensible amount the rule `resources` tells.
+    // The rule `resources` reports an amount that makes no sense.
     let requested = Amount::parse(kind, request).comparable_quantity()?;
     if requested.is_zero() {
         let message = format!("the autoscaler measures {kind} against a request of 0");

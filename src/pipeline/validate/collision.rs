@@ -20,46 +20,49 @@ use crate::waml::section_workload::EnvVar;
 
 const RULE: &str = "collision";
 
-pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    report_shared_secrets(made, report);
-    let facts = made.valid.facts();
+pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    report_shared_secrets(plan, report);
+    let facts = plan.valid.facts();
     let Fact::Known { value: namespace, .. } = &facts.namespace else { return };
-    let app = &made.valid.waml().app;
+    let app = &plan.valid.waml().app;
     let unread = namespace.unread.iter().filter(|(slug, _)| **slug != app.slug);
     let unread: Vec<String> =
         unread.map(|(slug, file)| format!("`{}/{slug}` has: {file}", app.namespace)).collect();
     if let Some(first) = unread.first() {
-        let more = match unread.len() - 1 {
+        let others_text = match unread.len() - 1 {
             0 => String::new(),
-            more => format!(" cannot be read, and files of {more} more apps"),
+            count => format!(" cannot be read, and files of {count} more apps"),
         };
-        let message = format!("it is not known which objects {first}{more} cannot be read");
+        let message = format!("it is not known which objects {first}{others_text} cannot be read");
         report.say(Violation::warning(RULE, message).help(
             "check whether one of them has the name of an object of this app, and correct the file",
         ));
     }
-    for object in made.objects {
-        let all = names(object);
+    for object in plan.objects {
+        let object_names = names(object);
         // Where the object itself is another's, so is what is made of it.
-        let taken = all.iter().find_map(|name| Some((name, namespace.owner_of(&app.slug, name)?)));
-        if let Some((name, other)) = taken {
-            place(made, name, describe(made, object, name, other), report);
+        let conflict =
+            object_names.iter().find_map(|name| Some((name, namespace.owner_of(&app.slug, name)?)));
+        if let Some((name, other)) = conflict {
+            place(plan, name, describe(plan, object, name, other), report);
         }
     }
 }
 
 /// Describes an object, or a Secret that is made of it, that another app has, too.
 fn describe(
-    made: &RenderedPlan<'_>,
+    plan: &RenderedPlan<'_>,
     object: &Object,
     name: &LiveObject,
     other: &Slug,
 ) -> Violation {
-    let LiveObject { kind, name: shown, .. } = name;
-    let other = format!("{}/{other}", made.valid.waml().app.namespace);
-    let message =
-        format!("{kind} `{shown}`{} already belongs to the app `{other}`", maker(object, name));
-    let is_live = matches!(&made.valid.facts().live, Fact::Known { value, .. }
+    let LiveObject { kind, name: shown_name, .. } = name;
+    let other = format!("{}/{other}", plan.valid.waml().app.namespace);
+    let message = format!(
+        "{kind} `{shown_name}`{} already belongs to the app `{other}`",
+        maker(object, name)
+    );
+    let is_live = matches!(&plan.valid.facts().live, Fact::Known { value, .. }
         if value.names().any(|live| live.is_same(name)));
     if is_live {
         Violation::warning(RULE, message)
@@ -67,28 +70,31 @@ fn describe(
     } else {
         Violation::error(RULE, message).expected("is taken").help(format!(
             "choose another name; if that app no longer exists, `bart remove {} {other} --reason TEXT`",
-            made.valid.target().name
+            plan.valid.target().name
         ))
     }
 }
 
 /// Refuses two objects of the app itself of which one Secret would be made: each would undo the other's.
-fn report_shared_secrets(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    let mut seen: HashMap<String, LiveObject> = HashMap::new();
-    for object in made.objects {
+fn report_shared_secrets(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    let mut writers: HashMap<String, LiveObject> = HashMap::new();
+    for object in plan.objects {
         for name in names(object).into_iter().filter(is_secret) {
-            let by = object.identity();
-            match seen.get(&name.name) {
-                None => drop(seen.insert(name.name, by)),
+            let writer = object.identity();
+            match writers.get(&name.name) {
+                None => drop(writers.insert(name.name, writer)),
                 // An object that is there twice is told by the rule `rendered`, and Ingresses may share a Secret.
                 Some(first)
-                    if *first == by || [first, &by].iter().all(|one| one.kind == "Ingress") => {}
+                    if *first == writer
+                        || [first, &writer]
+                            .iter()
+                            .all(|writer_object| writer_object.kind == "Ingress") => {}
                 Some(first) => {
                     let message =
-                        format!("{first} and {by} would both write the Secret `{}`", name.name);
+                        format!("{first} and {writer} would both write the Secret `{}`", name.name);
                     let violation = Violation::error(RULE, message).expected("is taken");
                     let help = "give one of them another name";
-                    place(made, &name, violation.help(help), report);
+                    place(plan, &name, violation.help(help), report);
                 }
             }
         }
@@ -101,64 +107,66 @@ fn is_secret(object: &LiveObject) -> bool {
 
 /// Lists the names of an object in a cluster: itself, and the Secrets that are created from it.
 fn names(object: &Object) -> Vec<LiveObject> {
-    let made = secrets::made_by(&object.json.clone().into());
-    std::iter::once(object.identity()).chain(made).collect()
+    let created_secrets = secrets::made_by(&object.json.clone().into());
+    std::iter::once(object.identity()).chain(created_secrets).collect()
 }
 
 /// Writes `, which Certificate a creates,` for an object that is not in the manifests itself.
 fn maker(object: &Object, name: &LiveObject) -> String {
-    let by = object.identity();
-    if by == *name { String::new() } else { format!(", which {by} creates,") }
+    let identity = object.identity();
+    if identity == *name { String::new() } else { format!(", which {identity} creates,") }
 }
 
 /// Reports the violation at what makes the name: a service, a secret or a host of its own, else the
 /// slug.
 fn place(
-    made: &RenderedPlan<'_>,
+    plan: &RenderedPlan<'_>,
     object: &LiveObject,
     violation: Violation,
     report: &mut RuleReport<'_>,
 ) {
-    let section = made.valid.section();
+    let section = plan.valid.section();
     let name = object.name.as_str();
     let path = match object.kind.as_str() {
         "Service" => {
-            let index = section.services().iter().position(|one| one.name.as_deref() == Some(name));
+            let index =
+                section.services().iter().position(|service| service.name.as_deref() == Some(name));
             index.map(|index| Path::root().key("service").index(index).key("name"))
         }
         "Secret" | "ExternalSecret" | "VaultStaticSecret" => {
             let secrets = section.secrets.as_deref().unwrap_or_default();
-            let index = secrets.iter().position(|one| one.name == name);
+            let index = secrets.iter().position(|secret| secret.name == name);
             index
                 .map(|index| Path::root().key("secrets").index(index).key("name"))
-                .or_else(|| variable(made, name))
-                .or_else(|| certificate(made, name))
+                .or_else(|| variable(plan, name))
+                .or_else(|| certificate(plan, name))
         }
-        "Certificate" | "CachedCertificate" => certificate(made, name),
+        "Certificate" | "CachedCertificate" => certificate(plan, name),
         _ => None,
     };
     match path {
         Some(path) => report.add(&path, violation),
-        None => report.add_to_file(made.valid.waml(), &Path::root().key("slug"), violation),
+        None => report.add_to_file(plan.valid.waml(), &Path::root().key("slug"), violation),
     }
 }
 
 /// Finds the variable that refers to a Secret of that name.
-fn variable(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
-    let variables = made.valid.section().env.as_deref().unwrap_or_default();
-    let asks = |one: &EnvVar| one.secret.as_ref().is_some_and(|secret| secret.name == name);
-    let index = variables.iter().position(asks)?;
+fn variable(plan: &RenderedPlan<'_>, name: &str) -> Option<Path> {
+    let variables = plan.valid.section().env.as_deref().unwrap_or_default();
+    let uses_secret =
+        |variable: &EnvVar| variable.secret.as_ref().is_some_and(|secret| secret.name == name);
+    let index = variables.iter().position(uses_secret)?;
     Some(Path::root().key("env").index(index).key("secret").key("name"))
 }
 
 /// Finds the host that has a certificate of that name.
-fn certificate(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
-    let (slug, target) = (made.valid.waml().app.slug.as_str(), made.valid.target());
-    let ingresses = made.valid.section().ingresses();
-    let has = |one: &Ingress| {
-        naming::join_name(slug, &naming::host_part(&ingress::host(one, target))) == name
+fn certificate(plan: &RenderedPlan<'_>, name: &str) -> Option<Path> {
+    let (slug, target) = (plan.valid.waml().app.slug.as_str(), plan.valid.target());
+    let ingresses = plan.valid.section().ingresses();
+    let has_name = |ingress_entry: &Ingress| {
+        naming::join_name(slug, &naming::host_part(&ingress::host(ingress_entry, target))) == name
     };
-    let index = ingresses.iter().position(has)?;
+    let index = ingresses.iter().position(has_name)?;
     let key = if ingresses.get(index)?.host.is_some() { "host" } else { "hostPrefix" };
     Some(Path::root().key("ingress").index(index).key(key))
 }

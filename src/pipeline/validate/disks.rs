@@ -12,12 +12,12 @@ use crate::waml::node::Path;
 
 const RULE: &str = "disks";
 
-pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
-    let with_disks = made.objects.iter().filter(|object| disks::KINDS.contains(&object.kind()));
-    let wanted: Vec<Disk> =
+pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    let Fact::Known { value: live, .. } = &plan.valid.facts().live else { return };
+    let with_disks = plan.objects.iter().filter(|object| disks::KINDS.contains(&object.kind()));
+    let planned_disks: Vec<Disk> =
         with_disks.flat_map(|object| disks::read_disks(&object.json.clone().into())).collect();
-    let conflicts = disks::conflicts(&live.disks, &live.first_disks, &wanted);
+    let conflicts = disks::conflicts(&live.disks, &live.first_disks, &planned_disks);
     for (disk, Conflict { field, message, may_be_same }) in conflicts {
         let violation = if may_be_same {
             Violation::warning(RULE, message).help(
@@ -26,26 +26,26 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         } else {
             Violation::error(RULE, message).help(help(field))
         };
-        let path = volume(made, disk).map(|path| path.key(key(field)));
+        let path = volume(plan, disk).map(|path| path.key(key(field)));
         report.add_or_say(path.as_ref(), violation);
     }
-    for disk in &wanted {
+    for disk in &planned_disks {
         let is_same =
-            |one: &&Disk| one.object.is_same(&disk.object) && one.template == disk.template;
+            |other: &&Disk| other.object.is_same(&disk.object) && other.template == disk.template;
         let Some(former) = live.left_over.iter().find(is_same) else { continue };
-        report.add_or_say(volume(made, disk).as_ref(), left_over(former, disk));
+        report.add_or_say(volume(plan, disk).as_ref(), left_over(former, disk));
     }
 }
 
 /// Describes a disk of a former revision that Argo CD leaves in the cluster. The service cannot see if it is there.
-fn left_over(former: &Disk, wanted: &Disk) -> Violation {
+fn left_over(former: &Disk, planned_disk: &Disk) -> Violation {
     let conflicts =
-        disks::conflicts(std::slice::from_ref(former), &[], std::slice::from_ref(wanted));
-    let refused = conflicts
+        disks::conflicts(std::slice::from_ref(former), &[], std::slice::from_ref(planned_disk));
+    let refusal = conflicts
         .first()
         .map_or_else(String::new, |(_, conflict)| format!("; if it is, {}", conflict.message));
     let message = format!(
-        "{} with {} was taken out of the manifests and may still be in the cluster, with its data{refused}",
+        "{} with {} was taken out of the manifests and may still be in the cluster, with its data{refusal}",
         disks::describe_disk(former),
         former.size
     );
@@ -68,11 +68,12 @@ fn help(field: DiskField) -> &'static str {
 }
 
 /// Finds the volume of the WAML that the disk is of.
-fn volume(made: &RenderedPlan<'_>, disk: &Disk) -> Option<Path> {
-    let slug = made.valid.waml().app.slug.as_str();
-    let volumes = made.valid.section().volumes.as_deref()?;
-    let index =
-        volumes.iter().position(|one| naming::join_name(slug, &one.name) == disk.object.name)?;
+fn volume(plan: &RenderedPlan<'_>, disk: &Disk) -> Option<Path> {
+    let slug = plan.valid.waml().app.slug.as_str();
+    let volumes = plan.valid.section().volumes.as_deref()?;
+    let index = volumes
+        .iter()
+        .position(|volume_entry| naming::join_name(slug, &volume_entry.name) == disk.object.name)?;
     (disk.object.kind == "PersistentVolumeClaim").then(|| Path::root().key("volumes").index(index))
 }
 

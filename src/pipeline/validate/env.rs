@@ -52,8 +52,8 @@ fn secret_key(secret: &SecretKey, path: &Path, report: &mut RuleReport<'_>) {
     names::secret_name(&secret.name, &path.key("name"), report);
     if !is_key(&secret.key) {
         // The secret itself may stand there.
-        let shown = quoted_reference(&secret.key).unwrap_or_else(|| "this".to_owned());
-        let message = format!("{shown} is not a legal key of a Secret");
+        let key_text = quoted_reference(&secret.key).unwrap_or_else(|| "this".to_owned());
+        let message = format!("{key_text} is not a legal key of a Secret");
         let violation = Violation::error("env", message).expected("not a legal key");
         let help = "use 1 to 253 letters, digits, `-`, `_` and `.`, not beginning with `..`";
         report.add(&path.key("key"), violation.help(help));

@@ -24,8 +24,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let has_address = !subject.section.ingresses().is_empty();
     let Some(target) = subject.cluster.filter(|_| has_address) else { return };
     let what = "whether other apps have these hosts";
-    let wanted = NeededFact { rule: RULE, what, path: Some(&path) };
-    let Some(routes) = wanted.require_fact(&subject.facts.routes, subject, report) else { return };
+    let needed = NeededFact { rule: RULE, what, path: Some(&path) };
+    let Some(routes) = needed.require_fact(&subject.facts.routes, subject, report) else { return };
     let others: Vec<&Route> = routes.iter().filter(|r| r.app != subject.waml.app).collect();
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         let address = Address { subject, host: host(ingress, target), others: &others };
@@ -46,70 +46,77 @@ impl Address<'_> {
         if ingress.paths.as_ref().is_none_or(Vec::is_empty) {
             self.clash("/", &at_host, report);
         }
-        for (here, way) in path.each("paths", &ingress.paths) {
-            let here = if way.path.is_some() { here.key("path") } else { here };
-            self.clash(way.path.as_deref().unwrap_or("/"), &here, report);
+        for (way_path, way) in path.each("paths", &ingress.paths) {
+            let way_path = if way.path.is_some() { way_path.key("path") } else { way_path };
+            self.clash(way.path.as_deref().unwrap_or("/"), &way_path, report);
         }
     }
 
     fn clash(&self, path: &str, at: &Path, report: &mut RuleReport<'_>) {
-        let ours = self.claim(path);
+        let claim = self.claim(path);
         let us = &self.subject.release.repository;
-        let mut told: Vec<(&Route, Violation)> = Vec::new();
-        for theirs in self.others.iter().copied() {
-            let Some(overlap) = ours.overlap(theirs) else { continue };
+        let mut reports: Vec<(&Route, Violation)> = Vec::new();
+        for route in self.others.iter().copied() {
+            let Some(overlap) = claim.overlap(route) else { continue };
             let violation = match overlap {
-                RouteOverlap::Same => self.reject_taken_host(&ours, theirs),
+                RouteOverlap::Same => self.reject_taken_host(&claim, route),
                 RouteOverlap::Inside | RouteOverlap::Around
-                    if ours.is_refused_beside(theirs, us) =>
+                    if claim.is_refused_beside(route, us) =>
                 {
-                    self.foreign(&ours, theirs, overlap)
+                    self.reject_foreign_route(&claim, route, overlap)
                 }
-                RouteOverlap::Inside | RouteOverlap::Around => shared(&ours, theirs, overlap),
+                RouteOverlap::Inside | RouteOverlap::Around => {
+                    warn_of_overlap(&claim, route, overlap)
+                }
             };
             // Many paths of one app beside this one give one violation of each severity.
             let is_told = |(other, v): &(&Route, Violation)| {
-                other.app == theirs.app && v.severity == violation.severity
+                other.app == route.app && v.severity == violation.severity
             };
-            if !told.iter().any(is_told) {
-                told.push((theirs, violation));
+            if !reports.iter().any(is_told) {
+                reports.push((route, violation));
             }
         }
-        for (_, violation) in told {
+        for (_, violation) in reports {
             report.add(at, violation);
         }
     }
 
     /// Claims a path of the host. A live route has been there before. A route without a lookup has not.
     fn claim(&self, path: &str) -> RouteClaim {
-        let mut ours = RouteClaim { host: self.host.clone(), path: path.to_owned(), live: false };
+        let mut claim = RouteClaim { host: self.host.clone(), path: path.to_owned(), live: false };
         if let Fact::Known { value, .. } = &self.subject.facts.own_routes {
-            ours.live = route::is_among(&ours, value);
+            claim.live = route::is_among(&claim, value);
         }
-        ours
+        claim
     }
 
-    fn reject_taken_host(&self, ours: &RouteClaim, theirs: &Route) -> Violation {
-        let (app, target) = (&theirs.app, self.subject.target);
+    fn reject_taken_host(&self, claim: &RouteClaim, route: &Route) -> Violation {
+        let (app, target) = (&route.app, self.subject.target);
         let message = format!(
             "{} already belongs to `{app}`",
-            quoted(&format!("{}{}", ours.host, ours.path))
+            quoted(&format!("{}{}", claim.host, claim.path))
         );
         Violation::error(RULE, message)
             .expected("is taken")
             .help(format!("choose another host or path, or take it out of the WAML of `{app}` first; if that app no longer exists, `bart remove {target} {app} --reason TEXT`"))
     }
 
-    fn foreign(&self, ours: &RouteClaim, theirs: &Route, overlap: RouteOverlap) -> Violation {
+    fn reject_foreign_route(
+        &self,
+        claim: &RouteClaim,
+        route: &Route,
+        overlap: RouteOverlap,
+    ) -> Violation {
         let lies = if overlap == RouteOverlap::Inside { "inside" } else { "around" };
-        let (app, target) = (&theirs.app, self.subject.target);
+        let (app, target) = (&route.app, self.subject.target);
         let message = format!(
             "{} is {lies} `{}{}`, which belongs to another owner: `{app}`",
-            quoted(&format!("{}{}", ours.host, ours.path)),
-            theirs.host,
-            theirs.path
+            quoted(&format!("{}{}", claim.host, claim.path)),
+            route.host,
+            route.path
         );
-        let help = match theirs.repository {
+        let help = match route.repository {
             Some(_) => {
                 "choose another host: two apps share one where the same owner has their repositories"
                     .to_owned()
@@ -123,19 +130,19 @@ impl Address<'_> {
     }
 }
 
-fn shared(ours: &RouteClaim, theirs: &Route, overlap: RouteOverlap) -> Violation {
-    let (inner, outer, what) = match overlap {
-        RouteOverlap::Around => ((&theirs.host, &theirs.path), (&ours.host, &ours.path), "gets"),
+fn warn_of_overlap(claim: &RouteClaim, route: &Route, overlap: RouteOverlap) -> Violation {
+    let (inner, outer, verb) = match overlap {
+        RouteOverlap::Around => ((&route.host, &route.path), (&claim.host, &claim.path), "gets"),
         RouteOverlap::Inside | RouteOverlap::Same => {
-            ((&ours.host, &ours.path), (&theirs.host, &theirs.path), "no longer gets")
+            ((&claim.host, &claim.path), (&route.host, &route.path), "no longer gets")
         }
     };
-    let beside = if inner.0.eq_ignore_ascii_case(outer.0) { "" } else { outer.0.as_str() };
+    let outer_host = if inner.0.eq_ignore_ascii_case(outer.0) { "" } else { outer.0.as_str() };
     let message = format!(
-        "requests for {} are also under `{beside}{}`: `{}` {what} those",
+        "requests for {} are also under `{outer_host}{}`: `{}` {verb} those",
         quoted(&format!("{}{}", inner.0, inner.1)),
         outer.1,
-        theirs.app
+        route.app
     );
     Violation::warning(RULE, message).expected("shares a host with another app").help(
         "routers choose the longest path; use another host if the apps do not belong together",

@@ -12,22 +12,24 @@ use crate::waml::section_operations::Iam;
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(iam) = &subject.section.iam else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
-    let here = Path::root().key("iam");
+    let iam_path = Path::root().key("iam");
     let cloud = &target.platform.cloud;
-    for (path, role) in here.each("roles", &iam.roles) {
+    for (path, role) in iam_path.each("roles", &iam.roles) {
         google_role(role, cloud, &target.name, &path, report);
     }
     if let Some(arn) = iam.aws_role.as_deref().filter(|arn| !is_role_arn(arn)) {
         let message = format!("{} is not the ARN of a role", quoted(arn));
         let violation = Violation::error("iam", message).expected("not the ARN of a role");
         let help = "write it like `arn:aws:iam::123456789012:role/my-app`";
-        report.add(&here.key("awsRole"), violation.help(help));
+        report.add(&iam_path.key("awsRole"), violation.help(help));
     }
     if subject.template.uses("iam") {
         match cloud.provider {
-            Provider::None => without_effect(&here, "iam", &target.name, "has no cloud", report),
+            Provider::None => {
+                without_effect(&iam_path, "iam", &target.name, "has no cloud", report);
+            }
             Provider::Gcp if iam.aws_role.is_some() => {
-                let path = here.key("awsRole");
+                let path = iam_path.key("awsRole");
                 without_effect(&path, "awsRole", &target.name, "is in Google's cloud", report);
             }
             Provider::Gcp => {}
@@ -43,13 +45,13 @@ fn google_role(
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    let shown = quoted(role);
+    let role_text = quoted(role);
     let violation = if !is_google_role(role) {
-        Violation::error("iam", format!("{shown} is not a role of Google's cloud"))
+        Violation::error("iam", format!("{role_text} is not a role of Google's cloud"))
             .expected("not a role")
             .help("write it like `roles/pubsub.publisher`, `projects/PROJECT/roles/NAME` or `organizations/NUMBER/roles/NAME`")
     } else if !cloud.gcp.allows(role) {
-        Violation::error("iam", format!("apps may not have the role {shown} on `{target}`"))
+        Violation::error("iam", format!("apps may not have the role {role_text} on `{target}`"))
             .expected("not for apps")
             .help("use roles for just what the app does, `roles/pubsub.publisher`; the operator lists what is allowed in `platform.cloud.gcp.roles`")
     } else {
@@ -59,9 +61,15 @@ fn google_role(
 }
 
 fn amazon(iam: &Iam, subject: &Subject<'_>, cloud: &Cloud, report: &mut RuleReport<'_>) {
-    let here = Path::root().key("iam");
+    let iam_path = Path::root().key("iam");
     if iam.roles.iter().flatten().next().is_some() {
-        without_effect(&here.key("roles"), "roles", subject.target, "is in Amazon's cloud", report);
+        without_effect(
+            &iam_path.key("roles"),
+            "roles",
+            subject.target,
+            "is in Amazon's cloud",
+            report,
+        );
     }
     let name = subject.target;
     let violation = match aws_role(subject.section, &subject.waml.app, cloud) {
@@ -76,7 +84,7 @@ fn amazon(iam: &Iam, subject: &Subject<'_>, cloud: &Cloud, report: &mut RuleRepo
         }
         Some(_) => return,
     };
-    report.add(&here, violation);
+    report.add(&iam_path, violation);
 }
 
 fn without_effect(
@@ -95,9 +103,9 @@ fn without_effect(
 /// Checks a role by Google Cloud, IAM, "Roles and permissions": predefined ones, and custom ones of
 /// a project or an organization.
 fn is_google_role(text: &str) -> bool {
-    let words = |name: &str, more: &[u8]| {
+    let words = |name: &str, extra: &[u8]| {
         (3..=100).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || extra.contains(&b))
     };
     match text.split('/').collect::<Vec<_>>()[..] {
         ["roles", name] => words(name, b".") && name.split('.').all(|part| !part.is_empty()),
@@ -126,7 +134,7 @@ fn is_role_arn(text: &str) -> bool {
     else {
         return false;
     };
-    let named = role.strip_prefix("role/").is_some_and(|rest| {
+    let is_name = role.strip_prefix("role/").is_some_and(|rest| {
         let name = rest.rsplit('/').next().unwrap_or_default();
         (1..=64).contains(&name.len())
             && rest.len() <= 512
@@ -136,7 +144,7 @@ fn is_role_arn(text: &str) -> bool {
     matches!(partition, "aws" | "aws-cn" | "aws-us-gov")
         && account.len() == 12
         && account.bytes().all(|b| b.is_ascii_digit())
-        && named
+        && is_name
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use crate::waml::node::{Path, is_from_waml};
 
 /// Reports values in whose stead others count.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    for one in without_effect(subject.section, subject.tree) {
-        let message = format!("`{}` does nothing: {}", one.path, one.why);
+    for value in without_effect(subject.section, subject.tree) {
+        let message = format!("`{}` does nothing: {}", value.path, value.why);
         let violation = Violation::warning("ignored", message).expected("without effect");
-        report.add(&one.path, violation.help(one.help));
+        report.add(&value.path, violation.help(value.help));
     }
     for (path, place) in subject.waml.overridden(find_overridden) {
         let message =

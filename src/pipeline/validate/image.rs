@@ -18,9 +18,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     if !parts(subject, &path, report) {
         return;
     }
-    let whole = reference(subject.section.image.as_ref(), subject.release);
-    if !is_image(&whole, &subject.release.tag) {
-        let message = format!("{} is not the name of an image", quoted(&whole));
+    let full_name = reference(subject.section.image.as_ref(), subject.release);
+    if !is_image(&full_name, &subject.release.tag) {
+        let message = format!("{} is not the name of an image", quoted(&full_name));
         let violation = Violation::error("image", message)
             .expected("not an image's name")
             .help("set `image.repository` to the image's name in its registry, at most 255 characters in all");
@@ -32,17 +32,17 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     // A name that the template or the release gives stands nowhere in the WAML.
-    let written = subject.tree.get("image").is_some_and(is_from_waml);
+    let is_written = subject.tree.get("image").is_some_and(is_from_waml);
     let what = "whether the image is in its registry";
-    let wanted = NeededFact { rule: "image-tag", what, path: written.then_some(&path) };
-    if wanted.require_fact(&subject.facts.image, subject, report) == Some(&false) {
+    let needed = NeededFact { rule: "image-tag", what, path: is_written.then_some(&path) };
+    if needed.require_fact(&subject.facts.image, subject, report) == Some(&false) {
         let image = reference(subject.section.image.as_ref(), subject.release);
         let age = unknown::age(&subject.facts.image, subject);
         let message = format!("there is no image {}{age}", quoted(&image));
         let violation = Violation::error("image-tag", message).expected("has no such tag");
         let help =
             "wait until the build has pushed it, deploy a tag that is there, or correct `image`";
-        report.add_or_say(written.then_some(&path), violation.help(help));
+        report.add_or_say(is_written.then_some(&path), violation.help(help));
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         host(ingress, target.as_ref(), &path, report);
         paths(ingress, &path, report);
-        // Which ports there are is not known where a service is broken.
+        // The ports are not known where a service is broken.
         if !subject.is_unsure("service") {
             Address { subject, ingress, ports: &ports, path: &path }.leads(report);
         }
@@ -84,12 +84,17 @@ struct Address<'a> {
 
 impl Address<'_> {
     fn leads(&self, report: &mut RuleReport<'_>) {
-        for (here, way) in self.path.each("paths", &self.ingress.paths) {
+        for (way_path, way) in self.path.each("paths", &self.ingress.paths) {
             match way.service_port {
                 Some(number) => {
-                    self.leads_to(number, way.service.as_deref(), &here.key("servicePort"), report);
+                    self.leads_to(
+                        number,
+                        way.service.as_deref(),
+                        &way_path.key("servicePort"),
+                        report,
+                    );
                 }
-                None => self.leads_by_default(way.service.as_deref(), &here, report),
+                None => self.leads_by_default(way.service.as_deref(), &way_path, report),
             }
         }
         if self.ingress.paths.as_ref().is_none_or(Vec::is_empty) {
@@ -100,10 +105,10 @@ impl Address<'_> {
     /// Checks the port of a path that names none: the address's own if it was written, else the template's, or the only
     /// port.
     fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut RuleReport<'_>) {
-        let own = self.path.key("port");
-        let written = self.subject.tree.at(&own).is_some_and(is_from_waml);
+        let own_path = self.path.key("port");
+        let is_written = self.subject.tree.at(&own_path).is_some_and(is_from_waml);
         match self.ingress.port {
-            Some(number) if written => self.leads_to(number, service, at, report),
+            Some(number) if is_written => self.leads_to(number, service, at, report),
             default if ingress::leads_by_default(self.ports, service, default).is_some() => {}
             Some(number) => self.leads_to(number, service, at, report),
             None => {
@@ -133,16 +138,16 @@ impl Address<'_> {
     }
 
     fn ways_out(&self, number: Option<u16>) -> String {
-        let shown = |p: &PortRef<'_>| {
+        let port_line = |p: &PortRef<'_>| {
             format!("`servicePort: {}` for `{}` of {}", p.number, p.name, p.service)
         };
-        let all: Vec<String> = self.ports.iter().map(shown).collect();
-        match (all.as_slice(), number) {
+        let port_lines: Vec<String> = self.ports.iter().map(port_line).collect();
+        match (port_lines.as_slice(), number) {
             ([], number) => {
                 let number = number.unwrap_or(8000);
                 format!("add `service: [{{ports: [{{name: http, number: {number}}}]}}]`")
             }
-            (all, _) => format!("write {}", all.join(" or ")),
+            (lines, _) => format!("write {}", lines.join(" or ")),
         }
     }
 }

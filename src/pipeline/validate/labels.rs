@@ -29,24 +29,25 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
-    let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+    let key_text = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
     if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
-        let violation = Violation::error("labels", format!("{shown} is set by the-deployer"))
+        let violation = Violation::error("labels", format!("{key_text} is set by the-deployer"))
             .expected("cannot be set here")
             .help(format!("use a key that does not begin with `{prefix}`"));
         report.add(path, violation);
     } else if !is_qualified_name(key) {
         let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit, with an optional DNS prefix and `/`";
-        let violation = Violation::error("labels", format!("{shown} is not a legal key"));
+        let violation = Violation::error("labels", format!("{key_text} is not a legal key"));
         report.add(path, violation.expected("not a legal key").help(help));
     }
 }
 
 fn check_value(value: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !value.is_empty() && !is_name_part(value) {
-        let shown = if is_confidential(path) { "this".to_owned() } else { quoted(value) };
+        let value_text = if is_confidential(path) { "this".to_owned() } else { quoted(value) };
         let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; other text fits into an annotation";
-        let violation = Violation::error("labels", format!("{shown} is not a legal label value"));
+        let violation =
+            Violation::error("labels", format!("{value_text} is not a legal label value"));
         report.add(path, violation.expected("not a legal value").help(help));
     }
 }

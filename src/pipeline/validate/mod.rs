@@ -88,7 +88,7 @@ impl Subject<'_> {
     /// it.
     pub(crate) fn is_unsure(&self, part: &str) -> bool {
         let misspelled =
-            || self.tree.as_map().into_iter().flatten().any(|(_, one)| one.node.broken);
+            || self.tree.as_map().into_iter().flatten().any(|(_, entry)| entry.node.broken);
         self.tree.get(part).map_or_else(misspelled, Node::has_broken)
     }
 }
@@ -121,11 +121,11 @@ impl RuleReport<'_> {
     /// Finds where the developer can do something about it: what holds a default value, if they
     /// wrote that, else the default itself.
     fn place(&self, path: &Path) -> Position {
-        let written = &self.tree.origin.position.file;
+        let file = &self.tree.origin.position.file;
         let holders = (1..=path.0.len()).rev().filter_map(|n| path.0.get(..n));
         holders
             .map(|steps| self.tree.nearest(&Path(steps.to_vec())).1)
-            .find(|place| place.file == *written)
+            .find(|place| place.file == *file)
             .unwrap_or_else(|| self.tree.nearest(path).1)
     }
 
@@ -270,11 +270,14 @@ fn settings(subject: &Subject<'_>) -> Vec<Violation> {
 ///
 /// # Errors
 /// Every violation, warnings too.
-pub(crate) fn objects(made: &RenderedPlan<'_>) -> Result<Vec<Violation>, Rejection> {
-    let mut report = RuleReport { tree: &made.valid.tree, violations: made.valid.warnings.clone() };
+pub(crate) fn objects(rendered_plan: &RenderedPlan<'_>) -> Result<Vec<Violation>, Rejection> {
+    let mut report = RuleReport {
+        tree: &rendered_plan.valid.tree,
+        violations: rendered_plan.valid.warnings.clone(),
+    };
     for rule in RULES {
         match rule.check {
-            RuleCheck::Objects(check) => check(made, &mut report),
+            RuleCheck::Objects(check) => check(rendered_plan, &mut report),
             RuleCheck::Reading
             | RuleCheck::Choosing
             | RuleCheck::Settings(_)
@@ -282,16 +285,18 @@ pub(crate) fn objects(made: &RenderedPlan<'_>) -> Result<Vec<Violation>, Rejecti
         }
     }
     let plan = || PolicyInput {
-        view: view::build_context(made.valid.view_input()),
-        settings: view::settings(made.valid.section()),
-        objects: made.objects,
+        view: view::build_context(rendered_plan.valid.view_input()),
+        settings: view::settings(rendered_plan.valid.section()),
+        objects: rendered_plan.objects,
     };
-    for (path, violation) in made.template.policies.violations(&made.valid.target().name, plan) {
+    for (path, violation) in
+        rendered_plan.template.policies.violations(&rendered_plan.valid.target().name, plan)
+    {
         report.add_or_say(path, violation);
     }
     let mut violations = report.violations;
     sort(&mut violations);
-    hide_secrets(&mut violations, &made.valid.tree);
+    hide_secrets(&mut violations, &rendered_plan.valid.tree);
     if violations.iter().any(Violation::is_error) {
         return Err(Rejection { violations });
     }

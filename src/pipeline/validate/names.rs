@@ -19,13 +19,13 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         if let Some(name) = &service.name
             && !is_service_name(name)
         {
-            illegal(report, &path.key("name"), "service name", name, LABEL);
+            report_illegal_name(report, &path.key("name"), "service name", name, LABEL);
         }
         for (path, port) in path.each("ports", &service.ports) {
             if !is_port_name(&port.name) {
                 let help =
                     "use 1 to 15 lower-case letters, digits and `-`, at least one of them a letter";
-                illegal(report, &path.key("name"), "port name", &port.name, help);
+                report_illegal_name(report, &path.key("name"), "port name", &port.name, help);
             }
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (path, volume) in Path::root().each("volumes", &section.volumes) {
         if !is_rfc1123_label(&volume.name) {
             let help = "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
-            illegal(report, &path.key("name"), "name", &volume.name, help);
+            report_illegal_name(report, &path.key("name"), "name", &volume.name, help);
         }
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !is_subdomain(name) {
         let help = "use 1 to 253 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
-        illegal(report, path, "name of a Secret", name, help);
+        report_illegal_name(report, path, "name of a Secret", name, help);
     }
 }
 
@@ -59,10 +59,17 @@ fn slug(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-fn illegal(report: &mut RuleReport<'_>, path: &Path, what: &str, name: &str, help: &str) {
-    let shown = if is_confidential(path) { quoted_reference(name) } else { Some(quoted(name)) };
-    let shown = shown.unwrap_or_else(|| "this".to_owned());
-    let violation = Violation::error("names", format!("{shown} is not a legal {what}"));
+fn report_illegal_name(
+    report: &mut RuleReport<'_>,
+    path: &Path,
+    what: &str,
+    name: &str,
+    help: &str,
+) {
+    let quoted_name =
+        if is_confidential(path) { quoted_reference(name) } else { Some(quoted(name)) };
+    let name_text = quoted_name.unwrap_or_else(|| "this".to_owned());
+    let violation = Violation::error("names", format!("{name_text} is not a legal {what}"));
     report.add(path, violation.expected("not legal").help(help));
 }
 
@@ -125,9 +132,9 @@ pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 /// Finds, by the same rule, whose the name of an object that a template makes is; `None` where the
 /// name is free.
-pub(super) fn reserved_for(made: &RenderedPlan<'_>, object: &Object) -> Option<&'static str> {
-    let namespace = &made.valid.waml().app.namespace;
-    made.valid.target().owner_of_object(namespace, object.kind(), object.name())
+pub(super) fn reserved_for(plan: &RenderedPlan<'_>, object: &Object) -> Option<&'static str> {
+    let namespace = &plan.valid.waml().app.namespace;
+    plan.valid.target().owner_of_object(namespace, object.kind(), object.name())
 }
 
 fn namespace(name: &str, target: &Target) -> Option<Violation> {

@@ -44,8 +44,8 @@ fn in_container(port: &PortRef<'_>) -> (u16, Protocol) {
 
 /// Finds where the port is listed; the service itself where it lists none.
 fn place(service: &Service, port: &PortRef<'_>, path: &Path) -> Path {
-    let listed = service.ports.iter().flatten().position(|listed| listed.name == port.name);
-    listed.map_or_else(|| path.clone(), |index| path.key("ports").index(index))
+    let index = service.ports.iter().flatten().position(|entry| entry.name == port.name);
+    index.map_or_else(|| path.clone(), |index| path.key("ports").index(index))
 }
 
 fn has_ports(service: &Service, path: &Path, report: &mut RuleReport<'_>) {
@@ -110,13 +110,14 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         return;
     }
     let ports = network::tcp_ports(subject.section.services(), slug);
-    let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.number)).collect();
+    let port_texts: Vec<String> =
+        ports.iter().map(|p| format!("`{}` ({})", p.name, p.number)).collect();
     let Some(port) = &grpc.port else {
-        return report_missing_port(&all, report);
+        return report_missing_port(&port_texts, report);
     };
-    let help = match all.as_slice() {
+    let help = match port_texts.as_slice() {
         [] => "add a service with this port, of TCP".to_owned(),
-        all => format!("use one of {}", all.join(", ")),
+        port_texts => format!("use one of {}", port_texts.join(", ")),
     };
     let message = format!("no service has the TCP port {} that serves gRPC", quoted(port));
     let violation = Violation::error("grpc", message).expected("no such port").help(help);
@@ -125,15 +126,15 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 /// Reports gRPC without a port. An app without a service is measured all the same; one with several ports is not probed
 /// as it should be.
-fn report_missing_port(all: &[String], report: &mut RuleReport<'_>) {
-    if all.is_empty() {
+fn report_missing_port(port_texts: &[String], report: &mut RuleReport<'_>) {
+    if port_texts.is_empty() {
         return;
     }
     let violation = Violation::warning("grpc", "the app does not say which port serves gRPC")
         .expected("needs `port`")
         .help(format!(
             "add `port`, one of {}: its probes and routes are then gRPC's",
-            all.join(", ")
+            port_texts.join(", ")
         ));
     report.add(&Path::root().key("grpc"), violation);
 }

@@ -54,7 +54,7 @@ fn report_conflicts(
         report.add(&path.key(key), violation.help(help));
     };
     let mechanism = probed.mechanism(kind, probe);
-    let written = |key: &str| probed.is_written(kind, key);
+    let is_written = |key: &str| probed.is_written(kind, key);
     let name = match mechanism {
         Exec => "a command",
         Http => "HTTP",
@@ -65,7 +65,7 @@ fn report_conflicts(
         (Exec, "command") | (Http, "path") | (Http | Tcp | Grpc, "port") | (Grpc, "service") => {
             false
         }
-        _ => written(key),
+        _ => is_written(key),
     };
     for key in ["path", "port", "service", "command"].into_iter().filter(|key| too_many(key)) {
         let message = format!("the {kind} probe asks by {name}, which has no `{key}`");
@@ -138,29 +138,31 @@ fn known_port(
     if network::probed(ports, Some(port)).is_some() {
         return;
     }
-    let shown = quoted(port);
-    let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
+    let port_text = quoted(port);
+    let port_texts: Vec<String> =
+        ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     if number(port).is_some() {
         // A container may listen where no service leads; more often the number is a slip.
-        if is_written && !all.is_empty() {
+        if is_written && !port_texts.is_empty() {
             let message =
-                format!("the {kind} probe uses the port {shown}, to which no service leads");
+                format!("the {kind} probe uses the port {port_text}, to which no service leads");
             let violation = Violation::warning("probes", message)
                 .expected("no service leads there")
                 .help(format!(
                     "write it only if the container listens there; services lead to {}",
-                    all.join(", ")
+                    port_texts.join(", ")
                 ));
             report.add(path, violation);
         }
         return;
     }
-    let help = if all.is_empty() {
+    let help = if port_texts.is_empty() {
         "write the number that the container listens on, or add a service with this port".to_owned()
     } else {
-        format!("use one of {}, or the number that the container listens on", all.join(", "))
+        format!("use one of {}, or the number that the container listens on", port_texts.join(", "))
     };
-    let message =
-        format!("the {kind} probe uses the TCP port {shown}, which the container does not have");
+    let message = format!(
+        "the {kind} probe uses the TCP port {port_text}, which the container does not have"
+    );
     report.add(path, Violation::error("probes", message).expected("no such port").help(help));
 }

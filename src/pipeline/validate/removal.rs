@@ -23,47 +23,48 @@ const LONGEST_LINE: usize = 1600;
 
 /// Stops a deployment that removes many objects without naming them. The target's policy sets the number. A help has
 /// room for some dozen names: with more, warnings beside the error have the other lines to write.
-pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    // What is not known is told by the rule `stateful`.
-    let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
+pub(super) fn many(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    // The rule `stateful` reports a fact that is not known.
+    let Fact::Known { value: live, .. } = &plan.valid.facts().live else { return };
     let live = &live.objects;
-    let declared = made.valid.section().removes.as_deref().unwrap_or_default();
+    let declared = plan.valid.section().removes.as_deref().unwrap_or_default();
     let is_undeclared =
         |object: &&LiveObject| !declared.iter().any(|removal| is_meant(removal, object));
-    let gone: Vec<&LiveObject> = gone(live, made.objects).filter(is_undeclared).collect();
-    let RemovalLimit { objects, percent, action } = made.valid.target().policies.removals;
-    let is_many = gone.len() >= objects as usize;
-    if !is_many || gone.len() * 100 <= live.len() * percent as usize {
+    let removed_objects: Vec<&LiveObject> =
+        find_removed(live, plan.objects).filter(is_undeclared).collect();
+    let RemovalLimit { objects, percent, action } = plan.valid.target().policies.removals;
+    let is_many = removed_objects.len() >= objects as usize;
+    if !is_many || removed_objects.len() * 100 <= live.len() * percent as usize {
         return;
     }
-    let named: Vec<String> = gone
+    let names: Vec<String> = removed_objects
         .iter()
         .take(NAMED)
         .map(|object| format!("{} `{}`", object.kind, object.name))
         .collect();
-    let more = gone.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let hidden = removed_objects.len().saturating_sub(NAMED);
+    let ending = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
     let message = format!(
-        "this deployment removes {} of {} objects: {}{more}",
-        gone.len(),
+        "this deployment removes {} of {} objects: {}{ending}",
+        removed_objects.len(),
         live.len(),
-        named.join(", ")
+        names.join(", ")
     );
     let look = "check whether the template, or a large part of the WAML, is missing";
     match action {
         OnRemoval::Warn => report.say(Violation::warning("removal", message).help(look)),
         OnRemoval::Stop => {
-            let lines = lines(&gone);
+            let lines = lines(&removed_objects);
             let count = lines.len();
             let mut lines = lines.into_iter();
             let first = lines.next().unwrap_or_default();
-            let all = if count > 1 {
+            let continuation = if count > 1 {
                 format!(" (line 1 of {count}; the warnings beside this have the others)")
             } else {
                 String::new()
             };
             let help = format!(
-                "{look}; if they are to go, say so under the target: `removes: [{first}]`{all}"
+                "{look}; if they are to go, say so under the target: `removes: [{first}]`{continuation}"
             );
             report.say(Violation::error("removal", message).help(help));
             for (index, line) in lines.enumerate() {
@@ -78,9 +79,9 @@ pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
 }
 
 /// Writes the entries of `removes` for all objects, in as few lines as helps have room for.
-fn lines(gone: &[&LiveObject]) -> Vec<String> {
+fn lines(removed_objects: &[&LiveObject]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for LiveObject { kind, name, .. } in gone {
+    for LiveObject { kind, name, .. } in removed_objects {
         let entry = format!("{{kind: {kind}, name: {name}}}");
         match lines.last_mut() {
             Some(line) if line.len() + entry.len() < LONGEST_LINE => {
@@ -94,34 +95,37 @@ fn lines(gone: &[&LiveObject]) -> Vec<String> {
 }
 
 /// Refuses to remove what keeps data, unless it is named.
-pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    let declared = made.valid.section().removes.as_deref().unwrap_or_default();
-    let LiveApp { objects: live, staying, .. } = match &made.valid.facts().live {
+pub(super) fn stateful(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    let declared = plan.valid.section().removes.as_deref().unwrap_or_default();
+    let LiveApp { objects: live, staying, .. } = match &plan.valid.facts().live {
         Fact::NotAsked => return,
         Fact::Known { value, .. } => value,
         Fact::Missing { why } => {
             let what = "what this deployment would remove";
-            let target = Some(made.valid.target());
+            let target = Some(plan.valid.target());
             return report.say(unknown::missing("stateful", what, why, target));
         }
     };
-    for object in gone(live, made.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
+    for object in find_removed(live, plan.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
         if !declared.iter().any(|removal| is_meant(removal, object)) {
             report.say(describe_undeclared(object, staying.contains(object)));
         }
     }
-    for (path, removal) in Path::root().each("removes", &made.valid.section().removes) {
-        let is_gone = gone(live, made.objects).any(|object| is_meant(removal, object));
+    for (path, removal) in Path::root().each("removes", &plan.valid.section().removes) {
+        let is_gone = find_removed(live, plan.objects).any(|object| is_meant(removal, object));
         if !is_gone {
             let still =
-                made.objects.iter().any(|o| o.kind() == removal.kind && o.name() == removal.name);
-            report.add(&path, idle(removal, still));
+                plan.objects.iter().any(|o| o.kind() == removal.kind && o.name() == removal.name);
+            report.add(&path, idle_removal(removal, still));
         }
     }
 }
 
 /// Finds the live objects that were not rendered; an object is the same in any version of its group.
-fn gone<'a>(live: &'a [LiveObject], objects: &[Object]) -> impl Iterator<Item = &'a LiveObject> {
+fn find_removed<'a>(
+    live: &'a [LiveObject],
+    objects: &[Object],
+) -> impl Iterator<Item = &'a LiveObject> {
     let rendered: Vec<LiveObject> = objects.iter().map(Object::identity).collect();
     live.iter().filter(move |live| !rendered.iter().any(|object| object.is_same(live)))
 }
@@ -146,16 +150,16 @@ fn describe_undeclared(object: &LiveObject, stays: bool) -> Violation {
     ))
 }
 
-fn idle(removal: &Removal, still: bool) -> Violation {
-    let shown = format!("{} {}", removal.kind, quoted(&removal.name));
+fn idle_removal(removal: &Removal, still: bool) -> Violation {
+    let object_text = format!("{} {}", removal.kind, quoted(&removal.name));
     let (message, help) = if still {
         (
-            format!("{shown} is still rendered, so nothing removes it"),
+            format!("{object_text} is still rendered, so nothing removes it"),
             "remove the part that creates it, or remove this entry",
         )
     } else {
         (
-            format!("there is no {shown} to remove"),
+            format!("there is no {object_text} to remove"),
             "remove this entry: the object is gone already, or the name is wrong",
         )
     };

@@ -45,7 +45,7 @@ const CLUSTER_SCOPED: &[&str] = &[
     "ValidatingWebhookConfiguration",
     "VolumeAttachment",
     "VolumeAttributesClass",
-    // What clusters often have besides
+    // Kinds of operators that many clusters have
     "AdminNetworkPolicy",
     "BaselineAdminNetworkPolicy",
     "CiliumClusterwideEnvoyConfig",
@@ -76,12 +76,12 @@ const NAMESPACED: &[&str] = &[
 ];
 
 /// Checks all objects of one deployment.
-pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    for violation in violations(made.objects, &made.valid.waml().app, made.template) {
+pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    for violation in violations(plan.objects, &plan.valid.waml().app, plan.template) {
         report.say(violation);
     }
-    for object in made.objects {
-        if let Some(owner) = names::reserved_for(made, object) {
+    for object in plan.objects {
+        if let Some(owner) = names::reserved_for(plan, object) {
             let message = format!("has a name that is taken: it is {owner}");
             report.say(fault(object, &message, "choose another name for the part that creates it"));
         }
@@ -95,13 +95,13 @@ fn violations(objects: &[Object], app: &AppKey, template: &Template) -> Vec<Viol
         violations
             .push(Violation::error(RULE, message).help("look at the conditions in the template"));
     }
-    let mut seen = HashSet::new();
+    let mut ids = HashSet::new();
     for object in objects {
         violations.extend(well_formed(object));
         violations.extend(check_namespace(object, app));
         // `v1` and `v2` of a group are two views of one object.
         let id = (group(object.text(["apiVersion", ""])), object.kind(), object.name());
-        if !seen.insert(id) {
+        if !ids.insert(id) {
             violations.push(fault(object, "is rendered twice", "give the second one another name"));
         }
     }
@@ -159,12 +159,13 @@ fn is_cluster_scoped(kind: &str) -> bool {
 
 fn fault(object: &Object, message: &str, help: &str) -> Violation {
     let name = quoted(object.name());
-    let shown = if object.kind().is_empty() {
+    let object_text = if object.kind().is_empty() {
         "an object".to_owned()
     } else {
         format!("{} {name}", object.kind())
     };
-    Violation::error(RULE, format!("{shown} {message} (template {})", object.source)).help(help)
+    Violation::error(RULE, format!("{object_text} {message} (template {})", object.source))
+        .help(help)
 }
 
 #[cfg(test)]
@@ -177,13 +178,13 @@ mod tests {
 
     /// Checks objects in the namespace `n`, given by version, kind, and more.
     fn check_objects(objects: &[(&str, &str, Json)]) -> Vec<String> {
-        let object = |(version, kind, more): &(&str, &str, Json)| {
+        let object = |(version, kind, extra): &(&str, &str, Json)| {
             let mut json = json!({
                 "apiVersion": version, "kind": kind,
                 "metadata": {"name": "a", "namespace": "n"},
             });
-            let more = more.as_object().unwrap().clone();
-            json.as_object_mut().unwrap().extend(more);
+            let extra = extra.as_object().unwrap().clone();
+            json.as_object_mut().unwrap().extend(extra);
             Object { source: "f".to_owned(), json: json.as_object().unwrap().clone() }
         };
         let objects: Vec<Object> = objects.iter().map(object).collect();
@@ -212,8 +213,8 @@ mod tests {
         for (kind, items) in
             [("List", json!([])), ("ConfigMapList", json!({})), ("ConfigMap", json!([]))]
         {
-            let found = check_objects(&[("v1", kind, json!({"items": items}))]);
-            assert_eq!(found, [format!("{kind} `a` is a list of objects (template f)")]);
+            let messages = check_objects(&[("v1", kind, json!({"items": items}))]);
+            assert_eq!(messages, [format!("{kind} `a` is a list of objects (template f)")]);
         }
         assert_eq!(check_objects(&[("v1", "AccessList", json!({}))]), Vec::<String>::new());
     }
@@ -223,8 +224,8 @@ mod tests {
         for kind in
             ["ClusterRole", "ClusterSecretStore", "ClusterPolicy", "GatewayClass", "Namespace"]
         {
-            let found = check_objects(&[("x/v1", kind, json!({}))]);
-            assert_eq!(found, [format!("{kind} `a` belongs to the whole cluster (template f)")]);
+            let messages = check_objects(&[("x/v1", kind, json!({}))]);
+            assert_eq!(messages, [format!("{kind} `a` belongs to the whole cluster (template f)")]);
         }
         assert_eq!(
             check_objects(&[("postgresql.cnpg.io/v1", "Cluster", json!({}))]),

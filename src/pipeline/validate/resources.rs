@@ -28,20 +28,20 @@ impl Resource<'_> {
     fn check(&self, report: &mut RuleReport<'_>) {
         let request = self.request.map(|text| (text, Amount::parse(self.name, text)));
         let limit = self.limit.map(|text| (text, Amount::parse(self.name, text)));
-        let over = match (request, limit) {
+        let limit_below = match (request, limit) {
             (Some((_, Amount::Plausible(least) | Amount::Huge(least))), Some((text, most))) => {
                 most.comparable_quantity().filter(|most| least > *most).map(|_| text)
             }
             _ => None,
         };
         if let Some((text, amount)) = request {
-            self.report_amount(text, amount, "requests", over, report);
+            self.report_amount(text, amount, "requests", limit_below, report);
         }
         if let Some((text, amount)) = limit {
             self.report_amount(text, amount, "limits", None, report);
         }
-        // What is no sensible amount by itself was told, and is the reason for the rest.
-        if let (Some((request, Amount::Plausible(_))), Some(limit)) = (request, over) {
+        // An amount that makes no sense by itself was reported, and is the reason for the rest.
+        if let (Some((request, Amount::Plausible(_))), Some(limit)) = (request, limit_below) {
             self.tell_over(request, limit, report);
         }
     }
@@ -56,7 +56,7 @@ impl Resource<'_> {
         text: &str,
         amount: Amount,
         side: &str,
-        over: Option<&str>,
+        limit_below: Option<&str>,
         report: &mut RuleReport<'_>,
     ) {
         let path = self.path(side);
@@ -64,7 +64,9 @@ impl Resource<'_> {
             Amount::Plausible(_) => {}
             Amount::Unreadable => report.add(&path, not_a_quantity("resources", text, self.name)),
             Amount::Tiny => report.add(&path, too_few_bytes("resources", text)),
-            Amount::Huge(_) => report.add(&path, huge(self.name, text, over)),
+            Amount::Huge(_) => {
+                report.add(&path, describe_huge_amount(self.name, text, limit_below));
+            }
         }
     }
 
@@ -146,9 +148,9 @@ pub(super) const MUCH_STORAGE: u64 = 64 << 40;
 /// Describes `200` where `200m` was meant, or `512Gi` for `512Mi`: no node has room for it, and the
 /// pod waits for ever. An error where the limit, which it is over, would have Kubernetes refuse the
 /// pod at once.
-fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
+fn describe_huge_amount(kind: &str, text: &str, exceeded_limit: Option<&str>) -> Violation {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let (what, expected, help) = match kind {
+    let (complaint, expected, help) = match kind {
         "cpu" => (
             format!("{text} CPUs are more than a node has"),
             "whole CPUs",
@@ -165,11 +167,11 @@ fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
             ),
         ),
     };
-    let violation = match over {
+    let violation = match exceeded_limit {
         Some(limit) => {
-            Violation::error("resources", format!("{what}, and over the limit of {limit}"))
+            Violation::error("resources", format!("{complaint}, and over the limit of {limit}"))
         }
-        None => Violation::warning("resources", what),
+        None => Violation::warning("resources", complaint),
     };
     violation.expected(expected).help(help)
 }

@@ -70,19 +70,19 @@ fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
 
 /// Reports the same host and path for the same audience: which of the two answers is undefined.
 fn report_duplicates(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
-    let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
+    let mut routes: Vec<(bool, String, &str, Path)> = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate() {
         let (public, host) = (ingress.public.unwrap_or(false), host(ingress, target));
         for (way, at) in paths(ingress, &Path::root().key("ingress").index(index)) {
-            let same =
+            let is_same =
                 |(p, h, w, _): &&(bool, String, &str, Path)| (*p, h, *w) == (public, &host, way);
-            if let Some((.., first)) = seen.iter().find(same) {
+            if let Some((.., first)) = routes.iter().find(is_same) {
                 let message = format!("`{host}{way}` is the address of `{first}` too");
                 let violation = Violation::error("routes", message).expected("is repeated here");
                 let help = "keep one of the two, or give it another host or path";
                 report.add(&at, violation.help(help));
             } else {
-                seen.push((public, host.clone(), way, at));
+                routes.push((public, host.clone(), way, at));
             }
         }
     }
@@ -111,11 +111,11 @@ fn rules(ingress: &Ingress, target: &Target, path: &Path, report: &mut RuleRepor
 }
 
 fn caches(ingress: &Ingress, path: &Path) -> Vec<(Cache, Path)> {
-    let own = ingress.cache.map(|cache| (cache, path.key("cache")));
+    let own_cache = ingress.cache.map(|cache| (cache, path.key("cache")));
     let paths = ingress.paths.iter().flatten().enumerate();
     let of_paths =
         paths.filter_map(|(n, way)| Some((way.cache?, path.key("paths").index(n).key("cache"))));
-    own.into_iter().chain(of_paths).collect()
+    own_cache.into_iter().chain(of_paths).collect()
 }
 
 fn report_immutable_without_age(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
@@ -133,8 +133,8 @@ fn report_lost_headers(
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    let written = subject.tree.at(path).is_some_and(is_from_waml);
-    if target.platform.ingress.kind == IngressKind::Kubernetes && written {
+    let is_written = subject.tree.at(path).is_some_and(is_from_waml);
+    if target.platform.ingress.kind == IngressKind::Kubernetes && is_written {
         let message = format!("`{}` cannot set the header `Cache-Control`", target.name);
         let violation = Violation::warning("routes", message).expected("without effect");
         report.add(path, violation.help("let the app send the header itself"));

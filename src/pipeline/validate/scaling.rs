@@ -33,14 +33,14 @@ fn number(
     report: &mut RuleReport<'_>,
 ) -> Option<NumberOrPercent> {
     let text = text?;
-    let found = NumberOrPercent::parse(text);
-    if found.is_none() {
-        let shown = quoted(text);
+    let parsed = NumberOrPercent::parse(text);
+    if parsed.is_none() {
+        let text_quoted = quoted(text);
         let violation =
-            Violation::error(rule, format!("{shown} is neither a number nor a percentage"));
+            Violation::error(rule, format!("{text_quoted} is neither a number nor a percentage"));
         report.add(path, violation.expected("a number or a percentage").help("write `1` or `25%`"));
     }
-    found
+    parsed
 }
 
 /// Reads a number as `number` does, for pods that stay or are away, of which Kubernetes takes no more than 100 %: only
@@ -96,10 +96,10 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 /// Reports both of two fields of which Kubernetes takes one. The WAML's own wins over a template's default; two of the
 /// WAML's are a contradiction.
 fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
-    let written = |key| {
+    let is_written = |key| {
         subject.tree.at(&path.key(key)).is_some_and(|node| !node.is_null() && is_from_waml(node))
     };
-    if written("minAvailable") && written("maxUnavailable") {
+    if is_written("minAvailable") && is_written("maxUnavailable") {
         let message = "a disruption has `minAvailable` or `maxUnavailable`, not both";
         let violation = Violation::error("disruption", message).expected("one too many");
         let help = "keep one; `null` takes the other one away";
@@ -119,11 +119,11 @@ impl Subject<'_> {
 }
 
 /// Reports a deployment that hands the number of pods over to an autoscaler.
-pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    if let Fact::Missing { why } = &made.valid.facts().live {
-        return unknown_replicas(made, why, report);
+pub(super) fn replicas(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    if let Fact::Missing { why } = &plan.valid.facts().live {
+        return unknown_replicas(plan, why, report);
     }
-    for LiveReplicas { kind, name, number } in made.kept_replicas {
+    for LiveReplicas { kind, name, number } in plan.kept_replicas {
         let message = format!(
             "{kind} `{name}` runs {number} pods, and from now on its autoscaler says how many"
         );
@@ -138,8 +138,8 @@ pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
 
 /// Reports an unknown number, whatever the target's policy for failed lookups: a live number that is not kept costs
 /// pods.
-fn unknown_replicas(made: &RenderedPlan<'_>, why: &str, report: &mut RuleReport<'_>) {
-    let mut objects = made.objects.iter();
+fn unknown_replicas(plan: &RenderedPlan<'_>, why: &str, report: &mut RuleReport<'_>) {
+    let mut objects = plan.objects.iter();
     let Some(workload) = objects.find_map(|object| scaled_by(&object.json)) else {
         return;
     };

@@ -72,8 +72,8 @@ pub(super) fn check(text: &str) -> Result<(), ScheduleError> {
         return Err(ScheduleError { message, help: HELP });
     };
     let mut fields = [Field { bits: 0, any: false }; 5];
-    for ((found, part), bounds) in fields.iter_mut().zip(parts).zip(&FIELDS) {
-        *found = field(part, bounds)?;
+    for ((parsed, part), bounds) in fields.iter_mut().zip(parts).zip(&FIELDS) {
+        *parsed = field(part, bounds)?;
     }
     check_some_day_matches(fields)
 }
@@ -119,12 +119,12 @@ struct Field {
 }
 
 fn field(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
-    let mut found = Field { bits: 0, any: false };
+    let mut total = Field { bits: 0, any: false };
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let Field { bits, any } = range(part, bounds)?;
-        found = Field { bits: found.bits | bits, any: found.any || any };
+        total = Field { bits: total.bits | bits, any: total.any || any };
     }
-    Ok(found)
+    Ok(total)
 }
 
 /// Parses `*`, `?`, `a`, `a-b`, each with `/n`; `a/n` is from `a` on.
@@ -137,13 +137,14 @@ fn range(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
         None => (text, None),
         Some((values, step)) => (values, Some(step)),
     };
-    let by = step.map_or(Ok(1), |step| number(step, &[], 0)).map_err(fault)?;
-    let (first, last, every) = ends(values, step.is_some(), bounds).map_err(fault)?;
-    let Some(by) = usize::try_from(by).ok().filter(|by| *by > 0) else {
+    let step_width = step.map_or(Ok(1), |step| number(step, &[], 0)).map_err(fault)?;
+    let (first, last, is_every) = ends(values, step.is_some(), bounds).map_err(fault)?;
+    let Some(step_width) = usize::try_from(step_width).ok().filter(|step_width| *step_width > 0)
+    else {
         return Err(fault("a step of 0 leads nowhere".to_owned()));
     };
-    let bits = (first..=last).step_by(by).fold(0, |bits, n| bits | 1 << n);
-    Ok(Field { bits, any: every && by == 1 })
+    let bits = (first..=last).step_by(step_width).fold(0, |bits, n| bits | 1 << n);
+    Ok(Field { bits, any: is_every && step_width == 1 })
 }
 
 /// Parses the first value and the last, and whether it is all.
@@ -178,8 +179,8 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
     }
     let digits = text.strip_prefix('+').unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let read = is_number.then(|| digits.parse().ok()).flatten();
-    read.ok_or_else(|| format!("{} is no number", quoted(text)))
+    let number = is_number.then(|| digits.parse().ok()).flatten();
+    number.ok_or_else(|| format!("{} is no number", quoted(text)))
 }
 
 /// The lengths of months; February has its leap day.

@@ -20,7 +20,7 @@ use crate::waml::section_workload::{Secret, SecretKey};
 use crate::waml::suggest;
 
 /// The keys of each secret; `None` where there is no such secret.
-type Found = BTreeMap<String, Option<BTreeSet<String>>>;
+type KnownSecrets = BTreeMap<String, Option<BTreeSet<String>>>;
 
 /// Secrets that the app refers to exist, and have the keys that it names.
 ///
@@ -28,29 +28,31 @@ type Found = BTreeMap<String, Option<BTreeSet<String>>>;
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(first) = first_use(subject) else { return };
     let what = "whether the secrets exist";
-    let wanted = NeededFact { rule: "secrets", what, path: Some(&first) };
-    let Some(found) = wanted.require_fact(&subject.facts.secrets, subject, report) else { return };
+    let needed = NeededFact { rule: "secrets", what, path: Some(&first) };
+    let Some(secrets_found) = needed.require_fact(&subject.facts.secrets, subject, report) else {
+        return;
+    };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let optional = secret.optional.unwrap_or(false);
-        if matches!(found.get(&secret.name), Some(None)) {
+        if matches!(secrets_found.get(&secret.name), Some(None)) {
             report.add(&path.key("name"), no_secret(&secret.name, optional, subject));
         }
     }
     for (path, variable) in Path::root().each("env", &subject.section.env) {
         if let Some(secret) = &variable.secret {
-            key(secret, found, &path.key("secret"), subject, report);
+            key(secret, secrets_found, &path.key("secret"), subject, report);
         }
     }
 }
 
 fn key(
     secret: &SecretKey,
-    found: &Found,
+    secrets_found: &KnownSecrets,
     path: &Path,
     subject: &Subject<'_>,
     report: &mut RuleReport<'_>,
 ) {
-    match found.get(&secret.name) {
+    match secrets_found.get(&secret.name) {
         Some(None) => report.add(&path.key("name"), no_secret(&secret.name, false, subject)),
         // The rule `env` tells of keys that cannot exist.
         Some(Some(keys)) if is_key(&secret.key) && !keys.contains(&secret.key) => {
@@ -80,14 +82,14 @@ fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     let app = &subject.waml.app;
     let cluster = format!("create it in the namespace `{}` of the cluster", app.namespace);
     let secrets = subject.cluster.map(|target| &target.platform.secrets);
-    let Some(secrets) =
-        secrets.filter(|one| one.delivery != Delivery::Kubernetes || one.vault.address.is_some())
+    let Some(secrets) = secrets
+        .filter(|secret| secret.delivery != Delivery::Kubernetes || secret.vault.address.is_some())
     else {
         return (format!(" in the namespace `{}`", app.namespace), cluster);
     };
-    let all = collect_secrets(subject.section, app);
-    let named = all.into_iter().find(|secret| secret.name == name);
-    let path = named.map(|secret| secret.path).unwrap_or_default();
+    let secrets_of_app = collect_secrets(subject.section, app);
+    let secret = secrets_of_app.into_iter().find(|secret| secret.name == name);
+    let path = secret.map(|secret| secret.path).unwrap_or_default();
     let vault = format!("write it to `{path}` of the engine `{}`", secrets.vault.mount);
     match secrets.delivery {
         Delivery::Kubernetes => (String::new(), format!("{vault} in Vault, or {cluster}")),
@@ -102,8 +104,8 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
         let index = env.position(|variable| variable.secret.is_some())?;
         Some(Path::root().key("env").index(index).key("secret"))
     };
-    let any = subject.section.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
-    if any { Some(Path::root().key("secrets")) } else { from_env() }
+    let has_secrets = subject.section.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
+    if has_secrets { Some(Path::root().key("secrets")) } else { from_env() }
 }
 
 /// Checks that every path in Vault is legal, and that the app may read it.
@@ -112,10 +114,11 @@ pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let Some(text) = &secret.path else { continue };
         let path = path.key("path");
-        if check_path(text, &path, subject, &target, report).is_some_and(|found| !found.is_plain())
+        if check_path(text, &path, subject, &target, report)
+            .is_some_and(|reference| !reference.is_plain())
         {
-            let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
-            let message = format!("{shown} stands for more than one secret");
+            let reference_text = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
+            let message = format!("{reference_text} stands for more than one secret");
             let violation = Violation::error("vault", message).expected("not one secret");
             report.add(&path, violation.help("write the path without `*` and `+`"));
         }
@@ -140,18 +143,18 @@ fn check_path<'a>(
     report: &mut RuleReport<'_>,
 ) -> Option<VaultPath<'a>> {
     let app = &subject.waml.app;
-    let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
+    let reference_text = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
     let violation = match VaultPath::parse(text) {
         // Whose a path is goes by the namespace.
-        Ok(found) if subject.waml.stands_in => return Some(found),
-        Ok(found) if target.platform.secrets.vault.allows(app, found) => return Some(found),
-        Ok(_) => Violation::error("vault", format!("`{app}` may not read {shown}"))
+        Ok(reference) if subject.waml.stands_in => return Some(reference),
+        Ok(reference) if target.platform.secrets.vault.allows(app, reference) => return Some(reference),
+        Ok(_) => Violation::error("vault", format!("`{app}` may not read {reference_text}"))
             .expected("not this namespace's")
             .help(format!(
                 "use a path below `{}/`; what is shared, the operator lists in `platform.secrets.vault.shared`",
                 app.namespace
             )),
-        Err(rule) => Violation::error("vault", format!("{shown} is not a path in Vault"))
+        Err(rule) => Violation::error("vault", format!("{reference_text} is not a path in Vault"))
             .expected("not a path in Vault")
             .help(rule),
     };
@@ -184,10 +187,10 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut RuleReport<'_>) {
-    let wanted = collect_secrets(subject.section, &subject.waml.app);
+    let secrets = collect_secrets(subject.section, &subject.waml.app);
     for (path, variable) in Path::root().each("env", &subject.section.env) {
         let Some(from) = &variable.secret else { continue };
-        let folder = wanted.iter().find(|secret| secret.name == from.name).map(agent::folder);
+        let folder = secrets.iter().find(|secret| secret.name == from.name).map(agent::folder);
         let file = format!("{}/{}", folder.unwrap_or_default(), from.key);
         let name = quoted(&variable.name);
         let message = format!("{name} cannot come from a secret on `{target}`");

@@ -16,7 +16,7 @@ const RULE: &str = "slo";
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(slo) = &subject.section.slo else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
-    // What the template makes nothing of is told by the rule `unused`.
+    // The rule `unused` reports a section that the template does not use.
     if !subject.template.uses("slo") {
         return;
     }
@@ -55,7 +55,7 @@ fn measured(
         report.add(root, violation.help(help));
     } else {
         bounds(watched, promise, root, report);
-        counted(watched, root, report);
+        check_counted(watched, root, report);
     }
 }
 
@@ -64,13 +64,17 @@ const OTHER_CONTROLLERS: [&str; 8] =
     ["nginx", "haproxy", "kong", "contour", "istio", "cilium", "alb", "gce"];
 
 /// Checks that requests are counted: Traefik counts only those that go through it.
-fn counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
+fn check_counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
     let by_traefik = monitoring.http == HttpMetrics::Traefik;
     if !by_traefik || ingress.kind != IngressKind::Kubernetes || !watched.measures("http") {
         return;
     }
-    let publics = watched.section.ingresses().iter().map(|one| one.public.unwrap_or(false));
+    let publics = watched
+        .section
+        .ingresses()
+        .iter()
+        .map(|ingress_entry| ingress_entry.public.unwrap_or(false));
     let mut classes: Vec<&str> = publics.map(|public| ingress.class(public)).collect();
     classes.retain(|class| OTHER_CONTROLLERS.iter().any(|other| class.contains(other)));
     let Some(class) = classes.first() else { return };
@@ -91,16 +95,17 @@ fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleRepor
         return true;
     }
     let names = classes.keys().map(String::as_str);
-    let meant = suggest::nearest(name, names.clone());
-    let meant = meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
-    let mut all: Vec<(&String, &SloClass)> = classes.iter().collect();
-    all.sort_by(|(_, a), (_, b)| b.availability.total_cmp(&a.availability));
-    let shown =
+    let suggestion = suggest::nearest(name, names.clone());
+    let hint =
+        suggestion.map_or(String::new(), |name_meant| format!("did you mean `{name_meant}`? "));
+    let mut sorted_classes: Vec<(&String, &SloClass)> = classes.iter().collect();
+    sorted_classes.sort_by(|(_, a), (_, b)| b.availability.total_cmp(&a.availability));
+    let class_text =
         |(name, class): (&String, &SloClass)| format!("`{name}` ({} %)", class.availability);
-    let all: Vec<String> = all.into_iter().map(shown).collect();
+    let class_texts: Vec<String> = sorted_classes.into_iter().map(class_text).collect();
     let violation = Violation::error(RULE, format!("there is no class {}", quoted(name)))
         .expected("no such class")
-        .help(format!("{meant}There are {}", all.join(", ")));
+        .help(format!("{hint}There are {}", class_texts.join(", ")));
     report.add(&root.key("requestClass"), violation);
     false
 }
@@ -136,16 +141,17 @@ fn require_objective(promise: &Promise, root: &Path, report: &mut RuleReport<'_>
 fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let latency = root.key("latency").key("objective");
     let availability = root.key("availability");
-    let own = slo.latency.as_ref().and_then(|latency| latency.objective);
-    for (path, own, resolved) in
-        [(availability, slo.availability, promise.availability), (latency, own, promise.fast)]
-    {
+    let own_latency = slo.latency.as_ref().and_then(|latency| latency.objective);
+    for (path, own_objective, resolved) in [
+        (availability, slo.availability, promise.availability),
+        (latency, own_latency, promise.fast),
+    ] {
         let Some(percent) = resolved else { continue };
-        if own.is_some() && !is_percent(percent) {
+        if own_objective.is_some() && !is_percent(percent) {
             let violation = Violation::error(RULE, format!("{percent} percent cannot be promised"))
                 .expected("more than 0, less than 100");
             report.add(&path, violation.help("write percent, as in `99.9`"));
-        } else if own.is_some() && percent <= 1.0 {
+        } else if own_objective.is_some() && percent <= 1.0 {
             let message = format!("{percent} percent is too little to promise");
             let help = format!("write percent: `{}`", percent * 100.0);
             report.add(&path, Violation::error(RULE, message).expected("a ratio?").help(help));
@@ -180,10 +186,10 @@ fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Ru
             Some(_) => Violation::error(RULE, message),
             None => Violation::warning(RULE, message),
         };
-        let all: Vec<String> = bounds.iter().map(u32::to_string).collect();
+        let bound_texts: Vec<String> = bounds.iter().map(u32::to_string).collect();
         let help = format!(
             "use one of {}; where it has other bounds, its operators say so in `platform.monitoring.latency_bounds.{kind}`",
-            all.join(", ")
+            bound_texts.join(", ")
         );
         let path = root.key("latency").key("milliseconds");
         report.add(&path, violation.expected("not a bound").help(help));

@@ -24,19 +24,19 @@ pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     if !subject.template.uses("database") {
         return;
     }
-    let here = Path::root().key("database");
+    let database_path = Path::root().key("database");
     match target.platform.cloud.database {
         DatabaseKind::None => {
             let message = format!("`{}` cannot create databases", target.name);
             let violation = Violation::error("database", message).expected("not available here");
             let help = "set `database: null` for this target and give the app another one by `env`; or ask the operator for `platform.cloud.database`";
-            report.add(&here, violation.help(help));
+            report.add(&database_path, violation.help(help));
         }
-        DatabaseKind::CloudSql => cloud_sql(database, &here, report),
+        DatabaseKind::CloudSql => cloud_sql(database, &database_path, report),
     }
 }
 
-fn cloud_sql(database: &Database, here: &Path, report: &mut RuleReport<'_>) {
+fn cloud_sql(database: &Database, path: &Path, report: &mut RuleReport<'_>) {
     let Database { engine, version, tier, storage, high_availability: _ } = database;
     let engine = engine.unwrap_or(Engine::Postgres);
     let form = match engine {
@@ -44,19 +44,21 @@ fn cloud_sql(database: &Database, here: &Path, report: &mut RuleReport<'_>) {
         Engine::Mysql => "write it like `8.0`",
     };
     let is_version = |text: &str| is_version(engine, text);
-    check_setting("version", version.as_deref(), is_version, form, here, report);
+    check_setting("version", version.as_deref(), is_version, form, path, report);
     let help = "write it like `db-custom-1-3840`: 1 CPU, 3840 MB";
-    check_setting("tier", tier.as_deref(), is_tier, help, here, report);
+    check_setting("tier", tier.as_deref(), is_tier, help, path, report);
     match storage.as_deref().map(|text| (text, Quantity::parse(text).and_then(Quantity::whole))) {
         Some((text, None)) => {
-            report.add(&here.key("storage"), not_a_quantity("database", text, "memory"));
+            report.add(&path.key("storage"), not_a_quantity("database", text, "memory"));
         }
         Some((_, Some(bytes))) if SIZES.contains(&bytes) => {}
-        found => {
-            let shown = found.map_or("no size".to_owned(), |(text, _)| format!("the size {text}"));
-            let violation = Violation::error("database", format!("a database cannot have {shown}"));
+        storage => {
+            let size_text =
+                storage.map_or("no size".to_owned(), |(text, _)| format!("the size {text}"));
+            let violation =
+                Violation::error("database", format!("a database cannot have {size_text}"));
             let violation = violation.expected("10Gi to 64Ti").help("write it like `10Gi`");
-            report.add(&here.key("storage"), violation);
+            report.add(&path.key("storage"), violation);
         }
     }
 }
@@ -66,7 +68,7 @@ fn check_setting(
     text: Option<&str>,
     legal: impl Fn(&str) -> bool,
     help: &'static str,
-    here: &Path,
+    path: &Path,
     report: &mut RuleReport<'_>,
 ) {
     if text.is_some_and(legal) {
@@ -77,7 +79,7 @@ fn check_setting(
         |text| format!("{} is not a {key} of this kind of database", quoted(text)),
     );
     let violation = Violation::error("database", message).expected(format!("needs a {key}"));
-    report.add(&here.key(key), violation.help(help));
+    report.add(&path.key(key), violation.help(help));
 }
 
 /// Checks for a version as Cloud SQL names them: `POSTGRES_9_6`, `POSTGRES_16`, `MYSQL_8_0`,
@@ -90,8 +92,8 @@ fn is_version(engine: Engine, text: &str) -> bool {
     let major: u32 = parts.first().and_then(|major| major.parse().ok()).unwrap_or_default();
     match engine {
         Engine::Postgres => {
-            let whole = numbers && parts.len() == 1 && text.len() == 2;
-            text == "9.6" || (whole && POSTGRES.contains(&major))
+            let is_major_only = numbers && parts.len() == 1 && text.len() == 2;
+            text == "9.6" || (is_major_only && POSTGRES.contains(&major))
         }
         Engine::Mysql => numbers && (2..=3).contains(&parts.len()) && MYSQL.contains(&major),
     }
@@ -138,16 +140,16 @@ pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         return;
     }
     let kind = target.platform.cloud.redis;
-    let here = Path::root().key("redis");
+    let redis_path = Path::root().key("redis");
     if kind == RedisKind::None {
         let message = format!("`{}` cannot create a Redis", target.name);
         let violation = Violation::error("redis", message).expected("not available here");
         let help = "set `redis: null` for this target and give the app another one by `env`; or ask the operator for `platform.cloud.redis`";
-        report.add(&here, violation.help(help));
+        report.add(&redis_path, violation.help(help));
         return;
     }
-    version(redis.version.as_deref(), kind, &here.key("version"), report);
-    memory(redis.memory.as_deref(), kind, &here.key("memory"), report);
+    version(redis.version.as_deref(), kind, &redis_path.key("version"), report);
+    memory(redis.memory.as_deref(), kind, &redis_path.key("memory"), report);
 }
 
 fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleReport<'_>) {
@@ -156,14 +158,14 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRe
         return report.add(path, violation.expected("needs a version").help("write it like `7.2`"));
     };
     match classify_version(kind, text) {
-        Known::Yes => {}
-        Known::No => {
+        Availability::Yes => {}
+        Availability::No => {
             let message =
                 format!("{} is not a version of Redis that is available here", quoted(text));
             let violation = Violation::error("redis", message).expected("needs a version");
             report.add(path, violation.help(ways_out(kind, text)));
         }
-        Known::Doubtful => {
+        Availability::Doubtful => {
             let message = format!("no version {} of Redis is known", quoted(text));
             let violation = Violation::warning("redis", message).expected("may not exist");
             let help = format!("{}, unless the image has a tag of that name", ways_out(kind, text));
@@ -174,18 +176,18 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRe
 
 /// Lists the versions to write instead: those of the same major, or the usual one.
 fn ways_out(kind: RedisKind, text: &str) -> String {
-    let minors = |major: u32| VERSIONS.iter().find(|(of, _)| *of == major);
+    let minors = |major: u32| VERSIONS.iter().find(|(version, _)| *version == major);
     let major = text.split('.').next().and_then(|major| major.parse().ok());
-    let all: Vec<String> = match (kind, major.and_then(minors)) {
+    let version_texts: Vec<String> = match (kind, major.and_then(minors)) {
         (RedisKind::Memorystore, _) => OF_MEMORYSTORE.map(str::to_owned).to_vec(),
         (_, Some((major, minors))) => {
             minors.iter().map(|minor| format!("{major}.{minor}")).collect()
         }
         (_, None) => return "write it like `7.2`".to_owned(),
     };
-    match all.as_slice() {
+    match version_texts.as_slice() {
         [only] => format!("write `version: \"{only}\"`"),
-        _ => format!("write one of {}", suggest::list(all.iter().map(String::as_str))),
+        _ => format!("write one of {}", suggest::list(version_texts.iter().map(String::as_str))),
     }
 }
 
@@ -197,8 +199,8 @@ fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRep
     };
     let (fits, expected) = match kind {
         RedisKind::Memorystore => {
-            let whole = bytes % (1 << 30) == 0;
-            (whole && MEMORYSTORE.contains(&bytes), "whole Gi, 1Gi to 300Gi")
+            let is_whole_gi = bytes % (1 << 30) == 0;
+            (is_whole_gi && MEMORYSTORE.contains(&bytes), "whole Gi, 1Gi to 300Gi")
         }
         RedisKind::None | RedisKind::InCluster => {
             ((SMALLEST..=LARGEST).contains(&bytes), "32Mi to 64Gi")
@@ -212,7 +214,7 @@ fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRep
 
 /// The result of a lookup of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum Availability {
     Yes,
     No,
     /// It has the form of a version, and no such number is known.
@@ -220,9 +222,9 @@ enum Known {
 }
 
 /// Classifies tags of the image: `7`, `7.2`, `7.2.4`; Memorystore's: `7.2`, and for 6 `6.x`.
-fn classify_version(kind: RedisKind, text: &str) -> Known {
+fn classify_version(kind: RedisKind, text: &str) -> Availability {
     if kind == RedisKind::Memorystore {
-        return if OF_MEMORYSTORE.contains(&text) { Known::Yes } else { Known::No };
+        return if OF_MEMORYSTORE.contains(&text) { Availability::Yes } else { Availability::No };
     }
     let number = |part: &str| -> Option<u32> {
         let digits = (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
@@ -230,16 +232,18 @@ fn classify_version(kind: RedisKind, text: &str) -> Known {
         if digits && !padded { part.parse().ok() } else { None }
     };
     let Some(parts) = text.split('.').map(number).collect::<Option<Vec<u32>>>() else {
-        return Known::No;
+        return Availability::No;
     };
-    let [major, rest @ ..] = parts.as_slice() else { return Known::No };
-    let Some((_, minors)) = VERSIONS.iter().find(|(of, _)| of == major) else { return Known::No };
+    let [major, rest @ ..] = parts.as_slice() else { return Availability::No };
+    let Some((_, minors)) = VERSIONS.iter().find(|(version, _)| version == major) else {
+        return Availability::No;
+    };
     match rest {
-        [] => Known::Yes,
-        [minor] if minors.contains(minor) => Known::Yes,
-        [minor, patch] if minors.contains(minor) && *patch < MOST_PATCHES => Known::Yes,
-        [_] | [_, _] => Known::Doubtful,
-        _ => Known::No,
+        [] => Availability::Yes,
+        [minor] if minors.contains(minor) => Availability::Yes,
+        [minor, patch] if minors.contains(minor) && *patch < MOST_PATCHES => Availability::Yes,
+        [_] | [_, _] => Availability::Doubtful,
+        _ => Availability::No,
     }
 }
 
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn versions_are_those_that_can_be_had() {
-        use Known::{Doubtful, No, Yes};
+        use Availability::{Doubtful, No, Yes};
         for (text, in_cluster, memorystore) in [
             ("7", Yes, No),
             ("7.2", Yes, Yes),

@@ -141,9 +141,9 @@ fn readiness(section: &str) -> (Json, Vec<String>) {
     let rendered = rendered(section);
     let container = &rendered["spec"]["template"]["spec"]["containers"][0];
     let probe = &container["readinessProbe"];
-    let how = if probe["httpGet"].is_null() { &probe["tcpSocket"] } else { &probe["httpGet"] };
+    let check = if probe["httpGet"].is_null() { &probe["tcpSocket"] } else { &probe["httpGet"] };
     let ports = container["ports"].as_array().into_iter().flatten();
-    (how["port"].clone(), ports.map(|port| port["name"].as_str().unwrap().to_owned()).collect())
+    (check["port"].clone(), ports.map(|port| port["name"].as_str().unwrap().to_owned()).collect())
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn probes_ask_what_the_container_has() {
         ("    probes: {readiness: {port: http}}\n", json!("http")),
         ("    probes: {readiness: {port: 8000}}\n", json!(8000)),
     ] {
-        let found = readiness(&format!("{merged}{probes}"));
-        assert_eq!(found, (port, vec!["http".to_owned()]), "{probes}");
+        let actual = readiness(&format!("{merged}{probes}"));
+        assert_eq!(actual, (port, vec!["http".to_owned()]), "{probes}");
     }
     let dns = "    service: [{ports: [{name: dns, number: 53, protocol: UDP}, {name: up, number: 53}]}]\n";
     assert_eq!(readiness(dns).0, json!("up"));
@@ -222,16 +222,16 @@ fn a_probe_on_a_services_number_asks_the_container_and_a_number_of_no_service_is
     assert_eq!(probe("httpGet", "port: web, path: /up"), "web");
     assert_eq!(probe("grpc", "type: grpc, port: 80, path: null"), 8000);
     let doubtful = format!("{HEAD}deploy:\n  t:\n{web}    probes: {{readiness: {{port: 8800}}}}\n");
-    let found = planned(&doubtful);
-    assert!(plan_of(&doubtful).is_ok(), "{found:?}");
+    let warnings = planned(&doubtful);
+    assert!(plan_of(&doubtful).is_ok(), "{warnings:?}");
     assert_eq!(
-        found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
             ".weave.yaml:9:32: the readiness probe uses the port `8800`, to which no service leads [probes]"
         ]
     );
     assert_eq!(
-        found[0].help.as_deref(),
+        warnings[0].help.as_deref(),
         Some("write it only if the container listens there; services lead to `web` (8000)")
     );
 }
@@ -366,14 +366,18 @@ fn a_long_slug_is_taken_and_what_is_made_of_it_is_short_enough() {
     let rendered = rendered.unwrap();
     let objects: Vec<Json> =
         rendered.files.iter().map(|file| serde_yaml::from_slice(&file.bytes).unwrap()).collect();
-    let of = |kind: &str| objects.iter().filter(|one| one["kind"] == *kind).collect::<Vec<_>>();
-    let workload = of("Deployment")[0]["metadata"]["name"].as_str().unwrap();
+    let objects_of =
+        |kind: &str| objects.iter().filter(|object| object["kind"] == *kind).collect::<Vec<_>>();
+    let workload = objects_of("Deployment")[0]["metadata"]["name"].as_str().unwrap();
     assert_eq!(workload.len(), 46);
-    assert_eq!(of("HorizontalPodAutoscaler")[0]["spec"]["scaleTargetRef"]["name"], workload);
-    let rules = of("PrometheusRule")[0].to_string();
+    assert_eq!(
+        objects_of("HorizontalPodAutoscaler")[0]["spec"]["scaleTargetRef"]["name"],
+        workload
+    );
+    let rules = objects_of("PrometheusRule")[0].to_string();
     assert!(rules.contains(&format!("pod=~\\\"{workload}-.+")), "{rules}");
-    assert!(of("StatefulSet")[0]["metadata"]["name"].as_str().unwrap().len() <= 52);
-    for service in of("Service") {
+    assert!(objects_of("StatefulSet")[0]["metadata"]["name"].as_str().unwrap().len() <= 52);
+    for service in objects_of("Service") {
         assert!(service["metadata"]["name"].as_str().unwrap().len() <= 63);
     }
 }
@@ -387,19 +391,20 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
     let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
     let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
-    let of = |n: usize, key: &str| route["spec"]["routes"][n][key].clone();
-    assert_eq!(of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
+    let field_of = |n: usize, key: &str| route["spec"]["routes"][n][key].clone();
+    assert_eq!(field_of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
     // Behind the shortest rule of a host that stands for itself, before an operator's route for everything.
     let [catch_all, shortest] =
         ["PathPrefix(`/`)", "Host(`a.b`) && PathPrefix(`/`)"].map(|rule| rule.len() as u64);
-    let priorities = [of(0, "priority"), of(1, "priority")].map(|one| one.as_u64().unwrap());
+    let priorities = [field_of(0, "priority"), field_of(1, "priority")]
+        .map(|priority| priority.as_u64().unwrap());
     assert!(catch_all < priorities[0] && priorities[0] < priorities[1], "{priorities:?}");
     assert!(priorities[1] < shortest, "{priorities:?}");
     // It is read back as the same host.
     let app =
         crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
-    let read = crate::manifests::parse::routes::read_routes(&app, &rendered.files).found;
-    let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
+    let routes = crate::manifests::parse::routes::read_routes(&app, &rendered.files).found;
+    let hosts: Vec<&str> = routes.iter().map(|route| route.host.as_str()).collect();
     assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
     assert_eq!(
         check_section(
@@ -457,23 +462,24 @@ fn a_broken_element_neither_shifts_nor_hides_the_others() {
 
 #[test]
 fn an_address_that_names_no_port_leads_to_the_only_one() {
-    let one = "    service: [{ports: [{name: web, number: 9000}, {name: dns, number: 53, protocol: UDP}]}]\n";
+    let one_port = "    service: [{ports: [{name: web, number: 9000}, {name: dns, number: 53, protocol: UDP}]}]\n";
     for ingress in ["{hostPrefix: a}", "{hostPrefix: a, paths: [{path: /}]}"] {
-        let section = format!("{one}    ingress: [{ingress}]\n");
+        let section = format!("{one_port}    ingress: [{ingress}]\n");
         assert_eq!(check_section(&section), Vec::<String>::new());
         let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
         let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
         let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
         assert_eq!(route["spec"]["routes"][0]["services"][0]["port"], 9000, "{ingress}");
     }
-    let two = "    service: [{ports: [{name: web, number: 9000}, {name: admin, number: 9001}]}]\n";
+    let two_ports =
+        "    service: [{ports: [{name: web, number: 9000}, {name: admin, number: 9001}]}]\n";
     assert_eq!(
-        check_section(&format!("{two}    ingress: [{{hostPrefix: a}}]\n")),
+        check_section(&format!("{two_ports}    ingress: [{{hostPrefix: a}}]\n")),
         ["9:15: no service has the port 8000 (the default of `backend-default`) [ingress]"]
     );
-    // What somebody wrote is not passed over.
+    // A port that the WAML names is not passed over.
     assert_eq!(
-        check_section(&format!("{one}    ingress: [{{hostPrefix: a, port: 80}}]\n")),
+        check_section(&format!("{one_port}    ingress: [{{hostPrefix: a, port: 80}}]\n")),
         ["9:37: no service has the port 80 [ingress]"]
     );
 }
@@ -516,15 +522,16 @@ fn an_operators_word_on_how_ingress_nginx_speaks_counts() {
         ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/backend-protocol"].clone()
     };
     assert_eq!(protocol("{}"), "GRPC");
-    let own = r#"{"internal": {"nginx.ingress.kubernetes.io/backend-protocol": "GRPCS"}}"#;
-    assert_eq!(protocol(own), "GRPCS");
+    let own_annotations =
+        r#"{"internal": {"nginx.ingress.kubernetes.io/backend-protocol": "GRPCS"}}"#;
+    assert_eq!(protocol(own_annotations), "GRPCS");
 }
 
 #[test]
 fn help_about_a_number_or_an_expression_is_a_line_to_write() {
     let help = |section: &str| {
-        let found = planned(&format!("{HEAD}deploy:\n  t:\n{section}"));
-        found.iter().filter_map(|one| one.help.clone()).collect::<Vec<_>>()
+        let violations = planned(&format!("{HEAD}deploy:\n  t:\n{section}"));
+        violations.iter().filter_map(|violation| violation.help.clone()).collect::<Vec<_>>()
     };
     assert_eq!(
         help("    resources: {requests: {cpu: 200k}, limits: {cpu: null}}\n"),

@@ -37,7 +37,7 @@ pub(super) fn canary(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         let interval = interval(text);
         report_interval(text, interval, &path.key("interval"), report);
         if let Some(interval) = interval.filter(|interval| *interval >= SHORTEST) {
-            slow(canary, interval, &path, report);
+            check_durations(canary, interval, &path, report);
         }
     }
 }
@@ -66,33 +66,38 @@ fn report_interval(
 }
 
 /// Checks the time of a release that succeeds, and the time until all traffic is back when it fails.
-fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut RuleReport<'_>) {
+fn check_durations(
+    canary: &Canary,
+    interval: SignedDuration,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     let Canary { step_weight, max_weight, interval: _, threshold } = canary;
     let steps = step_weight.zip(*max_weight).filter(|(step, max)| *step > 0 && step <= max);
     if let Some((step, max)) = steps {
         let what = "a release takes at least {}: `interval` × `maxWeight` / `stepWeight`";
         let help = "shorten the interval or take larger steps, so that it is done within 24h";
-        within(interval, max.div_ceil(step), what, help, path, report);
+        check_duration(interval, max.div_ceil(step), what, help, path, report);
     }
     if let Some(threshold) = threshold {
         let what = "a release that fails is rolled back after {}: `interval` × `threshold`";
         let help = "shorten the interval or lower the threshold, so that it is done within 24h";
-        within(interval, *threshold, what, help, path, report);
+        check_duration(interval, *threshold, what, help, path, report);
     }
 }
 
-fn within(
+fn check_duration(
     interval: SignedDuration,
     times: u32,
-    what: &str,
+    template: &str,
     help: &str,
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    let whole = i32::try_from(times).ok().and_then(|times| interval.checked_mul(times));
-    let whole = whole.unwrap_or(SignedDuration::MAX);
-    if whole > LONGEST {
-        let message = what.replace("{}", &format!("{whole:#}"));
+    let total = i32::try_from(times).ok().and_then(|times| interval.checked_mul(times));
+    let total = total.unwrap_or(SignedDuration::MAX);
+    if total > LONGEST {
+        let message = template.replace("{}", &format!("{total:#}"));
         report.add(path, Violation::error("canary", message).expected("takes too long").help(help));
     }
 }
@@ -112,9 +117,9 @@ pub(super) fn versions(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 fn each(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
-    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut indexes: HashMap<&str, usize> = HashMap::new();
     for (index, version) in versions.iter().enumerate() {
-        let earlier = seen.insert(&version.name, index);
+        let earlier = indexes.insert(&version.name, index);
         if let Some(violation) = name(&version.name, earlier) {
             report.add(&path.index(index).key("name"), violation);
         }

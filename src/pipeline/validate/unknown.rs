@@ -53,15 +53,16 @@ pub(super) fn missing(
     cluster: Option<&Target>,
 ) -> Violation {
     let message = format!("it is not known {what}: {why}");
-    let again = "deploy again once the lookup works";
+    let retry_help = "deploy again once the lookup works";
     let by_environment = |target: &Target| match target.environment {
         Environment::Production => OnUnknown::Fail,
         Environment::Development => OnUnknown::Warn,
     };
     let policy = |target: &Target| target.policies.unknown.unwrap_or(by_environment(target));
     match cluster.map_or(OnUnknown::Warn, policy) {
-        OnUnknown::Fail => Violation::error(rule, message)
-            .help(format!("{again}, or let an operator set the target's `policies.unknown: warn`")),
+        OnUnknown::Fail => Violation::error(rule, message).help(format!(
+            "{retry_help}, or let an operator set the target's `policies.unknown: warn`"
+        )),
         OnUnknown::Warn => Violation::warning(rule, message).help(
             "check it yourself: the target's policy lets the deployment pass without the lookup",
         ),

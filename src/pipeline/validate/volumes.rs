@@ -31,7 +31,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         disk(volume, &path, report);
         class(volume, &path, report);
         files(volume, &path, report);
-        shared(volume, subject, &path, report);
+        check_shared_disk(volume, subject, &path, report);
     }
 }
 
@@ -118,7 +118,12 @@ fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
 }
 
 /// Checks a disk for one pod: two pods on two nodes cannot both have it.
-fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
+fn check_shared_disk(
+    volume: &Volume,
+    subject: &Subject<'_>,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     if !volume.is_for_one() {
         return;
     }
@@ -157,13 +162,13 @@ fn folder(
     let Some(folder) = folder else { return };
     // Of a secret nothing is repeated that is no path.
     let is_hidden = is_confidential(&path) && !folder.starts_with('/');
-    let shown = if is_hidden { "this".to_owned() } else { quoted(folder) };
+    let folder_text = if is_hidden { "this".to_owned() } else { quoted(folder) };
     let violation = if !is_folder(folder) {
-        Violation::error("volumes", format!("{shown} is not a folder in the container"))
+        Violation::error("volumes", format!("{folder_text} is not a folder in the container"))
             .expected("not a folder")
             .help("use a path below `/` that has no `..` or `:`")
     } else if let Some(other) = folders.get(&parts(folder).join("/")) {
-        Violation::error("volumes", format!("{shown} is already the folder of `{other}`"))
+        Violation::error("volumes", format!("{folder_text} is already the folder of `{other}`"))
             .expected("is taken")
             .help("mount each volume in a folder of its own")
     } else {

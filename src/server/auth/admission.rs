@@ -71,14 +71,15 @@ impl Authenticator {
 /// Compares with every token, whichever matches, so that the time reveals nothing.
 pub(super) fn holder<'t>(tokens: &'t [ApiToken], text: &str) -> Option<&'t ApiToken> {
     let hash: [u8; 32] = Sha256::digest(text).into();
-    tokens
-        .iter()
-        .fold(None, |found, token| if same(&token.sha256, &hash) { Some(token) } else { found })
+    tokens.iter().fold(
+        None,
+        |holder, token| if digests_equal(&token.sha256, &hash) { Some(token) } else { holder },
+    )
 }
 
 /// Compares every byte, whatever the first ones are.
-fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    let difference = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
+fn digests_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
     std::hint::black_box(difference) == 0
 }
 

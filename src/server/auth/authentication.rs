@@ -42,10 +42,10 @@ impl Authenticator {
         mut request: Request,
         surface: CallerSurface,
     ) -> Result<Request, Problem> {
-        let from = self.client_ip(request.extensions(), request.headers());
+        let address = self.client_ip(request.extensions(), request.headers());
         self.is_for_us(&request)?;
-        let mut caller = self.identify(request.headers(), from, surface).await?;
-        caller.from = from.map(|from| from.to_string());
+        let mut caller = self.identify(request.headers(), address, surface).await?;
+        caller.from = address.map(|address| address.to_string());
         caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
         self.check_rate(&caller)?;
         request.extensions_mut().insert(caller);
@@ -60,7 +60,7 @@ impl Authenticator {
     async fn identify(
         &self,
         headers: &HeaderMap,
-        from: Option<IpAddr>,
+        address: Option<IpAddr>,
         surface: CallerSurface,
     ) -> Result<Caller, Problem> {
         if self.needs_no_token() {
@@ -84,7 +84,7 @@ impl Authenticator {
                 RightsSource::Token(token.rights.clone()),
             ));
         }
-        self.authenticate_unknown(text, from, surface).await
+        self.authenticate_unknown(text, address, surface).await
     }
 
     /// Checks the host: if no token is needed, a page of another site may have led the browser here.
@@ -121,29 +121,29 @@ impl Authenticator {
     async fn authenticate_unknown(
         &self,
         text: String,
-        from: Option<IpAddr>,
+        address: Option<IpAddr>,
         surface: CallerSurface,
     ) -> Result<Caller, Problem> {
-        let client = from.map_or_else(|| "unknown".to_owned(), subscriber);
+        let client = address.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
-        let looks = self.admission.github.is_some() && is_of_person(&text);
-        let known = looks && self.known_person(&token);
-        if !known {
+        let is_persons = self.admission.github.is_some() && is_of_person(&text);
+        let is_known = is_persons && self.known_person(&token);
+        if !is_known {
             self.pay(&client)?;
         }
-        let person = if looks {
-            self.identify_person(&token, known).await
+        let person = if is_persons {
+            self.identify_person(&token, is_known).await
         } else {
             Err(self.unknown_token(&text, surface))
         };
-        let wrong =
+        let is_unauthorized =
             person.as_ref().is_err_and(|problem| problem.kind() == ProblemKind::Unauthorized);
-        match (wrong, known) {
+        match (is_unauthorized, is_known) {
             (true, true) => drop(self.pay(&client)),
             (false, false) => lock(&self.failures).release(&client),
             (true, false) | (false, true) => {}
         }
-        if wrong {
+        if is_unauthorized {
             tracing::info!(from = client, "token refused");
         }
         Ok(Caller::new(person?.login, AuthMethod::GitHub, RightsSource::Person(token)))
@@ -158,15 +158,19 @@ impl Authenticator {
     }
 
     /// Finds the person of a token. At most [`STRANGERS`] unknown tokens are looked up at once.
-    async fn identify_person(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
-        let ask = || {
+    async fn identify_person(
+        &self,
+        token: &SecretString,
+        is_known: bool,
+    ) -> Result<Person, Problem> {
+        let take_place = || {
             self.strangers.try_acquire().map_err(|_| {
                 tracing::warn!(most = STRANGERS, "limit of concurrent token checks reached");
                 let detail = "too many new tokens arrived at once; try again later";
                 Problem::new(ProblemKind::TooMany, detail).after(Duration::from_secs(1))
             })
         };
-        let _place = if known { None } else { Some(ask()?) };
+        let _place = if is_known { None } else { Some(take_place()?) };
         self.person(token).await.map_err(login_problem)
     }
 
@@ -204,8 +208,8 @@ impl Authenticator {
 /// Makes the problem of a failed login: a token that GitHub refuses is a wrong one.
 fn login_problem(error: IdentityError) -> Problem {
     match error {
-        IdentityError::Forbidden(why) => Problem::new(ProblemKind::Unauthorized, why),
-        other => identity_problem(other),
+        IdentityError::Forbidden(detail) => Problem::new(ProblemKind::Unauthorized, detail),
+        error => identity_problem(error),
     }
 }
 

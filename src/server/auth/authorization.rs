@@ -61,19 +61,20 @@ impl Authenticator {
         }
         let of_items: Vec<Resource> = items.iter().map(resource).collect();
         let distinct: BTreeSet<&Resource> = of_items.iter().collect();
-        let asking: Vec<_> =
-            distinct.iter().map(|one| Box::pin(self.read_as(caller, one))).collect();
-        let questions: Vec<Resource> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
+        let requests: Vec<_> =
+            distinct.iter().map(|resource| Box::pin(self.read_as(caller, resource))).collect();
+        let questions: Vec<Resource> =
+            stream::iter(requests).buffered(AT_ONCE).try_collect().await?;
         let unique: BTreeSet<&Resource> = questions.iter().collect();
-        let asking: Vec<_> =
-            unique.iter().map(|one| Box::pin(self.can_read(caller, one))).collect();
-        let answers: Vec<bool> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
+        let requests: Vec<_> =
+            unique.iter().map(|question| Box::pin(self.can_read(caller, question))).collect();
+        let answers: Vec<bool> = stream::iter(requests).buffered(AT_ONCE).try_collect().await?;
         let answers: BTreeMap<&Resource, bool> = unique.into_iter().zip(answers).collect();
         let visible = distinct.into_iter().zip(&questions);
         let visible = visible.filter(|(_, question)| answers.get(question) == Some(&true));
-        let visible: BTreeSet<&Resource> = visible.map(|(one, _)| one).collect();
-        let both = items.into_iter().zip(&of_items);
-        Ok(both.filter(|(_, one)| visible.contains(one)).map(|(item, _)| item).collect())
+        let visible: BTreeSet<&Resource> = visible.map(|(resource, _)| resource).collect();
+        let pairs = items.into_iter().zip(&of_items);
+        Ok(pairs.filter(|(_, resource)| visible.contains(resource)).map(|(item, _)| item).collect())
     }
 
     /// Returns the resource that decides whether the caller may see this one: for people the repository, wherever it is
@@ -85,7 +86,8 @@ impl Authenticator {
             Resource::App(..) if of_person => self.repository_of(resource).await?,
             _ => None,
         };
-        Ok(repository.map_or_else(|| resource.clone(), |one| Resource::Repository(one, None)))
+        Ok(repository
+            .map_or_else(|| resource.clone(), |repository| Resource::Repository(repository, None)))
     }
 
     /// Returns the repository by whose permissions GitHub decides; `None` if it is not known.
@@ -94,8 +96,8 @@ impl Authenticator {
             Resource::Everywhere | Resource::Target(_) => Ok(None),
             Resource::Repository(repository, _) => Ok(Some(repository.clone())),
             Resource::App(target, app) => {
-                let found = self.deployments.store.ownership(target, app).await;
-                Ok(found.map_err(|error| unknown(&error))?.app)
+                let ownership = self.deployments.store.ownership(target, app).await;
+                Ok(ownership.map_err(|error| unknown(&error))?.app)
             }
         }
     }
@@ -136,13 +138,13 @@ impl Authenticator {
         scope: Scope,
         resource: &Resource,
     ) -> Result<(), Problem> {
-        let trusted = self.is_trusted(caller, token, scope).await;
-        if matches!(trusted, Ok(true)) {
+        let trust = self.is_trusted(caller, token, scope).await;
+        if matches!(trust, Ok(true)) {
             return Ok(());
         }
         match self.by_repository(caller, token, scope, resource).await {
-            Err(refused) if refused.kind() == ProblemKind::Forbidden => {
-                Err(trusted.err().unwrap_or(refused))
+            Err(problem) if problem.kind() == ProblemKind::Forbidden => {
+                Err(trust.err().unwrap_or(problem))
             }
             result => result,
         }
@@ -163,7 +165,7 @@ impl Authenticator {
             Resource::App(target, _) => Some(target),
         };
         let repository = self.repository_of(resource).await?;
-        let Some(repository) = repository.filter(|one| self.admission.repositories.allow(one))
+        let Some(repository) = repository.filter(|name| self.admission.repositories.allow(name))
         else {
             return Err(unseen(caller, resource));
         };
@@ -209,12 +211,12 @@ impl Authenticator {
                  classic token needs the scope read:org to show it)",
                 caller.name
             ))),
-            Err(IdentityError::Forbidden(why)) => Err(forbidden(format!(
+            Err(IdentityError::Forbidden(reason)) => Err(forbidden(format!(
                 "{target} is for members of {names}, and the token cannot show that {} is one: \
-                 {why}",
+                 {reason}",
                 caller.name
             ))),
-            Err(other) => Err(identity_problem(other)),
+            Err(error) => Err(identity_problem(error)),
         }
     }
 }
@@ -226,13 +228,13 @@ fn require(
     repository: &RepoName,
     level: RepoPermission,
 ) -> Result<(), Problem> {
-    let needed = match scope {
+    let needed_permission = match scope {
         Scope::Read => RepoPermission::Read,
         Scope::Deploy => RepoPermission::Push,
         Scope::Admin => return Err(admin_problem(caller, scope, resource)),
     };
     match level {
-        level if level >= needed => Ok(()),
+        level if level >= needed_permission => Ok(()),
         RepoPermission::Nothing => Err(unseen(caller, resource)),
         RepoPermission::Read | RepoPermission::Push => Err(forbidden(format!(
             "{} may not deploy {resource}: that needs push permission on {repository}, with a token \
@@ -290,17 +292,17 @@ pub(super) fn identity_problem(error: IdentityError) -> Problem {
             "GitHub does not know the token: it is wrong, expired or revoked; `bart login` gets a \
              new one",
         ),
-        IdentityError::Forbidden(why) => forbidden(why),
+        IdentityError::Forbidden(detail) => forbidden(detail),
         IdentityError::RateLimited(wait) => Problem::new(
             ProblemKind::Unavailable,
             "GitHub's rate limit of this token is reached, so your permissions cannot be determined \
              now; try again later",
         )
         .after(wait),
-        IdentityError::Unavailable(why) => Problem::new(
+        IdentityError::Unavailable(reason) => Problem::new(
             ProblemKind::Unavailable,
             format!(
-                "GitHub cannot be asked for your identity and permissions ({why}); an API token \
+                "GitHub cannot be asked for your identity and permissions ({reason}); an API token \
                  still works"
             ),
         ),

@@ -29,8 +29,8 @@ impl Proxies {
             if !self.have(origin) {
                 break;
             }
-            let Some(before) = address(hop) else { break };
-            origin = before.to_canonical();
+            let Some(previous) = address(hop) else { break };
+            origin = previous.to_canonical();
         }
         origin
     }
@@ -55,25 +55,27 @@ pub(crate) fn subscriber(address: IpAddr) -> String {
 
 /// Parses an address; some proxies add a port.
 fn address(text: &str) -> Option<IpAddr> {
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    let bare = bare.parse().ok();
-    bare.or_else(|| text.parse().ok().map(|address: SocketAddr| address.ip()))
+    let address = text.trim_start_matches('[').trim_end_matches(']');
+    let address = address.parse().ok();
+    address.or_else(|| text.parse().ok().map(|address: SocketAddr| address.ip()))
 }
 
 fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     match (address.to_canonical(), network) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => {
-            let (one, other) = (u128::from(one.to_bits()), u128::from(other.to_bits()));
-            share(one, other, 32, bits)
+        (IpAddr::V4(address), IpAddr::V4(network)) => {
+            let (address, network) = (u128::from(address.to_bits()), u128::from(network.to_bits()));
+            share(address, network, 32, bits)
         }
-        (IpAddr::V6(one), IpAddr::V6(other)) => share(one.to_bits(), other.to_bits(), 128, bits),
+        (IpAddr::V6(address), IpAddr::V6(network)) => {
+            share(address.to_bits(), network.to_bits(), 128, bits)
+        }
         _ => false,
     }
 }
 
-fn share(one: u128, other: u128, width: u32, bits: u8) -> bool {
-    let rest = width.saturating_sub(u32::from(bits));
-    (one ^ other).checked_shr(rest).unwrap_or(0) == 0
+fn share(address: u128, network: u128, width: u32, bits: u8) -> bool {
+    let host_bits = width.saturating_sub(u32::from(bits));
+    (address ^ network).checked_shr(host_bits).unwrap_or(0) == 0
 }
 
 #[cfg(test)]

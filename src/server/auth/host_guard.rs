@@ -42,8 +42,9 @@ impl Site {
     fn is_ours(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
-        let ours = self.0.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(&name));
-        is_loopback(&name) || name.ends_with(".localhost") || ours
+        let is_own_host =
+            self.0.as_ref().is_some_and(|own_host| own_host.eq_ignore_ascii_case(&name));
+        is_loopback(&name) || name.ends_with(".localhost") || is_own_host
     }
 }
 

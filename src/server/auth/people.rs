@@ -14,9 +14,9 @@ impl Authenticator {
     /// Returns whether GitHub knew that token now or a little earlier.
     pub(super) fn known_person(&self, token: &SecretString) -> bool {
         let token = self.fingerprint(token);
-        let known =
+        let lookup =
             lock(&self.people).look_up(&token, &TokenQuestion::Who, self.deployments.clock.now());
-        matches!(known, Lookup::Fresh(reply) | Lookup::Stale(reply) if reply.is_yes())
+        matches!(lookup, Lookup::Fresh(reply) | Lookup::Stale(reply) if reply.is_yes())
     }
 
     /// Returns the person who has that token.
@@ -51,19 +51,19 @@ impl Authenticator {
         login: &str,
         teams: &[TeamName],
     ) -> Result<bool, IdentityError> {
-        let mut refused = None;
+        let mut refusal = None;
         for team in teams {
             match self.ask(token, TokenQuestion::In(team.clone(), login.to_owned())).await {
                 Ok(TokenReply::IsMember(true)) => return Ok(true),
                 // The token may still show a team of another organization.
-                Ok(TokenReply::Hidden(why)) | Err(IdentityError::Forbidden(why)) => {
-                    refused = Some(why);
+                Ok(TokenReply::Hidden(detail)) | Err(IdentityError::Forbidden(detail)) => {
+                    refusal = Some(detail);
                 }
                 Ok(_) => {}
-                Err(other) => return Err(other),
+                Err(error) => return Err(error),
             }
         }
-        refused.map_or(Ok(false), |why| Err(IdentityError::Forbidden(why)))
+        refusal.map_or(Ok(false), |detail| Err(IdentityError::Forbidden(detail)))
     }
 
     async fn ask(
@@ -73,7 +73,7 @@ impl Authenticator {
     ) -> Result<TokenReply, IdentityError> {
         let print = self.fingerprint(token);
         let now = self.deployments.clock.now();
-        let before = match lock(&self.people).look_up(&print, &question, now) {
+        let earlier_reply = match lock(&self.people).look_up(&print, &question, now) {
             Lookup::Fresh(reply) => return Ok(reply),
             Lookup::Stale(reply) => Some(reply),
             Lookup::Miss => None,
@@ -81,7 +81,7 @@ impl Authenticator {
         let forge = &self.deployments.forge;
         let wait = lock(&self.people).wait(&print, now);
         let reply = match (wait, &question) {
-            (Some(left), _) => Err(IdentityError::RateLimited(left)),
+            (Some(remaining), _) => Err(IdentityError::RateLimited(remaining)),
             (None, TokenQuestion::Who) => {
                 forge.person(token).await.map(|person| TokenReply::Is(Some(person)))
             }
@@ -93,7 +93,7 @@ impl Authenticator {
             }
         };
         lock(&self.people).note(&print, question, &reply, now);
-        decide(reply, before)
+        decide(reply, earlier_reply)
     }
 
     fn fingerprint(&self, token: &SecretString) -> TokenFingerprint {

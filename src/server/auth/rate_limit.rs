@@ -97,8 +97,8 @@ mod tests {
     fn any_number_a_minute_is_kept_whatever_it_is() {
         for per_minute in [1, 7, 30, 1200, 1_000_000] {
             let mut limits = CallerLimits::new(per_minute);
-            let taken = (0..per_minute).filter(|_| limits.try_acquire("a", at(0)).is_ok()).count();
-            assert_eq!(taken, per_minute as usize);
+            let count = (0..per_minute).filter(|_| limits.try_acquire("a", at(0)).is_ok()).count();
+            assert_eq!(count, per_minute as usize);
             assert!(limits.try_acquire("a", at(0)).is_err(), "{per_minute}");
         }
     }
@@ -121,8 +121,8 @@ mod tests {
         for _ in 0..5 {
             limits.release("a");
         }
-        let taken = (0..5).filter(|_| limits.try_acquire("a", at(0)).is_ok()).count();
-        assert_eq!(taken, 2, "no more than a minute's worth");
+        let count = (0..5).filter(|_| limits.try_acquire("a", at(0)).is_ok()).count();
+        assert_eq!(count, 2, "no more than a minute's worth");
     }
 
     #[test]

@@ -109,10 +109,10 @@ impl TokenCache {
         question: &TokenQuestion,
         now: Timestamp,
     ) -> Lookup {
-        let Some((reply, at)) = self.answers.get(&(token.clone(), question.clone())) else {
+        let Some((reply, noted_at)) = self.answers.get(&(token.clone(), question.clone())) else {
             return Lookup::Miss;
         };
-        let age = now.duration_since(*at);
+        let age = now.duration_since(*noted_at);
         match reply.clone() {
             reply if age < if reply.is_yes() { FRESH } else { FRESH_NO } => Lookup::Fresh(reply),
             reply if age < STALE && reply.is_yes() => Lookup::Stale(reply),
@@ -122,8 +122,8 @@ impl TokenCache {
 
     /// Returns how long GitHub may not be called with that token.
     pub(super) fn wait(&self, token: &TokenFingerprint, now: Timestamp) -> Option<Duration> {
-        let left = self.waiting.get(token)?.duration_since(now);
-        left.try_into().ok().filter(|left: &Duration| !left.is_zero())
+        let remaining = self.waiting.get(token)?.duration_since(now);
+        remaining.try_into().ok().filter(|remaining: &Duration| !remaining.is_zero())
     }
 
     /// Stores an answer; of an error it stores what it says about the token.
@@ -138,12 +138,12 @@ impl TokenCache {
             Ok(answer) => self.keep(token, question, answer.clone(), now),
             Err(IdentityError::InvalidToken) => {
                 // No answer about the token counts any more.
-                self.answers.retain(|(other, _), _| other != token);
+                self.answers.retain(|(fingerprint, _), _| fingerprint != token);
                 self.keep(token, TokenQuestion::Who, TokenReply::Is(None), now);
             }
             Err(IdentityError::RateLimited(wait)) => {
                 if self.waiting.len() >= MOST_WAITING {
-                    self.waiting.retain(|_, until| *until > now);
+                    self.waiting.retain(|_, end| *end > now);
                 }
                 let wait = SignedDuration::try_from(*wait).unwrap_or(SignedDuration::from_mins(1));
                 if self.waiting.len() < MOST_WAITING {
@@ -166,7 +166,7 @@ impl TokenCache {
         now: Timestamp,
     ) {
         if self.answers.len() >= MOST {
-            self.answers.retain(|_, (_, at)| now.duration_since(*at) < FRESH);
+            self.answers.retain(|_, (_, noted_at)| now.duration_since(*noted_at) < FRESH);
         }
         if self.answers.len() >= MOST {
             // A caller with so many tokens in a minute has them looked up again.
@@ -179,12 +179,13 @@ impl TokenCache {
 /// Returns the answer that counts: the new one, or a cached one while GitHub cannot be called.
 pub(super) fn decide<A>(
     reply: Result<A, IdentityError>,
-    before: Option<A>,
+    earlier_reply: Option<A>,
 ) -> Result<A, IdentityError> {
-    match (reply, before) {
-        (Err(IdentityError::Unavailable(_) | IdentityError::RateLimited(_)), Some(before)) => {
-            Ok(before)
-        }
+    match (reply, earlier_reply) {
+        (
+            Err(IdentityError::Unavailable(_) | IdentityError::RateLimited(_)),
+            Some(earlier_reply),
+        ) => Ok(earlier_reply),
         (reply, _) => reply,
     }
 }
@@ -224,16 +225,16 @@ mod tests {
     #[test]
     fn what_is_known_of_one_token_says_nothing_of_another_and_can_be_forgotten() {
         let (mut cache, token) = make_cache();
-        let other = FingerprintKey::new([7; 32]).fingerprint("ghp_y");
+        let other_token = FingerprintKey::new([7; 32]).fingerprint("ghp_y");
         cache.note(&token, on("acme/web"), &Ok(YES), at(0));
-        cache.note(&other, on("acme/web"), &Ok(YES), at(0));
+        cache.note(&other_token, on("acme/web"), &Ok(YES), at(0));
         cache.note(&token, on("acme/pay"), &Err(IdentityError::InvalidToken), at(1));
         assert_eq!(cache.look_up(&token, &on("acme/web"), at(1)), Lookup::Miss);
         assert_eq!(
             cache.look_up(&token, &TokenQuestion::Who, at(1)),
             Lookup::Fresh(TokenReply::Is(None))
         );
-        assert_eq!(cache.look_up(&other, &on("acme/web"), at(1)), Lookup::Fresh(YES));
+        assert_eq!(cache.look_up(&other_token, &on("acme/web"), at(1)), Lookup::Fresh(YES));
     }
 
     #[test]

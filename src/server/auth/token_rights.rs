@@ -47,11 +47,12 @@ impl Rights {
                 true
             }
             Resource::Repository(_, target) => {
-                let there = |place: &&Place| target.as_ref().is_none_or(|one| *one == place.0);
-                let mut those = deployed.iter().filter(there).peekable();
+                let is_on_target =
+                    |place: &&Place| target.as_ref().is_none_or(|target| *target == place.0);
+                let mut places = deployed.iter().filter(is_on_target).peekable();
                 match scope {
-                    Scope::Read => those.any(app),
-                    Scope::Deploy | Scope::Admin => those.peek().is_some() && those.all(app),
+                    Scope::Read => places.any(app),
+                    Scope::Deploy | Scope::Admin => places.peek().is_some() && places.all(app),
                 }
             }
         }
@@ -77,17 +78,17 @@ mod tests {
         Globs::parse(texts.iter().copied()).unwrap()
     }
 
-    fn on(at: &str, app: &str) -> Resource {
-        Resource::App(target(at), key(app))
+    fn on(target_name: &str, app: &str) -> Resource {
+        Resource::App(target(target_name), key(app))
     }
 
-    fn web(at: Option<&str>) -> Resource {
-        Resource::Repository(RepoName::parse("acme/web").unwrap(), at.map(target))
+    fn web(target_name: Option<&str>) -> Resource {
+        Resource::Repository(RepoName::parse("acme/web").unwrap(), target_name.map(target))
     }
 
     #[test]
     fn a_token_without_limits_is_good_for_everything() {
-        let all = Rights::default();
+        let rights = Rights::default();
         for resource in [
             Resource::Everywhere,
             Resource::Target(target("prod")),
@@ -95,14 +96,14 @@ mod tests {
             web(None),
             web(Some("prod")),
         ] {
-            assert!(all.hold(Scope::Admin, &resource, &[]), "{resource:?}");
+            assert!(rights.hold(Scope::Admin, &resource, &[]), "{resource:?}");
         }
     }
 
     #[test]
     fn each_scope_holds_those_before_it_and_no_more() {
         use Scope::{Admin, Deploy, Read};
-        for (given, asked, held) in [
+        for (granted_scope, required_scope, is_held) in [
             (Read, Read, true),
             (Read, Deploy, false),
             (Deploy, Read, true),
@@ -110,8 +111,12 @@ mod tests {
             (Deploy, Admin, false),
             (Admin, Deploy, true),
         ] {
-            let rights = Rights { scope: given, ..Rights::default() };
-            assert_eq!(rights.hold(asked, &on("prod", "devx/web"), &[]), held, "{given:?}");
+            let rights = Rights { scope: granted_scope, ..Rights::default() };
+            assert_eq!(
+                rights.hold(required_scope, &on("prod", "devx/web"), &[]),
+                is_held,
+                "{granted_scope:?}"
+            );
         }
     }
 
@@ -119,7 +124,7 @@ mod tests {
     fn a_token_for_some_reaches_no_others_and_nothing_that_concerns_all() {
         let dev = Rights { targets: globs(&["dev-*"]), ..Rights::default() };
         let team = Rights { apps: globs(&["devx/*"]), targets: globs(&["*"]), ..Rights::default() };
-        for (rights, resource, held) in [
+        for (rights, resource, is_held) in [
             (&dev, on("dev-1", "devx/web"), true),
             (&dev, on("prod", "devx/web"), false),
             (&dev, Resource::Target(target("dev-1")), true),
@@ -132,25 +137,29 @@ mod tests {
             (&team, Resource::Target(target("prod")), false),
             (&team, Resource::Everywhere, false),
         ] {
-            assert_eq!(rights.hold(Scope::Deploy, &resource, &[]), held, "{rights:?} {resource:?}");
+            assert_eq!(
+                rights.hold(Scope::Deploy, &resource, &[]),
+                is_held,
+                "{rights:?} {resource:?}"
+            );
         }
     }
 
     #[test]
     fn a_repository_is_seen_by_one_of_its_apps_and_acted_on_by_all() {
         let team = Rights { apps: globs(&["devx/*"]), ..Rights::default() };
-        let both = [(target("prod"), key("devx/web")), (target("dev"), key("pay/web"))];
-        for (scope, resource, deployed, held) in [
-            (Scope::Read, web(None), &both[..], true),
-            (Scope::Deploy, web(None), &both[..], false),
-            (Scope::Deploy, web(Some("prod")), &both[..], true),
-            (Scope::Deploy, web(Some("dev")), &both[..], false),
-            (Scope::Read, web(Some("dev")), &both[..], false),
-            (Scope::Deploy, web(None), &both[..1], true),
+        let places = [(target("prod"), key("devx/web")), (target("dev"), key("pay/web"))];
+        for (scope, resource, deployed, is_held) in [
+            (Scope::Read, web(None), &places[..], true),
+            (Scope::Deploy, web(None), &places[..], false),
+            (Scope::Deploy, web(Some("prod")), &places[..], true),
+            (Scope::Deploy, web(Some("dev")), &places[..], false),
+            (Scope::Read, web(Some("dev")), &places[..], false),
+            (Scope::Deploy, web(None), &places[..1], true),
             (Scope::Deploy, web(None), &[], false),
             (Scope::Read, web(None), &[], false),
         ] {
-            assert_eq!(team.hold(scope, &resource, deployed), held, "{scope:?} {resource:?}");
+            assert_eq!(team.hold(scope, &resource, deployed), is_held, "{scope:?} {resource:?}");
         }
     }
 }

@@ -49,10 +49,10 @@ const OF_CALLERS: &[ProblemKind] =
     &[ProblemKind::Unauthorized, ProblemKind::Forbidden, ProblemKind::TooMany];
 
 /// Renders the document as text that ends with a newline.
-pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
+pub(super) fn render_document(base: &str, operations: &[Operation]) -> String {
     let mut shapes = Shapes::new();
     let mut paths: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
-    for operation in all {
+    for operation in operations {
         let place = paths.entry(format!("{base}{}", operation.path)).or_default();
         place.insert(operation.method.to_owned(), shapes.operation(operation));
     }
@@ -87,11 +87,12 @@ impl Shapes {
             settings.definitions_path = SCHEMAS.into();
         });
         // Request types are small, and may differ from answers under the same name.
-        let requests = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
+        let requests =
+            settings.clone().for_deserialize().with(|settings| settings.inline_subschemas = true);
         // A key that an older service may omit is still promised by this one.
         let answers =
-            settings.for_serialize().with_transform(RecursiveTransform(|one: &mut Schema| {
-                one.remove("default");
+            settings.for_serialize().with_transform(RecursiveTransform(|schema: &mut Schema| {
+                schema.remove("default");
             }));
         Self { answers: answers.into_generator(), requests: requests.into_generator() }
     }
@@ -100,14 +101,14 @@ impl Shapes {
         let is_read = operation.method == "get" && operation.is_json();
         let Operation { path, id, summary, about, needs, query, headers, body, answers, .. } =
             operation;
-        let needed = needs.map(|right| format!("Needs the right to `{right}`."));
-        let about = [about.map(str::to_owned), needed].into_iter().flatten();
+        let needed_right = needs.map(|right| format!("Needs the right to `{right}`."));
+        let about = [about.map(str::to_owned), needed_right].into_iter().flatten();
         let mut parameters: Vec<Json> =
             in_path(path).map(|name| path_parameter(path, name)).collect();
-        parameters.extend(query.iter().map(|one| parameter("query", one)));
-        parameters.extend(headers.iter().map(|one| parameter("header", one)));
+        parameters.extend(query.iter().map(|item| parameter("query", item)));
+        parameters.extend(headers.iter().map(|item| parameter("header", item)));
         let security = needs.map_or_else(|| json!([]), |_| json!([{"token": []}]));
-        let mut described = json!({
+        let mut description = json!({
             "operationId": id,
             "summary": summary,
             "description": about.collect::<Vec<_>>().join("\n\n"),
@@ -115,12 +116,12 @@ impl Shapes {
             "responses": self.responses(answers, (needs.is_some(), is_read), body.is_some(), operation.fails),
             "security": security,
         });
-        if let (Some(shape), Some(map)) = (body, described.as_object_mut()) {
+        if let (Some(shape), Some(map)) = (body, description.as_object_mut()) {
             let schema = shape(&mut self.requests);
             let content = json!({"application/json": {"schema": schema}});
             map.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
         }
-        described
+        description
     }
 
     fn responses(
@@ -131,9 +132,9 @@ impl Shapes {
         fails: &[ProblemKind],
     ) -> BTreeMap<String, Json> {
         let of_body = WITH_BODY.iter().filter(|_| body);
-        let any = ANY.iter().filter(|kind| guarded || !OF_CALLERS.contains(kind));
+        let general = ANY.iter().filter(|kind| guarded || !OF_CALLERS.contains(kind));
         let mut failures: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
-        for kind in any.chain(of_body).chain(fails) {
+        for kind in general.chain(of_body).chain(fails) {
             let kinds = failures.entry(kind.status()).or_default();
             if !kinds.contains(kind) {
                 kinds.push(*kind);
@@ -142,10 +143,11 @@ impl Shapes {
         let failures = failures.into_iter().map(|(status, kinds)| (status, self.failure(&kinds)));
         let failures: Vec<_> = failures.collect();
         let answers = answers.iter().map(|answer| (answer.status, self.answer(answer)));
-        let all = answers.chain(failures).map(|(status, said)| (status.to_string(), said));
-        let same = json!({"description": "The answer is the same as the one with the `ETag` in \
+        let responses =
+            answers.chain(failures).map(|(status, description)| (status.to_string(), description));
+        let not_modified = json!({"description": "The answer is the same as the one with the `ETag` in \
                                           `If-None-Match`."});
-        all.chain(is_read.then(|| (NOT_MODIFIED.to_owned(), same))).collect()
+        responses.chain(is_read.then(|| (NOT_MODIFIED.to_owned(), not_modified))).collect()
     }
 
     fn answer(&mut self, answer: &RouteAnswer) -> Json {
@@ -161,8 +163,8 @@ impl Shapes {
     }
 
     fn failure(&mut self, kinds: &[ProblemKind]) -> Json {
-        let one = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documented().2);
-        let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
+        let describe = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documented().2);
+        let about = kinds.iter().map(describe).collect::<Vec<_>>().join("\n\n");
         let schema = self.answers.subschema_for::<ProblemBody>();
         let content = json!({"application/problem+json": {"schema": schema}});
         json!({"description": about, "content": content})

@@ -131,49 +131,53 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 
     /// Requires the right to administer.
     pub(crate) fn admin(self) -> Self {
-        self.say(|it| it.needs = Some("admin"))
+        self.say(|operation| operation.needs = Some("admin"))
     }
 
     /// Adds a further explanation.
     pub(crate) fn about(self, text: &'static str) -> Self {
-        self.say(|it| it.about = Some(text))
+        self.say(|operation| operation.about = Some(text))
     }
 
     /// Sets the parameters of the query.
     pub(crate) fn query(self, query: &'static [Parameter]) -> Self {
-        self.say(|it| it.query = query)
+        self.say(|operation| operation.query = query)
     }
 
     /// Sets the headers.
     pub(crate) fn headers(self, headers: &'static [Parameter]) -> Self {
-        self.say(|it| it.headers = headers)
+        self.say(|operation| operation.headers = headers)
     }
 
     /// Sets the type of the body.
     pub(crate) fn takes<T: JsonSchema>(self) -> Self {
-        self.say(|it| it.body = Some(SchemaGenerator::subschema_for::<T>))
+        self.say(|operation| operation.body = Some(SchemaGenerator::subschema_for::<T>))
     }
 
     /// Adds an answer with JSON.
     pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         let content: (_, SchemaMaker) = ("application/json", SchemaGenerator::subschema_for::<T>);
-        self.say(|it| it.answers.push(RouteAnswer { status, about, content: Some(content) }))
+        self.say(|operation| {
+            operation.answers.push(RouteAnswer { status, about, content: Some(content) });
+        })
     }
 
     /// Adds an answer with a stream of events.
     pub(crate) fn streams<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         let content: (_, SchemaMaker) = ("text/event-stream", SchemaGenerator::subschema_for::<T>);
-        self.say(|it| it.answers.push(RouteAnswer { status, about, content: Some(content) }))
+        self.say(|operation| {
+            operation.answers.push(RouteAnswer { status, about, content: Some(content) });
+        })
     }
 
     /// Adds an answer without content.
     pub(crate) fn ends(self, status: u16, about: &'static str) -> Self {
-        self.say(|it| it.answers.push(RouteAnswer { status, about, content: None }))
+        self.say(|operation| operation.answers.push(RouteAnswer { status, about, content: None }))
     }
 
     /// Adds problems.
     pub(crate) fn fails(self, fails: &'static [ProblemKind]) -> Self {
-        self.say(|it| it.fails = fails)
+        self.say(|operation| operation.fails = fails)
     }
 }
 
@@ -224,6 +228,6 @@ impl Operation {
     pub(super) fn is_json(&self) -> bool {
         self.answers
             .iter()
-            .any(|one| one.content.is_some_and(|(kind, _)| kind == "application/json"))
+            .any(|answer| answer.content.is_some_and(|(kind, _)| kind == "application/json"))
     }
 }

@@ -48,11 +48,11 @@ struct Page {
     /// The seconds until the page refreshes.
     refresh: Option<u32>,
     /// True if the reader has stopped that.
-    still: bool,
+    is_paused: bool,
     /// A remark for the reader, such as an outage.
     remark: Option<String>,
     deployment: Deployment,
-    what: String,
+    subject: String,
     state: &'static str,
     look: &'static str,
     repository: Link,
@@ -118,7 +118,7 @@ struct DiffLine {
 #[derive(Debug, PartialEq, Eq)]
 struct Bar {
     name: &'static str,
-    what: &'static str,
+    explanation: &'static str,
     time: String,
     /// The beginning of the bar, in thousandths of the whole.
     begin: u64,
@@ -131,7 +131,7 @@ struct Bar {
 struct Line {
     at: RelativeTime,
     receiver: String,
-    what: String,
+    description: String,
     state: &'static str,
     /// The outcome, in words.
     outcome: String,
@@ -143,13 +143,13 @@ struct Line {
 const WHOLE: u64 = 1000;
 const SHORTEST: u64 = 6;
 
-/// Renders the page. `still`: the reader has stopped the refresh.
+/// Renders the page. `is_paused`: the reader has stopped the refresh.
 ///
 /// # Errors
 /// [`NoPage`]
 pub(crate) fn page(
     log: DeploymentStory,
-    still: bool,
+    is_paused: bool,
     remark: Option<String>,
 ) -> Result<String, NoPage> {
     let DeploymentStory { deployment, notifications, places } = log;
@@ -157,18 +157,20 @@ pub(crate) fn page(
     let request = &deployment.request;
     let (repository, commit) = (&request.release.repository, &request.release.commit);
     let violations = deployment.violations.clone();
-    let left_out = [Severity::Error, Severity::Warning].map(|one| violations.left_out_of(one));
+    let left_out =
+        [Severity::Error, Severity::Warning].map(|severity| violations.left_out_of(severity));
     let titles = (violations.errors(), violations.warnings());
     let (errors, warnings) = complaints(violations, repository, commit, &places);
-    let what = deployment.app.as_ref().map_or_else(|| repository.to_string(), ToString::to_string);
+    let subject =
+        deployment.app.as_ref().map_or_else(|| repository.to_string(), ToString::to_string);
     let forge = places.forge.as_deref();
     let page = Page {
         style: STYLE,
-        title: format!("{what} to {}: {}", request.target, deployment.state.as_str()),
-        refresh: refresh.filter(|_| !still),
-        still: still && refresh.is_some(),
+        title: format!("{subject} to {}: {}", request.target, deployment.state.as_str()),
+        refresh: refresh.filter(|_| !is_paused),
+        is_paused: is_paused && refresh.is_some(),
         remark,
-        what,
+        subject,
         state: deployment.state.as_str(),
         look: words::pick_css_class(deployment.state),
         repository: linked(repository.to_string(), forge, repository, ""),
@@ -192,7 +194,7 @@ pub(crate) fn page(
         warnings_left_out: left_out[1],
         total: words::duration(total(&deployment.stages)),
         bars: bars(&deployment.stages),
-        files: words::count(deployment.pushed.iter().flat_map(|one| &one.files).count(), "file"),
+        files: words::count(deployment.pushed.iter().flat_map(|push| &push.files).count(), "file"),
         edit: deployment.hand_edit.clone().map(edit),
         lines: lines(&notifications),
         deployment,
@@ -220,11 +222,11 @@ fn complaints(
     places: &Places,
 ) -> (Vec<Complaint>, Vec<Complaint>) {
     let (errors, warnings): (Vec<_>, Vec<_>) =
-        violations.into_iter().partition(|one| one.severity == Severity::Error);
-    let all = |list: Vec<Violation>| {
-        list.into_iter().map(|one| complaint(one, repository, commit, places)).collect()
+        violations.into_iter().partition(|violation| violation.severity == Severity::Error);
+    let list_complaints = |list: Vec<Violation>| {
+        list.into_iter().map(|violation| complaint(violation, repository, commit, places)).collect()
     };
-    (all(errors), all(warnings))
+    (list_complaints(errors), list_complaints(warnings))
 }
 
 fn complaint(
@@ -303,7 +305,7 @@ fn bars(stages: &[StageTime]) -> Vec<Bar> {
         before = before.saturating_add(micros);
         Bar {
             name: stage.as_str(),
-            what: explain(stage),
+            explanation: explain(stage),
             time: words::duration(micros),
             begin,
             length,
@@ -314,7 +316,7 @@ fn bars(stages: &[StageTime]) -> Vec<Bar> {
 
 /// Returns the time of all stages together, in microseconds.
 pub(super) fn total(stages: &[StageTime]) -> u64 {
-    stages.iter().fold(0, |all, time| all.saturating_add(time.micros))
+    stages.iter().fold(0, |sum, time| sum.saturating_add(time.micros))
 }
 
 fn explain(stage: Stage) -> &'static str {
@@ -332,16 +334,18 @@ fn explain(stage: Stage) -> &'static str {
 
 /// Makes a row for each message.
 fn lines(notifications: &[Notification]) -> Vec<Line> {
-    let mut sorted: Vec<_> = notifications.iter().collect();
-    sorted.sort_by_key(|one| (one.at, order(&one.sink), one.seq));
-    sorted.into_iter().map(line).collect()
+    let mut rows: Vec<_> = notifications.iter().collect();
+    rows.sort_by_key(|notification| (notification.at, order(&notification.sink), notification.seq));
+    rows.into_iter().map(line).collect()
 }
 
 /// Returns whether a message still waits to be sent.
 fn waiting(notifications: &[Notification]) -> bool {
-    notifications
-        .iter()
-        .any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
+    notifications.iter().any(|notification| {
+        notification.sent_at.is_none()
+            && notification.parked.is_none()
+            && notification.skipped.is_none()
+    })
 }
 
 fn line(notification: &Notification) -> Line {
@@ -355,7 +359,7 @@ fn line(notification: &Notification) -> Line {
     Line {
         at: words::moment(notification.at),
         receiver: name_receiver(&notification.sink),
-        what: notification.status.description().to_owned(),
+        description: notification.status.description().to_owned(),
         state: notification.status.state.as_str(),
         outcome,
         look,

@@ -22,7 +22,7 @@ struct Page {
 
 struct Row {
     id: String,
-    what: String,
+    subject: String,
     target: String,
     tag: String,
     actor: String,
@@ -50,7 +50,7 @@ fn row(deployment: Deployment) -> Row {
     let repository = request.release.repository;
     Row {
         id: id.to_string(),
-        what: app.map_or_else(|| repository.to_string(), |app| app.to_string()),
+        subject: app.map_or_else(|| repository.to_string(), |app| app.to_string()),
         target: request.target.to_string(),
         tag: request.release.tag.to_string(),
         actor: request.actor,

@@ -47,7 +47,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     // The API's answer, for people whose browser has sent their password, which the API does not accept. If the pages
     // are public these are not: they have more than a page.
     let data = Router::new()
-        .route("/deployments/{id}/json", get(deployments::one))
+        .route("/deployments/{id}/json", get(deployments::get))
         .layer(from_fn_with_state(shared.clone(), signed_in));
     Router::new()
         .route("/", get(newest))
@@ -61,8 +61,9 @@ async fn newest(call: AuthenticatedRequest, Pairs(pairs): Pairs) -> Result<Respo
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
     let page = page.map_err(|error| unavailable(&error))?;
-    let deployments =
-        call.filter_visible(page.deployments, |one| call.caller.resource_of(one)).await?;
+    let deployments = call
+        .filter_visible(page.deployments, |deployment| call.caller.resource_of(deployment))
+        .await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
     html(StatusCode::OK, list::page(deployments, older, call.deployments().remark()))
 }
@@ -73,11 +74,11 @@ async fn log(
     InPath(id): InPath<DeployId>,
     Pairs(pairs): Pairs,
 ) -> Result<Response, Problem> {
-    let found = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
-    let log = DeploymentStory::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
+    let story = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
+    let log = DeploymentStory::new(story.ok_or_else(|| no_deployment(&id))?, call.deployments());
     call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
-    let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    html(StatusCode::OK, deployment::page(log, still, call.deployments().remark()))
+    let is_paused = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
+    html(StatusCode::OK, deployment::page(log, is_paused, call.deployments().remark()))
 }
 
 async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
@@ -88,23 +89,23 @@ async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: 
         }),
         Pages::Token => shared.state.auth.admit(request, CallerSurface::Page).await,
     };
-    answered(admitted, next).await
+    answer(admitted, next).await
 }
 
 async fn signed_in(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let mut response =
-        answered(shared.state.auth.admit(request, CallerSurface::Page).await, next).await;
+        answer(shared.state.auth.admit(request, CallerSurface::Page).await, next).await;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
+async fn answer(admitted: Result<Request, Problem>, next: Next) -> Response {
     match admitted {
         Ok(request) => next.run(request).await,
         Err(problem) => {
-            let asks = problem.kind() == ProblemKind::Unauthorized;
+            let is_unauthorized = problem.kind() == ProblemKind::Unauthorized;
             let mut response = problem.into_response();
-            if asks {
+            if is_unauthorized {
                 response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
             }
             response
@@ -116,10 +117,10 @@ async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
 pub(super) async fn readable(request: Request, next: Next) -> Response {
     let is_browser = wants_a_page(request.uri().path(), request.headers());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<ShownProblem>().filter(|_| is_browser) else {
+    let Some(problem) = response.extensions().get::<ShownProblem>().filter(|_| is_browser) else {
         return response;
     };
-    let page = document::problem(response.status().as_u16(), shown.title, &shown.detail);
+    let page = document::problem(response.status().as_u16(), problem.title, &problem.detail);
     let Ok(page) = html(response.status(), page) else { return response };
     let (mut parts, _) = response.into_parts();
     let (page, body) = page.into_parts();

@@ -36,18 +36,18 @@ fn describe_request(deployment: &Deployment) -> String {
     let request = &deployment.request;
     let release = &request.release;
     if let Some(Rollback { to, reason, .. }) = &deployment.rollback {
-        let (who, target) = (&request.actor, &request.target);
+        let (actor, target) = (&request.actor, &request.target);
         return format!(
-            "{who} requested a rollback to `{}` on {target}, revision {to}: {reason}",
+            "{actor} requested a rollback to `{}` on {target}, revision {to}: {reason}",
             release.tag
         );
     }
-    let why = match request.description.trim() {
+    let description = match request.description.trim() {
         "" => String::new(),
-        why => format!(": {why}"),
+        description => format!(": {description}"),
     };
     format!(
-        "{} requested `{}` of {} on {}, commit {}{why}",
+        "{} requested `{}` of {} on {}, commit {}{description}",
         request.actor,
         release.tag,
         release.repository,
@@ -75,7 +75,7 @@ fn end_entries(deployment: &Deployment) -> Vec<TimelineEntry> {
     texts.extend(deployment.violations.iter().map(format_violation));
     texts.extend(match deployment.violations.left_out() {
         0 => None,
-        more => Some(format!("and {more} more violations and warnings, which are not stored")),
+        count => Some(format!("and {count} more violations and warnings, which are not stored")),
     });
     texts.extend(deployment.pushed.as_ref().map(format_push));
     texts.extend(format_times(deployment));
@@ -89,12 +89,12 @@ fn format_app(deployment: &Deployment) -> Option<String> {
 }
 
 fn format_violation(violation: &Violation) -> String {
-    let what = match violation.severity {
+    let kind = match violation.severity {
         Severity::Error => "violation",
         Severity::Warning => "warning",
     };
     let help = violation.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
-    format!("{what}: {violation}{help}")
+    format!("{kind}: {violation}{help}")
 }
 
 fn format_push(pushed: &Pushed) -> String {
@@ -108,15 +108,16 @@ fn format_push(pushed: &Pushed) -> String {
 }
 
 fn format_times(deployment: &Deployment) -> Option<String> {
-    let each = deployment.stages.iter().filter(|time| time.micros > 0);
-    let each = each.map(|time| format!("{} {}", time.stage.as_str(), words::duration(time.micros)));
-    let each: Vec<_> = each.collect();
+    let times = deployment.stages.iter().filter(|time| time.micros > 0);
+    let times =
+        times.map(|time| format!("{} {}", time.stage.as_str(), words::duration(time.micros)));
+    let times: Vec<_> = times.collect();
     let total = words::duration(total(&deployment.stages));
     let attempts = match deployment.attempts {
         0 | 1 => String::new(),
-        more => format!(", at the last of {more} attempts"),
+        count => format!(", at the last of {count} attempts"),
     };
-    (!each.is_empty()).then(|| format!("it took {total}{attempts}: {}", each.join(", ")))
+    (!times.is_empty()).then(|| format!("it took {total}{attempts}: {}", times.join(", ")))
 }
 
 fn format_end(deployment: &Deployment) -> String {
@@ -132,12 +133,12 @@ fn format_end(deployment: &Deployment) -> String {
 /// Returns the entry for a message that was delivered, or given up.
 fn delivery_entry(notification: &Notification) -> Option<TimelineEntry> {
     let receiver = name_receiver(&notification.sink);
-    let what = notification.status.state.as_str();
+    let state = notification.status.state.as_str();
     match (notification.sent_at, &notification.parked) {
-        (Some(at), _) => Some(TimelineEntry { at, text: format!("{receiver}: `{what}` sent") }),
-        (None, Some(why)) => Some(TimelineEntry {
+        (Some(at), _) => Some(TimelineEntry { at, text: format!("{receiver}: `{state}` sent") }),
+        (None, Some(reason)) => Some(TimelineEntry {
             at: notification.at,
-            text: format!("{receiver}: `{what}` not delivered, {why}"),
+            text: format!("{receiver}: `{state}` not delivered, {reason}"),
         }),
         (None, None) => None,
     }

@@ -63,8 +63,8 @@ pub(super) fn parts(sentence: &str) -> Vec<Part> {
 }
 
 /// Formats a number with its noun: `1 violation`, `2 violations`.
-pub(super) fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+pub(super) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 #[cfg(test)]
@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn code_stands_between_backticks() {
-        let shown = |part: Part| if part.code { format!("[{}]", part.text) } else { part.text };
-        let pieces = |text: &str| parts(text).into_iter().map(shown).collect::<Vec<_>>();
+        let show = |part: Part| if part.code { format!("[{}]", part.text) } else { part.text };
+        let pieces = |text: &str| parts(text).into_iter().map(show).collect::<Vec<_>>();
         assert_eq!(pieces("`a` has no `b`"), ["[a]", " has no ", "[b]"]);
         assert_eq!(pieces("it's 5` long"), ["it's 5` long"]);
         assert_eq!(pieces(""), Vec::<String>::new());

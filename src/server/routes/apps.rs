@@ -65,13 +65,13 @@ pub(super) async fn list(
 }
 
 /// Shows one app on one target.
-pub(super) async fn one(
+pub(super) async fn get(
     call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
 ) -> Result<Json<AppDetail>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
-    let found = call.deployments().find_app(&spot).await?;
-    let app = found.ok_or_else(|| nothing_of(&spot))?;
+    let app_now = call.deployments().find_app(&spot).await?;
+    let app = app_now.ok_or_else(|| nothing_of(&spot))?;
     Ok(Json(AppDetail::new(spot, app)))
 }
 
@@ -81,8 +81,8 @@ pub(super) async fn revisions(
     InPath(spot): InPath<AppInstance>,
 ) -> Result<Json<RevisionList>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
-    let found = call.deployments().find_history(&spot).await?;
-    Ok(Json(found.ok_or_else(|| nothing_of(&spot))?.into()))
+    let history = call.deployments().find_history(&spot).await?;
+    Ok(Json(history.ok_or_else(|| nothing_of(&spot))?.into()))
 }
 
 /// Shows one revision.
@@ -91,8 +91,8 @@ pub(super) async fn revision(
     InPath((spot, id)): InPath<(AppInstance, DeployId)>,
 ) -> Result<Json<RevisionDetail>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
-    let found = call.deployments().find_revision(&spot, &id).await?;
-    let revision = found.ok_or_else(|| {
+    let files = call.deployments().find_revision(&spot, &id).await?;
+    let revision = files.ok_or_else(|| {
         let AppInstance { target, app } = &spot;
         let detail = format!("{app} has no revision {id} on {target}: five are kept of each app");
         Problem::new(ProblemKind::NotFound, detail)
@@ -129,8 +129,8 @@ fn read(pairs: &[(String, String)]) -> Result<AppsQuery, String> {
 }
 
 fn state(value: &str) -> Result<AppState, String> {
-    let found = AppState::ALL.into_iter().find(|state| state.as_str() == value);
-    found.ok_or_else(|| {
+    let app_state = AppState::ALL.into_iter().find(|state| state.as_str() == value);
+    app_state.ok_or_else(|| {
         let words = AppState::ALL.map(AppState::as_str).join(", ");
         format!("state: {} is not a state of an app: use {words}", query::quote_value(value))
     })
@@ -185,23 +185,23 @@ impl From<NotRemoved> for Problem {
 }
 
 /// Makes the problem of an act that would lose data, in the same words for each act.
-pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
+pub(super) fn would_lose_data(beginning: &str, objects: &[LiveObject]) -> Problem {
     let objects = enumerate(objects.iter().map(ToString::to_string));
-    let detail = format!("{what}: {objects}; set `with_data` to allow the loss");
+    let detail = format!("{beginning}: {objects}; set `with_data` to allow the loss");
     Problem::new(ProblemKind::WouldLoseData, detail)
 }
 
 fn enumerate(names: impl ExactSizeIterator<Item = String>) -> String {
-    let more = names.len().saturating_sub(NAMED);
+    let hidden = names.len().saturating_sub(NAMED);
     let mut names: Vec<String> = names.take(NAMED).collect();
-    names.extend((more > 0).then(|| format!("{more} more")));
+    names.extend((hidden > 0).then(|| format!("{hidden} more")));
     names.join(", ")
 }
 
 impl From<AppsPage> for AppPage {
     fn from(page: AppsPage) -> Self {
         let AppsPage { apps, next, missing } = page;
-        let one = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
+        let summary = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
             let Placed { spot: AppInstance { target, app }, live, hosts, owner, repository } =
                 placed;
             AppSummary {
@@ -222,7 +222,7 @@ impl From<AppsPage> for AppPage {
         let missing =
             missing.into_iter().map(|(repository, why)| MissingRepository { repository, why });
         Self {
-            apps: apps.into_iter().map(one).collect(),
+            apps: apps.into_iter().map(summary).collect(),
             next: next.map(|spot| spot.to_string()),
             missing: missing.collect(),
         }
@@ -337,8 +337,8 @@ impl From<HistoryEntry> for RevisionSummary {
 }
 
 impl From<RevisionFiles> for RevisionDetail {
-    fn from(found: RevisionFiles) -> Self {
-        let RevisionFiles { revision, files, changes } = found;
+    fn from(revision: RevisionFiles) -> Self {
+        let RevisionFiles { revision, files, changes } = revision;
         let files = files.into_iter().map(Into::into).collect();
         Self { summary: revision.into(), files, changes }
     }
@@ -360,21 +360,22 @@ impl From<RolledBackFrom> for RevisionRollback {
 
 /// Names every field of the record, so that a new field asks here whether to be shown.
 impl From<Gone> for RemovalAnswer {
-    fn from(gone: Gone) -> Self {
-        let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;
+    fn from(removal: Gone) -> Self {
+        let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } =
+            removal.removal;
         let Taken { files, objects, keeps_data, digest, repository: _, notes } = taken;
         let (commit, summary) = match ended {
             Some(RemovalEnd { at: _, commit, summary }) => (commit, Some(summary)),
             None => (None, None),
         };
         Self {
-            outcome: match gone.outcome {
+            outcome: match removal.outcome {
                 RemovalOutcome::Now => "removed",
                 RemovalOutcome::Before => "already-removed",
                 RemovalOutcome::Would => "would-remove",
             }
             .to_owned(),
-            id: (gone.outcome != RemovalOutcome::Would).then(|| id.into()),
+            id: (removal.outcome != RemovalOutcome::Would).then(|| id.into()),
             target: target.into(),
             app: app.to_string(),
             actor,
@@ -396,8 +397,9 @@ mod tests {
     use super::*;
 
     fn pairs(text: &[(&str, &str)]) -> Result<AppsQuery, String> {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        read(&text.iter().map(own).collect::<Vec<_>>())
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(to_owned_pair).collect::<Vec<_>>())
     }
 
     #[test]
@@ -420,14 +422,14 @@ mod tests {
 
     #[test]
     fn the_contract_has_every_state() {
-        let state = QUERY.iter().find(|one| one.name == "state").unwrap();
+        let state = QUERY.iter().find(|parameter| parameter.name == "state").unwrap();
         let Is::Words(words) = state.kind else { panic!("{state:?}") };
         assert_eq!(words, AppState::ALL.map(AppState::as_str));
     }
 
     #[test]
     fn a_wrong_parameter_is_named_with_what_is_right() {
-        for (name, value, says) in [
+        for (name, value, message) in [
             ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
             ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
             (
@@ -437,7 +439,7 @@ mod tests {
             ),
             ("stat", "live", "\"stat\" is not known: use target, app, owner, state, limit, cursor"),
         ] {
-            assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
+            assert_eq!(pairs(&[(name, value)]).unwrap_err(), message);
         }
         assert!(pairs(&[("target", "a/b")]).unwrap_err().starts_with("target: "));
         let twice = pairs(&[("limit", "1"), ("limit", "2")]).unwrap_err();

@@ -31,11 +31,11 @@ pub(super) async fn list(
 ) -> Result<Json<AuditPage>, Problem> {
     call.authorize(Scope::Admin, Resource::Everywhere).await?;
     let search = read(&pairs).map_err(bad)?;
-    let found = call.deployments().ledger.audited(&search).await.map_err(|error| {
+    let records = call.deployments().ledger.audited(&search).await.map_err(|error| {
         tracing::error!(%error, "audit log could not be read");
         Problem::new(ProblemKind::Unavailable, "the audit log cannot be read now; try again later")
     })?;
-    Ok(Json(found.into()))
+    Ok(Json(records.into()))
 }
 
 /// Reads the parameters; the message says which one is wrong.
@@ -58,8 +58,9 @@ mod tests {
     use super::*;
 
     fn pairs(text: &[(&str, &str)]) -> Result<Search, String> {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        read(&text.iter().map(own).collect::<Vec<_>>())
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(to_owned_pair).collect::<Vec<_>>())
     }
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_wrong_parameter_is_named_with_what_is_right() {
-        for (name, value, says) in [
+        for (name, value, expected) in [
             ("app", "web", "app: \"web\" is not NAMESPACE/SLUG"),
             (
                 "since",
@@ -93,8 +94,8 @@ mod tests {
             ("actor", "x", "\"actor\" is not known: use by, act,"),
             ("limit", "0", "limit: \"0\" is not a number"),
         ] {
-            let said = pairs(&[(name, value)]).unwrap_err();
-            assert!(said.starts_with(says), "{said}");
+            let message = pairs(&[(name, value)]).unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

@@ -98,7 +98,7 @@ async fn list_visible(
 
 /// Checks a caller who names no target: one who may not see the app does not learn whether it exists, or where.
 async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
-    let sees = match call.deployments().built_for(query).await {
+    let is_allowed = match call.deployments().built_for(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
         Err(NoBuilds::Unknown(detail)) => {
             if call.can_read(&Resource::Everywhere).await? {
@@ -106,13 +106,13 @@ async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Resu
             }
             false
         }
-        Err(other) => return Err(other.into()),
+        Err(error) => return Err(error.into()),
     };
     let detail = format!(
         "{} may not see the newest deployment of {}, or there is none; name a `target` that you may see",
         call.caller.name, query.app
     );
-    if sees { Ok(()) } else { Err(Problem::new(ProblemKind::Forbidden, detail)) }
+    if is_allowed { Ok(()) } else { Err(Problem::new(ProblemKind::Forbidden, detail)) }
 }
 
 /// Reads the parameters; the message says which one is wrong.
@@ -170,12 +170,12 @@ impl From<Build> for BuildSummary {
 }
 
 impl From<Builds> for BuildPage {
-    fn from(found: Builds) -> Self {
-        let Builds { image, builds, next, tags, complete, unknown, notes: others } = found;
+    fn from(list: Builds) -> Self {
+        let Builds { image, builds, next, tags, complete, unknown, notes: further } = list;
         let unknown = unknown.into_iter();
-        let unknown =
-            unknown.map(|(target, why)| format!("the live revision on {target} is unknown: {why}"));
-        let mut notes: Vec<String> = unknown.chain(others).collect();
+        let unknown = unknown
+            .map(|(target, reason)| format!("the live revision on {target} is unknown: {reason}"));
+        let mut notes: Vec<String> = unknown.chain(further).collect();
         if next.is_some_and(|next| next > OLDEST) {
             notes.push(format!("builds beyond the newest {OLDEST} are not listed"));
         }
@@ -191,14 +191,16 @@ mod tests {
     use crate::api::forms;
 
     fn pairs(text: &[(&str, &str)]) -> Result<BuildsQuery, String> {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        read(&text.iter().map(own).collect::<Vec<_>>())
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(to_owned_pair).collect::<Vec<_>>())
     }
 
     #[test]
     fn all_parameters_are_read() {
-        let given = [("app", "devx/shop"), ("target", "prod"), ("limit", "200"), ("cursor", "40")];
-        let BuildsQuery { app, target, page: BuildsPage { limit, after } } = pairs(&given).unwrap();
+        let params = [("app", "devx/shop"), ("target", "prod"), ("limit", "200"), ("cursor", "40")];
+        let BuildsQuery { app, target, page: BuildsPage { limit, after } } =
+            pairs(&params).unwrap();
         assert_eq!(after, 40);
         assert_eq!((app.to_string().as_str(), target.unwrap().as_str()), ("devx/shop", "prod"));
         assert_eq!(limit, MOST, "a question of a registry is dear");
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_wrong_parameter_is_named_with_what_is_right() {
-        for (all, says) in [
+        for (params, expected) in [
             (&[][..], "app is missing"),
             (&[("app", "shop")][..], "app: \"shop\" is not NAMESPACE/SLUG"),
             (&[("app", "A/b")][..], "app: "),
@@ -225,8 +227,8 @@ mod tests {
             (&[("app", "a/b"), ("cursor", "x")][..], "cursor: \"x\" is not the `next` of a page"),
             (&[("app", "a/b"), ("state", "x")][..], "\"state\" is not known: use app, target"),
         ] {
-            let said = pairs(all).unwrap_err();
-            assert!(said.starts_with(says), "{said}");
+            let message = pairs(params).unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

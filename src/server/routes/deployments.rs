@@ -41,19 +41,20 @@ pub(super) async fn list(
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
     let mut page = page.map_err(|error| unavailable(&error))?;
-    page.deployments =
-        call.filter_visible(page.deployments, |one| call.caller.resource_of(one)).await?;
+    page.deployments = call
+        .filter_visible(page.deployments, |deployment| call.caller.resource_of(deployment))
+        .await?;
     Ok(Json(page.into()))
 }
 
 /// Shows one deployment with its stages, violations, statuses and changes.
-pub(crate) async fn one(
+pub(crate) async fn get(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
 ) -> Result<Json<DeploymentDetail>, Problem> {
     let deployments = call.deployments();
-    let found = deployments.deployment(&id).await.map_err(|error| unavailable(&error))?;
-    let (deployment, statuses) = found.ok_or_else(|| no_deployment(&id))?;
+    let record = deployments.deployment(&id).await.map_err(|error| unavailable(&error))?;
+    let (deployment, statuses) = record.ok_or_else(|| no_deployment(&id))?;
     call.authorize(Scope::Read, call.caller.resource_of(&deployment)).await?;
     let changes = deployments.changes(&deployment).await;
     Ok(Json(DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes)))
@@ -64,8 +65,8 @@ pub(super) async fn log(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
 ) -> Result<Json<DeploymentLog>, Problem> {
-    let found = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
-    let log = DeploymentStory::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
+    let story = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
+    let log = DeploymentStory::new(story.ok_or_else(|| no_deployment(&id))?, call.deployments());
     call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
     let line = |TimelineEntry { at, text }| LogLine { at, text };
     Ok(Json(DeploymentLog { lines: timeline::lines(&log).into_iter().map(line).collect() }))
@@ -76,11 +77,11 @@ pub(super) async fn create(
     call: AuthenticatedRequest,
     Payload(body): Payload<DeployRequest>,
 ) -> Result<(StatusCode, Json<DeployAnswer>), Problem> {
-    let wanted = read(body, &call.caller.name).map_err(unprocessable)?;
-    let (repository, target) = (wanted.repository.clone(), wanted.target.clone());
+    let request = read(body, &call.caller.name).map_err(unprocessable)?;
+    let (repository, target) = (request.repository.clone(), request.target.clone());
     call.authorize(Scope::Deploy, Resource::Repository(repository, Some(target))).await?;
     let reply = call.reply::<_, DeployAnswer, 202>();
-    let created = call.deployments().create_deployment(wanted, call.by(), &reply).await?;
+    let created = call.deployments().create_deployment(request, call.by(), &reply).await?;
     Ok((StatusCode::ACCEPTED, Json(created.into())))
 }
 
@@ -91,8 +92,8 @@ pub(super) async fn cancel(
     Payload(CancelRequest { reason: why }): Payload<CancelRequest>,
 ) -> Result<Json<DeploymentSummary>, Problem> {
     let deployments = call.deployments();
-    let found = deployments.store.deployment(&id).await.map_err(|error| not_cancelled(&error))?;
-    let deployment = found.ok_or_else(|| NotCancelled::Unknown(id.clone()))?;
+    let record = deployments.store.deployment(&id).await.map_err(|error| not_cancelled(&error))?;
+    let deployment = record.ok_or_else(|| NotCancelled::Unknown(id.clone()))?;
     call.authorize(Scope::Deploy, call.caller.resource_of(&deployment)).await?;
     let reason = reason(&why).map_err(unprocessable)?;
     let reply = call.reply::<_, DeploymentSummary, 200>();
@@ -101,7 +102,7 @@ pub(super) async fn cancel(
 
 fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> {
     let DeployRequest { repository, git_ref, tag, target, description } = body;
-    let named = |name: &'static str| move |error: IdError| format!("{name}: {error}");
+    let id_error = |name: &'static str| move |error: IdError| format!("{name}: {error}");
     let legal_ref =
         !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
     if !legal_ref {
@@ -111,10 +112,10 @@ fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> 
     refuse_invisible("description", &description)?;
     let description = description.chars().filter(|c| !c.is_control());
     Ok(DeploymentToCreate {
-        repository: RepoName::parse(repository).map_err(named("repository"))?,
+        repository: RepoName::parse(repository).map_err(id_error("repository"))?,
         git_ref,
-        tag: ImageTag::parse(tag).map_err(named("tag"))?,
-        target: TargetName::parse(target).map_err(named("target"))?,
+        tag: ImageTag::parse(tag).map_err(id_error("tag"))?,
+        target: TargetName::parse(target).map_err(id_error("target"))?,
         description: description.take(DESCRIPTION_CHARACTERS).collect(),
         actor: actor.to_owned(),
     })

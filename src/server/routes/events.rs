@@ -57,9 +57,9 @@ pub(super) async fn follow(
     let version = version(&call, &id).await?;
     let record = load_picture(&call, &id).await?;
     call.authorize(Scope::Read, call.caller.resource_of(&record)).await?;
-    let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let (first, ended) = (render_picture(&record), record.state.is_final());
-    if ended && sent == Some(first.version.as_str()) {
+    let last_sent = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let (first, is_final) = (render_picture(&record), record.state.is_final());
+    if is_final && last_sent == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let place = open_stream(&call)?;
@@ -76,8 +76,8 @@ pub(super) async fn follow(
         id,
         bell,
         version,
-        sent: sent.map(str::to_owned),
-        waiting: Some((first, ended)),
+        last_sent: last_sent.map(str::to_owned),
+        waiting: Some((first, is_final)),
         quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
         since: now,
         checked_at: now,
@@ -118,7 +118,7 @@ struct Following {
     /// The version of the record that was read last.
     version: String,
     /// The version of the state that was sent last.
-    sent: Option<String>,
+    last_sent: Option<String>,
     /// The state that was read and not sent yet, and whether it is the last.
     waiting: Option<(VersionedPicture, bool)>,
     /// The time until which signals cause no read.
@@ -139,12 +139,12 @@ struct VersionedPicture {
 /// Returns the next event, and the stream after it unless it ends.
 async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
     loop {
-        if let Some((picture, ended)) = following.waiting.take() {
-            if following.sent.as_deref() != Some(picture.version.as_str()) {
-                following.sent = Some(picture.version.clone());
-                return Some((picture.event(), (!ended).then_some(following)));
+        if let Some((picture, is_final)) = following.waiting.take() {
+            if following.last_sent.as_deref() != Some(picture.version.as_str()) {
+                following.last_sent = Some(picture.version.clone());
+                return Some((picture.event(), (!is_final).then_some(following)));
             }
-            if ended {
+            if is_final {
                 return None;
             }
         }
@@ -167,11 +167,11 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
 impl Following {
     /// Waits until the state may have changed; `false` when the stream must end.
     async fn wait(&mut self) -> bool {
-        let open = Duration::try_from(self.age(self.since)).unwrap_or_default();
-        if open >= self.call.shared.state.limits.open_for {
+        let age = Duration::try_from(self.age(self.since)).unwrap_or_default();
+        if age >= self.call.shared.state.limits.open_for {
             return false;
         }
-        let rung = async {
+        let ring = async {
             let _ = self.bell.changed().await;
             self.quiet.as_mut().await;
             tokio::time::sleep(TOGETHER).await;
@@ -179,7 +179,7 @@ impl Following {
         };
         tokio::select! {
             () = self.call.shared.state.closing.cancelled() => false,
-            _ = tokio::time::timeout(self.call.shared.state.limits.look, rung) => true,
+            _ = tokio::time::timeout(self.call.shared.state.limits.look, ring) => true,
         }
     }
 
@@ -212,13 +212,13 @@ fn render_picture(record: &Deployment) -> VersionedPicture {
 }
 
 async fn load_picture(call: &AuthenticatedRequest, id: &DeployId) -> Result<Deployment, Problem> {
-    let found = call.deployments().store.deployment_picture(id).await;
-    let found = found.map_err(|error| unavailable(&error))?;
-    found.ok_or_else(|| no_deployment(id))
+    let record = call.deployments().store.deployment_picture(id).await;
+    let record = record.map_err(|error| unavailable(&error))?;
+    record.ok_or_else(|| no_deployment(id))
 }
 
 async fn version(call: &AuthenticatedRequest, id: &DeployId) -> Result<String, Problem> {
-    let found = call.deployments().store.deployment_version(id).await;
-    let found = found.map_err(|error| unavailable(&error))?;
-    found.ok_or_else(|| no_deployment(id))
+    let version = call.deployments().store.deployment_version(id).await;
+    let version = version.map_err(|error| unavailable(&error))?;
+    version.ok_or_else(|| no_deployment(id))
 }

@@ -37,14 +37,14 @@ pub(super) async fn list(
     Pairs(pairs): Pairs,
 ) -> Result<Json<LockPage>, Problem> {
     let filter = filter(&pairs).map_err(bad)?;
-    let all = call.deployments().ledger.locks(&filter).await;
-    let all = all.map_err(|error| unavailable(&error))?;
+    let locks = call.deployments().ledger.locks(&filter).await;
+    let locks = locks.map_err(|error| unavailable(&error))?;
     let is_apps = |(_, lock): &(LockId, Lock)| matches!(lock.scope, LockScope::App(..));
-    let (of_apps, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_apps);
-    let of_apps = call.filter_visible(of_apps, |(_, lock)| right(&lock.scope).1).await?;
-    let mut all: Vec<_> = of_apps.into_iter().chain(others).collect();
-    all.sort_by(|(a, one), (b, other)| (one.since, a).cmp(&(other.since, b)));
-    Ok(Json(LockPage { locks: all.into_iter().map(LockSummary::from).collect() }))
+    let (of_apps, wider): (Vec<_>, Vec<_>) = locks.into_iter().partition(is_apps);
+    let of_apps = call.filter_visible(of_apps, |(_, lock)| required_right(&lock.scope).1).await?;
+    let mut locks: Vec<_> = of_apps.into_iter().chain(wider).collect();
+    locks.sort_by(|(a, lock), (b, other_lock)| (lock.since, a).cmp(&(other_lock.since, b)));
+    Ok(Json(LockPage { locks: locks.into_iter().map(LockSummary::from).collect() }))
 }
 
 /// Places a lock.
@@ -54,8 +54,8 @@ pub(super) async fn place(
 ) -> Result<(StatusCode, Json<LockSummary>), Problem> {
     let locks::LockRequest { scope, reason: why, until, lasting } = body;
     let scope = read(scope).map_err(unprocessable)?;
-    let (needed, resource) = right(&scope);
-    call.authorize(needed, resource).await?;
+    let (needed_scope, resource) = required_right(&scope);
+    call.authorize(needed_scope, resource).await?;
     let reason = reason(&why).map_err(unprocessable)?;
     let ends = match (until, lasting) {
         (Some(_), Some(_)) => return Err(unprocessable("say `until` or `for`, and not both")),
@@ -63,8 +63,8 @@ pub(super) async fn place(
     };
     let request = NewLock { scope, reason, ends };
     let reply = call.reply::<_, LockSummary, 201>();
-    let placed = call.deployments().ledger.lock(request, call.by(), &reply).await?;
-    Ok((StatusCode::CREATED, Json(placed.into())))
+    let lock = call.deployments().ledger.lock(request, call.by(), &reply).await?;
+    Ok((StatusCode::CREATED, Json(lock.into())))
 }
 
 /// Removes a lock.
@@ -74,10 +74,10 @@ pub(super) async fn remove(
     Payload(UnlockRequest { reason: why }): Payload<UnlockRequest>,
 ) -> Result<Json<LockSummary>, Problem> {
     let ledger = &call.deployments().ledger;
-    let there = ledger.find_lock(&id).await.map_err(|error| unavailable(&error))?;
-    let there = there.ok_or_else(|| NotUnlocked::Unknown(id.clone()))?;
-    let (needed, resource) = right(&there.scope);
-    call.authorize(needed, resource).await?;
+    let lock = ledger.find_lock(&id).await.map_err(|error| unavailable(&error))?;
+    let lock = lock.ok_or_else(|| NotUnlocked::Unknown(id.clone()))?;
+    let (needed_scope, resource) = required_right(&lock.scope);
+    call.authorize(needed_scope, resource).await?;
     let reason = reason(&why).map_err(unprocessable)?;
     let reply = call.reply::<_, LockSummary, 200>();
     let lock = ledger.unlock(&id, reason, call.by(), &reply).await?;
@@ -86,7 +86,7 @@ pub(super) async fn remove(
 
 /// Returns the permission that is needed to place or remove a lock of that scope: to deploy everything that it stops; a
 /// scope of many teams needs an operator.
-fn right(scope: &LockScope) -> (Scope, Resource) {
+fn required_right(scope: &LockScope) -> (Scope, Resource) {
     match scope {
         LockScope::App(target, app) => (Scope::Deploy, Resource::App(target.clone(), app.clone())),
         LockScope::Owner(_) => (Scope::Deploy, Resource::Everywhere),

@@ -67,7 +67,7 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .reads("listDeployments", "Deployments, newest first.")
         .query(query::DEPLOYMENTS)
         .gives::<DeploymentPage>(200, "One page.")
-        .get("/deployments/{id}", deployments::one)
+        .get("/deployments/{id}", deployments::get)
         .reads("getDeployment", "A deployment with all its details.")
         .gives::<DeploymentDetail>(200, "The deployment.")
         .fails(&[ProblemKind::NotFound])
@@ -97,7 +97,7 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .about("`bart validate` and `bart render` use it. It has no addresses of API servers.")
         .query(service::PLATFORM)
         .gives::<ClusterSnapshot>(200, "The clusters that the caller may see.")
-        .get(APP, apps::one)
+        .get(APP, apps::get)
         .reads("getApp", "The state of an app on a target.")
         .about(
             "The live revision is the one under `latest` in the manifest repository. The service \

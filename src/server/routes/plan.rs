@@ -23,8 +23,9 @@ pub(super) async fn plan(
     // A repository may have apps outside the token's rights, and a WAML may name any.
     let on_target = |app: &AppKey| Resource::App(target.clone(), app.clone());
     let rights = call.caller.rights();
-    let seen = |app: &AppKey| rights.is_none_or(|it| it.hold(Scope::Read, &on_target(app), &[]));
-    let plan = call.deployments().dry_run(request, seen).await;
+    let is_visible =
+        |app: &AppKey| rights.is_none_or(|rights| rights.hold(Scope::Read, &on_target(app), &[]));
+    let plan = call.deployments().dry_run(request, is_visible).await;
     if let Err(DryRunError::Hidden(app)) = &plan {
         call.authorize(Scope::Read, on_target(app)).await?;
     }
@@ -37,7 +38,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
     let at = match (commit, git_ref) {
         (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
         (Some(commit), None) => Some(At::Commit(CommitSha::parse(commit).map_err(text)?)),
-        (None, Some(git_ref)) => Some(At::Ref(checked(git_ref)?)),
+        (None, Some(git_ref)) => Some(At::Ref(check_ref(git_ref)?)),
         (None, None) if waml.is_none() => {
             return Err("name the WAML with `commit`, `ref` or `waml`".to_owned());
         }
@@ -53,7 +54,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
 }
 
 /// Checks the name of a branch or a tag, as far as it matters before git reads it.
-fn checked(git_ref: String) -> Result<String, String> {
+fn check_ref(git_ref: String) -> Result<String, String> {
     let legal = (1..=255).contains(&git_ref.len())
         && !git_ref.starts_with(['-', '/', '.'])
         && !git_ref.contains("..")
@@ -111,6 +112,6 @@ mod tests {
 
     #[test]
     fn the_contract_allows_only_refs_that_are_taken() {
-        forms::tests::hold(Form::REF, |text| checked(text).is_ok());
+        forms::tests::hold(Form::REF, |text| check_ref(text).is_ok());
     }
 }

@@ -55,8 +55,8 @@ pub(super) async fn hold(
 ) -> Result<Json<HoldAnswer>, Problem> {
     let (AppInstance { target, app }, reason) = read_hold(&call, spot, body).await?;
     let reply = call.reply::<_, HoldAnswer, 200>();
-    let held = call.deployments().place_hold(target, app, reason, call.by(), &reply).await?;
-    Ok(Json(held.into()))
+    let hold = call.deployments().place_hold(target, app, reason, call.by(), &reply).await?;
+    Ok(Json(hold.into()))
 }
 
 /// Ends a hold.
@@ -169,7 +169,7 @@ impl From<Hold> for HoldSummary {
             reason,
             since,
             rollback: rollback.map(String::from),
-            from: away.map(|away| away.tag.into()),
+            from: away.map(|candidate| candidate.tag.into()),
             to: to.map(String::from),
         }
     }

@@ -60,19 +60,21 @@ pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAns
 
 /// Lists the configured clusters. Their names are no secret to callers: locks on targets name them, too.
 pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
-    let (all, any) = match &call.deployments().clusters {
+    let (targets, takes_any) = match &call.deployments().clusters {
         Clusters::Any(_) => (Vec::new(), true),
         Clusters::Known(targets) => (targets.values().collect(), false),
     };
-    let count = all.len();
+    let count = targets.len();
     let rights = call.caller.rights();
-    let seen = all.into_iter().filter(|one| rights.is_none_or(|it| it.reach_target(&one.name)));
-    let summary = |one: &Target| TargetSummary {
-        name: one.name.to_string(),
-        environment: one.environment.as_str().to_owned(),
+    let visible = targets
+        .into_iter()
+        .filter(|target| rights.is_none_or(|rights| rights.reach_target(&target.name)));
+    let summary = |target: &Target| TargetSummary {
+        name: target.name.to_string(),
+        environment: target.environment.as_str().to_owned(),
     };
-    let targets: Vec<_> = seen.map(summary).collect();
-    Json(TargetList { complete: targets.len() == count, targets, any })
+    let targets: Vec<_> = visible.map(summary).collect();
+    Json(TargetList { complete: targets.len() == count, targets, any: takes_any })
 }
 
 /// Shows the configured clusters that the caller may see for the repository.

@@ -20,13 +20,13 @@ pub fn parse_network(text: &str) -> Option<Network> {
         None => (text, None),
     };
     let address: IpAddr = address.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
+    let longest = if address.is_ipv4() { 32 } else { 128 };
     let digits = |bits: &str| bits.bytes().all(|b| b.is_ascii_digit());
     let bits = match bits {
         Some(bits) => bits.parse().ok().filter(|_| digits(bits))?,
-        None => most,
+        None => longest,
     };
-    (bits <= most).then_some((address, bits))
+    (bits <= longest).then_some((address, bits))
 }
 
 /// Suffixes of names that only mean something in a private network (RFC 6761, 6762 and 8375, ICANN's `internal`,
@@ -133,12 +133,13 @@ impl PublicOnly {
     }
 
     /// Keeps those addresses of a name to which the client may connect.
-    fn filter(&self, name: &str, all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, NotPublic> {
+    fn filter(&self, name: &str, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, NotPublic> {
         if self.proxies.iter().any(|proxy| proxy == &name.to_ascii_lowercase()) {
-            return Ok(all);
+            return Ok(addresses);
         }
-        let first = all.first().map(SocketAddr::ip);
-        let public: Vec<_> = all.into_iter().filter(|address| self.allows(address.ip())).collect();
+        let first = addresses.first().map(SocketAddr::ip);
+        let public: Vec<_> =
+            addresses.into_iter().filter(|address| self.allows(address.ip())).collect();
         match first {
             Some(first) if public.is_empty() => Err(NotPublic::LeadsTo(name.to_owned(), first)),
             _ => Ok(public),
@@ -148,10 +149,10 @@ impl PublicOnly {
 
 impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
-        let this = self.clone();
+        let resolver = self.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public = this.filter(name.as_str(), found.collect())?;
+            let addresses = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let public = resolver.filter(name.as_str(), addresses.collect())?;
             Ok(Box::new(public.into_iter()) as Addrs)
         })
     }
@@ -180,10 +181,10 @@ fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let within = |(network, bits): &(Ipv4Addr, u8)| {
+    let is_within = |(network, bits): &(Ipv4Addr, u8)| {
         contains((IpAddr::V4(*network), *bits), IpAddr::V4(address))
     };
-    !NOT_PUBLIC_V4.iter().any(within)
+    !NOT_PUBLIC_V4.iter().any(is_within)
 }
 
 fn contains_v6((network, bits): (Ipv6Addr, u8), address: Ipv6Addr) -> bool {
@@ -288,8 +289,8 @@ mod tests {
             "proxy.example.com",
             "metadata.google.ｉnternal",
         ] {
-            let refused = check(name);
-            assert!(matches!(refused, Err(NotPublic::Name(_))), "{name}: {refused:?}");
+            let result = check(name);
+            assert!(matches!(result, Err(NotPublic::Name(_))), "{name}: {result:?}");
         }
         for name in
             ["ghcr.io", "registry-1.docker.io", "a.example.com.", "mylocal.dev", "svc.example.com"]
@@ -300,18 +301,25 @@ mod tests {
 
     #[test]
     fn of_what_a_name_leads_to_only_the_public_addresses_are_used() {
-        let of = |all: &[&str]| -> Vec<SocketAddr> {
-            all.iter().map(|one| one.parse().unwrap()).collect()
+        let addresses_of = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
         };
-        let both = of(&["127.0.0.1:0", "8.8.8.8:0", "[::ffff:10.0.0.1]:0"]);
-        assert_eq!(guard().filter("a.example.com", both).unwrap(), of(&["8.8.8.8:0"]));
-        let error = guard().filter("a.example.com", of(&["169.254.169.254:0"])).unwrap_err();
+        let addresses = addresses_of(&["127.0.0.1:0", "8.8.8.8:0", "[::ffff:10.0.0.1]:0"]);
+        assert_eq!(
+            guard().filter("a.example.com", addresses).unwrap(),
+            addresses_of(&["8.8.8.8:0"])
+        );
+        let error =
+            guard().filter("a.example.com", addresses_of(&["169.254.169.254:0"])).unwrap_err();
         assert_eq!(
             error.to_string(),
             "a.example.com resolves to 169.254.169.254, which is not a public address"
         );
-        assert!(guard().filter("a.example.com", of(&["[::ffff:10.1.0.1]:0"])).is_ok(), "allowed");
-        assert!(guard().filter("proxy.example.com", of(&["10.0.0.1:0"])).is_ok());
+        assert!(
+            guard().filter("a.example.com", addresses_of(&["[::ffff:10.1.0.1]:0"])).is_ok(),
+            "allowed"
+        );
+        assert!(guard().filter("proxy.example.com", addresses_of(&["10.0.0.1:0"])).is_ok());
         assert_eq!(guard().filter("a.example.com", Vec::new()).unwrap(), []);
     }
 

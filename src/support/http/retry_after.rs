@@ -29,16 +29,16 @@ mod tests {
 
     #[test]
     fn it_is_in_seconds_or_a_date_and_nonsense_is_none() {
-        let both = |text: &str| {
+        let seconds_of = |text: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs());
-            let any = retry_after(&headers, Timestamp::UNIX_EPOCH);
-            (seconds(any), seconds(retry_after_seconds(&headers)))
+            let from_any = retry_after(&headers, Timestamp::UNIX_EPOCH);
+            (seconds(from_any), seconds(retry_after_seconds(&headers)))
         };
-        assert_eq!(both(" 120 "), (Some(120), Some(120)));
-        assert_eq!(both("Thu, 01 Jan 1970 00:10:00 GMT"), (Some(600), None));
+        assert_eq!(seconds_of(" 120 "), (Some(120), Some(120)));
+        assert_eq!(seconds_of("Thu, 01 Jan 1970 00:10:00 GMT"), (Some(600), None));
         for nonsense in ["Wed, 31 Dec 1969 23:00:00 GMT", "soon", "-1", ""] {
-            assert_eq!(both(nonsense), (None, None), "{nonsense}");
+            assert_eq!(seconds_of(nonsense), (None, None), "{nonsense}");
         }
         assert_eq!(retry_after(&HeaderMap::new(), Timestamp::UNIX_EPOCH), None);
     }

@@ -50,14 +50,15 @@ mod tests {
 
     #[test]
     fn a_name_of_a_secret_in_a_comment_hides_what_follows() {
-        let found = |text| find_named(text).into_iter().map(|span| &text[span]).collect::<Vec<_>>();
-        assert_eq!(found("a: 1 # password: hunter2, old\n"), ["hunter2"]);
-        assert_eq!(found("  #db_password: \"hunter2\"\nx: y"), ["hunter2"]);
-        assert_eq!(found("# {token: hunter2}, pin: 1, apiKey: x1"), ["hunter2", "x1"]);
+        let secrets_in =
+            |text| find_named(text).into_iter().map(|span| &text[span]).collect::<Vec<_>>();
+        assert_eq!(secrets_in("a: 1 # password: hunter2, old\n"), ["hunter2"]);
+        assert_eq!(secrets_in("  #db_password: \"hunter2\"\nx: y"), ["hunter2"]);
+        assert_eq!(secrets_in("# {token: hunter2}, pin: 1, apiKey: x1"), ["hunter2", "x1"]);
         for fine in
             ["a: \"b#password: c\"", "# password: $(X)", "# password:", "# port: 80", "password: x"]
         {
-            assert_eq!(found(fine), [""; 0], "{fine}");
+            assert_eq!(secrets_in(fine), [""; 0], "{fine}");
         }
     }
 }

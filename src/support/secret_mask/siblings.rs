@@ -23,16 +23,16 @@ pub(super) struct Siblings<'a> {
 
 impl<'a> Siblings<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let all = |brace: char| text.match_indices(brace).map(|(at, _)| at).collect();
-        let left = text.len().saturating_mul(8).saturating_add(1 << 16);
+        let positions_of = |brace: char| text.match_indices(brace).map(|(at, _)| at).collect();
+        let budget = text.len().saturating_mul(8).saturating_add(1 << 16);
         Self {
             text,
-            opens: all('{'),
-            closes: all('}'),
+            opens: positions_of('{'),
+            closes: positions_of('}'),
             line: (0..0, 0),
             item: None,
             braces: None,
-            left,
+            left: budget,
         }
     }
 
@@ -47,8 +47,8 @@ impl<'a> Siblings<'a> {
         let open = open.and_then(|open| self.opens.get(open)).copied().unwrap_or(span.start);
         let close = self.closes.get(self.closes.partition_point(|close| *close < span.start));
         let braces = open..close.copied().unwrap_or(span.start);
-        if let Some((_, known)) = self.braces.as_ref().filter(|(last, _)| *last == braces) {
-            return *known;
+        if let Some((_, answer)) = self.braces.as_ref().filter(|(last, _)| *last == braces) {
+            return *answer;
         }
         let is_named = self.reads(&braces);
         self.braces = Some((braces, is_named));
@@ -59,11 +59,11 @@ impl<'a> Siblings<'a> {
         let line = self.line_of(span.start);
         let Range { start: line_start, end: line_end } = line;
         let column = self.line.1;
-        let known = self.item.as_ref().filter(|(item, of, _)| {
+        let cached = self.item.as_ref().filter(|(item, of, _)| {
             *of == column && item.start <= line_start && line_end <= item.end
         });
-        if let Some((_, _, known)) = known {
-            return *known;
+        if let Some((_, _, answer)) = cached {
+            return *answer;
         }
         if self.left == 0 {
             return true;

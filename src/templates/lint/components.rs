@@ -15,7 +15,7 @@ pub(crate) struct Component {
 
 /// Collects all components of these texts, by name.
 pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Component> {
-    let mut found = HashMap::new();
+    let mut components_by_name = HashMap::new();
     for (file, text) in texts {
         let tags = lexer::tags(text);
         let mut open = None;
@@ -28,16 +28,17 @@ pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Compo
             } else if tokens.first().is_some_and(|t| t.is_word("endcomponent"))
                 && let Some((name, from, parameters)) = open.take()
             {
-                found.insert(name, Component { file: file.clone(), body: (from, n), parameters });
+                components_by_name
+                    .insert(name, Component { file: file.clone(), body: (from, n), parameters });
             }
         }
     }
-    found
+    components_by_name
 }
 
 /// Reads the parameters of a component: `(name, @name, name: type = default, ...rest)`
 fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
+    let mut parameters_found = Vec::new();
     let (mut depth, mut begins) = (0_usize, false);
     let mut implicit = false;
     for token in tokens {
@@ -51,7 +52,7 @@ fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
             "@" if depth == 1 => implicit = true,
             "..." => {}
             name if begins && token.kind == TokenKind::Word => {
-                found.push((name.to_owned(), std::mem::take(&mut implicit)));
+                parameters_found.push((name.to_owned(), std::mem::take(&mut implicit)));
                 begins = false;
             }
             _ => {}
@@ -60,18 +61,18 @@ fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
             break;
         }
     }
-    found
+    parameters_found
 }
 
 /// Leaves out the signs that take white space away.
 pub(crate) fn trimmed<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] {
     let tokens = match tokens {
         [first, rest @ ..] if first.is("-") => rest,
-        all => all,
+        tokens => tokens,
     };
     match tokens {
         [rest @ .., last] if last.is("-") => rest,
-        all => all,
+        tokens => tokens,
     }
 }
 

@@ -47,9 +47,9 @@ impl TemplateReader<'_> {
                     at + 1
                 }
                 TokenKind::Word => match self.name(tokens, at) {
-                    Some((Binding::Parts(ways), end, read)) => {
+                    Some((Binding::Parts(ways), end, new_reads)) => {
                         parts.extend(ways);
-                        reads.extend(read);
+                        reads.extend(new_reads);
                         end
                     }
                     Some((Binding::Anything, end, _)) => {
@@ -98,7 +98,7 @@ impl TemplateReader<'_> {
             end = next;
         }
         let last = tokens.get(end - 1).map_or(token.at, |last| last.at + last.text.len());
-        let read = |way: &Way| TemplateRead {
+        let read_of = |way: &Way| TemplateRead {
             way: way.clone(),
             whole: false,
             unbound,
@@ -107,7 +107,7 @@ impl TemplateReader<'_> {
             length: last - token.at,
         };
         let reads = match &bound {
-            Binding::Parts(ways) => ways.iter().map(read).collect(),
+            Binding::Parts(ways) => ways.iter().map(read_of).collect(),
             Binding::Anything => Vec::new(),
         };
         Some((bound, end, reads))
@@ -127,7 +127,7 @@ impl TemplateReader<'_> {
         let end = closing(tokens, at);
         let inner = tokens.get(at + 1..end).unwrap_or_default();
         match inner {
-            [one] if one.kind == TokenKind::Text => Some((one.text.to_owned(), end + 1)),
+            [token] if token.kind == TokenKind::Text => Some((token.text.to_owned(), end + 1)),
             _ => {
                 self.value(inner);
                 Some((EACH.to_owned(), end + 1))
@@ -143,12 +143,12 @@ impl TemplateReader<'_> {
             self.value(inner);
             return end + 1;
         };
-        let (shown, rest) = inner.split_at(split);
+        let (value_tokens, rest) = inner.split_at(split);
         let rest = rest.get(1..).unwrap_or_default();
         let condition = rest.iter().position(|t| t.is_word("if")).unwrap_or(rest.len());
         let (looped, condition) = rest.split_at(condition);
         self.begin_loop(looped);
-        self.value(shown);
+        self.value(value_tokens);
         self.value(condition);
         self.scopes.pop();
         end + 1
@@ -158,7 +158,7 @@ impl TemplateReader<'_> {
     /// parameters.
     pub(crate) fn call(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
         let (name, mut at) = dotted(tokens, at + 1);
-        let mut given = NameScope::new();
+        let mut arguments = NameScope::new();
         while let Some(token) = tokens.get(at).filter(|token| !token.is(">")) {
             at = match (token.kind, tokens.get(at + 1)) {
                 (TokenKind::Word, Some(sign)) if sign.is("=") => {
@@ -169,12 +169,12 @@ impl TemplateReader<'_> {
                     } else {
                         Binding::Anything
                     };
-                    given.push((token.text.to_owned(), bound));
+                    arguments.push((token.text.to_owned(), bound));
                     end + 1
                 }
                 (TokenKind::Word, _) => {
                     let bound = self.bound(std::slice::from_ref(token));
-                    given.push((token.text.to_owned(), bound));
+                    arguments.push((token.text.to_owned(), bound));
                     at + 1
                 }
                 (TokenKind::Other, _) if token.is("{") => {
@@ -185,16 +185,16 @@ impl TemplateReader<'_> {
                 _ => at + 1,
             };
         }
-        // What a component takes from its caller by itself is what the caller calls so.
+        // An implicit parameter of a component is the variable of that name in its caller.
         let implicit = self.components.get(&name).map(|c| c.parameters.clone()).unwrap_or_default();
         for (parameter, _) in implicit.into_iter().filter(|(_, implicit)| *implicit) {
             if let Some(bound) = self.resolve(&parameter)
-                && !given.iter().any(|(name, _)| *name == parameter)
+                && !arguments.iter().any(|(name, _)| *name == parameter)
             {
-                given.push((parameter, bound));
+                arguments.push((parameter, bound));
             }
         }
-        self.calls.push((name, given));
+        self.calls.push((name, arguments));
         at + 1
     }
 }

@@ -64,8 +64,8 @@ pub(crate) fn collect_reads(
     for file in files {
         reader.file(file);
     }
-    while let Some((name, given)) = reader.calls.pop() {
-        reader.component(&name, &given);
+    while let Some((name, arguments)) = reader.calls.pop() {
+        reader.component(&name, &arguments);
     }
     reader.reads
 }
@@ -93,20 +93,21 @@ impl TemplateReader<'_> {
         self.file = before;
     }
 
-    fn component(&mut self, name: &str, given: &NameScope) {
+    fn component(&mut self, name: &str, arguments: &NameScope) {
         let fresh =
-            self.seen.len() < MOST_CALLS && self.seen.insert((name.to_owned(), given.clone()));
+            self.seen.len() < MOST_CALLS && self.seen.insert((name.to_owned(), arguments.clone()));
         let Some(component) = self.components.get(name).filter(|_| fresh) else { return };
         let Some(text) = self.texts.get(&component.file) else { return };
         let tags = lexer::tags(text);
         let mut names = vec![("body".to_owned(), Binding::Anything)];
         for (parameter, implicit) in &component.parameters {
-            let bound = given.iter().find(|(name, _)| name == parameter).map(|(_, b)| b.clone());
-            let own = || Binding::Parts(vec![vec![parameter.clone()]]);
+            let bound =
+                arguments.iter().find(|(name, _)| name == parameter).map(|(_, b)| b.clone());
+            let own_parameter = || Binding::Parts(vec![vec![parameter.clone()]]);
             names.push((
                 parameter.clone(),
                 bound.unwrap_or_else(|| match implicit {
-                    true => own(),
+                    true => own_parameter(),
                     false => Binding::Anything,
                 }),
             ));
@@ -181,7 +182,7 @@ impl TemplateReader<'_> {
         let Some(name) = tokens.first() else { return };
         let bound = match tokens.get(1) {
             Some(sign) if sign.is("=") => self.bound(tokens.get(2..).unwrap_or_default()),
-            // What stands up to `endset` is text.
+            // The content up to `endset` is text.
             _ => Binding::Anything,
         };
         if let Some(scope) = self.scopes.last_mut() {
@@ -211,18 +212,18 @@ impl TemplateReader<'_> {
 
 /// Binds the names of a loop: the last is each element, the one before it its key.
 fn loop_names(names: &[TagToken<'_>], bound: &Binding) -> NameScope {
-    let each = match bound {
+    let element = match bound {
         Binding::Anything => Binding::Anything,
         Binding::Parts(ways) => {
-            let each = |way: &Way| [&way[..], &[EACH.to_owned()]].concat();
-            Binding::Parts(ways.iter().map(each).collect())
+            let element_way = |way: &Way| [&way[..], &[EACH.to_owned()]].concat();
+            Binding::Parts(ways.iter().map(element_way).collect())
         }
     };
     let words: Vec<&TagToken<'_>> =
         names.iter().filter(|token| token.kind == TokenKind::Word).collect();
     let last = words.len().saturating_sub(1);
     let name = |(n, token): (usize, &&TagToken<'_>)| {
-        (token.text.to_owned(), if n == last { each.clone() } else { Binding::Anything })
+        (token.text.to_owned(), if n == last { element.clone() } else { Binding::Anything })
     };
     words.iter().enumerate().map(name).collect()
 }

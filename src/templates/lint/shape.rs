@@ -119,7 +119,7 @@ mod tests {
             "properties": {"labels": {"$ref": "#/$defs/Labels"}, "env": {"items": {"properties": {"name": {}}}}},
             "$defs": {"Labels": {"additionalProperties": {"type": "string"}}},
         }));
-        for (text, known) in [
+        for (text, steps) in [
             ("app.slug", 2),
             ("app.slig", 1),
             ("service.[].ports.[].name", 5),
@@ -129,7 +129,7 @@ mod tests {
             ("env.[].value", 2),
             ("other", 0),
         ] {
-            assert_eq!(shape.count_known_steps(&way(text)), known, "{text}");
+            assert_eq!(shape.count_known_steps(&way(text)), steps, "{text}");
         }
         assert_eq!(shape.names(&way("service.[]")), ["ports"]);
     }

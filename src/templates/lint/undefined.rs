@@ -19,23 +19,24 @@ pub(crate) fn find_undefined(
     for read in reads {
         places.entry((&read.file, read.at)).or_default().push(read);
     }
-    let mut found: Vec<(Violation, usize)> = Vec::new();
+    let mut violations: Vec<(Violation, usize)> = Vec::new();
     for reads in places.into_values() {
         let Some(read) = wrong(&reads, shape) else { continue };
-        let violation = missing(read, shape);
-        match found.iter_mut().find(|(known, _)| known.message == violation.message) {
-            Some((_, more)) => *more += 1,
-            None => found.push((violation.at("", Some(position(read, texts))), 0)),
+        let violation = undefined_violation(read, shape);
+        match violations.iter_mut().find(|(reported, _)| reported.message == violation.message) {
+            Some((_, repeats)) => *repeats += 1,
+            None => violations.push((violation.at("", Some(position(read, texts))), 0)),
         }
     }
-    let counted = |(violation, more): (Violation, usize)| match (more, &violation.expected) {
+    let with_count = |(violation, repeats): (Violation, usize)| match (repeats, &violation.expected)
+    {
         (1.., Some(expected)) => {
-            let expected = format!("{expected}; the same at {more} more places");
+            let expected = format!("{expected}; the same at {repeats} more places");
             violation.expected(expected)
         }
         _ => violation,
     };
-    found.into_iter().map(counted).collect()
+    violations.into_iter().map(with_count).collect()
 }
 
 /// Finds the read that leads nowhere: a place that is reached in several ways is right if one of
@@ -49,22 +50,23 @@ fn wrong<'r>(reads: &[&'r TemplateRead], shape: &ViewShape) -> Option<&'r Templa
     reads.iter().copied().max_by_key(|read| (shape.count_known_steps(&read.way), &read.way))
 }
 
-fn missing(read: &TemplateRead, shape: &ViewShape) -> Violation {
-    let (root, known) =
+fn undefined_violation(read: &TemplateRead, shape: &ViewShape) -> Violation {
+    let (root, known_steps) =
         (read.way.first().map_or("", String::as_str), shape.count_known_steps(&read.way));
     if read.unbound {
         let message = format!("the component has no parameter `{root}`");
         let help = "a component sees its parameters only: add it to them, and hand it over";
         return Violation::error("undefined", message).expected("no such name").help(help);
     }
-    let (before, name) = (read.way.get(..known).unwrap_or_default(), read.way.get(known));
+    let (before, name) =
+        (read.way.get(..known_steps).unwrap_or_default(), read.way.get(known_steps));
     let name = name.map_or("", String::as_str);
-    if known == 0 {
+    if known_steps == 0 {
         return Violation::error("undefined", format!("there is no `{root}`"))
             .expected("no such name")
             .help(suggest::hint(name, shape.names(before)));
     }
-    let way = format_way(read.way.get(..=known).unwrap_or_default());
+    let way = format_way(read.way.get(..=known_steps).unwrap_or_default());
     let message = format!("`{way}` may not exist: no sample has it, and no WAML can have it");
     let help = match suggest::nearest(name, shape.names(before)) {
         Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),

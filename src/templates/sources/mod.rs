@@ -73,14 +73,15 @@ pub fn built_in() -> TemplateSources {
         Some(TemplateFile { path: path.into_owned(), text })
     };
     let files: Vec<TemplateFile> = Embedded::iter().filter_map(file).collect();
-    let below =
-        |folder: &str| sorted(files.iter().filter_map(|file| below(file, folder)).collect());
+    let files_below = |folder: &str| {
+        sort_by_path(files.iter().filter_map(|file| file_below(file, folder)).collect())
+    };
     TemplateSources {
         origin: "built in".to_owned(),
         commit: None,
-        files: below(APPS),
-        components: below(COMPONENTS),
-        policies: below(POLICIES),
+        files: files_below(APPS),
+        components: files_below(COMPONENTS),
+        policies: files_below(POLICIES),
     }
 }
 
@@ -92,12 +93,12 @@ pub const COMPONENTS: &str = "components";
 pub const POLICIES: &str = "policies";
 
 /// Returns the file with its path below a folder, if it is there.
-fn below(file: &TemplateFile, folder: &str) -> Option<TemplateFile> {
+fn file_below(file: &TemplateFile, folder: &str) -> Option<TemplateFile> {
     let path = file.path.strip_prefix(folder)?.strip_prefix('/')?;
     Some(TemplateFile { path: path.to_owned(), text: file.text.clone() })
 }
 
-fn sorted(mut files: Vec<TemplateFile>) -> Vec<TemplateFile> {
+fn sort_by_path(mut files: Vec<TemplateFile>) -> Vec<TemplateFile> {
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }
@@ -110,20 +111,20 @@ pub fn folder(path: &Path) -> Result<TemplateSources, CatalogueError> {
     if !path.join(APPS).is_dir() {
         return Err(CatalogueError::NoApps { path: path.to_owned() });
     }
-    let below = |folder: &str| {
+    let read_below = |folder: &str| {
         let mut files = Vec::new();
         let folder = path.join(folder);
         if folder.is_dir() {
             collect(&folder, "", DEPTH, &mut files)?;
         }
-        Ok(sorted(files))
+        Ok(sort_by_path(files))
     };
     Ok(TemplateSources {
         origin: path.display().to_string(),
         commit: None,
-        files: below(APPS)?,
-        components: below(COMPONENTS)?,
-        policies: below(POLICIES)?,
+        files: read_below(APPS)?,
+        components: read_below(COMPONENTS)?,
+        policies: read_below(POLICIES)?,
     })
 }
 
@@ -136,12 +137,12 @@ fn collect(
     let failed = |source| CatalogueError::Read { path: folder.to_owned(), source };
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let own = entry.file_name().to_string_lossy().into_owned();
+        let file_name = entry.file_name().to_string_lossy().into_owned();
         // Hidden folders are git's, or those that Kubernetes keeps behind a mounted ConfigMap.
-        if own.starts_with('.') {
+        if file_name.starts_with('.') {
             continue;
         }
-        let name = format!("{prefix}{own}");
+        let name = format!("{prefix}{file_name}");
         // Links are followed, a mounted folder is made of them; the depth bounds the way.
         let kind = std::fs::metadata(entry.path()).map_err(failed)?;
         if kind.is_dir() && depth > 1 {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::model::id::CommitSha;
 use crate::model::template::{TemplateFile, TemplateSources};
-use crate::templates::sources::{APPS, CatalogueError, is_text, sorted};
+use crate::templates::sources::{APPS, CatalogueError, is_text, sort_by_path};
 
 /// An entry of a folder in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,31 +40,33 @@ pub fn sources(
     folders: Folders,
 ) -> Result<TemplateSources, CatalogueError> {
     let Folders { apps, components, policies } = folders;
-    let within = |folder: &str| PathBuf::from(place).join(folder);
+    let folder_of = |folder: &str| PathBuf::from(place).join(folder);
     if apps.is_empty() {
         return Err(CatalogueError::NoApps { path: PathBuf::from(origin) });
     }
     Ok(TemplateSources {
         origin,
         commit: Some(commit),
-        files: files(&within(APPS), apps)?,
-        components: files(&within(super::COMPONENTS), components)?,
-        policies: files(&within(super::POLICIES), policies)?,
+        files: files(&folder_of(APPS), apps)?,
+        components: files(&folder_of(super::COMPONENTS), components)?,
+        policies: files(&folder_of(super::POLICIES), policies)?,
     })
 }
 
 fn files(
     folder: &std::path::Path,
-    listed: Vec<FolderItem>,
+    items_listed: Vec<FolderItem>,
 ) -> Result<Vec<TemplateFile>, CatalogueError> {
-    let texts = listed.into_iter().filter(|one| is_text(&one.path));
+    let texts = items_listed.into_iter().filter(|item| is_text(&item.path));
     let files = texts.map(|FolderItem { path, content }| {
-        let whole = folder.join(&path);
-        let bytes = content.map_err(|what| CatalogueError::NoFile { path: whole.clone(), what })?;
-        let text = String::from_utf8(bytes).map_err(|_| CatalogueError::NoText { path: whole })?;
+        let full_path = folder.join(&path);
+        let bytes = content
+            .map_err(|reason| CatalogueError::NoFile { path: full_path.clone(), what: reason })?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| CatalogueError::NoText { path: full_path })?;
         Ok(TemplateFile { path, text })
     });
-    Ok(sorted(files.collect::<Result<_, _>>()?))
+    Ok(sort_by_path(files.collect::<Result<_, _>>()?))
 }
 
 #[cfg(test)]

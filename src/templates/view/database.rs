@@ -61,7 +61,7 @@ fn cloud_sql(database: &Database, app: &AppKey, target: &Target) -> Json {
             Engine::Postgres => "cloudsql.iam_authentication",
             Engine::Mysql => "cloudsql_iam_authentication",
         },
-        // What going back to a moment needs: its own switch, or for MySQL its binary log.
+        // Point-in-time recovery needs a switch of its own, or for MySQL the binary log.
         "backups": match engine {
             Engine::Postgres => json!({"enabled": true, "pointInTimeRecoveryEnabled": true}),
             Engine::Mysql => json!({"enabled": true, "binaryLogEnabled": true}),

@@ -36,9 +36,10 @@ pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target:
         return others;
     }
     let platform = &target.platform.secrets.vault;
-    let mut all = if let Json::Object(others) = others { others } else { Map::new() };
-    let mut set =
-        |key: &str, value: String| drop(all.insert(format!("{PREFIX}{key}"), value.into()));
+    let mut annotations_set = if let Json::Object(others) = others { others } else { Map::new() };
+    let mut set = |key: &str, value: String| {
+        drop(annotations_set.insert(format!("{PREFIX}{key}"), value.into()));
+    };
     set("agent-inject", "true".to_owned());
     set("role", vault::role(app, target));
     set("auth-path", format!("auth/{}", platform.auth));
@@ -57,13 +58,13 @@ pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target:
         set(&format!("agent-inject-file-{name}"), MARKER.to_owned());
         set(&format!("secret-volume-path-{name}"), folder(secret));
     }
-    Json::Object(all)
+    Json::Object(annotations_set)
 }
 
 /// Checks that the-deployer sets the annotation, because it names the secrets. Others tune the agent,
 /// `vault.hashicorp.com/agent-limits-cpu`, and the app may set them.
 pub(crate) fn is_ours(key: &str) -> bool {
-    let ours = [
+    let prefixes = [
         "agent-inject-",
         "secret-volume-path",
         "role",
@@ -74,7 +75,7 @@ pub(crate) fn is_ours(key: &str) -> bool {
         "agent-template-",
     ];
     let Some(name) = key.strip_prefix(PREFIX) else { return false };
-    name == "agent-inject" || ours.iter().any(|start| name.starts_with(start))
+    name == "agent-inject" || prefixes.iter().any(|start| name.starts_with(start))
 }
 
 /// Returns where the files of a secret are.

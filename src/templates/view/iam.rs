@@ -75,9 +75,10 @@ fn google(section: &Section, app: &AppKey, target: &Target) -> Map<String, Json>
 
 /// Collects the roles, each once, in the order of the alphabet.
 fn roles(section: &Section, database: DatabaseKind) -> BTreeSet<&str> {
-    let own = section.iam.iter().flat_map(|iam| iam.roles.iter().flatten()).map(String::as_str);
+    let own_roles =
+        section.iam.iter().flat_map(|iam| iam.roles.iter().flatten()).map(String::as_str);
     let sql = section.database.is_some() && database == DatabaseKind::CloudSql;
-    own.chain(DATABASE_ROLES.into_iter().filter(|_| sql)).collect()
+    own_roles.chain(DATABASE_ROLES.into_iter().filter(|_| sql)).collect()
 }
 
 /// Builds a name in the app's namespace: the role's last part for people, and a hash that makes it unique.

@@ -73,7 +73,7 @@ pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<I
         let routes = routes(ingress, &host, &ports, &grpc, slug);
         let mut annotations = platform.annotations(public).clone();
         if platform.kind == IngressKind::Kubernetes && routes.iter().any(|route| route.grpc) {
-            // What the operator says counts: `GRPCS`, or another controller's own way.
+            // The operator's annotation wins: `GRPCS`, or another controller's value.
             let key = NGINX_GRPC.0.to_owned();
             annotations.entry(key).or_insert_with(|| NGINX_GRPC.1.to_owned());
         }
@@ -102,10 +102,10 @@ fn name(slug: &str, index: usize) -> String {
 
 /// Lists one certificate for each host, however many addresses have it.
 pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
-    let of = |ingress: &IngressView| {
+    let certificate_of = |ingress: &IngressView| {
         Some(CertificateView { name: ingress.certificate.clone()?, host: ingress.host.clone() })
     };
-    distinct_values(ingresses.iter().filter_map(of))
+    distinct_values(ingresses.iter().filter_map(certificate_of))
 }
 
 /// Lists all ways of caching that routes name.
@@ -114,14 +114,14 @@ pub(crate) fn caching(ingresses: &[IngressView]) -> Vec<CacheView> {
     distinct_values(routes.filter_map(|route| route.cache.clone()))
 }
 
-fn distinct_values<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut once = Vec::new();
-    for one in all {
-        if !once.contains(&one) {
-            once.push(one);
+fn distinct_values<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
         }
     }
-    once
+    distinct
 }
 
 /// Writes the whole host name.
@@ -192,8 +192,9 @@ pub(crate) fn leads_by_default<'p, 'a>(
     service: Option<&str>,
     number: Option<u16>,
 ) -> Option<&'p PortRef<'a>> {
-    let mut all = ports.iter().filter(|port| service.is_none_or(|name| port.service == name));
-    let only = || all.next().filter(|_| all.next().is_none());
+    let mut candidates =
+        ports.iter().filter(|port| service.is_none_or(|name| port.service == name));
+    let only = || candidates.next().filter(|_| candidates.next().is_none());
     number.and_then(|number| leads(ports, service, number)).or_else(only)
 }
 
@@ -223,10 +224,10 @@ fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
     lengths.sort_unstable();
     lengths.dedup();
-    let below = CATCH_ALL.min((SHORTEST_RULE - 1).saturating_sub(lengths.len()));
+    let base = CATCH_ALL.min((SHORTEST_RULE - 1).saturating_sub(lengths.len()));
     for route in &mut routes {
-        let rank = lengths.iter().position(|one| *one == route.path.len());
-        route.priority = rank.map(|rank| below + rank + 1);
+        let rank = lengths.iter().position(|length| *length == route.path.len());
+        route.priority = rank.map(|rank| base + rank + 1);
     }
     routes
 }

@@ -121,8 +121,8 @@ fn as_written(section: &Section) -> Map<String, Json> {
 fn without_nulls(value: Json) -> Json {
     match value {
         Json::Object(map) => {
-            let kept = map.into_iter().filter(|(_, value)| !value.is_null());
-            Json::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+            let entries = map.into_iter().filter(|(_, value)| !value.is_null());
+            Json::Object(entries.map(|(key, value)| (key, without_nulls(value))).collect())
         }
         Json::Array(list) => Json::Array(list.into_iter().map(without_nulls).collect()),
         other => other,
@@ -172,30 +172,39 @@ pub(crate) fn has_registry(repository: &str) -> bool {
 /// Shows the WAML's variables, and those of its stores that it does not set itself; null without
 /// any.
 fn env(section: &Section, app: &AppKey, target: &Target) -> Json {
-    let own = section.env.as_deref().unwrap_or_default();
+    let variables = section.env.as_deref().unwrap_or_default();
     let of_stores =
         database::env(section, app, target).into_iter().chain(redis::env(section, app, target));
-    let free = of_stores.filter(|(name, _)| own.iter().all(|variable| variable.name != *name));
-    let added = free.map(|(name, value)| json!({"name": name, "value": value}));
-    let all: Vec<Json> =
-        own.iter().map(|variable| without_nulls(json!(variable))).chain(added).collect();
-    if all.is_empty() { Json::Null } else { Json::Array(all) }
+    let missing_variables =
+        of_stores.filter(|(name, _)| variables.iter().all(|variable| variable.name != *name));
+    let store_variables =
+        missing_variables.map(|(name, value)| json!({"name": name, "value": value}));
+    let merged: Vec<Json> = variables
+        .iter()
+        .map(|variable| without_nulls(json!(variable)))
+        .chain(store_variables)
+        .collect();
+    if merged.is_empty() { Json::Null } else { Json::Array(merged) }
 }
 
 /// Shows the resources in Kubernetes' own words; null when nothing is set.
 fn resources(section: &Section) -> Json {
     let amounts = |amounts: Option<&Amounts>| {
         let Amounts { cpu, memory, ephemeral_storage } = amounts?;
-        let named = [("cpu", cpu), ("memory", memory), ("ephemeral-storage", ephemeral_storage)];
-        let set = named
+        let amounts_by_name =
+            [("cpu", cpu), ("memory", memory), ("ephemeral-storage", ephemeral_storage)];
+        let set = amounts_by_name
             .into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
         Some(Json::Object(set.collect()))
     };
-    let both = section.resources.as_ref().map(|r| {
+    let amounts_of_kinds = section.resources.as_ref().map(|r| {
         [("requests", amounts(r.requests.as_ref())), ("limits", amounts(r.limits.as_ref()))]
     });
-    let set = both.into_iter().flatten().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let set = amounts_of_kinds
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
     let map: Map<String, Json> = set.collect();
     if map.is_empty() { Json::Null } else { Json::Object(map) }
 }
@@ -206,8 +215,8 @@ fn resources(section: &Section) -> Json {
 /// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling update the new one would
 /// wait for the disk, and the old one for the new one, for ever.
 fn scaling(section: &Section) -> Json {
-    let none = Scaling::default();
-    let scaling = section.scaling.as_ref().unwrap_or(&none);
+    let no_scaling = Scaling::default();
+    let scaling = section.scaling.as_ref().unwrap_or(&no_scaling);
     let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
     let rolling = !section.volumes.iter().flatten().any(Volume::is_for_one);
     let rolls = |text: &Option<String>| number(text.as_deref().filter(|_| rolling));

@@ -63,9 +63,10 @@ const UNIQUE_HASH: usize = 16;
 pub(crate) fn unique(target: &TargetName, app: &AppKey, longest: usize) -> String {
     let AppKey { namespace, slug } = app;
     let readable = format!("{slug}-{namespace}");
-    let cut: String = readable.chars().take(longest.saturating_sub(UNIQUE_HASH + 1)).collect();
+    let shortened: String =
+        readable.chars().take(longest.saturating_sub(UNIQUE_HASH + 1)).collect();
     let hash = hash(&format!("{target}/{namespace}/{slug}"), UNIQUE_HASH);
-    format!("{}-{hash}", cut.trim_end_matches('-'))
+    format!("{}-{hash}", shortened.trim_end_matches('-'))
 }
 
 /// Computes the first hexadecimal digits of a text's hash.
@@ -85,8 +86,9 @@ mod tests {
         assert_eq!(join_name("my-app", "www.example.com"), "my-app.www.example.com");
         let long = |end: &str| join_name("my-app", &format!("{}.example{end}.com", "a".repeat(60)));
         assert_ne!(long("1"), long("2"));
-        for cut in 40..70 {
-            let name = join_name("my-app", &format!("{}-.b.{}", "a".repeat(cut), "c".repeat(50)));
+        for length in 40..70 {
+            let name =
+                join_name("my-app", &format!("{}-.b.{}", "a".repeat(length), "c".repeat(50)));
             let legal = |part: &str| is_rfc1123_label(part) || part.ends_with('-');
             assert!(name.len() <= 63 && name.split('.').all(legal), "{name}");
             assert!(name.ends_with(|c: char| c.is_ascii_alphanumeric()), "{name}");
@@ -98,9 +100,9 @@ mod tests {
     #[test]
     fn a_long_slug_names_a_workload_whose_pods_can_be_told_by_it() {
         assert_eq!(workload(&"a".repeat(46)), "a".repeat(46));
-        let (one, other) = (workload(&"a".repeat(47)), workload(&"a".repeat(63)));
-        assert_ne!(one, other);
-        for name in [one, other] {
+        let (shorter, longer) = (workload(&"a".repeat(47)), workload(&"a".repeat(63)));
+        assert_ne!(shorter, longer);
+        for name in [shorter, longer] {
             assert!(is_rfc1123_label(&name) && name.len() == LONGEST_WORKLOAD, "{name}");
         }
     }
@@ -112,23 +114,23 @@ mod tests {
     #[test]
     fn a_name_is_the_same_each_time_and_nobody_elses() {
         let target = |name: &str| TargetName::parse(name).unwrap();
-        let one = unique(&target("prod"), &app("devx", "my-app"), 30);
-        assert_eq!(one, "my-app-devx-e7a781e961a732ea");
-        let others = [
+        let unique_name = unique(&target("prod"), &app("devx", "my-app"), 30);
+        assert_eq!(unique_name, "my-app-devx-e7a781e961a732ea");
+        let other_names = [
             unique(&target("prod"), &app("app-devx", "my"), 30),
             unique(&target("prod"), &app("devx", "my-app-2"), 30),
             unique(&target("stage"), &app("devx", "my-app"), 30),
         ];
-        assert!(!others.contains(&one), "{others:?}");
+        assert!(!other_names.contains(&unique_name), "{other_names:?}");
     }
 
     #[test]
     fn a_long_name_is_cut_and_stays_legal() {
         let target = TargetName::parse("t").unwrap();
         let long = |end: &str| app("n", &format!("a-rather-lo-{}{end}", "x".repeat(40)));
-        let (one, other) = (unique(&target, &long("1"), 30), unique(&target, &long("2"), 30));
-        assert_ne!(one, other);
-        for name in [one, other] {
+        let (first, second) = (unique(&target, &long("1"), 30), unique(&target, &long("2"), 30));
+        assert_ne!(first, second);
+        for name in [first, second] {
             assert!(name.len() <= 30 && is_rfc1123_label(&name), "{name}");
             assert!(!name.contains("--"), "{name}");
         }

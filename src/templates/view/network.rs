@@ -30,21 +30,21 @@ pub(crate) fn service_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<P
 /// Lists the ports of one service that have a number.
 pub(crate) fn ports_of<'a>(service: &'a Service, slug: &'a str) -> Vec<PortRef<'a>> {
     let name = service.name.as_deref().unwrap_or(slug);
-    let listed = service.ports.as_deref().unwrap_or_default();
-    let only = service.port.filter(|_| listed.is_empty()).map(|number| PortRef {
+    let declared = service.ports.as_deref().unwrap_or_default();
+    let only = service.port.filter(|_| declared.is_empty()).map(|number| PortRef {
         service: name,
         name: ONLY_PORT,
         number,
         target: number,
         protocol: Protocol::Tcp,
     });
-    let of = |port: &'a Port| {
+    let port_of = |port: &'a Port| {
         let number = port.number.or(service.port)?;
         let target = port.target_port.unwrap_or(number);
         let protocol = port.protocol.unwrap_or(Protocol::Tcp);
         Some(PortRef { service: name, name: &port.name, number, target, protocol })
     };
-    listed.iter().filter_map(of).chain(only).collect()
+    declared.iter().filter_map(port_of).chain(only).collect()
 }
 
 /// A service as templates see it.
@@ -94,14 +94,14 @@ impl GrpcPorts {
         let targets = |is_meant: &dyn Fn(&PortRef<'_>) -> bool| -> BTreeSet<u16> {
             ports.iter().filter(|port| is_meant(port)).map(|port| port.target).collect()
         };
-        let wanted = section.grpc.as_ref().and_then(|Grpc { port }| port.as_deref());
-        let called = targets(&|port| match wanted {
-            Some(wanted) => port.is_called(wanted),
+        let wanted_port = section.grpc.as_ref().and_then(|Grpc { port }| port.as_deref());
+        let named_targets = targets(&|port| match wanted_port {
+            Some(name_or_number) => port.is_called(name_or_number),
             None => port.name == "grpc" || port.name.starts_with("grpc-"),
         });
-        let all = targets(&|_| true);
-        let only = wanted.is_none() && section.grpc.is_some() && all.len() == 1;
-        Self(if called.is_empty() && only { all } else { called })
+        let all_targets = targets(&|_| true);
+        let is_only = wanted_port.is_none() && section.grpc.is_some() && all_targets.len() == 1;
+        Self(if named_targets.is_empty() && is_only { all_targets } else { named_targets })
     }
 
     /// Returns whether the port serves gRPC.
@@ -117,8 +117,9 @@ impl GrpcPorts {
 
 impl PortRef<'_> {
     /// Checks that it has that name, or that number, in its service or in the container.
-    pub(crate) fn is_called(&self, wanted: &str) -> bool {
-        self.name == wanted || [self.number, self.target].iter().any(|n| n.to_string() == wanted)
+    pub(crate) fn is_called(&self, name_or_number: &str) -> bool {
+        self.name == name_or_number
+            || [self.number, self.target].iter().any(|n| n.to_string() == name_or_number)
     }
 }
 
@@ -134,13 +135,13 @@ pub(crate) fn tcp_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortR
 /// leads to the container's.
 pub(crate) fn probed<'p, 'a>(
     ports: &'p [PortRef<'a>],
-    wanted: Option<&str>,
+    name_or_number: Option<&str>,
 ) -> Option<&'p PortRef<'a>> {
     let mut tcp = ports.iter().filter(|port| port.protocol == Protocol::Tcp);
-    let Some(wanted) = wanted else { return tcp.next() };
-    let has = |number: u16| number.to_string() == wanted;
-    let in_container = |port: &&PortRef<'_>| port.name == wanted || has(port.target);
-    tcp.clone().find(in_container).or_else(|| tcp.find(|port| has(port.number)))
+    let Some(name_or_number) = name_or_number else { return tcp.next() };
+    let is_number = |number: u16| number.to_string() == name_or_number;
+    let in_container = |port: &&PortRef<'_>| port.name == name_or_number || is_number(port.target);
+    tcp.clone().find(in_container).or_else(|| tcp.find(|port| is_number(port.number)))
 }
 
 /// Lists the container's ports, each once: under the name that the first service gives it.

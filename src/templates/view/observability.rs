@@ -31,7 +31,7 @@ impl<'a> Watched<'a> {
     /// Lists the workloads of the app's live versions; none where it has no versions.
     fn version_workloads(&self) -> Vec<String> {
         let versions = self.section.versions.iter().flatten();
-        versions.map(|one| naming::version_workload(self.slug(), &one.name)).collect()
+        versions.map(|version| naming::version_workload(self.slug(), &version.name)).collect()
     }
 
     /// Writes a matcher for the Deployments that run the app's pods. A canary has a second one, and
@@ -51,9 +51,13 @@ impl<'a> Watched<'a> {
     fn pod_prefix(&self) -> String {
         let workload = self.workload();
         let begins = format!("{workload}-");
-        let mut others = self.version_workloads();
-        others.retain(|one| !one.starts_with(&begins));
-        if others.is_empty() { workload } else { format!("({workload}|{})", others.join("|")) }
+        let mut other_workloads = self.version_workloads();
+        other_workloads.retain(|name| !name.starts_with(&begins));
+        if other_workloads.is_empty() {
+            workload
+        } else {
+            format!("({workload}|{})", other_workloads.join("|"))
+        }
     }
 
     pub(crate) fn namespace(&self) -> &'a str {

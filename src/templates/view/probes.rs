@@ -56,7 +56,7 @@ impl<'a> Probed<'a> {
     /// never answer it, and the app would never become ready.
     pub(crate) fn mechanism(&self, kind: &str, probe: &Probe) -> ProbeMechanism {
         match probe {
-            Probe { mechanism: Some(said), .. } => *said,
+            Probe { mechanism: Some(mechanism), .. } => *mechanism,
             Probe { command: Some(_), .. } => ProbeMechanism::Exec,
             Probe { path: None, .. } => ProbeMechanism::Tcp,
             _ if self.asks_grpc_port(probe) && !self.is_written(kind, "path") => {
@@ -68,11 +68,11 @@ impl<'a> Probed<'a> {
 
     /// Shows `liveness`, `readiness` and `startup`, each in the form of a container's; null without one.
     pub(super) fn view(&self) -> Json {
-        let one = |kind: &str| {
+        let probe_of = |kind: &str| {
             let probe = self.get(kind).and_then(|probe| self.container_probe(kind, probe));
             (kind.to_owned(), probe.unwrap_or(Json::Null))
         };
-        Json::Object(KINDS.into_iter().map(one).collect())
+        Json::Object(KINDS.into_iter().map(probe_of).collect())
     }
 
     /// Shows a probe in the form of a container's; `None` where there is nothing to probe: no command, and no TCP port
@@ -92,7 +92,7 @@ impl<'a> Probed<'a> {
         } = probe;
         let mut out = Map::new();
         let port_of = || port_of(port.as_deref(), &self.ports);
-        let (key, how) = match self.mechanism(kind, probe) {
+        let (key, handler) = match self.mechanism(kind, probe) {
             ProbeMechanism::Exec => ("exec", json!({"command": command})),
             ProbeMechanism::Http => {
                 ("httpGet", json!({"path": path.as_deref().unwrap_or("/"), "port": port_of()?}))
@@ -105,7 +105,7 @@ impl<'a> Probed<'a> {
                 ("grpc", with_service(port, service.as_deref()))
             }
         };
-        out.insert(key.to_owned(), how);
+        out.insert(key.to_owned(), handler);
         let numbers = [
             ("initialDelaySeconds", initial_delay_seconds),
             ("periodSeconds", period_seconds),
@@ -132,14 +132,14 @@ fn with_service(port: u16, service: Option<&str>) -> Json {
 /// Returns the port's name where the container knows it by that, its number otherwise: where two
 /// services lead to one container port, it has the first one's name. A container may listen where
 /// no service leads, so any number will do.
-fn port_of(wanted: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
-    let Some(port) = network::probed(ports, wanted) else {
-        return wanted.and_then(number).map(|number| json!(number));
+fn port_of(port_name: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
+    let Some(port) = network::probed(ports, port_name) else {
+        return port_name.and_then(number).map(|number| json!(number));
     };
     let in_container = network::container_ports(ports);
-    let named = in_container.iter().any(|p| p.name == port.name && p.number == port.target);
-    let by_number = wanted.is_some_and(|wanted| wanted != port.name);
-    Some(if named && !by_number { json!(port.name) } else { json!(port.target) })
+    let is_named = in_container.iter().any(|p| p.name == port.name && p.number == port.target);
+    let by_number = port_name.is_some_and(|name| name != port.name);
+    Some(if is_named && !by_number { json!(port.name) } else { json!(port.target) })
 }
 
 /// Parses the number of a port, if the text is one.

@@ -21,12 +21,12 @@ const PORT: u16 = 6379;
 pub(super) fn build_redis_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let Some(redis) = &section.redis else { return Json::Null };
     let mut view = without_nulls(json!(redis));
-    let made = match target.platform.cloud.redis {
+    let parts_by_key = match target.platform.cloud.redis {
         RedisKind::None => None,
         RedisKind::InCluster => Some(("cluster", in_cluster(redis, app, target))),
         RedisKind::Memorystore => Some(("memorystore", memorystore(redis, app, target))),
     };
-    if let (Some((key, parts)), Some(map)) = (made, view.as_object_mut()) {
+    if let (Some((key, parts)), Some(map)) = (parts_by_key, view.as_object_mut()) {
         map.insert(key.to_owned(), parts);
     }
     view

@@ -27,18 +27,18 @@ pub(crate) struct NeededSecret<'a> {
 
 /// Collects every secret once: those under `secrets`, then those that only variables refer to.
 pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<NeededSecret<'a>> {
-    let listed = section.secrets.iter().flatten().map(|secret| NeededSecret {
+    let declared = section.secrets.iter().flatten().map(|secret| NeededSecret {
         name: &secret.name,
         path: secret.path.clone().unwrap_or_else(|| Vault::path_of(app, &secret.name)),
         folder: secret.mount_path.as_deref(),
         whole: true,
         keys: BTreeSet::new(),
     });
-    let mut all: Vec<NeededSecret<'a>> = listed.collect();
+    let mut needed: Vec<NeededSecret<'a>> = declared.collect();
     for from in section.env.iter().flatten().filter_map(|variable| variable.secret.as_ref()) {
-        match all.iter_mut().find(|secret| secret.name == from.name) {
+        match needed.iter_mut().find(|secret| secret.name == from.name) {
             Some(secret) => drop(secret.keys.insert(&from.key)),
-            None => all.push(NeededSecret {
+            None => needed.push(NeededSecret {
                 name: &from.name,
                 path: Vault::path_of(app, &from.name),
                 folder: None,
@@ -47,7 +47,7 @@ pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Nee
             }),
         }
     }
-    all
+    needed
 }
 
 /// Shows the secrets that the pod mounts or takes its environment from; null where the Vault agent brings files.

@@ -24,9 +24,9 @@ pub(super) fn role(app: &AppKey, target: &Target) -> String {
 pub(super) fn build_vault_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let platform = &target.platform.secrets;
     let by_delivery = platform.delivery.needs_role() && !collect_secrets(section, app).is_empty();
-    let wanted =
+    let is_wanted =
         section.vault.is_some() || by_delivery || platform.vault.roles == Identities::EveryApp;
-    if !platform.vault.operator || !wanted {
+    if !platform.vault.operator || !is_wanted {
         return Json::Null;
     }
     let login = &platform.vault.operator_login;
@@ -36,7 +36,7 @@ pub(super) fn build_vault_view(section: &Section, app: &AppKey, target: &Target)
         "policy": {
             // Policies are Vault's, not the cluster's: several clusters may share one Vault.
             "name": naming::unique(&target.name, app, LONGEST),
-            "text": policy(&platform.vault.mount, &readable(section, app)),
+            "text": policy(&platform.vault.mount, &list_readable_paths(section, app)),
         },
         "auth": platform.vault.auth,
         "login": {
@@ -50,13 +50,13 @@ pub(super) fn build_vault_view(section: &Section, app: &AppKey, target: &Target)
 
 /// Lists the paths that an app may read, each once: all below its own, its secrets, and
 /// `vault.paths`.
-fn readable(section: &Section, app: &AppKey) -> Vec<String> {
-    let own = format!("{}/{}/", app.namespace, app.slug);
-    let mut paths = vec![format!("{own}*")];
+fn list_readable_paths(section: &Section, app: &AppKey) -> Vec<String> {
+    let own_folder = format!("{}/{}/", app.namespace, app.slug);
+    let mut paths = vec![format!("{own_folder}*")];
     let secrets = collect_secrets(section, app).into_iter().map(|secret| secret.path);
-    let more = section.vault.iter().flat_map(|vault| vault.paths.iter().flatten().cloned());
-    for path in secrets.chain(more) {
-        if !path.starts_with(&own) && !paths.contains(&path) {
+    let extra_paths = section.vault.iter().flat_map(|vault| vault.paths.iter().flatten().cloned());
+    for path in secrets.chain(extra_paths) {
+        if !path.starts_with(&own_folder) && !paths.contains(&path) {
             paths.push(path);
         }
     }
@@ -68,8 +68,8 @@ fn policy(mount: &str, paths: &[String]) -> String {
     let mut text = String::new();
     for path in paths {
         for (part, may) in [("data", "\"read\""), ("metadata", "\"read\", \"list\"")] {
-            let whole = hcl_string(&format!("{}/{part}/{path}", mount.trim_matches('/')));
-            let _ = write!(text, "path {whole} {{\n  capabilities = [{may}]\n}}\n");
+            let full_path = hcl_string(&format!("{}/{part}/{path}", mount.trim_matches('/')));
+            let _ = write!(text, "path {full_path} {{\n  capabilities = [{may}]\n}}\n");
         }
     }
     text

@@ -34,13 +34,13 @@ fn view(volume: &Volume, slug: &str) -> Json {
 /// Collects the pods' annotations: those of the WAML, and a digest of all files, so that pods are
 /// replaced when a file has changed. Null where there are none.
 pub(super) fn annotations(section: &Section) -> Json {
-    let mut all: Map<String, Json> = Map::new();
+    let mut annotation_values: Map<String, Json> = Map::new();
     for (key, value) in section.annotations.iter().flatten() {
-        all.extend(value.as_ref().map(|value| (key.clone(), json!(value))));
+        annotation_values.extend(value.as_ref().map(|value| (key.clone(), json!(value))));
     }
     let digest = digest(section.volumes.as_deref().unwrap_or_default());
-    all.extend(digest.map(|digest| (format!("{OUR_PREFIX}files"), json!(digest))));
-    if all.is_empty() { Json::Null } else { Json::Object(all) }
+    annotation_values.extend(digest.map(|digest| (format!("{OUR_PREFIX}files"), json!(digest))));
+    if annotation_values.is_empty() { Json::Null } else { Json::Object(annotation_values) }
 }
 
 fn digest(volumes: &[Volume]) -> Option<String> {

@@ -51,8 +51,8 @@ impl<'a> CreationTarget<'a> {
             Host::Local => Self::Service(server),
             Host::GitHub { api_url, .. } => {
                 client::only_safely(&api_url)?;
-                let known = is_known(&api_url, context::remote_host().as_deref());
-                let token = token(&config::environment(), server, &api_url, known)?;
+                let is_known_host = is_known(&api_url, context::remote_host().as_deref());
+                let token = token(&config::environment(), server, &api_url, is_known_host)?;
                 Self::GitHub(GitHubSession { api_url, token })
             }
         })
@@ -66,20 +66,20 @@ impl<'a> CreationTarget<'a> {
         targets: &[TargetName],
         stop: &CancellationToken,
     ) -> Set {
-        let mut set = Set { created: Vec::new(), left: targets.to_vec(), failure: None };
-        while let Some(target) = set.left.first().filter(|_| !stop.is_cancelled()) {
+        let mut creations = Set { created: Vec::new(), left: targets.to_vec(), failure: None };
+        while let Some(target) = creations.left.first().filter(|_| !stop.is_cancelled()) {
             match self.create(release, target).await {
                 Ok(created) => {
-                    set.created.push(created);
-                    set.left.remove(0);
+                    creations.created.push(created);
+                    creations.left.remove(0);
                 }
                 Err(error) => {
-                    set.failure = Some(error);
+                    creations.failure = Some(error);
                     break;
                 }
             }
         }
-        set
+        creations
     }
 
     async fn create(
@@ -113,7 +113,8 @@ impl Set {
         if created.is_empty() || left.is_empty() {
             return None;
         }
-        let created: Vec<&str> = created.iter().map(|one| one.target.as_str()).collect();
+        let created: Vec<&str> =
+            created.iter().map(|deployment| deployment.target.as_str()).collect();
         let left: Vec<&str> = left.iter().map(TargetName::as_str).collect();
         Some(format!(
             "{NOTE}note{NOTE:#}: deployments were created for {}, and none for {}\n\
@@ -133,10 +134,10 @@ fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
 }
 
 /// Returns the variable that counts. Pure.
-fn pick_variable(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
+fn pick_variable(environment: &BTreeMap<String, String>, is_known_host: bool) -> Option<&str> {
     let value = |name: &str| environment.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
-    let others = || OTHERS.iter().filter(|_| known).find_map(|name| value(name));
-    value(OURS).or_else(others)
+    let other_tools = || OTHERS.iter().filter(|_| is_known_host).find_map(|name| value(name));
+    value(OURS).or_else(other_tools)
 }
 
 /// Returns the developer's GitHub token: of the environment, else of the login. A service can name any host as its
@@ -145,27 +146,27 @@ fn token(
     environment: &BTreeMap<String, String>,
     server: &ServiceEndpoint,
     api_url: &str,
-    known: bool,
+    is_known_host: bool,
 ) -> Result<SecretString, CliError> {
-    if !known {
+    if !is_known_host {
         client::only_safely(server.url())?;
     }
     let login = logins::at(server.url())?;
     let is_login = login.as_ref().is_some_and(|login| login.api_url == api_url);
-    if let Some(token) = pick_variable(environment, known || is_login) {
+    if let Some(token) = pick_variable(environment, is_known_host || is_login) {
         return Ok(token.into());
     }
-    let missing = |why: String| {
-        CliError::usage(why).hint("log in with `bart login`, or set BART_GITHUB_TOKEN")
+    let missing = |message: String| {
+        CliError::usage(message).hint("log in with `bart login`, or set BART_GITHUB_TOKEN")
     };
     let login = login.ok_or_else(|| {
         let unused = pick_variable(environment, true).map_or("", |_| UNUSED);
         missing(format!("there is no GitHub token for {api_url}{unused}"))
     })?;
     if login.api_url != api_url {
-        let was = login.api_url;
+        let other_url = login.api_url;
         return Err(missing(format!(
-            "the login is for {was}, and the repositories are at {api_url}"
+            "the login is for {other_url}, and the repositories are at {api_url}"
         )));
     }
     let now = clock::Clock::system().now();
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn tokens_of_other_tools_go_to_a_github_that_is_known() {
-        for (api_url, remote, known) in [
+        for (api_url, remote, expected) in [
             ("https://api.github.com", None, true),
             ("https://api.github.com", Some("github.example.com"), true),
             ("https://github.example.com/api/v3", Some("github.example.com"), true),
@@ -192,19 +193,19 @@ mod tests {
             ("https://api.github.com.evil.example", None, false),
             ("http://api.github.com", None, false),
         ] {
-            assert_eq!(is_known(api_url, remote), known, "{api_url} {remote:?}");
+            assert_eq!(is_known(api_url, remote), expected, "{api_url} {remote:?}");
         }
-        let environment = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
-            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        let environment = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let others = environment(&[("GH_TOKEN", " "), ("GITHUB_TOKEN", "b"), ("X", "y")]);
         assert_eq!(
             (pick_variable(&others, true), pick_variable(&others, false)),
             (Some("b"), None)
         );
-        let ours = environment(&[("GH_TOKEN", "a"), ("BART_GITHUB_TOKEN", "c\n")]);
+        let bart_only = environment(&[("GH_TOKEN", "a"), ("BART_GITHUB_TOKEN", "c\n")]);
         assert_eq!(
-            (pick_variable(&ours, true), pick_variable(&ours, false)),
+            (pick_variable(&bart_only, true), pick_variable(&bart_only, false)),
             (Some("c"), Some("c"))
         );
     }
@@ -220,13 +221,13 @@ mod tests {
     #[test]
     fn a_part_of_a_set_is_told_with_the_way_on() {
         let tag = ImageTag::parse("1.0").unwrap();
-        let made = FollowedDeployment { target: "dev".to_owned(), forge_id: 7, id: None };
+        let deployment = FollowedDeployment { target: "dev".to_owned(), forge_id: 7, id: None };
         let left = vec![TargetName::parse("prod-1").unwrap(), TargetName::parse("prod-2").unwrap()];
-        let set = Set { created: vec![made], left, failure: None };
-        let told = anstream::adapter::strip_str(&set.part(&tag, "main").unwrap()).to_string();
-        assert!(told.contains("created for dev, and none for prod-1, prod-2"), "{told}");
-        assert!(told.contains("`bart deploy 1.0 prod-1 prod-2 --ref main`"), "{told}");
-        let whole = Set { left: Vec::new(), ..set };
-        assert_eq!(whole.part(&tag, "main"), None);
+        let creations = Set { created: vec![deployment], left, failure: None };
+        let text = anstream::adapter::strip_str(&creations.part(&tag, "main").unwrap()).to_string();
+        assert!(text.contains("created for dev, and none for prod-1, prod-2"), "{text}");
+        assert!(text.contains("`bart deploy 1.0 prod-1 prod-2 --ref main`"), "{text}");
+        let complete = Set { left: Vec::new(), ..creations };
+        assert_eq!(complete.part(&tag, "main"), None);
     }
 }

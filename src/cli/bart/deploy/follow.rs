@@ -41,10 +41,10 @@ pub(super) fn follow_all(
 ) -> mpsc::Receiver<FollowUpdate> {
     let (send, news) = mpsc::channel(64);
     let mut unknown = Vec::new();
-    for (place, one) in created.iter().enumerate() {
-        match &one.id {
+    for (place, deployment) in created.iter().enumerate() {
+        match &deployment.id {
             Some(id) => drop(tokio::spawn(watch(server.clone(), id.clone(), place, send.clone()))),
-            None => unknown.push((place, one.forge_id)),
+            None => unknown.push((place, deployment.forge_id)),
         }
     }
     if !unknown.is_empty() {
@@ -65,19 +65,20 @@ async fn find(
     let mut in_vain = 0;
     while !unknown.is_empty() && !send.is_closed() {
         let query = [("repository", repository.to_string()), ("limit", LISTED.to_string())];
-        let found: Result<DeploymentPage, CliError> =
+        let answer: Result<DeploymentPage, CliError> =
             server.get("/api/v1/deployments", &query).await;
-        match found {
+        match answer {
             Ok(list) => {
                 in_vain = 0;
-                for one in list.deployments {
-                    let Some(at) = unknown.iter().position(|(_, id)| Some(*id) == one.forge_id)
+                for deployment in list.deployments {
+                    let Some(at) =
+                        unknown.iter().position(|(_, id)| Some(*id) == deployment.forge_id)
                     else {
                         continue;
                     };
                     let (place, _) = unknown.swap_remove(at);
-                    let id = one.id.clone();
-                    let _gone = send.send((place, phase(one, &[]))).await;
+                    let id = deployment.id.clone();
+                    let _gone = send.send((place, phase(deployment, &[]))).await;
                     tokio::spawn(watch(server.clone(), id, place, send.clone()));
                 }
             }
@@ -133,6 +134,6 @@ fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
     if finished_at.is_some() {
         return Phase::Ended { id, state, summary };
     }
-    let done = stages.last().map(|time| format!("{} done", time.stage.as_str()));
-    Phase::Going { id, state, doing: done.unwrap_or(summary) }
+    let doing = stages.last().map(|time| format!("{} done", time.stage.as_str()));
+    Phase::Going { id, state, doing: doing.unwrap_or(summary) }
 }

@@ -95,12 +95,12 @@ impl GitHubSession {
         let request = self.request(Method::GET, &path)?;
         let lost = |error| client::unreachable(&self.api_url, &error);
         let answer = request.send().await.map_err(lost)?;
-        let all: Option<Vec<Deployment>> = client::read_json(&self.api_url, answer).await?;
-        let all = all.ok_or_else(|| client::not_github(&self.api_url))?;
-        let ours = all
-            .into_iter()
-            .find(|one| one.payload.get("request").is_some_and(|request| request == key));
-        Ok(ours.map(|one| one.id))
+        let deployments: Option<Vec<Deployment>> = client::read_json(&self.api_url, answer).await?;
+        let deployments = deployments.ok_or_else(|| client::not_github(&self.api_url))?;
+        let own = deployments.into_iter().find(|deployment| {
+            deployment.payload.get("request").is_some_and(|request| request == key)
+        });
+        Ok(own.map(|deployment| deployment.id))
     }
 
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
@@ -166,13 +166,13 @@ fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> Cl
 /// Lists the checks of a conflict with their states.
 fn contexts(answer: &Json) -> String {
     let errors = answer.get("errors").and_then(Json::as_array).into_iter().flatten();
-    let all = errors.filter_map(|error| error.get("contexts")?.as_array()).flatten();
-    let name = |one: &Json| {
-        let text = |key| one.get(key).and_then(Json::as_str).unwrap_or("?").to_owned();
+    let contexts = errors.filter_map(|error| error.get("contexts")?.as_array()).flatten();
+    let name = |context: &Json| {
+        let text = |key| context.get(key).and_then(Json::as_str).unwrap_or("?").to_owned();
         format!("{} is {}", text("context"), text("state"))
     };
-    let all: Vec<String> = all.take(10).map(name).collect();
-    if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) }
+    let contexts: Vec<String> = contexts.take(10).map(name).collect();
+    if contexts.is_empty() { String::new() } else { format!(": {}", contexts.join(", ")) }
 }
 
 #[cfg(test)]
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!((&none["auto_merge"], &none["required_contexts"]), (&json!(false), &json!([])));
         assert_eq!(none["payload"], json!({"tag": "1.0", "by": "bart", "request": "r1"}));
         assert_eq!(none["description"].as_str().unwrap().chars().count(), 140);
-        let named = with(Some(&["build".to_owned()]), body);
-        assert_eq!(named["required_contexts"], json!(["build"]));
+        let with_context = with(Some(&["build".to_owned()]), body);
+        assert_eq!(with_context["required_contexts"], json!(["build"]));
         assert!(with(None, body).get("required_contexts").is_none(), "GitHub asks for all");
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn every_refusal_says_what_to_do() {
         let conflict = json!({"message": "Conflict: Commit status checks failed for main.", "errors": [
             {"contexts": [{"context": "build", "state": "pending"}], "field": "required_contexts"}]});
-        for (status, said, hint) in [
+        for (status, answer, hint) in [
             (401, json!({"message": "Bad credentials"}), "bart login"),
             (403, json!({"message": "Resource not accessible"}), "deployments: write"),
             (404, json!({"message": "Not Found"}), "does not see acme/shop"),
@@ -217,9 +217,10 @@ mod tests {
             (500, json!({}), "try again"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = with(None, |release| refused(status, said.to_string().as_bytes(), release));
-            let told = format!("{error:?}");
-            assert!(told.contains(hint), "{told}");
+            let error =
+                with(None, |release| refused(status, answer.to_string().as_bytes(), release));
+            let text = format!("{error:?}");
+            assert!(text.contains(hint), "{text}");
         }
     }
 

@@ -118,12 +118,12 @@ struct Became {
 
 impl Deploy {
     pub(super) async fn run(mut self) -> CommandOutcome {
-        let mut seen = std::collections::HashSet::new();
-        self.targets.retain(|target| seen.insert(target.clone()));
+        let mut unique = std::collections::HashSet::new();
+        self.targets.retain(|target| unique.insert(target.clone()));
         let repository = self.selector.repository()?;
         let server = &self.service.server;
-        let known = KnownTargets::fetch(server, &repository).await;
-        let tree = self.read_checked_tree(&known)?;
+        let known_targets = KnownTargets::fetch(server, &repository).await;
+        let tree = self.read_checked_tree(&known_targets)?;
         let host = Host::fetch(server).await?;
         // A caller who may not read deployments could not follow them either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
@@ -139,23 +139,23 @@ impl Deploy {
         let forge = CreationTarget::new(host, server)?;
         preflight::tell_holds(server, &tree, &self.targets).await;
         let stop = interrupts();
-        let set = forge.create_all(&release, &self.targets, &stop).await;
-        output::note(&set.part(&self.tag, &tree.git_ref).unwrap_or_default());
+        let creations = forge.create_all(&release, &self.targets, &stop).await;
+        output::note(&creations.part(&self.tag, &tree.git_ref).unwrap_or_default());
         // The created deployments take their time; the person reads about the rest now.
-        let failure = set.failure.as_ref().map(CliError::report_now);
-        let followed = self.follow(&repository, &set, &tree, &stop).await;
+        let failure = creations.failure.as_ref().map(CliError::report_now);
+        let followed = self.follow(&repository, &creations, &tree, &stop).await;
         merge_outcomes(failure, followed)
     }
 
     /// Reads the commit, and checks its WAML as far as this machine can.
-    fn read_checked_tree(&self, known: &KnownTargets) -> Result<Tree, CliError> {
+    fn read_checked_tree(&self, known_targets: &KnownTargets) -> Result<Tree, CliError> {
         let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
             preflight::check(
                 waml,
                 &self.targets,
                 self.templates.as_deref(),
-                known,
+                known_targets,
                 self.service.output,
             )?;
         }
@@ -168,20 +168,20 @@ impl Deploy {
     async fn follow(
         &self,
         repository: &RepoName,
-        set: &Set,
+        creations: &Set,
         tree: &Tree,
         stop: &CancellationToken,
     ) -> CommandOutcome {
-        let followed = &set.created;
+        let followed = &creations.created;
         let mut rows: Vec<TargetRow> = followed.iter().map(row).collect();
         if self.no_wait || stop.is_cancelled() || followed.is_empty() {
             self.print(followed, &rows, tree).await?;
-            return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
+            return if stop.is_cancelled() { Err(interruption(&rows)) } else { Ok(()) };
         }
-        let waited = self.wait(repository, followed, &mut rows, stop).await;
+        let result = self.wait(repository, followed, &mut rows, stop).await;
         // Programs get the results so far, even after Ctrl-C.
         self.print(followed, &rows, tree).await?;
-        waited?;
+        result?;
         judge(&rows)
     }
 
@@ -209,7 +209,7 @@ impl Deploy {
                     if let Some(row) = rows.get_mut(place) { row.phase = phase; }
                 }
                 _ = frames.tick(), if progress.is_live() => {}
-                () = stop.cancelled() => return Err(stopped(rows)),
+                () = stop.cancelled() => return Err(interruption(rows)),
                 () = &mut end => return Err(too_long(rows, self.timeout)),
             }
         }
@@ -222,9 +222,9 @@ impl Deploy {
         rows: &[TargetRow],
         tree: &Tree,
     ) -> CommandOutcome {
-        let mut all = Vec::new();
-        for (one, row) in followed.iter().zip(rows) {
-            let (id, state, summary) = summarize_phase(one, &row.phase);
+        let mut outcomes = Vec::new();
+        for (creation, row) in followed.iter().zip(rows) {
+            let (id, state, summary) = summarize_phase(creation, &row.phase);
             let over = matches!(row.phase, Phase::Ended { .. });
             let deployment = match id.as_deref().filter(|_| over) {
                 Some(id) => {
@@ -233,15 +233,15 @@ impl Deploy {
                 }
                 None => None,
             };
-            let (target, forge_id) = (one.target.clone(), one.forge_id);
-            all.push(Became { target, forge_id, id, state, summary, deployment });
+            let (target, forge_id) = (creation.target.clone(), creation.forge_id);
+            outcomes.push(Became { target, forge_id, id, state, summary, deployment });
         }
         let output = self.service.output;
         if output.is_data() || self.no_wait {
-            let data = serde_json::json!({"deployments": all});
-            return output.print(&data, || created(&all));
+            let data = serde_json::json!({"deployments": outcomes});
+            return output.print(&data, || created(&outcomes));
         }
-        output::note(&all.iter().map(|one| reasons(one, tree)).collect::<String>());
+        output::note(&outcomes.iter().map(|outcome| reasons(outcome, tree)).collect::<String>());
         Ok(())
     }
 }
@@ -272,14 +272,14 @@ fn summarize_phase(
     }
 }
 
-fn created(all: &[Became]) -> String {
-    let row = |one: &Became| {
-        let id = one.id.clone().unwrap_or_else(|| "-".to_owned());
-        [one.target.clone(), one.forge_id.to_string(), id]
+fn created(outcomes: &[Became]) -> String {
+    let row = |outcome: &Became| {
+        let id = outcome.id.clone().unwrap_or_else(|| "-".to_owned());
+        [outcome.target.clone(), outcome.forge_id.to_string(), id]
     };
     let columns =
         [Column::middle("TARGET", 12), Column::whole("CREATED"), Column::whole("DEPLOYMENT")];
-    table(columns, all.iter().map(row).collect())
+    table(columns, outcomes.iter().map(row).collect())
 }
 
 /// Returns the result of a command that created and followed only a part: an error other than failed
@@ -293,8 +293,8 @@ fn merge_outcomes(failure: Option<CliError>, followed: CommandOutcome) -> Comman
 }
 
 /// Formats the reasons of a failure, with lines of the WAML if that commit's file is on this machine.
-fn reasons(one: &Became, tree: &Tree) -> String {
-    let Some(detail) = &one.deployment else { return String::new() };
+fn reasons(outcome: &Became, tree: &Tree) -> String {
+    let Some(detail) = &outcome.deployment else { return String::new() };
     if detail.violations.is_empty() {
         return String::new();
     }
@@ -302,10 +302,10 @@ fn reasons(one: &Became, tree: &Tree) -> String {
     if let Some(bytes) = &tree.waml {
         sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     }
-    let (target, id) = (&one.target, &detail.summary.id);
+    let (target, id) = (&outcome.target, &detail.summary.id);
     let mut violations = diagnostics::render(&detail.violations, &sources);
     violations += &diagnostics::left_out(detail.violations_left_out);
-    let stops = detail.violations.iter().any(|one| one.severity == Severity::Error);
+    let stops = detail.violations.iter().any(|violation| violation.severity == Severity::Error);
     let heading = if stops { "what is wrong on" } else { "warnings for" };
     format!("\n{heading} {target}, deployment {id}:\n\n{violations}")
 }
@@ -313,7 +313,7 @@ fn reasons(one: &Became, tree: &Tree) -> String {
 /// Fails unless all deployments have succeeded.
 fn judge(rows: &[TargetRow]) -> CommandOutcome {
     let lost = rows.iter().find_map(|row| match &row.phase {
-        Phase::Lost(why) => Some(why.clone()),
+        Phase::Lost(reason) => Some(reason.clone()),
         Phase::Asked | Phase::Going { .. } | Phase::Ended { .. } => None,
     });
     let failed = rows
@@ -321,19 +321,19 @@ fn judge(rows: &[TargetRow]) -> CommandOutcome {
         .any(|row| matches!(&row.phase, Phase::Ended { state, .. } if *state != State::Succeeded));
     match (failed, lost) {
         (true, _) => Err(CliError::rejected()),
-        (false, Some(why)) => Err(CliError::io(why).hint(how_to_go_on(rows))),
+        (false, Some(reason)) => Err(CliError::io(reason).hint(how_to_go_on(rows))),
         (false, None) => Ok(()),
     }
 }
 
-fn stopped(rows: &[TargetRow]) -> CliError {
+fn interruption(rows: &[TargetRow]) -> CliError {
     let open: Vec<&str> =
         rows.iter().filter(|row| !row.phase.is_over()).map(|row| row.target.as_str()).collect();
     if open.is_empty() {
         return CliError::interrupted("nothing is under way");
     }
-    let what = format!("the deployment to {} continues", open.join(", "));
-    CliError::interrupted(what).hint(how_to_go_on(rows))
+    let message = format!("the deployment to {} continues", open.join(", "));
+    CliError::interrupted(message).hint(how_to_go_on(rows))
 }
 
 fn too_long(rows: &[TargetRow], timeout: Duration) -> CliError {

@@ -55,9 +55,9 @@ pub(super) fn check(
         sort(&mut violations);
         let error = local::refuse(&violations, &world.sources, format)?;
         if !format.is_data() {
-            let others = templates.map_or("", |_| ", or name others with --templates");
+            let alternative = templates.map_or("", |_| ", or name others with --templates");
             output::note(&format!(
-                "nothing was deployed: fix these first, commit and push{others}; --no-check skips \
+                "nothing was deployed: fix these first, commit and push{alternative}; --no-check skips \
                  this check\n"
             ));
         }
@@ -83,19 +83,19 @@ fn find_violations(
     world: &LocalInput,
     targets: &[TargetName],
     all_templates: bool,
-    known: &KnownTargets,
+    known_targets: &KnownTargets,
 ) -> (Vec<Violation>, Vec<Violation>) {
     let waml = match &world.waml {
         Err(Rejection { violations }) => return (violations.clone(), Vec::new()),
         Ok(waml) => waml,
     };
     // A section under a name that no target can have is checked too, as a mistake in the whole file is.
-    let whole = Arc::new((**waml).clone().with_misnamed_targets());
-    let misnamed = whole.targets().into_iter().filter(|target| whole.is_misnamed(target));
+    let full_waml = Arc::new((**waml).clone().with_misnamed_targets());
+    let misnamed = full_waml.targets().into_iter().filter(|target| full_waml.is_misnamed(target));
     let of_targets = targets.iter().chain(misnamed).flat_map(|target| {
-        let found = validate::of_target(&whole, target, world, known);
-        let strange = found.iter().any(|violation| violation.rule == TEMPLATE);
-        if strange && !all_templates { Vec::new() } else { found }
+        let violations = validate::of_target(&full_waml, target, world, known_targets);
+        let is_strange = violations.iter().any(|violation| violation.rule == TEMPLATE);
+        if is_strange && !all_templates { Vec::new() } else { violations }
     });
     // Only the rule that the WAML names the target is certain.
     let (sure, doubts): (Vec<_>, Vec<_>) =
@@ -113,21 +113,23 @@ fn find_unnamed_violations(
     certain: &Rejection,
     all_templates: bool,
 ) -> (Vec<Violation>, Vec<Violation>) {
-    let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
-    let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
-    let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
+    let violations =
+        world.waml.as_ref().err().map(|rejection| rejection.violations.clone()).unwrap_or_default();
+    let is_sure = |violation: &Violation| all_templates || certain.violations.contains(violation);
+    let (sure, doubts): (Vec<_>, Vec<_>) = violations.into_iter().partition(is_sure);
     let doubts = uncertain_violations(&sure, doubts);
     (sure, doubts)
 }
 
 /// Returns the uncertain violations as warnings, without those that are also certain.
 fn uncertain_violations(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
-    let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
+    let is_told = |doubt: &Violation| sure.iter().any(|violation| says_same(violation, doubt));
     doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
 }
 
-fn says_same(one: &Violation, other: &Violation) -> bool {
-    (&one.rule, &one.position, &one.message) == (&other.rule, &other.position, &other.message)
+fn says_same(first: &Violation, second: &Violation) -> bool {
+    (&first.rule, &first.position, &first.message)
+        == (&second.rule, &second.position, &second.message)
 }
 
 /// Turns an error into a warning; drops warnings, which the service gives itself.
@@ -153,11 +155,11 @@ fn hold_notes(
     targets: &[TargetName],
     times: TimeFormatter,
 ) -> String {
-    let of = |target: &TargetName| {
-        let mut all = holds.iter();
-        all.find(|hold| hold.app == app && hold.target == target.as_str())
+    let find_hold = |target: &TargetName| {
+        let mut candidates = holds.iter();
+        candidates.find(|hold| hold.app == app && hold.target == target.as_str())
     };
-    targets.iter().filter_map(of).map(|hold| note(hold, times)).collect()
+    targets.iter().filter_map(find_hold).map(|hold| note(hold, times)).collect()
 }
 
 fn note(hold: &HoldSummary, times: TimeFormatter) -> String {
@@ -176,7 +178,7 @@ mod tests {
 
     const WAML: &str = include_str!("../../../../tests/pipeline/example/waml.yaml");
 
-    fn checked(waml: &str, target: &str, templates: Option<&Path>) -> bool {
+    fn passes(waml: &str, target: &str, templates: Option<&Path>) -> bool {
         let targets = [TargetName::parse(target).unwrap()];
         check(waml.as_bytes(), &targets, templates, &KnownTargets::unknown("a test"), Format::Text)
             .is_ok()
@@ -193,8 +195,8 @@ mod tests {
             (&broken, "prod-cluster-1", false, false),
             (WAML, "moon", false, false),
         ] {
-            assert_eq!(checked(waml, target, None), without, "{target} {waml}");
-            assert_eq!(checked(waml, target, Some(templates)), with, "{target} {waml}");
+            assert_eq!(passes(waml, target, None), without, "{target} {waml}");
+            assert_eq!(passes(waml, target, Some(templates)), with, "{target} {waml}");
         }
     }
 
@@ -205,29 +207,32 @@ mod tests {
             format!("{WAML}\nversion: \"2\"\n"),
             WAML.replace("slug:", "vault: {paths: [{path: x}]}\nslug:"),
         ] {
-            let all = violations(&waml);
-            assert!(all.iter().any(|one| one.severity == Severity::Error), "{all:?}");
-            for (index, one) in all.iter().enumerate() {
-                assert!(!all.iter().skip(index + 1).any(|other| says_same(one, other)), "{all:?}");
+            let list = violations(&waml);
+            assert!(list.iter().any(|violation| violation.severity == Severity::Error), "{list:?}");
+            for (index, violation) in list.iter().enumerate() {
+                assert!(
+                    !list.iter().skip(index + 1).any(|other| says_same(violation, other)),
+                    "{list:?}"
+                );
             }
         }
     }
 
     /// Lists the violations as rule and severity.
     fn list_rules(waml: &str) -> Vec<(String, Severity)> {
-        let all = violations(waml).into_iter();
-        all.map(|one| (one.rule.to_string(), one.severity)).collect()
+        let list = violations(waml).into_iter();
+        list.map(|violation| (violation.rule.to_string(), violation.severity)).collect()
     }
 
     fn violations(waml: &str) -> Vec<Violation> {
-        let known = KnownTargets::unknown("a test");
+        let known_targets = KnownTargets::unknown("a test");
         let mut sources = SourceTexts::default();
         let templates = local::templates(None, &mut sources, Format::Text).unwrap();
-        let parsed = local::parse(WAML_FILE, waml.as_bytes(), &templates, &known);
+        let parsed = local::parse(WAML_FILE, waml.as_bytes(), &templates, &known_targets);
         let world = LocalInput { waml: parsed, templates, sources };
         let target = TargetName::parse("prod-cluster-1").unwrap();
         let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
-            Ok(_) => find_violations(&world, &[target], false, &known),
+            Ok(_) => find_violations(&world, &[target], false, &known_targets),
             Err(certain) => find_unnamed_violations(&world, &certain, false),
         };
         sure.into_iter().chain(doubts).collect()
@@ -277,19 +282,19 @@ mod tests {
         let holds = [hold("dev", "devx/shop"), hold("prod", "devx/shop"), hold("prod", "pay/till")];
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let times = TimeFormatter { now, style: TimeStyle::Relative };
-        let told = |targets: &[&str]| {
+        let render = |targets: &[&str]| {
             let targets: Vec<_> =
-                targets.iter().map(|one| TargetName::parse(*one).unwrap()).collect();
+                targets.iter().map(|name| TargetName::parse(*name).unwrap()).collect();
             anstream::adapter::strip_str(&hold_notes(&holds, "devx/shop", &targets, times))
                 .to_string()
         };
         assert_eq!(
-            told(&["prod"]),
+            render(&["prod"]),
             "note: prod is held by ann, 3 h ago: it loses orders; a person's deployment of another release ends the \
              hold, and one that a job asks for is refused\n"
         );
-        assert_eq!(told(&["prod", "dev"]).lines().count(), 2);
-        assert!(told(&["prod", "dev"]).starts_with("note: prod"), "{}", told(&["prod", "dev"]));
-        assert_eq!(told(&["test"]), "");
+        assert_eq!(render(&["prod", "dev"]).lines().count(), 2);
+        assert!(render(&["prod", "dev"]).starts_with("note: prod"), "{}", render(&["prod", "dev"]));
+        assert_eq!(render(&["test"]), "");
     }
 }

@@ -54,8 +54,8 @@ impl Progress {
     /// Makes the progress for standard error. Without colours it uses no other escape sequences either.
     pub(super) fn new() -> Self {
         let error = std::io::stderr();
-        let plain = anstream::AutoStream::choice(&error) == anstream::ColorChoice::Never;
-        Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, printed: Vec::new() }
+        let no_colour = anstream::AutoStream::choice(&error) == anstream::ColorChoice::Never;
+        Self { live: error.is_terminal() && !no_colour, drawn: 0, tick: 0, printed: Vec::new() }
     }
 
     /// Returns whether it is redrawn in place, so that it must be shown repeatedly.
@@ -98,22 +98,22 @@ fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, S
     let TargetRow { target, phase } = row;
     let spinner = SPINNER.get(tick % SPINNER.len()).copied().unwrap_or("·");
     let target = (BOLD, format!(" {target:<names$}  "));
-    let ((style, sign), (colour, word), more) = match phase {
+    let ((style, sign), (colour, word), detail) = match phase {
         Phase::Asked => {
-            let more = format!("{seconds:.0} s, waiting for the service to receive it");
-            ((NOTE, spinner), (NOTE, "created"), (DIM, more))
+            let detail = format!("{seconds:.0} s, waiting for the service to receive it");
+            ((NOTE, spinner), (NOTE, "created"), (DIM, detail))
         }
         Phase::Going { id: _, state, doing } => {
-            let more = format!("{seconds:.0} s  {doing}");
-            ((NOTE, spinner), (deployment::colour(*state), state.as_str()), (DIM, more))
+            let detail = format!("{seconds:.0} s  {doing}");
+            ((NOTE, spinner), (deployment::colour(*state), state.as_str()), (DIM, detail))
         }
         Phase::Ended { id: _, state, summary } => {
             let sign = if *state == State::Succeeded { (GOOD, "✓") } else { (BAD, "✗") };
             (sign, (deployment::colour(*state), state.as_str()), (Style::new(), summary.clone()))
         }
-        Phase::Lost(why) => ((BAD, "?"), (BAD, "not known"), (DIM, why.clone())),
+        Phase::Lost(reason) => ((BAD, "?"), (BAD, "not known"), (DIM, reason.clone())),
     };
-    [(style, sign.to_owned()), target, (colour, format!("{word:<11}")), more]
+    [(style, sign.to_owned()), target, (colour, format!("{word:<11}")), detail]
 }
 
 /// Joins the parts, cut where the terminal ends.
@@ -142,7 +142,7 @@ fn plain(row: &TargetRow, seconds: f64) -> String {
             let state = deployment::state(*state);
             format!("{target}: {state} in {seconds:.1} s: {summary} ({id})\n")
         }
-        Phase::Lost(why) => format!("{target}: not followed any more: {why}\n"),
+        Phase::Lost(reason) => format!("{target}: not followed any more: {reason}\n"),
     }
 }
 

@@ -24,12 +24,12 @@ pub(super) struct Tree {
 
 /// Reads the working folder. A ref that is not on this machine is no error: the code host decides whether it exists.
 pub(super) fn read_tree(folder: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
-    let unknown = |why: String| {
-        CliError::usage(format!("which commit is to be deployed? {why}"))
+    let unknown = |reason: String| {
+        CliError::usage(format!("which commit is to be deployed? {reason}"))
             .hint("name a branch, a tag or a commit with --ref")
     };
-    let found = Repository::discover(folder);
-    match (found, git_ref) {
+    let repository = Repository::discover(folder);
+    match (repository, git_ref) {
         (Ok(git), Some(git_ref)) => Ok(of_ref(&git, git_ref)),
         (Ok(git), None) => of_head(&git).map_err(|error| unknown(error.message().to_owned())),
         (Err(_), Some(git_ref)) => Ok(unknown_ref(git_ref)),
@@ -47,21 +47,22 @@ fn unknown_ref(git_ref: &str) -> Tree {
 /// because the code host has that one.
 fn of_ref(git: &Repository, git_ref: &str) -> Tree {
     let names = [format!("refs/remotes/origin/{git_ref}"), git_ref.to_owned()];
-    let found = names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
-    let Some(commit) = found else { return unknown_ref(git_ref) };
+    let commit =
+        names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
+    let Some(commit) = commit else { return unknown_ref(git_ref) };
     Tree { git_ref: git_ref.to_owned(), waml: waml_of(git, &commit), warnings: Vec::new() }
 }
 
 fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
     let commit = git.head()?.peel_to_commit()?;
     let id = commit.id();
-    let whole = id.to_string();
-    let short = short(&whole);
+    let full_id = id.to_string();
+    let short = short(&full_id);
     let mut warnings = Vec::new();
     if !is_pushed(git, id)? {
         warnings.push(format!("{short} was not pushed yet, as far as this machine knows"));
     }
-    match changed(git)?.as_slice() {
+    match changed_files(git)?.as_slice() {
         [] => {}
         files if files.iter().any(|file| file == WAML_FILE) => warnings.push(format!(
             "{WAML_FILE} has changes that are not committed: {short} is deployed, without them"
@@ -73,7 +74,7 @@ fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
             if files.len() == 1 { "it" } else { "them" },
         )),
     }
-    Ok(Tree { git_ref: whole, waml: waml_of(git, &commit), warnings })
+    Ok(Tree { git_ref: full_id, waml: waml_of(git, &commit), warnings })
 }
 
 fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {
@@ -94,14 +95,14 @@ fn is_pushed(git: &Repository, id: Oid) -> Result<bool, git2::Error> {
 }
 
 /// Lists the tracked files that differ from the commit.
-fn changed(git: &Repository) -> Result<Vec<String>, git2::Error> {
+fn changed_files(git: &Repository) -> Result<Vec<String>, git2::Error> {
     if git.is_bare() {
         return Ok(Vec::new());
     }
     let mut options = StatusOptions::new();
     options.include_untracked(false).include_ignored(false).exclude_submodules(true);
     let statuses = git.statuses(Some(&mut options))?;
-    Ok(statuses.iter().filter_map(|one| Some(one.path().ok()?.to_owned())).collect())
+    Ok(statuses.iter().filter_map(|entry| Some(entry.path().ok()?.to_owned())).collect())
 }
 
 #[cfg(test)]
@@ -123,10 +124,17 @@ mod tests {
         index.add_all(["."], git2::IndexAddOption::DEFAULT, None).unwrap();
         index.write().unwrap();
         let tree = git.find_tree(index.write_tree().unwrap()).unwrap();
-        let who = git2::Signature::new("t", "t@example.com", &git2::Time::new(0, 0)).unwrap();
+        let signature = git2::Signature::new("t", "t@example.com", &git2::Time::new(0, 0)).unwrap();
         let parent = git.head().ok().and_then(|head| head.peel_to_commit().ok());
-        git.commit(Some("HEAD"), &who, &who, "m", &tree, &parent.iter().collect::<Vec<_>>())
-            .unwrap()
+        git.commit(
+            Some("HEAD"),
+            &signature,
+            &signature,
+            "m",
+            &tree,
+            &parent.iter().collect::<Vec<_>>(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -158,16 +166,16 @@ mod tests {
         let waml = |git_ref: &str| read_tree(folder.path(), Some(git_ref)).unwrap().waml.unwrap();
         assert_eq!(waml("topic"), b"first");
         assert_eq!(waml(&second.to_string()), b"second");
-        let none = read_tree(folder.path(), Some("none")).unwrap();
-        assert_eq!((none.git_ref.as_str(), none.waml), ("none", None));
-        assert!(none.warnings[0].contains("is not on this machine"), "{:?}", none.warnings);
+        let unknown = read_tree(folder.path(), Some("none")).unwrap();
+        assert_eq!((unknown.git_ref.as_str(), unknown.waml), ("none", None));
+        assert!(unknown.warnings[0].contains("is not on this machine"), "{:?}", unknown.warnings);
     }
 
     #[test]
     fn without_a_repository_a_ref_is_needed() {
         let folder = tempfile::tempdir().unwrap();
-        let said = read_tree(folder.path(), None).unwrap_err().to_string();
-        assert!(said.contains("in no git repository"), "{said}");
+        let message = read_tree(folder.path(), None).unwrap_err().to_string();
+        assert!(message.contains("in no git repository"), "{message}");
         assert!(read_tree(folder.path(), Some("main")).is_ok());
         Repository::init(folder.path()).unwrap();
         assert!(read_tree(folder.path(), None).is_err(), "no commit yet");

@@ -72,8 +72,8 @@ pub(super) async fn log_in(
 /// Prints the address as GitHub gave it, if it is GitHub's.
 fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     let Codes { user_code, verification_uri, .. } = codes;
-    let plain = user_code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if !plain || user_code.len() > 40 || !is_below(verification_uri, web_url) {
+    let is_plain = user_code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if !is_plain || user_code.len() > 40 || !is_below(verification_uri, web_url) {
         return Err(client::not_github(web_url));
     }
     output::note(&format!(
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_refusal_says_what_to_do() {
-        for (json, says) in [
+        for (json, expected) in [
             (r#"{"error": "expired_token"}"#, "in time"),
             (r#"{"error": "access_denied"}"#, "was denied"),
             (r#"{"error": "device_flow_disabled"}"#, "from a terminal"),
@@ -227,8 +227,8 @@ mod tests {
             (r#"{"error": "\u001b[31m"}"#, "GitHub answers"),
             ("{}", "nothing that is known"),
         ] {
-            let said = after(json).unwrap_err().to_string();
-            assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
+            let message = after(json).unwrap_err().to_string();
+            assert!(message.contains(expected) && !message.contains('\u{1b}'), "{message}");
         }
     }
 }

@@ -57,15 +57,15 @@ impl LogIn {
             return Err(CliError::refused(message));
         };
         client::only_safely(server.url())?;
-        let granted = if self.with_token {
+        let new_token = if self.with_token {
             GrantedToken { token: read_token()?, until: None }
         } else {
-            let known = self.client_id.clone().or(client_id).or(settings.github_client_id);
-            let client_id = known.ok_or_else(|| no_client(server.url()))?;
+            let configured = self.client_id.clone().or(client_id).or(settings.github_client_id);
+            let client_id = configured.ok_or_else(|| no_client(server.url()))?;
             device::log_in(&web_url, &client_id, &Clock::system()).await?
         };
-        let name = who(&api_url, &granted.token).await?;
-        let GrantedToken { token, until } = granted;
+        let name = fetch_login(&api_url, &new_token.token).await?;
+        let GrantedToken { token, until } = new_token;
         let login = SavedLogin { name, api_url, token, until };
         let path = logins::keep(server.url(), &login)?.display().to_string();
         let (SavedLogin { name, until, .. }, server) = (&login, server.url());
@@ -104,8 +104,8 @@ fn read_token() -> Result<SecretString, CliError> {
         output::note("Paste a GitHub token, then press Enter and Ctrl-D:\n");
     }
     let mut text = String::new();
-    let read = std::io::stdin().lock().take(MOST).read_to_string(&mut text);
-    read.map_err(|_| CliError::io("standard input has no token"))?;
+    let result = std::io::stdin().lock().take(MOST).read_to_string(&mut text);
+    result.map_err(|_| CliError::io("standard input has no token"))?;
     let token = text.trim();
     if token.is_empty() || token.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(CliError::usage("standard input has no token")
@@ -115,7 +115,7 @@ fn read_token() -> Result<SecretString, CliError> {
 }
 
 /// Asks GitHub for the token's user: an invalid token is not stored.
-async fn who(api_url: &str, token: &SecretString) -> Result<String, CliError> {
+async fn fetch_login(api_url: &str, token: &SecretString) -> Result<String, CliError> {
     client::only_safely(api_url)?;
     let request = client::client()?.get(format!("{api_url}/user"));
     let request = request.header("accept", "application/vnd.github+json");

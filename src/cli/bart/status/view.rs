@@ -37,30 +37,31 @@ fn app_columns(times: TimeFormatter) -> [Column; 6] {
 }
 
 /// Formats an app on its targets.
-pub(super) fn of_app(found: &OneApp, times: TimeFormatter) -> String {
-    let known = found.targets.iter().find_map(|target| target.state.as_ref());
-    let owners = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
+pub(super) fn of_app(overview: &OneApp, times: TimeFormatter) -> String {
+    let first_known = overview.targets.iter().find_map(|target| target.state.as_ref());
+    let owners = first_known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
     let owners: Vec<_> = owners.into_iter().flatten().flatten().collect();
-    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, owners.join("  "));
-    let (hidden, seen): (Vec<_>, Vec<_>) = found.targets.iter().partition(|one| one.hidden);
-    let rows: Vec<_> = seen.into_iter().map(|target| row(target, times)).collect();
+    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", overview.app, owners.join("  "));
+    let (hidden, visible): (Vec<_>, Vec<_>) =
+        overview.targets.iter().partition(|target| target.hidden);
+    let rows: Vec<_> = visible.into_iter().map(|target| row(target, times)).collect();
     if rows.is_empty() && hidden.is_empty() {
         text += "the app is on no target yet\n";
     } else if !rows.is_empty() {
         text += &table(target_columns(times), rows);
     }
-    text + &wrap(&beside_table(found, &hidden, times), output::width())
+    text + &wrap(&beside_table(overview, &hidden, times), output::width())
 }
 
 /// Formats the parts under the table.
-fn beside_table(found: &OneApp, hidden: &[&Target], times: TimeFormatter) -> String {
+fn beside_table(overview: &OneApp, hidden: &[&Target], times: TimeFormatter) -> String {
     let mut text = String::new();
     if !hidden.is_empty() {
-        let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
+        let names: Vec<_> = hidden.iter().map(|target| target.target.as_str()).collect();
         text += &note_line(format!("you may not see it on {}", names.join(", ")));
     }
-    text += &found.missing.iter().map(|one| missing(one)).collect::<String>();
-    let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
+    text += &overview.missing.iter().map(|repository| missing(repository)).collect::<String>();
+    let states = || overview.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
     text += &under_way(states().flat_map(|(_, app)| &app.under_way));
     for (target, back) in
         states().filter_map(|(t, app)| Some((t, app.live.as_ref()?.rollback.as_ref()?)))
@@ -71,7 +72,7 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: TimeFormatter) -> Str
         text += &format!("\n{BOLD}restored{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
     }
     let locks = states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l)));
-    text += &part("locked", locks.map(|(target, lock)| locked(target, lock, times)).collect());
+    text += &part("locked", locks.map(|(target, lock)| format_lock(target, lock, times)).collect());
     for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
         let HoldSummary { by, reason, since, .. } = hold;
         text += &format!(
@@ -79,7 +80,7 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: TimeFormatter) -> Str
             times.ago(*since)
         );
     }
-    text + &waits(&found.service)
+    text + &waits(&overview.service)
 }
 
 /// Formats lines under their heading; empty without lines.
@@ -109,8 +110,8 @@ fn word(word: &str) -> String {
 fn row(target: &Target, times: TimeFormatter) -> [String; 5] {
     let none = || "-".to_owned();
     let Some(app) = &target.state else {
-        let why = target.error.as_ref().map(|why| format!("unknown: {why}"));
-        let state = why.unwrap_or_else(|| "never deployed".to_owned());
+        let error = target.error.as_ref().map(|error| format!("unknown: {error}"));
+        let state = error.unwrap_or_else(|| "never deployed".to_owned());
         return [target.target.clone(), none(), none(), none(), state];
     };
     let live = app.live.as_ref();
@@ -134,7 +135,11 @@ fn state(app: &AppDetail) -> String {
         (None, true) => words.push("edited by hand".to_owned()),
         (None, false) => words.push("not there".to_owned()),
     }
-    words.extend(app.under_way.iter().map(|one| format!("{} {}", one.tag, one.state.as_str())));
+    words.extend(
+        app.under_way
+            .iter()
+            .map(|deployment| format!("{} {}", deployment.tag, deployment.state.as_str())),
+    );
     let failed = app.last.as_ref().filter(|last| last.state == State::Failed);
     words.extend(failed.map(|last| format!("{} failed", last.tag)));
     words.extend((!app.locks.is_empty()).then(|| "locked".to_owned()));
@@ -147,25 +152,25 @@ fn state(app: &AppDetail) -> String {
     words.join(", ")
 }
 
-fn under_way<'a>(all: impl Iterator<Item = &'a DeploymentSummary>) -> String {
-    let line = |one: &DeploymentSummary| {
-        let DeploymentSummary { id, tag, target, actor, summary, .. } = one;
-        let state = deployment::state(one.state);
+fn under_way<'a>(deployments: impl Iterator<Item = &'a DeploymentSummary>) -> String {
+    let line = |deployment: &DeploymentSummary| {
+        let DeploymentSummary { id, tag, target, actor, summary, .. } = deployment;
+        let state = deployment::state(deployment.state);
         format!("  {id}  {state}  {tag} to {target} by {actor}: {summary}\n")
     };
-    part("under way", all.map(line).collect())
+    part("under way", deployments.map(line).collect())
 }
 
-fn locked(target: &str, lock: &LockSummary, times: TimeFormatter) -> String {
+fn format_lock(target: &str, lock: &LockSummary, times: TimeFormatter) -> String {
     let LockSummary { id, scope, reason, by, since, until } = lock;
-    let what = match (&scope.app, &scope.owner, &scope.target) {
+    let reach = match (&scope.app, &scope.owner, &scope.target) {
         (Some(_), _, _) => "this app",
         (_, Some(_), _) => "the team's apps",
         (_, _, Some(_)) => "all on it",
         _ => "everything",
     };
     let until = until.map_or(String::new(), |at| format!(", ends {}", times.ahead(at)));
-    format!("  {target}  {id}  {what}, by {by}, {}{until}: {reason}\n", times.ago(*since))
+    format!("  {target}  {id}  {reach}, by {by}, {}{until}: {reason}\n", times.ago(*since))
 }
 
 /// Formats a repository that could not be read.
@@ -186,37 +191,37 @@ pub(super) fn waits(service: &Readiness) -> String {
 }
 
 /// Formats all apps.
-pub(super) fn of_all(found: &Everything, times: TimeFormatter) -> String {
-    let row = |one: &Verbatim<AppSummary>| {
-        let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let live = if one.live_revision.is_none() { "edited by hand" } else { "live" };
+pub(super) fn of_all(overview: &Everything, times: TimeFormatter) -> String {
+    let row = |app: &Verbatim<AppSummary>| {
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let live = if app.live_revision.is_none() { "edited by hand" } else { "live" };
         let mut state = vec![live.to_owned()];
-        state.extend(one.failed.as_ref().map(|failed| format!("{} failed", failed.tag)));
-        state.extend(one.locked.then(|| "locked".to_owned()));
-        state.extend(one.held.then(|| "held".to_owned()));
-        let live = one.tag.as_ref().or(one.live_revision.as_ref());
+        state.extend(app.failed.as_ref().map(|failed| format!("{} failed", failed.tag)));
+        state.extend(app.locked.then(|| "locked".to_owned()));
+        state.extend(app.held.then(|| "held".to_owned()));
+        let live = app.tag.as_ref().or(app.live_revision.as_ref());
         [
-            format!("{}/{}", one.namespace, one.app),
-            one.target.clone(),
+            format!("{}/{}", app.namespace, app.app),
+            app.target.clone(),
             live.cloned().unwrap_or_else(|| "-".to_owned()),
-            times.past_cell(one.at),
-            or(&one.owner),
+            times.past_cell(app.at),
+            or_dash(&app.owner),
             state.join(", "),
         ]
     };
-    let text = match found.apps.as_slice() {
+    let text = match overview.apps.as_slice() {
         [] => "there is no such app on any target\n".to_owned(),
         apps => table(app_columns(times), apps.iter().map(row).collect()),
     };
-    text + &wrap(&beside_apps(found), output::width())
+    text + &wrap(&beside_apps(overview), output::width())
 }
 
 /// Formats the parts under the table of all apps.
-fn beside_apps(found: &Everything) -> String {
-    let mut text: String = found.missing.iter().map(|one| missing(one)).collect();
-    text += &under_way(found.under_way.iter().map(|one| &**one));
-    text += &found.notes.iter().map(note_line).collect::<String>();
-    text + &waits(&found.service)
+fn beside_apps(overview: &Everything) -> String {
+    let mut text: String = overview.missing.iter().map(|repository| missing(repository)).collect();
+    text += &under_way(overview.under_way.iter().map(|deployment| &**deployment));
+    text += &overview.notes.iter().map(note_line).collect::<String>();
+    text + &waits(&overview.service)
 }
 
 #[cfg(test)]
@@ -252,7 +257,7 @@ mod tests {
         })
     }
 
-    fn app(more: &serde_json::Value) -> Verbatim<AppDetail> {
+    fn app(keys: &serde_json::Value) -> Verbatim<AppDetail> {
         let mut app = serde_json::json!({
             "repository": "acme/shop", "owner": "squad@example.com", "hosts": [],
             "live": {"revision": "20261121-090000000-3f9a2c", "tag": "1.10", "commit": null,
@@ -260,7 +265,7 @@ mod tests {
             "hand_edited": false, "under_way": [], "last": null, "locks": [],
             "sync": {"state": "by-itself", "why": null, "told_at": null},
         });
-        for (key, value) in more.as_object().unwrap() {
+        for (key, value) in keys.as_object().unwrap() {
             app[key] = value.clone();
         }
         serde_json::from_value(app).unwrap()
@@ -285,7 +290,7 @@ mod tests {
             error: None,
             hidden: false,
         };
-        let found = OneApp {
+        let overview = OneApp {
             app: "devx/shop".to_owned(),
             targets: vec![
                 target("dev", None),
@@ -298,7 +303,7 @@ mod tests {
             missing: vec![unreached("it cannot be reached")],
             service: ready(false),
         };
-        let text = anstream::adapter::strip_str(&of_app(&found, times())).to_string();
+        let text = anstream::adapter::strip_str(&of_app(&overview, times())).to_string();
         insta::assert_snapshot!(text, @"
         devx/shop  acme/shop  squad@example.com
 
@@ -362,31 +367,31 @@ mod tests {
 
     #[test]
     fn what_stands_under_a_table_fits_80_columns() {
-        let found = Everything {
+        let overview = Everything {
             apps: Vec::new(),
             missing: vec![unreached(&"git.example.com ".repeat(9))],
             under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
             notes: vec!["there are more than 2000 apps: ".repeat(4)],
             service: ready(false),
         };
-        let lines = wrap(&beside_apps(&found), Some(80));
+        let lines = wrap(&beside_apps(&overview), Some(80));
         let lines = anstream::adapter::strip_str(&lines).to_string();
         assert!(lines.lines().all(|line| line.chars().count() <= 80), "{lines}");
-        assert!(lines.lines().count() > beside_apps(&found).lines().count(), "{lines}");
+        assert!(lines.lines().count() > beside_apps(&overview).lines().count(), "{lines}");
     }
 
     #[test]
     fn programs_get_the_keys_that_we_do_not_know() {
-        let came = serde_json::json!({"live": {"revision": "x", "tag": null, "commit": null,
+        let answer = serde_json::json!({"live": {"revision": "x", "tag": null, "commit": null,
             "at": null, "actor": null, "rollback": null, "later": [1]}, "later": {"x": 1},
             "last": deployment("succeeded")});
-        let again = serde_json::to_value(app(&came)).unwrap();
-        assert_eq!((&again["later"], &again["live"]), (&came["later"], &came["live"]));
+        let printed = serde_json::to_value(app(&answer)).unwrap();
+        assert_eq!((&printed["later"], &printed["live"]), (&answer["later"], &answer["live"]));
     }
 
     #[test]
     fn all_apps_are_shown_with_what_goes_on() {
-        let placed = |app: &str, live: Option<&str>, locked: bool| AppSummary {
+        let summary = |app: &str, live: Option<&str>, locked: bool| AppSummary {
             target: "prod".to_owned(),
             namespace: "devx".to_owned(),
             app: app.to_owned(),
@@ -403,10 +408,10 @@ mod tests {
             locked,
             held: locked,
         };
-        let found = Everything {
+        let overview = Everything {
             apps: [
-                placed("cart", None, false),
-                placed("shop", Some("20261121-090000000-3f9a2c"), true),
+                summary("cart", None, false),
+                summary("shop", Some("20261121-090000000-3f9a2c"), true),
             ]
             .map(|app| serde_json::from_value(serde_json::json!(app)).unwrap())
             .into(),
@@ -415,7 +420,7 @@ mod tests {
             notes: vec!["there are more than 2000 apps: add --target".to_owned()],
             service: ready(true),
         };
-        let text = anstream::adapter::strip_str(&of_all(&found, times())).to_string();
+        let text = anstream::adapter::strip_str(&of_all(&overview, times())).to_string();
         insta::assert_snapshot!(text, @"
         APP        TARGET  LIVE  WHEN     OWNER              STATE
         devx/cart  prod    -     -        -                  edited by hand

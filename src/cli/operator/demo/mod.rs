@@ -42,7 +42,7 @@ const MARKER: &str = ".the-deployer-demo";
 impl Demo {
     pub(super) async fn run(self) -> CommandOutcome {
         let stages = watch::install()?;
-        fresh(&self.dir)?;
+        prepare_folder(&self.dir)?;
         let settings = settings(&self.dir)?;
         let app = App::build(settings.clone(), Clock::system()).await.map_err(CliError::failed)?;
         let address = app.address().map_err(CliError::failed)?;
@@ -59,8 +59,8 @@ impl Demo {
             let _ = tokio::signal::ctrl_c().await;
         }
         stop.cancel();
-        let ended = running.await;
-        ended
+        let result_of_run = running.await;
+        result_of_run
             .map_err(|fault| CliError::io(format!("the service ended by a fault: {fault}")))?
             .map_err(CliError::failed)?;
         result
@@ -69,10 +69,10 @@ impl Demo {
 
 /// Finds `bart`, if it lies beside this program. Cargo builds it only when asked to.
 fn bart() -> Option<PathBuf> {
-    let beside = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
+    let path = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
     let current = std::env::current_dir().ok();
-    let shown = current.and_then(|current| Some(beside.strip_prefix(current).ok()?.to_owned()));
-    beside.is_file().then(|| shown.unwrap_or(beside))
+    let relative = current.and_then(|current| Some(path.strip_prefix(current).ok()?.to_owned()));
+    path.is_file().then(|| relative.unwrap_or(path))
 }
 
 /// Returns the commands that a person can try now: only those that exist.
@@ -84,7 +84,7 @@ fn next_step(bart: Option<&Path>, server: &str) -> String {
 }
 
 /// Makes the folder, and replaces one of an earlier demo; never touches another folder.
-fn fresh(dir: &Path) -> CommandOutcome {
+fn prepare_folder(dir: &Path) -> CommandOutcome {
     let unusable = CliError::file("use", dir);
     if dir.join(MARKER).is_file() {
         return clear(dir).map_err(unusable);

@@ -145,12 +145,12 @@ impl Story {
         loop {
             tokio::select! {
                 biased;
-                Some(ended) = self.stages.recv() => show(&ended, id)?,
+                Some(stage) = self.stages.recv() => show(&stage, id)?,
                 _ = poll.tick() => {
                     let detail: DeploymentDetail = server.get(&path, &[]).await?;
                     if detail.summary.state.is_final() {
-                        while let Ok(ended) = self.stages.try_recv() {
-                            show(&ended, id)?;
+                        while let Ok(stage) = self.stages.try_recv() {
+                            show(&stage, id)?;
                         }
                         return Ok(detail);
                     }
@@ -209,7 +209,7 @@ impl Story {
         match &self.settings.webhook.secret {
             WebhookSecret::Given(secret) => Ok(secret.clone()),
             WebhookSecret::Kept(path) => {
-                secret::keep(path).map(|found| found.secret).map_err(CliError::failed)
+                secret::keep(path).map(|content| content.secret).map_err(CliError::failed)
             }
         }
     }
@@ -294,10 +294,10 @@ fn commit_waml(
     CommitSha::parse(id.to_string()).map_err(|error| git2::Error::from_str(&error.to_string()))
 }
 
-fn show(ended: &EndedStage, id: &str) -> CommandOutcome {
-    let Some(micros) = ended.micros.filter(|_| ended.deployment == id) else { return Ok(()) };
+fn show(stage: &EndedStage, id: &str) -> CommandOutcome {
+    let Some(micros) = stage.micros.filter(|_| stage.deployment == id) else { return Ok(()) };
     let millis = deployment::milliseconds(micros);
-    output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
+    output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", stage.stage))
 }
 
 /// Formats the files of a commit, folder by folder; no line is longer than a terminal is wide.
@@ -305,11 +305,11 @@ fn tree(changes: &[PathChange]) -> String {
     let mut text = String::new();
     let mut before = None;
     let mut column = 0;
-    for PathChange { path, what } in changes {
+    for PathChange { path, what: touch } in changes {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-        if before != Some((folder, *what)) {
+        if before != Some((folder, *touch)) {
             let end = if text.is_empty() { "" } else { "\n" };
-            text += &format!("{end}  {} {folder}/\n      {file}", mark(*what));
+            text += &format!("{end}  {} {folder}/\n      {file}", mark(*touch));
             column = 6 + file.len();
         } else if column + 2 + file.len() > 78 {
             text += &format!("\n      {file}");
@@ -318,13 +318,13 @@ fn tree(changes: &[PathChange]) -> String {
             text += &format!("  {file}");
             column += 2 + file.len();
         }
-        before = Some((folder, *what));
+        before = Some((folder, *touch));
     }
     text + "\n"
 }
 
-fn mark(what: PathTouch) -> String {
-    match what {
+fn mark(touch: PathTouch) -> String {
+    match touch {
         PathTouch::Added => format!("{GOOD}A{GOOD:#}"),
         PathTouch::Changed => format!("{NOTE}M{NOTE:#}"),
         PathTouch::Removed => "D".to_owned(),

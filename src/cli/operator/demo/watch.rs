@@ -40,10 +40,10 @@ struct Stages {
 impl<S: Subscriber> Layer<S> for Stages {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target() == "the_deployer::stage" {
-            let mut ended = EndedStage::default();
-            event.record(&mut ended);
-            if ended.micros.is_some() {
-                let _ = self.sender.try_send(ended);
+            let mut stage = EndedStage::default();
+            event.record(&mut stage);
+            if stage.micros.is_some() {
+                let _ = self.sender.try_send(stage);
             }
         }
     }

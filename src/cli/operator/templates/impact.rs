@@ -59,7 +59,7 @@ pub(crate) struct ImpactArgs {
 /// One of the two sets.
 struct Side {
     templates: Arc<TemplateSet>,
-    shown: String,
+    title: String,
 }
 
 impl ImpactArgs {
@@ -93,14 +93,14 @@ impl ImpactArgs {
             "name a commit, branch or tag of the repository that --repository names, or a folder";
         let texts = texts.map_err(|error| CliError::io(error).hint(help))?;
         local::add_templates(sources, &texts);
-        let shown = texts.commit.as_ref().map_or_else(
+        let title = texts.commit.as_ref().map_or_else(
             || revision.to_owned(),
             |commit| format!("{revision} ({})", commit.short()),
         );
         match TemplateSet::compile(&texts) {
-            Ok(templates) => Ok(Side { templates: Arc::new(templates), shown }),
+            Ok(templates) => Ok(Side { templates: Arc::new(templates), title }),
             Err(rejection) => {
-                output::note(&format!("{BAD}the templates of {shown} are broken{BAD:#}\n"));
+                output::note(&format!("{BAD}the templates of {title} are broken{BAD:#}\n"));
                 Err(local::refuse(&rejection.violations, sources, self.output)?)
             }
         }
@@ -121,8 +121,8 @@ impl Comparison {
 
     fn json(&self, from: &Side, to: &Side, diff: bool) -> serde_json::Value {
         let mut apps = json!(self.impacts);
-        let all = apps.as_array_mut().into_iter().flatten();
-        let objects = all.filter_map(|app| app["objects"].as_array_mut());
+        let apps_json = apps.as_array_mut().into_iter().flatten();
+        let objects = apps_json.filter_map(|app| app["objects"].as_array_mut());
         for object in objects.flatten().filter(|_| !diff) {
             object.as_object_mut().and_then(|object| object.remove("diff"));
         }
@@ -138,13 +138,14 @@ impl Comparison {
     }
 
     fn text(&self, from: &Side, to: &Side, diff: bool) -> String {
-        let mut text = format!("{BOLD}{} → {}{BOLD:#}\n", from.shown, to.shown);
-        let shown = self.impacts.iter().filter(|impact| impact.verdict != ImpactVerdict::Unchanged);
-        let shown: Vec<&impact::Impact> = shown.collect();
-        if !shown.is_empty() {
-            text += &list(&shown);
+        let mut text = format!("{BOLD}{} → {}{BOLD:#}\n", from.title, to.title);
+        let impacts =
+            self.impacts.iter().filter(|impact| impact.verdict != ImpactVerdict::Unchanged);
+        let impacts: Vec<&impact::Impact> = impacts.collect();
+        if !impacts.is_empty() {
+            text += &list(&impacts);
         }
-        for impact in shown.iter().filter(|impact| diff && !impact.objects.is_empty()) {
+        for impact in impacts.iter().filter(|impact| diff && !impact.objects.is_empty()) {
             text += &format!("\n{BOLD}{} on {}{BOLD:#}\n", impact.app, impact.target);
             for change in &impact.objects {
                 text += &format!("{} {} {}\n", change.kind, change.name, change.how.as_str());
@@ -173,14 +174,19 @@ impl Comparison {
 
     /// Formats why the new templates refuse an app; what both refuse is not their fault.
     fn violations(&self, sources: &SourceTexts) -> String {
-        let refused = self.impacts.iter().filter(|impact| impact.verdict == ImpactVerdict::Refused);
-        let mut all: Vec<Violation> = Vec::new();
-        for violation in refused.flat_map(|impact| &impact.violations) {
-            if !all.contains(violation) {
-                all.push(violation.clone());
+        let rejected =
+            self.impacts.iter().filter(|impact| impact.verdict == ImpactVerdict::Refused);
+        let mut violations: Vec<Violation> = Vec::new();
+        for violation in rejected.flat_map(|impact| &impact.violations) {
+            if !violations.contains(violation) {
+                violations.push(violation.clone());
             }
         }
-        if all.is_empty() { String::new() } else { diagnostics::render(&all, sources) }
+        if violations.is_empty() {
+            String::new()
+        } else {
+            diagnostics::render(&violations, sources)
+        }
     }
 }
 

@@ -82,8 +82,8 @@ impl TemplatesCheckArgs {
     }
 }
 
-fn line(checked: &Checked) -> String {
-    let Checked { template, files, samples, targets, objects } = checked;
+fn line(report: &Checked) -> String {
+    let Checked { template, files, samples, targets, objects } = report;
     let [files, samples, targets, objects] =
         [(*files, "file"), (*samples, "sample"), (*targets, "target"), (*objects, "object")]
             .map(|(n, word)| format!("{n} {word}{}", if n == 1 { "" } else { "s" }));

@@ -37,21 +37,21 @@ pub(super) fn in_folder(
     let mut files = Vec::new();
     walk(folder, DEEPEST, &mut files)?;
     files.sort();
-    let mut found = WamlsToCompare::default();
+    let mut wamls = WamlsToCompare::default();
     for path in files {
         let name = path.display().to_string();
         let text = std::fs::read(&path).map_err(unreadable(&path))?;
         sources.add(&name, String::from_utf8_lossy(&text));
         match Waml::parse(&name, &text) {
-            Ok(waml) => found.cases.extend(of_all_targets(&name, &Arc::new(waml))),
-            Err(rejection) => found.unreadable.push((name, rejection.to_string())),
+            Ok(waml) => wamls.cases.extend(of_all_targets(&name, &Arc::new(waml))),
+            Err(rejection) => wamls.unreadable.push((name, rejection.to_string())),
         }
     }
-    if found.cases.is_empty() && found.unreadable.is_empty() {
+    if wamls.cases.is_empty() && wamls.unreadable.is_empty() {
         let message = format!("there is no WAML in {}", folder.display());
         return Err(CliError::io(message).hint("name a folder with files that end in .yaml"));
     }
-    Ok(found)
+    Ok(wamls)
 }
 
 fn of_all_targets(source: &str, waml: &Arc<Waml>) -> Vec<Case> {
@@ -70,11 +70,11 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> CommandOutcome
         let entry = entry.map_err(&failed)?;
         let (path, name) = (entry.path(), entry.file_name());
         let kind = entry.metadata().map_err(&failed)?;
-        let hidden = name.to_string_lossy().starts_with('.');
-        let yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-        if kind.is_dir() && !hidden && depth > 1 {
+        let is_hidden = name.to_string_lossy().starts_with('.');
+        let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if kind.is_dir() && !is_hidden && depth > 1 {
             walk(&path, depth - 1, files)?;
-        } else if kind.is_file() && yaml && kind.len() <= LARGEST {
+        } else if kind.is_file() && is_yaml && kind.len() <= LARGEST {
             files.push(path);
         }
         if files.len() > MOST_FILES {
@@ -95,13 +95,13 @@ pub(super) async fn deployed(
     settings: &Settings,
     sources: &mut SourceTexts,
 ) -> Result<WamlsToCompare, CliError> {
-    let all = app::deployed(settings, &Clock::system()).await;
-    let all = all.map_err(|error| {
+    let deployments = app::deployed(settings, &Clock::system()).await;
+    let deployments = deployments.map_err(|error| {
         CliError::failed(error)
             .hint("name the service's configuration with --config, or a folder with --wamls")
     })?;
-    let mut found = WamlsToCompare::default();
-    for Deployed { app, target, release, waml } in all {
+    let mut wamls = WamlsToCompare::default();
+    for Deployed { app, target, release, waml } in deployments {
         let commit = release.commit.short();
         let name = format!("{} at {commit}: {}", release.repository, settings.waml.path);
         let parsed = waml.and_then(|bytes| {
@@ -110,10 +110,10 @@ pub(super) async fn deployed(
         });
         match parsed {
             Ok(waml) => {
-                found.cases.push(Case { source: name, waml: Arc::new(waml), target, release });
+                wamls.cases.push(Case { source: name, waml: Arc::new(waml), target, release });
             }
-            Err(why) => found.unreadable.push((format!("{app} on {target}"), why)),
+            Err(why) => wamls.unreadable.push((format!("{app} on {target}"), why)),
         }
     }
-    Ok(found)
+    Ok(wamls)
 }

@@ -49,22 +49,22 @@ impl GitHubApp {
     pub(super) async fn pass(
         &self,
         wire: &GitHubConnection,
-        about: RequestSubject<'_>,
-        needs: Permission,
+        subject: RequestSubject<'_>,
+        permission: Permission,
     ) -> Result<RequestCredential, ForgeError> {
-        match about {
+        match subject {
             RequestSubject::App(_) => self.own_pass(wire),
             RequestSubject::Repository(repository) => {
-                self.of_repository(wire, repository, TokenPurpose::Deploy, needs).await
+                self.of_repository(wire, repository, TokenPurpose::Deploy, permission).await
             }
-            RequestSubject::Installation(id, _) => self.of_installation(wire, id, about).await,
+            RequestSubject::Installation(id, _) => self.of_installation(wire, id, subject).await,
             RequestSubject::Anything(_) => {
-                let make = self.first_installation(wire, about);
+                let make = self.first_installation(wire, subject);
                 let (id, _) = self.any.get(&(), |_| true, make).await?;
-                let pass = self.of_installation(wire, id, about).await;
+                let pass = self.of_installation(wire, id, subject).await;
                 if pass.is_err() {
                     // It may be gone; the next one looks for another.
-                    self.any.spoil(&(), |known| *known == id).await;
+                    self.any.spoil(&(), |cached| *cached == id).await;
                 }
                 pass
             }
@@ -77,16 +77,16 @@ impl GitHubApp {
         wire: &GitHubConnection,
         repository: &RepoName,
         purpose: TokenPurpose,
-        needs: Permission,
+        permission: Permission,
     ) -> Result<RequestCredential, ForgeError> {
         let key = TokenKey { whose: TokenScope::Repository(small(repository)), purpose };
-        let is_good = |token: &InstallationToken| token.is_good(purpose, needs, self.now());
-        let make = self.make(wire, repository, purpose, needs);
+        let is_good = |token: &InstallationToken| token.is_good(purpose, permission, self.now());
+        let make = self.make(wire, repository, purpose, permission);
         match self.tokens.get(&key, is_good, make).await {
             Ok((token, _)) => Ok(token.pass()),
             Err(error @ (ForgeError::Unreachable { .. } | ForgeError::NotSent { .. })) => {
                 let old = self.tokens.peek(&key);
-                let old = old.filter(|token| token.is_better_than_none(needs, self.now()));
+                let old = old.filter(|token| token.is_better_than_none(permission, self.now()));
                 old.map(InstallationToken::pass).ok_or(error)
             }
             Err(error) => Err(error),
@@ -97,10 +97,10 @@ impl GitHubApp {
     /// better.
     pub(super) async fn refused(
         &self,
-        about: RequestSubject<'_>,
+        subject: RequestSubject<'_>,
         pass: &RequestCredential,
     ) -> bool {
-        let (whose, purpose) = match about {
+        let (whose, purpose) = match subject {
             RequestSubject::Repository(repository) => {
                 self.installations.spoil(&small(repository), |_| true).await;
                 (TokenScope::Repository(small(repository)), TokenPurpose::Deploy)
@@ -151,13 +151,13 @@ impl GitHubApp {
         wire: &GitHubConnection,
         repository: &RepoName,
         purpose: TokenPurpose,
-        needs: Permission,
+        permission: Permission,
     ) -> Result<InstallationToken, ForgeError> {
-        let (mut installed, from) = self.installation(wire, repository, needs).await?;
+        let (mut installed, from) = self.installation(wire, repository, permission).await?;
         let mut minted = self.mint_for_repository(wire, repository, &installed, purpose).await?;
         if minted.is_err() && from == From::Cache {
             self.installations.spoil(&small(repository), |_| true).await;
-            (installed, _) = self.installation(wire, repository, needs).await?;
+            (installed, _) = self.installation(wire, repository, permission).await?;
             minted = self.mint_for_repository(wire, repository, &installed, purpose).await?;
         }
         match minted {
@@ -171,12 +171,12 @@ impl GitHubApp {
         &self,
         wire: &GitHubConnection,
         repository: &RepoName,
-        needs: Permission,
+        permission: Permission,
     ) -> Result<(Installed, From), ForgeError> {
-        let is_good = |known: &Installed| known.is_good(needs, self.now());
+        let is_good = |installation: &Installed| installation.is_good(permission, self.now());
         let fetch = self.fetch_installation(wire, repository);
         let (installed, from) = self.installations.get(&small(repository), is_good, fetch).await?;
-        installed.check(repository.as_str(), needs)?;
+        installed.check(repository.as_str(), permission)?;
         Ok((installed, from))
     }
 
@@ -185,15 +185,15 @@ impl GitHubApp {
         wire: &GitHubConnection,
         repository: &RepoName,
     ) -> Result<Installed, ForgeError> {
-        let about = RequestSubject::Repository(repository);
+        let subject = RequestSubject::Repository(repository);
         let route = format!("/repos/{repository}/installation");
-        let call = ApiCall::get(about, Permission::METADATA, route);
+        let call = ApiCall::get(subject, Permission::METADATA, route);
         match wire.send(&call, &self.own_pass(wire)?).await? {
             Ok(success) => Ok(Installed::new(wire.parsed(&success)?, &success.route, self.now())),
             Err(answer) if answer.status == StatusCode::NOT_FOUND => {
-                Err(self.not_installed(wire, about).await)
+                Err(self.not_installed(wire, subject).await)
             }
-            Err(answer) => Err(answer.error(&wire.host, about, &Requester::App)),
+            Err(answer) => Err(answer.error(&wire.host, subject, &Requester::App)),
         }
     }
 
@@ -205,13 +205,13 @@ impl GitHubApp {
         purpose: TokenPurpose,
     ) -> Result<Result<InstallationToken, ErrorAnswer>, ForgeError> {
         let Installation { id, permissions, .. } = &installed.installation;
-        let permissions = purpose.narrowed(permissions);
-        let mut wanted = TokenRequest { permissions, ..TokenRequest::default() };
+        let permissions = purpose.narrow(permissions);
+        let mut token_request = TokenRequest { permissions, ..TokenRequest::default() };
         match installed.repository {
-            Some(number) => wanted.repository_ids = Some([number]),
-            None => wanted.repositories = Some([repository.name()]),
+            Some(number) => token_request.repository_ids = Some([number]),
+            None => token_request.repositories = Some([repository.name()]),
         }
-        self.mint(wire, *id, RequestSubject::Repository(repository), wanted).await
+        self.mint(wire, *id, RequestSubject::Repository(repository), token_request).await
     }
 
     /// Finds a repository by an old name, where GitHub did not send its number: a token without further rights reads
@@ -228,20 +228,20 @@ impl GitHubApp {
         struct Repository {
             id: u64,
         }
-        let about = RequestSubject::Repository(repository);
-        let refused = |answer: ErrorAnswer| answer.error(&wire.host, about, &Requester::App);
+        let subject = RequestSubject::Repository(repository);
+        let into_error = |answer: ErrorAnswer| answer.error(&wire.host, subject, &Requester::App);
         if installed.repository.is_some() || refusal.status != StatusCode::UNPROCESSABLE_ENTITY {
-            return Err(refused(refusal));
+            return Err(into_error(refusal));
         }
         let Installation { id, permissions, .. } = &installed.installation;
-        let pass = self.of_installation(wire, *id, about).await?;
-        let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
-        let Ok(success) = wire.send(&call, &pass).await? else { return Err(refused(refusal)) };
+        let pass = self.of_installation(wire, *id, subject).await?;
+        let call = ApiCall::get(subject, Permission::METADATA, format!("/repos/{repository}"));
+        let Ok(success) = wire.send(&call, &pass).await? else { return Err(into_error(refusal)) };
         let Repository { id: number } = wire.parsed(&success)?;
-        let permissions = purpose.narrowed(permissions);
-        let wanted =
+        let permissions = purpose.narrow(permissions);
+        let token_request =
             TokenRequest { repository_ids: Some([number]), permissions, ..TokenRequest::default() };
-        self.mint(wire, *id, about, wanted).await?.map_err(refused)
+        self.mint(wire, *id, subject, token_request).await?.map_err(into_error)
     }
 
     /// Returns a token for all repositories of an installation that can do nothing but look.
@@ -249,7 +249,7 @@ impl GitHubApp {
         &self,
         wire: &GitHubConnection,
         id: u64,
-        about: RequestSubject<'_>,
+        subject: RequestSubject<'_>,
     ) -> Result<RequestCredential, ForgeError> {
         let key = TokenKey { whose: TokenScope::Installation(id), purpose: TokenPurpose::Look };
         let is_good = |token: &InstallationToken| {
@@ -257,9 +257,9 @@ impl GitHubApp {
         };
         let make = async {
             let permissions = [("metadata".to_owned(), "read".to_owned())].into();
-            let wanted = TokenRequest { permissions, ..TokenRequest::default() };
-            let made = self.mint(wire, id, about, wanted).await?;
-            made.map_err(|answer| answer.error(&wire.host, about, &Requester::App))
+            let token_request = TokenRequest { permissions, ..TokenRequest::default() };
+            let token = self.mint(wire, id, subject, token_request).await?;
+            token.map_err(|answer| answer.error(&wire.host, subject, &Requester::App))
         };
         self.tokens.get(&key, is_good, make).await.map(|(token, _)| token.pass())
     }
@@ -270,15 +270,16 @@ impl GitHubApp {
         &self,
         wire: &GitHubConnection,
         id: u64,
-        about: RequestSubject<'_>,
-        wanted: TokenRequest<'_>,
+        subject: RequestSubject<'_>,
+        token_request: TokenRequest<'_>,
     ) -> Result<Result<InstallationToken, ErrorAnswer>, ForgeError> {
         let route = format!("/app/installations/{id}/access_tokens");
-        let call = ApiCall::write(about, Permission::METADATA, Method::POST, route, &wanted);
+        let call =
+            ApiCall::write(subject, Permission::METADATA, Method::POST, route, &token_request);
         match wire.send(&call, &self.own_pass(wire)?).await? {
             Ok(success) => {
                 let mut token: InstallationToken = wire.parsed(&success)?;
-                token.permissions.get_or_insert(wanted.permissions);
+                token.permissions.get_or_insert(token_request.permissions);
                 token.installation = id;
                 Ok(Ok(token))
             }
@@ -289,7 +290,7 @@ impl GitHubApp {
             {
                 Ok(Err(answer))
             }
-            Err(answer) => Err(answer.error(&wire.host, about, &Requester::App)),
+            Err(answer) => Err(answer.error(&wire.host, subject, &Requester::App)),
         }
     }
 
@@ -297,18 +298,18 @@ impl GitHubApp {
     async fn first_installation(
         &self,
         wire: &GitHubConnection,
-        about: RequestSubject<'_>,
+        subject: RequestSubject<'_>,
     ) -> Result<u64, ForgeError> {
         let route = "/app/installations?per_page=100".to_owned();
-        let call = ApiCall::get(about, Permission::METADATA, route);
+        let call = ApiCall::get(subject, Permission::METADATA, route);
         let installations: Vec<Installation> = match wire.send(&call, &self.own_pass(wire)?).await?
         {
             Ok(success) => wire.parsed(&success)?,
-            Err(answer) => return Err(answer.error(&wire.host, about, &Requester::App)),
+            Err(answer) => return Err(answer.error(&wire.host, subject, &Requester::App)),
         };
-        match installations.iter().find(|one| !one.is_suspended()) {
-            Some(one) => Ok(one.id),
-            None => Err(self.not_installed(wire, about).await),
+        match installations.iter().find(|installation| !installation.is_suspended()) {
+            Some(installation) => Ok(installation.id),
+            None => Err(self.not_installed(wire, subject).await),
         }
     }
 
@@ -316,26 +317,26 @@ impl GitHubApp {
     async fn not_installed(
         &self,
         wire: &GitHubConnection,
-        about: RequestSubject<'_>,
+        subject: RequestSubject<'_>,
     ) -> ForgeError {
         #[derive(Deserialize)]
         struct Own {
             html_url: String,
         }
-        let asked = RequestSubject::App("the App itself");
-        let call = ApiCall::get(asked, Permission::METADATA, "/app".to_owned());
+        let app_itself = RequestSubject::App("the App itself");
+        let call = ApiCall::get(app_itself, Permission::METADATA, "/app".to_owned());
         let answer = match self.own_pass(wire) {
             Ok(pass) => wire.send(&call, &pass).await.ok().and_then(Result::ok),
             Err(_) => None,
         };
         let page = answer.and_then(|success| wire.parsed::<Own>(&success).ok());
-        let page = page.map(|own| format!(" at {}/installations/new", own.html_url));
+        let page = page.map(|app| format!(" at {}/installations/new", app.html_url));
         let help = format!(
             "check the name; let an owner of the account install the App{}, and choose the \
              repository there",
             page.unwrap_or_default()
         );
-        ForgeError::NotInstalled { about: about.to_string(), help }
+        ForgeError::NotInstalled { about: subject.to_string(), help }
     }
 }
 

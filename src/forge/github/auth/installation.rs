@@ -57,22 +57,22 @@ impl Installed {
 
     /// Returns true if the installation needs no second lookup. An obstacle is checked each time, so that the service
     /// sees at once when a person has removed it.
-    pub(super) fn is_good(&self, needs: Permission, now: Timestamp) -> bool {
+    pub(super) fn is_good(&self, permission: Permission, now: Timestamp) -> bool {
         let Installation { permissions, suspended_at, .. } = &self.installation;
         let age = now.duration_since(self.found_at);
-        suspended_at.is_none() && needs.is_in(permissions) && age < FRESH
+        suspended_at.is_none() && permission.is_in(permissions) && age < FRESH
     }
 
     /// Checks that the installation can be used.
     ///
     /// # Errors
     /// The reason why it cannot.
-    pub(super) fn check(&self, about: &str, needs: Permission) -> Result<(), ForgeError> {
+    pub(super) fn check(&self, subject: &str, permission: Permission) -> Result<(), ForgeError> {
         let Installation { permissions, html_url: page, .. } = &self.installation;
         if self.installation.is_suspended() {
-            Err(suspended(about.to_owned(), page.as_deref()))
-        } else if !needs.is_in(permissions) {
-            Err(missing(about.to_owned(), needs, page.as_deref()))
+            Err(suspended(subject.to_owned(), page.as_deref()))
+        } else if !permission.is_in(permissions) {
+            Err(missing(subject.to_owned(), permission, page.as_deref()))
         } else {
             Ok(())
         }
@@ -120,17 +120,22 @@ pub(super) struct InstallationToken {
 
 impl InstallationToken {
     /// Returns true if the token has the permissions for as long as the request takes.
-    pub(super) fn is_good(&self, purpose: TokenPurpose, needs: Permission, now: Timestamp) -> bool {
+    pub(super) fn is_good(
+        &self,
+        purpose: TokenPurpose,
+        permission: Permission,
+        now: Timestamp,
+    ) -> bool {
         let margin = match purpose {
             TokenPurpose::Deploy | TokenPurpose::Look => FOR_A_CALL,
             TokenPurpose::Fetch | TokenPurpose::Push => FOR_GIT,
         };
-        self.allows(needs) && self.lasts(margin, now)
+        self.allows(permission) && self.lasts(margin, now)
     }
 
     /// Returns whether the token will do if there is no better one.
-    pub(super) fn is_better_than_none(&self, needs: Permission, now: Timestamp) -> bool {
-        self.allows(needs) && self.lasts(AT_LEAST, now)
+    pub(super) fn is_better_than_none(&self, permission: Permission, now: Timestamp) -> bool {
+        self.allows(permission) && self.lasts(AT_LEAST, now)
     }
 
     pub(super) fn is(&self, secret: &SecretString) -> bool {
@@ -144,8 +149,8 @@ impl InstallationToken {
         }
     }
 
-    fn allows(&self, needs: Permission) -> bool {
-        self.permissions.as_ref().is_some_and(|granted| needs.is_in(granted))
+    fn allows(&self, permission: Permission) -> bool {
+        self.permissions.as_ref().is_some_and(|granted| permission.is_in(granted))
     }
 
     fn lasts(&self, time: SignedDuration, now: Timestamp) -> bool {

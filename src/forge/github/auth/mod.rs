@@ -55,10 +55,10 @@ impl GitHubAuth {
     pub(super) async fn pass(
         &self,
         wire: &GitHubConnection,
-        about: RequestSubject<'_>,
-        needs: Permission,
+        subject: RequestSubject<'_>,
+        permission: Permission,
     ) -> Result<RequestCredential, ForgeError> {
-        if let RequestSubject::Repository(repository) = about
+        if let RequestSubject::Repository(repository) = subject
             && repository.is_retired()
         {
             return Err(ForgeError::Renamed { repository: repository.clone() });
@@ -67,9 +67,9 @@ impl GitHubAuth {
             Self::Token(token) => {
                 Ok(RequestCredential { token: token.now(), account: Some(Account::Token) })
             }
-            Self::App(app) => {
-                Box::pin(app.pass(wire, about, needs)).await.map_err(ForgeError::before_sending)
-            }
+            Self::App(app) => Box::pin(app.pass(wire, subject, permission))
+                .await
+                .map_err(ForgeError::before_sending),
         }
     }
 
@@ -83,22 +83,22 @@ impl GitHubAuth {
         match self {
             Self::Token(token) => Ok(token.now()),
             Self::App(app) => {
-                let (purpose, needs) = of_git(access);
-                let pass = Box::pin(app.of_repository(wire, repository, purpose, needs)).await;
+                let (purpose, permission) = of_git(access);
+                let pass = Box::pin(app.of_repository(wire, repository, purpose, permission)).await;
                 pass.map(|pass| pass.token).map_err(ForgeError::before_sending)
             }
         }
     }
 
-    /// Forgets what GitHub refused. Whether there may be a better pass now.
+    /// Forgets a credential that GitHub refused. Returns true if there may be a better one now.
     pub(super) async fn refused(
         &self,
-        about: RequestSubject<'_>,
+        subject: RequestSubject<'_>,
         pass: &RequestCredential,
     ) -> bool {
         match self {
             Self::Token(token) => token.now().expose_secret() != pass.token.expose_secret(),
-            Self::App(app) => app.refused(about, pass).await,
+            Self::App(app) => app.refused(subject, pass).await,
         }
     }
 
@@ -115,8 +115,8 @@ impl GitHubAuth {
     }
 
     /// Names the credentials of a request, for the way out of an error.
-    pub(super) fn who(&self, about: RequestSubject<'_>) -> Requester {
-        match (self, about) {
+    pub(super) fn requester(&self, subject: RequestSubject<'_>) -> Requester {
+        match (self, subject) {
             (Self::Token(_), _) => Requester::Token,
             (Self::App(app), RequestSubject::Repository(repository)) => {
                 Requester::Installation(app.page_of(repository))

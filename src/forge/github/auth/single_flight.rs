@@ -15,11 +15,11 @@ use crate::support::sync::lock;
 /// Values by key, no more than a certain number of them.
 pub(super) struct SlotMap<K, V> {
     most: usize,
-    kept: Mutex<Kept<K, V>>,
+    entries: Mutex<Entries<K, V>>,
 }
 
 /// The cached values, each with the turn of its last use.
-struct Kept<K, V> {
+struct Entries<K, V> {
     turn: u64,
     slots: BTreeMap<K, (u64, Arc<Slot<V>>)>,
 }
@@ -48,7 +48,7 @@ pub(super) enum From {
 
 impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, kept: Mutex::new(Kept { turn: 0, slots: BTreeMap::new() }) }
+        Self { most, entries: Mutex::new(Entries { turn: 0, slots: BTreeMap::new() }) }
     }
 
     /// Returns the value if it is good, else creates one.
@@ -103,31 +103,31 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
     }
 
     fn find(&self, key: &K) -> Option<Arc<Slot<V>>> {
-        lock(&self.kept).slots.get(key).map(|(_, slot)| slot.clone())
+        lock(&self.entries).slots.get(key).map(|(_, slot)| slot.clone())
     }
 
     fn slot(&self, key: &K) -> Arc<Slot<V>> {
-        let mut kept = lock(&self.kept);
-        kept.turn += 1;
-        let turn = kept.turn;
-        if let Some((asked, slot)) = kept.slots.get_mut(key) {
-            *asked = turn;
+        let mut entries = lock(&self.entries);
+        entries.turn += 1;
+        let turn = entries.turn;
+        if let Some((used_at, slot)) = entries.slots.get_mut(key) {
+            *used_at = turn;
             return slot.clone();
         }
-        if kept.slots.len() >= self.most {
-            kept.make_room();
+        if entries.slots.len() >= self.most {
+            entries.make_room();
         }
         let slot = Arc::new(Slot::default());
-        kept.slots.insert(key.clone(), (turn, slot.clone()));
+        entries.slots.insert(key.clone(), (turn, slot.clone()));
         slot
     }
 }
 
-impl<K: Ord + Clone, V> Kept<K, V> {
+impl<K: Ord + Clone, V> Entries<K, V> {
     /// Removes the value that was not used for the longest; one with waiting callers stays.
     fn make_room(&mut self) {
         let idle = self.slots.iter().filter(|(_, (_, slot))| Arc::strong_count(slot) == 1);
-        let oldest = idle.min_by_key(|(_, (asked, _))| *asked).map(|(key, _)| key.clone());
+        let oldest = idle.min_by_key(|(_, (used_at, _))| *used_at).map(|(key, _)| key.clone());
         if let Some(key) = oldest {
             self.slots.remove(&key);
         }
@@ -168,7 +168,7 @@ mod tests {
         let slots = SlotMap::new(4);
         let count = AtomicUsize::new(0);
         let gate = tokio::sync::Semaphore::new(0);
-        let one = async || {
+        let request = async || {
             let make = async {
                 count.fetch_add(1, Ordering::SeqCst);
                 let _open = gate.acquire().await.unwrap();
@@ -176,32 +176,32 @@ mod tests {
             };
             slots.get(&"key", |_| true, make).await.map(|(value, _)| value)
         };
-        let all = futures::future::join_all((0..50).map(|_| one()));
+        let requests = futures::future::join_all((0..50).map(|_| request()));
         let open = async {
             tokio::task::yield_now().await;
             gate.add_permits(50);
         };
-        let (all, ()) = futures::join!(all, open);
-        (count.into_inner(), all)
+        let (results, ()) = futures::join!(requests, open);
+        (count.into_inner(), results)
     }
 
     #[tokio::test]
     async fn fifty_that_ask_at_once_make_one() {
-        let (made, all) = storm(Ok(7)).await;
-        assert_eq!(made, 1);
-        assert!(all.into_iter().all(|one| one.unwrap() == 7));
+        let (count, results) = storm(Ok(7)).await;
+        assert_eq!(count, 1);
+        assert!(results.into_iter().all(|result| result.unwrap() == 7));
     }
 
     #[tokio::test]
     async fn a_failure_is_shared_by_those_who_waited_and_not_by_who_comes_later() {
-        let (made, all) = storm(Err(broken())).await;
-        assert_eq!(made, 1);
-        assert!(all.into_iter().all(|one| one.is_err()));
+        let (count, results) = storm(Err(broken())).await;
+        assert_eq!(count, 1);
+        assert!(results.into_iter().all(|result| result.is_err()));
         let slots = SlotMap::new(4);
         let failed = slots.get(&1, |_: &u32| true, async { Err(broken()) }).await;
         assert!(failed.is_err());
-        let made = slots.get(&1, |_| true, async { Ok(3) }).await.unwrap();
-        assert_eq!(made, (3, From::Maker));
+        let value = slots.get(&1, |_| true, async { Ok(3) }).await.unwrap();
+        assert_eq!(value, (3, From::Maker));
         assert_eq!(slots.get(&1, |_| true, async { Ok(4) }).await.unwrap(), (3, From::Cache));
     }
 
@@ -212,8 +212,8 @@ mod tests {
             permission: "checks: write".to_owned(),
             help: String::new(),
         };
-        let (made, all) = storm(Err(missing)).await;
-        assert_eq!((made, all.len()), (50, 50));
+        let (count, results) = storm(Err(missing)).await;
+        assert_eq!((count, results.len()), (50, 50));
     }
 
     #[tokio::test]

@@ -80,8 +80,9 @@ impl Forge {
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
         let body = Body { head_sha: Some(&check.head), ..Body::of(check, notes) };
         let route = format!("/repos/{repository}/check-runs");
-        let (about, needs) = (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
-        let call = ApiCall::write(about, needs, Method::POST, route, &body);
+        let (subject, permission) =
+            (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
+        let call = ApiCall::write(subject, permission, Method::POST, route, &body);
         let Made { id } = github.read(call.at_most(LARGE).yielding()).await?;
         github.annotate(repository, id, check, &later).await?;
         Ok(id)
@@ -99,8 +100,8 @@ impl Forge {
         let mut notes = notes(check);
         if !notes.is_empty() {
             let route = format!("{}/annotations", route(repository, id));
-            let there: Vec<Note> = github.read_all(reading(repository, route), PAGES).await?;
-            notes.retain(|note| !there.contains(note));
+            let present: Vec<Note> = github.read_all(reading(repository, route), PAGES).await?;
+            notes.retain(|note| !present.contains(note));
         }
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
         github.done(patch(repository, id, &Body::of(check, notes))).await?;
@@ -125,8 +126,9 @@ impl Forge {
         let route =
             format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
         let runs: Vec<Run> = github.read_all(reading(repository, route), PAGES).await?;
-        let ours = runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
-        Ok(ours.map(|run| run.id).max())
+        let own_runs =
+            runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
+        Ok(own_runs.map(|run| run.id).max())
     }
 }
 
@@ -139,8 +141,8 @@ impl GitHubClient {
         check: &CheckRun,
         notes: &[Note],
     ) -> Result<(), ForgeError> {
-        for some in notes.chunks(ANNOTATIONS) {
-            let body = json!({"output": Output::of(check, some.to_vec())});
+        for batch in notes.chunks(ANNOTATIONS) {
+            let body = json!({"output": Output::of(check, batch.to_vec())});
             self.done(patch(repository, id, &body)).await?;
         }
         Ok(())
@@ -156,8 +158,8 @@ fn reading(repository: &RepoName, route: String) -> ApiCall<'_> {
 }
 
 fn patch<'a>(repository: &'a RepoName, id: i64, body: &impl Serialize) -> ApiCall<'a> {
-    let (about, needs) = (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
-    ApiCall::write(about, needs, Method::PATCH, route(repository, id), body).yielding()
+    let (subject, permission) = (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
+    ApiCall::write(subject, permission, Method::PATCH, route(repository, id), body).yielding()
 }
 
 fn notes(check: &CheckRun) -> Vec<Note> {

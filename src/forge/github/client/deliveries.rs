@@ -23,7 +23,7 @@ const CONTENT: usize = 26 * 1024 * 1024;
 const ARRIVED: &str = "OK";
 
 #[derive(Deserialize)]
-struct Sent {
+struct DeliveryAttempt {
     id: i64,
     guid: String,
     event: String,
@@ -36,9 +36,9 @@ struct Sent {
 
 /// Events whose newest attempt failed; fed with attempts, newest first.
 #[derive(Default)]
-struct Lost {
-    seen: BTreeSet<String>,
-    found: Vec<HookDelivery>,
+struct FailedDeliveries {
+    ids: BTreeSet<String>,
+    deliveries: Vec<HookDelivery>,
 }
 
 impl Forge {
@@ -62,17 +62,17 @@ impl Forge {
             return Err(ForgeError::NeedsApp { what: "looking for lost events" });
         }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let (mut lost, mut cursor) = (Lost::default(), None);
+        let (mut failures, mut cursor) = (FailedDeliveries::default(), None);
         for _ in 0..PAGES {
             let (page, next) = github.deliveries(cursor.as_deref()).await?;
-            let more = page.into_iter().all(|sent| lost.add(sent, since));
+            let has_more = page.into_iter().all(|delivery| failures.add(delivery, since));
             cursor = next;
-            if !more || cursor.is_none() || lost.found.len() >= most {
+            if !has_more || cursor.is_none() || failures.deliveries.len() >= most {
                 break;
             }
         }
-        lost.found.truncate(most);
-        Ok(lost.found)
+        failures.deliveries.truncate(most);
+        Ok(failures.deliveries)
     }
 
     /// Fetches the content of a delivery.
@@ -94,9 +94,9 @@ impl Forge {
             Self::GitHub(github) if github.auth.is_app() => github,
             _ => return Err(ForgeError::NeedsApp { what: "reading a delivery" }),
         };
-        let about = RequestSubject::App("a delivery");
+        let subject = RequestSubject::App("a delivery");
         let route = format!("/app/hook/deliveries/{id}");
-        let call = ApiCall::get(about, Permission::METADATA, route).at_most(CONTENT);
+        let call = ApiCall::get(subject, Permission::METADATA, route).at_most(CONTENT);
         let Content { guid, event, request } = github.read(call).await?;
         let payload = serde_json::to_vec(&request.payload).unwrap_or_default();
         Ok(DeliveryContent { event, guid, payload })
@@ -108,28 +108,28 @@ impl GitHubClient {
     async fn deliveries(
         &self,
         cursor: Option<&str>,
-    ) -> Result<(Vec<Sent>, Option<String>), ForgeError> {
-        let about = RequestSubject::App("the App's deliveries");
+    ) -> Result<(Vec<DeliveryAttempt>, Option<String>), ForgeError> {
+        let subject = RequestSubject::App("the App's deliveries");
         let cursor = cursor.map(|cursor| format!("&cursor={}", encode_segment(cursor)));
         let cursor = cursor.unwrap_or_default();
         let route = format!("/app/hook/deliveries?per_page={PER_PAGE}{cursor}");
-        let answer = self.call(ApiCall::get(about, Permission::METADATA, route)).await?;
-        let success = answer.map_err(|answer| self.error(answer, about))?;
+        let answer = self.call(ApiCall::get(subject, Permission::METADATA, route)).await?;
+        let success = answer.map_err(|answer| self.error(answer, subject))?;
         Ok((self.wire.parsed(&success)?, next_cursor(&success.headers)))
     }
 }
 
-impl Lost {
+impl FailedDeliveries {
     /// Adds a delivery, and returns whether those before it may be of interest, too.
-    fn add(&mut self, sent: Sent, since: Timestamp) -> bool {
-        let Sent { id, guid, event, delivered_at, status, status_code } = sent;
+    fn add(&mut self, delivery: DeliveryAttempt, since: Timestamp) -> bool {
+        let DeliveryAttempt { id, guid, event, delivered_at, status, status_code } = delivery;
         if delivered_at < since {
             return false;
         }
         let arrived = status.as_deref() == Some(ARRIVED);
-        if self.seen.insert(guid.clone()) && !arrived {
+        if self.ids.insert(guid.clone()) && !arrived {
             let status_code = status_code.unwrap_or_default();
-            self.found.push(HookDelivery { id, guid, event, delivered_at, status_code });
+            self.deliveries.push(HookDelivery { id, guid, event, delivered_at, status_code });
         }
         true
     }
@@ -149,8 +149,8 @@ fn next_cursor(headers: &HeaderMap) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn sent(id: i64, guid: &str, status: &str) -> Sent {
-        Sent {
+    fn sent(id: i64, guid: &str, status: &str) -> DeliveryAttempt {
+        DeliveryAttempt {
             id,
             guid: guid.to_owned(),
             event: "deployment".to_owned(),
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_event_is_lost_if_its_newest_attempt_failed() {
-        let mut lost = Lost::default();
+        let mut failures = FailedDeliveries::default();
         let since = Timestamp::from_second(1002).unwrap();
         let attempts = [
             sent(9, "healed", "OK"),
@@ -171,18 +171,18 @@ mod tests {
             sent(6, "lost", "Internal Server Error"),
             sent(2, "edge", "Bad Gateway"),
         ];
-        assert!(attempts.into_iter().all(|attempt| lost.add(attempt, since)));
-        assert!(!lost.add(sent(1, "old", "timed out"), since));
-        let found: Vec<i64> = lost.found.iter().map(|one| one.id).collect();
-        assert_eq!(found, [8, 2]);
+        assert!(attempts.into_iter().all(|attempt| failures.add(attempt, since)));
+        assert!(!failures.add(sent(1, "old", "timed out"), since));
+        let ids: Vec<i64> = failures.deliveries.iter().map(|delivery| delivery.id).collect();
+        assert_eq!(ids, [8, 2]);
     }
 
     #[test]
     fn the_next_page_begins_where_the_link_says() {
         let cursor =
             |link: &str| next_cursor(&HeaderMap::from_iter([(LINK, link.parse().unwrap())]));
-        let both = r#"<https://h/app/hook/deliveries?cursor=a>; rel="prev", <https://h/api/v3/app/hook/deliveries?per_page=100&cursor=v1_12%2B3>; rel="next""#;
-        assert_eq!(cursor(both).as_deref(), Some("v1_12+3"));
+        let links = r#"<https://h/app/hook/deliveries?cursor=a>; rel="prev", <https://h/api/v3/app/hook/deliveries?per_page=100&cursor=v1_12%2B3>; rel="next""#;
+        assert_eq!(cursor(links).as_deref(), Some("v1_12+3"));
         assert_eq!(cursor(r#"<https://h/x?cursor=a>; rel="prev""#), None);
         assert_eq!(cursor("nonsense"), None);
         assert_eq!(next_cursor(&HeaderMap::new()), None);

@@ -93,9 +93,9 @@ mod tests {
             cache.put(key(path), Some(&tag), &file.bytes);
         }
         let paths = ["1", "2", "3", "4"];
-        let kept = || paths.map(|path| cache.get(&key(path)).is_some());
-        assert_eq!(kept(), [true, false, true, true]);
+        let are_cached = || paths.map(|path| cache.get(&key(path)).is_some());
+        assert_eq!(are_cached(), [true, false, true, true]);
         cache.put(key("huge"), Some(&tag), &vec![0; 4 * 1300]);
-        assert_eq!((kept(), cache.get(&key("huge")).is_some()), ([false; 4], false));
+        assert_eq!((are_cached(), cache.get(&key("huge")).is_some()), ([false; 4], false));
     }
 }

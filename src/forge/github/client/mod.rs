@@ -167,8 +167,8 @@ impl GitHubClient {
         let host = host(&api_url).ok_or_else(unusable)?;
         let auth = match credentials {
             Credentials::App(key, clock) => GitHubAuth::app(key, clock),
-            Credentials::Tokens(source) => owned(source)?,
-            Credentials::Token(token) => owned(TokenSource::new(move || token.clone()))?,
+            Credentials::Tokens(source) => build_auth(source)?,
+            Credentials::Token(token) => build_auth(TokenSource::new(move || token.clone()))?,
         };
         let wire = GitHubConnection {
             octocrab: library(api_url.parse().map_err(|_| unusable())?, http),
@@ -223,15 +223,15 @@ impl GitHubClient {
     /// A token that is refused is forgotten, and the request is made once more with a new one: a
     /// request that was refused so has done nothing.
     async fn call(&self, call: ApiCall<'_>) -> Result<RequestOutcome, ForgeError> {
-        let pass = self.auth.pass(&self.wire, call.about, call.needs).await?;
+        let pass = self.auth.pass(&self.wire, call.subject, call.permission).await?;
         let outcome = self.wire.send(&call, &pass).await?;
         match &outcome {
             Err(answer) if answer.is_of_credentials() => {
-                let again = self.auth.refused(call.about, &pass).await;
-                if !again || answer.status != StatusCode::UNAUTHORIZED {
+                let may_retry = self.auth.refused(call.subject, &pass).await;
+                if !may_retry || answer.status != StatusCode::UNAUTHORIZED {
                     return Ok(outcome);
                 }
-                let pass = self.auth.pass(&self.wire, call.about, call.needs).await?;
+                let pass = self.auth.pass(&self.wire, call.subject, call.permission).await?;
                 self.wire.send(&call, &pass).await
             }
             _ => Ok(outcome),
@@ -240,25 +240,25 @@ impl GitHubClient {
 
     /// Returns the answer of a success, parsed; every other answer as the error for any caller.
     async fn read<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<T, ForgeError> {
-        let about = call.about;
-        let success = self.call(call).await?.map_err(|answer| self.error(answer, about))?;
+        let subject = call.subject;
+        let success = self.call(call).await?.map_err(|answer| self.error(answer, subject))?;
         self.wire.parsed(&success)
     }
 
     /// Returns the parsed answer; `None` where GitHub has nothing of that name.
     async fn find<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<Option<T>, ForgeError> {
-        let about = call.about;
+        let subject = call.subject;
         match self.call(call).await? {
             Ok(success) => self.wire.parsed(&success).map(Some),
             Err(answer) if answer.status == StatusCode::NOT_FOUND => Ok(None),
-            Err(answer) => Err(self.error(answer, about)),
+            Err(answer) => Err(self.error(answer, subject)),
         }
     }
 
     /// Sends a write of whose answer nothing is needed.
     async fn done(&self, call: ApiCall<'_>) -> Result<(), ForgeError> {
-        let about = call.about;
-        self.call(call).await?.map(|_| ()).map_err(|answer| self.error(answer, about))
+        let subject = call.subject;
+        self.call(call).await?.map(|_| ()).map_err(|answer| self.error(answer, subject))
     }
 
     /// Reads pages of a list until there is no more, or `look` has enough; at most `most` pages.
@@ -290,17 +290,17 @@ impl GitHubClient {
         list: ApiCall<'_>,
         most: usize,
     ) -> Result<Vec<T>, ForgeError> {
-        let mut found = Vec::new();
+        let mut items_read = Vec::new();
         let look = |items: Vec<T>| {
-            found.extend(items);
+            items_read.extend(items);
             ControlFlow::<()>::Continue(())
         };
         self.pages(list, most, look).await?;
-        Ok(found)
+        Ok(items_read)
     }
 
-    fn error(&self, answer: ErrorAnswer, about: RequestSubject<'_>) -> ForgeError {
-        answer.error(&self.wire.host, about, &self.auth.who(about))
+    fn error(&self, answer: ErrorAnswer, subject: RequestSubject<'_>) -> ForgeError {
+        answer.error(&self.wire.host, subject, &self.auth.requester(subject))
     }
 }
 
@@ -311,19 +311,19 @@ fn library(api: Uri, http: reqwest::Client) -> Octocrab {
         (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static(API_VERSION)),
         (USER_AGENT, HeaderValue::from_static(AGENT)),
     ];
-    let made = OctocrabBuilder::new_empty()
+    let client = OctocrabBuilder::new_empty()
         .with_service(ReqwestConnector::new(http))
         .with_layer(&ExtraHeadersLayer::new(Arc::new(headers)))
         .with_layer(&BaseUriLayer::new(api))
         .with_auth(AuthState::None)
         .build();
-    match made {
+    match client {
         Ok(octocrab) => octocrab,
         Err(never) => match never {},
     }
 }
 
-fn owned(source: TokenSource) -> Result<GitHubAuth, GitHubSettingsError> {
+fn build_auth(source: TokenSource) -> Result<GitHubAuth, GitHubSettingsError> {
     let token = source.now();
     let text = token.expose_secret();
     let legal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());

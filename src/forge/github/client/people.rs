@@ -57,8 +57,10 @@ impl Forge {
             kind: String,
         }
         let github = self.asked_by_visitors()?;
-        let success =
-            github.visitor(token, "/user".to_owned()).await?.map_err(|answer| refused(&answer))?;
+        let success = github
+            .visitor(token, "/user".to_owned())
+            .await?
+            .map_err(|answer| identity_error(&answer))?;
         let User { login, kind } = github.parse(&success)?;
         if kind != "User" {
             let why = format!("{login} is no person; programs use an API token of the-deployer");
@@ -82,7 +84,7 @@ impl Forge {
                 Ok(level(&github.parse(&success)?, scopes))
             }
             Err(answer) if is_nothing(&answer) => Ok(RepoPermission::Nothing),
-            Err(answer) => Err(refused(&answer)),
+            Err(answer) => Err(identity_error(&answer)),
         }
     }
 
@@ -97,7 +99,7 @@ impl Forge {
         match github.visitor(token, membership(team, login)).await? {
             Ok(success) => Ok(github.parse::<Membership>(&success)?.state == "active"),
             Err(answer) if is_nothing(&answer) => Ok(false),
-            Err(answer) => Err(refused(&answer)),
+            Err(answer) => Err(identity_error(&answer)),
         }
     }
 
@@ -118,11 +120,11 @@ impl Forge {
         teams: &[TeamName],
     ) -> Result<bool, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(false) };
-        let about = RequestSubject::Repository(repository);
+        let subject = RequestSubject::Repository(repository);
         for team in teams {
-            let call = ApiCall::get(about, Permission::READ_MEMBERS, membership(team, login));
-            let found: Option<Membership> = github.find(call.at_most(LIMIT)).await?;
-            if found.is_some_and(|membership| membership.state == "active") {
+            let call = ApiCall::get(subject, Permission::READ_MEMBERS, membership(team, login));
+            let membership: Option<Membership> = github.find(call.at_most(LIMIT)).await?;
+            if membership.is_some_and(|membership| membership.state == "active") {
                 return Ok(true);
             }
         }
@@ -137,9 +139,9 @@ impl Forge {
             email: Option<String>,
         }
         let Self::GitHub(github) = self else { return Ok(None) };
-        let about = RequestSubject::Anything("a person's e-mail address");
+        let subject = RequestSubject::Anything("a person's e-mail address");
         let route = format!("/users/{}", encode_segment(login));
-        let call = ApiCall::get(about, Permission::METADATA, route).at_most(LIMIT);
+        let call = ApiCall::get(subject, Permission::METADATA, route).at_most(LIMIT);
         let email = github.find(call).await?.and_then(|user: User| user.email);
         Ok(email.filter(|email| email.contains('@')))
     }
@@ -176,8 +178,8 @@ impl GitHubClient {
     }
 
     fn parse<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, IdentityError> {
-        let down = |error: ForgeError| IdentityError::Unavailable(error.to_string());
-        self.visitors.parsed(success).map_err(down)
+        let unavailable = |error: ForgeError| IdentityError::Unavailable(error.to_string());
+        self.visitors.parsed(success).map_err(unavailable)
     }
 }
 
@@ -190,10 +192,12 @@ fn membership(team: &TeamName, login: &str) -> String {
 /// scope may write nothing there, whatever its owner may do.
 fn level(repository: &Repository, scopes: Option<&str>) -> RepoPermission {
     let Repository { private, permissions: Permissions { push, triage, pull } } = repository;
-    let scope = |name: &str| scopes.is_none_or(|all| all.split(',').any(|one| one.trim() == name));
-    let writes = scope("repo") || (!private && scope("public_repo"));
+    let has_scope = |name: &str| {
+        scopes.is_none_or(|scopes| scopes.split(',').any(|scope| scope.trim() == name))
+    };
+    let may_write = has_scope("repo") || (!private && has_scope("public_repo"));
     match (push, *pull && *private) {
-        (true, _) if writes => RepoPermission::Push,
+        (true, _) if may_write => RepoPermission::Push,
         (true, _) | (_, true) => RepoPermission::Read,
         (false, false) if *triage => RepoPermission::Read,
         (false, false) => RepoPermission::Nothing,
@@ -212,8 +216,8 @@ fn is_nothing(answer: &ErrorAnswer) -> bool {
     matches!(answer.status.as_u16(), 404 | 410 | 451)
 }
 
-fn refused(answer: &ErrorAnswer) -> IdentityError {
-    if let Some(wait) = answer.limited() {
+fn identity_error(answer: &ErrorAnswer) -> IdentityError {
+    if let Some(wait) = answer.time_to_wait() {
         return IdentityError::RateLimited(wait);
     }
     match (answer.status, answer.sign_on(), &answer.message) {
@@ -240,9 +244,12 @@ mod tests {
     use RepoPermission::{Nothing, Push, Read};
 
     fn on(private: bool, words: &str, scopes: Option<&str>) -> RepoPermission {
-        let has = |word| words.split(' ').any(|one| one == word);
-        let permissions =
-            Permissions { push: has("push"), triage: has("triage"), pull: has("pull") };
+        let has_word = |word| words.split(' ').any(|listed| listed == word);
+        let permissions = Permissions {
+            push: has_word("push"),
+            triage: has_word("triage"),
+            pull: has_word("pull"),
+        };
         level(&Repository { private, permissions }, scopes)
     }
 
@@ -263,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_classic_token_does_not_more_than_its_scopes_say() {
-        let all = "pull triage push";
+        let permissions = "pull triage push";
         for (private, scopes, level) in [
             (false, "", Read),
             (false, "read:org", Read),
@@ -273,13 +280,13 @@ mod tests {
             (true, "repo", Push),
             (true, "repo:status", Read),
         ] {
-            assert_eq!(on(private, all, Some(scopes)), level, "{private} {scopes}");
+            assert_eq!(on(private, permissions, Some(scopes)), level, "{private} {scopes}");
         }
     }
 
     #[test]
     fn permissions_that_are_not_told_are_none() {
-        let sent = r#"{"private": true, "full_name": "acme/web"}"#;
-        assert_eq!(level(&serde_json::from_str(sent).unwrap(), None), Nothing);
+        let repository = r#"{"private": true, "full_name": "acme/web"}"#;
+        assert_eq!(level(&serde_json::from_str(repository).unwrap(), None), Nothing);
     }
 }

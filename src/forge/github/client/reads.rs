@@ -53,14 +53,14 @@ impl Forge {
             Self::Local(local) => return local.file(repository, commit, path, limit).await,
             Self::GitHub(github) => github,
         };
-        let about = RequestSubject::Repository(repository);
+        let subject = RequestSubject::Repository(repository);
         let route = format!("/repos/{repository}/contents/{}?ref={commit}", encode_path(path));
         let key = FileKey::new(repository, commit, path);
-        let kept = github.files.get(&key).filter(|file| file.bytes.len() <= limit);
-        let mut call = ApiCall::get(about, Permission::READ_CONTENTS, route)
+        let cached = github.files.get(&key).filter(|file| file.bytes.len() <= limit);
+        let mut call = ApiCall::get(subject, Permission::READ_CONTENTS, route)
             .header(ACCEPT, RAW)
             .at_most(limit);
-        if let Some(file) = &kept {
+        if let Some(file) = &cached {
             call = call.header(IF_NONE_MATCH, file.tag.clone());
         }
         let missing = match github.call(call).await? {
@@ -73,17 +73,17 @@ impl Forge {
             }
             Err(answer) => answer,
         };
-        if let Some(file) = kept.filter(|_| missing.status == StatusCode::NOT_MODIFIED) {
+        if let Some(file) = cached.filter(|_| missing.status == StatusCode::NOT_MODIFIED) {
             return Ok(file.bytes);
         }
         let not_found = missing.status == StatusCode::NOT_FOUND;
-        let (named, commit) = (repository.clone(), commit.clone());
+        let (repository_name, commit) = (repository.clone(), commit.clone());
         if missing.says_no_commit() {
-            Err(ForgeError::NoCommit { repository: named, commit })
-        } else if not_found && github.sees(repository).await? {
-            Err(ForgeError::NoFile { repository: named, commit, path: path.to_owned() })
+            Err(ForgeError::NoCommit { repository: repository_name, commit })
+        } else if not_found && github.can_see(repository).await? {
+            Err(ForgeError::NoFile { repository: repository_name, commit, path: path.to_owned() })
         } else {
-            Err(github.error(missing, about))
+            Err(github.error(missing, subject))
         }
     }
 
@@ -111,18 +111,18 @@ impl Forge {
             Self::GitHub(github) => github,
         };
         // Its files are on the first page only, and of no interest.
-        let named = encode_segment(git_ref);
-        let route = format!("/repos/{repository}/commits/{named}?per_page=1&page=2");
-        let about = RequestSubject::Repository(repository);
-        match github.call(ApiCall::get(about, Permission::READ_CONTENTS, route)).await? {
+        let encoded_ref = encode_segment(git_ref);
+        let route = format!("/repos/{repository}/commits/{encoded_ref}?per_page=1&page=2");
+        let subject = RequestSubject::Repository(repository);
+        match github.call(ApiCall::get(subject, Permission::READ_CONTENTS, route)).await? {
             Ok(success) => Ok(github.wire.parsed::<Commit>(&success)?.sha),
             Err(answer) => {
                 let missing = [StatusCode::NOT_FOUND, StatusCode::UNPROCESSABLE_ENTITY]
                     .contains(&answer.status);
-                if missing && github.sees(repository).await? {
+                if missing && github.can_see(repository).await? {
                     return Err(no_ref());
                 }
-                Err(github.error(answer, about))
+                Err(github.error(answer, subject))
             }
         }
     }
@@ -140,22 +140,22 @@ impl Forge {
         commit: &CommitSha,
         globs: &[String],
     ) -> Result<Vec<String>, ForgeError> {
-        let wanted = BranchQuery::of(globs);
+        let query = BranchQuery::of(globs);
         let github = match self {
-            Self::Local(local) => return local.branches_with(repository, commit, wanted).await,
+            Self::Local(local) => return local.branches_with(repository, commit, query).await,
             Self::GitHub(github) => github,
         };
-        let found = github.first_with(repository, commit, wanted.exact.clone()).await?;
-        if found.is_some() || !wanted.has_globs() {
-            return Ok(found.into_iter().collect());
+        let branches = github.first_with(repository, commit, query.exact.clone()).await?;
+        if branches.is_some() || !query.has_globs() {
+            return Ok(branches.into_iter().collect());
         }
         let mut matching = github.branches(repository).await?;
-        matching.retain(|branch| wanted.is_by_glob(branch));
+        matching.retain(|branch| query.is_by_glob(branch));
         if matching.len() > COMPARED {
             return Err(github.too_many(repository, "match the policy's globs", COMPARED));
         }
-        let found = github.first_with(repository, commit, matching).await?;
-        Ok(found.into_iter().collect())
+        let branches = github.first_with(repository, commit, matching).await?;
+        Ok(branches.into_iter().collect())
     }
 
     /// Returns the repository's present name, which GitHub gives for a former one too, and its present numbers; none
@@ -176,8 +176,8 @@ impl Forge {
             id: i64,
         }
         let Self::GitHub(github) = self else { return Ok(None) };
-        let about = RequestSubject::Repository(repository);
-        let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        let subject = RequestSubject::Repository(repository);
+        let call = ApiCall::get(subject, Permission::METADATA, format!("/repos/{repository}"));
         let Repository { id, full_name, owner } = github.read(call).await?;
         let name = RepoName::parse(full_name).map_err(|error| {
             github.wire.unreachable(format!("it gives the repository a name that is none: {error}"))
@@ -201,15 +201,15 @@ impl Forge {
             route,
         );
         let installations: Vec<Installation> = github.read_all(list, INSTALLATION_PAGES).await?;
-        let mut found = Vec::new();
-        for one in installations.iter().filter(|one| !one.is_suspended()) {
-            if found.len() >= most {
+        let mut repositories = Vec::new();
+        for installation in installations.iter().filter(|candidate| !candidate.is_suspended()) {
+            if repositories.len() >= most {
                 break;
             }
-            github.repositories_of(one.id, most, &mut found).await?;
+            github.repositories_of(installation.id, most, &mut repositories).await?;
         }
-        found.truncate(most);
-        Ok(found)
+        repositories.truncate(most);
+        Ok(repositories)
     }
 
     /// Checks that a pull request changes, moves or removes the file of that path.
@@ -227,14 +227,18 @@ impl Forge {
         }
         let Self::GitHub(github) = self else { return Ok(false) };
         let route = format!("/repos/{repository}/pulls/{number}/files");
-        let about = RequestSubject::Repository(repository);
+        let subject = RequestSubject::Repository(repository);
         let look = |page: Vec<Changed>| {
-            let is_it = |one: &Changed| {
-                one.filename == path || one.previous_filename.as_deref() == Some(path)
+            let is_match = |file: &Changed| {
+                file.filename == path || file.previous_filename.as_deref() == Some(path)
             };
-            if page.iter().any(is_it) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if page.iter().any(is_match) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
-        let list = ApiCall::get(about, Permission::READ_PULL_REQUESTS, route);
+        let list = ApiCall::get(subject, Permission::READ_PULL_REQUESTS, route);
         Ok(github.pages(list, FILE_PAGES, look).await?.is_some())
     }
 
@@ -260,13 +264,13 @@ impl Forge {
 
 impl GitHubClient {
     /// Checks that the service may see the repository: a 404 for a file does not say.
-    async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
-        let about = RequestSubject::Repository(repository);
-        let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
+    async fn can_see(&self, repository: &RepoName) -> Result<bool, ForgeError> {
+        let subject = RequestSubject::Repository(repository);
+        let call = ApiCall::get(subject, Permission::METADATA, format!("/repos/{repository}"));
         match self.call(call.at_most(SMALL)).await? {
             Ok(_) => Ok(true),
             Err(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
-            Err(answer) => Err(self.error(answer, about)),
+            Err(answer) => Err(self.error(answer, subject)),
         }
     }
 
@@ -277,8 +281,8 @@ impl GitHubClient {
         branches: Vec<String>,
     ) -> Result<Option<String>, ForgeError> {
         let ask = |branch: String| async move {
-            let has = self.contains_commit(repository, &branch, commit).await?;
-            Ok::<_, ForgeError>(has.then_some(branch))
+            let is_contained = self.contains_commit(repository, &branch, commit).await?;
+            Ok::<_, ForgeError>(is_contained.then_some(branch))
         };
         let hits = futures::stream::iter(branches).map(ask).buffered(AT_ONCE);
         let mut hits = std::pin::pin!(hits.try_filter_map(|hit| async { Ok(hit) }));
@@ -303,8 +307,8 @@ impl GitHubClient {
             "/repos/{repository}/compare/{}...{commit}?per_page=1&page=2",
             encode_path(branch)
         );
-        let about = RequestSubject::Repository(repository);
-        let call = ApiCall::get(about, Permission::READ_CONTENTS, route);
+        let subject = RequestSubject::Repository(repository);
+        let call = ApiCall::get(subject, Permission::READ_CONTENTS, route);
         match self.call(call.at_most(COMPARISON_BYTES)).await? {
             Ok(success) => {
                 let comparison: Comparison = self.wire.parsed(&success)?;
@@ -313,11 +317,11 @@ impl GitHubClient {
             // No such branch, or one that shares no history with the commit. That the commit is
             // there is known: the WAML was read from it. The repository may be gone since.
             Err(answer)
-                if answer.status == StatusCode::NOT_FOUND && self.sees(repository).await? =>
+                if answer.status == StatusCode::NOT_FOUND && self.can_see(repository).await? =>
             {
                 Ok(false)
             }
-            Err(answer) => Err(self.error(answer, about)),
+            Err(answer) => Err(self.error(answer, subject)),
         }
     }
 
@@ -326,12 +330,12 @@ impl GitHubClient {
         struct Branch {
             name: String,
         }
-        let (mut names, mut read) = (Vec::new(), 0);
+        let (mut names, mut pages) = (Vec::new(), 0);
         let look = |page: Vec<Branch>| {
-            read += 1;
+            pages += 1;
             let full = page.len() == PER_PAGE;
             names.extend(page.into_iter().map(|branch| branch.name));
-            if full && read == BRANCH_PAGES {
+            if full && pages == BRANCH_PAGES {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -356,7 +360,7 @@ impl GitHubClient {
         &self,
         id: u64,
         most: usize,
-        found: &mut Vec<RepoName>,
+        repositories: &mut Vec<RepoName>,
     ) -> Result<(), ForgeError> {
         #[derive(Deserialize)]
         struct Repository {
@@ -366,15 +370,21 @@ impl GitHubClient {
             #[serde(default)]
             disabled: bool,
         }
-        let about = RequestSubject::Installation(id, "the App's repositories");
-        let pages = (most - found.len()).div_ceil(PER_PAGE).saturating_add(1);
+        let subject = RequestSubject::Installation(id, "the App's repositories");
+        let pages = (most - repositories.len()).div_ceil(PER_PAGE).saturating_add(1);
         let look = |page: Vec<Repository>| {
-            let live = page.into_iter().filter(|one| !one.archived && !one.disabled);
-            found.extend(live.filter_map(|one| RepoName::parse(one.full_name).ok()));
-            if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let live =
+                page.into_iter().filter(|repository| !repository.archived && !repository.disabled);
+            repositories
+                .extend(live.filter_map(|repository| RepoName::parse(repository.full_name).ok()));
+            if repositories.len() >= most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let route = "/installation/repositories".to_owned();
-        let list = ApiCall::get(about, Permission::METADATA, route);
+        let list = ApiCall::get(subject, Permission::METADATA, route);
         self.pages(list, pages, look).await.map(|_| ())
     }
 }

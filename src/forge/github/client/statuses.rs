@@ -31,7 +31,7 @@ const LOOKED_AT: u32 = 100;
 
 /// A deployment status as GitHub sends it: its state is any word.
 #[derive(Deserialize)]
-struct Sent {
+struct SentStatus {
     state: String,
     description: Option<String>,
     log_url: Option<String>,
@@ -62,12 +62,17 @@ impl Forge {
     ) -> Result<Vec<Value>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(Vec::new()) };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        let (mut deployments, mut ids) = (Vec::new(), BTreeSet::new());
         let look = |page: Vec<Value>| {
             // A new one pushes the last of a page onto the next.
-            let is_new = |one: &Value| one["id"].as_i64().is_none_or(|id| seen.insert(id));
-            found.extend(page.into_iter().filter(is_new));
-            if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let is_new =
+                |deployment: &Value| deployment["id"].as_i64().is_none_or(|id| ids.insert(id));
+            deployments.extend(page.into_iter().filter(is_new));
+            if deployments.len() >= most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let route = format!("/repos/{repository}/deployments");
         let list = ApiCall::get(
@@ -76,8 +81,8 @@ impl Forge {
             route,
         );
         github.pages(list, most.div_ceil(PER_PAGE), look).await?;
-        found.truncate(most);
-        Ok(found)
+        deployments.truncate(most);
+        Ok(deployments)
     }
 
     /// Makes a deployment of one that began here, a rollback; its number. The local host has none.
@@ -86,15 +91,15 @@ impl Forge {
     /// [`ForgeError`]; after [`ForgeError::Unreachable`] look with [`Forge::find_deployment`].
     pub async fn create_deployment(
         &self,
-        begun: &NewDeployment,
+        new_deployment: &NewDeployment,
     ) -> Result<Option<i64>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(None) };
-        let NewDeployment { id, release, target, description, production } = begun;
+        let NewDeployment { id, release, target, description, production } = new_deployment;
         let body = json!({
             "ref": release.commit,
             "environment": target,
             "task": ROLLBACK_TASK,
-            // What was deployed before needs no new proof.
+            // A release that was deployed before needs no new checks.
             "required_contexts": [],
             // GitHub would merge the default branch into the ref.
             "auto_merge": false,
@@ -102,21 +107,26 @@ impl Forge {
             "description": truncate_chars(description, ForgeStatus::LONGEST),
             "production_environment": production,
         });
-        let about = RequestSubject::Repository(&release.repository);
+        let subject = RequestSubject::Repository(&release.repository);
         let route = format!("/repos/{}/deployments", release.repository);
-        let call = ApiCall::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
+        let call =
+            ApiCall::write(subject, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
         let Made { id } = github.read(call).await?;
         Ok(Some(id))
     }
 
     /// Returns the number of the deployment that was created from this one, which began at the service.
-    pub async fn find_deployment(&self, begun: &NewDeployment) -> Result<Option<i64>, ForgeError> {
-        let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
-        let is_it = |one: &&Value| {
-            let id = one.pointer("/payload/deploy_id").and_then(Value::as_str);
-            one["task"] == ROLLBACK_TASK && id == Some(begun.id.as_str())
+    pub async fn find_deployment(
+        &self,
+        new_deployment: &NewDeployment,
+    ) -> Result<Option<i64>, ForgeError> {
+        let deployments =
+            self.recent_deployments(&new_deployment.release.repository, LOOKED_AT).await?;
+        let is_same = |deployment: &&Value| {
+            let id = deployment.pointer("/payload/deploy_id").and_then(Value::as_str);
+            deployment["task"] == ROLLBACK_TASK && id == Some(new_deployment.id.as_str())
         };
-        Ok(listed.iter().find(is_it).and_then(|one| one["id"].as_i64()))
+        Ok(deployments.iter().find(is_same).and_then(|deployment| deployment["id"].as_i64()))
     }
 
     /// Writes the status of a deployment at the host.
@@ -139,8 +149,10 @@ impl Forge {
             // GitHub would make older ones of the environment inactive, whatever app they are of.
             "auto_inactive": false,
         }));
-        let (about, route) = (RequestSubject::Repository(repository), route(repository, forge_id));
-        let call = ApiCall::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
+        let (subject, route) =
+            (RequestSubject::Repository(repository), route(repository, forge_id));
+        let call =
+            ApiCall::write(subject, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
         github.done(call.yielding()).await
     }
 
@@ -152,14 +164,18 @@ impl Forge {
         status: &DeploymentStatus,
     ) -> Result<bool, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(true) };
-        let is_it = |sent: &Sent| {
+        let is_match = |sent: &SentStatus| {
             let DeploymentStatus { state, description, log_url, environment_url: _ } = status;
             sent.state == state.as_str()
                 && is_same_description(sent.description.as_deref(), description)
                 && leads_to(sent.log_url.as_deref(), log_url.as_deref())
         };
-        let look = |page: Vec<Sent>| {
-            if page.iter().any(is_it) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let look = |page: Vec<SentStatus>| {
+            if page.iter().any(is_match) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         Ok(github.pages(statuses(repository, forge_id), STATUS_PAGES, look).await?.is_some())
     }
@@ -171,14 +187,15 @@ impl Forge {
         forge_id: i64,
     ) -> Result<Vec<ListedStatus>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(Vec::new()) };
-        let sent: Vec<Sent> = github.read_all(statuses(repository, forge_id), STATUS_PAGES).await?;
-        let listed = |Sent { state, description, log_url, creator }| ListedStatus {
+        let statuses: Vec<SentStatus> =
+            github.read_all(statuses(repository, forge_id), STATUS_PAGES).await?;
+        let to_listed = |SentStatus { state, description, log_url, creator }| ListedStatus {
             state,
             description: description.unwrap_or_default(),
             log_url: log_url.filter(|url| !url.is_empty()),
             creator: creator.map(|creator: Creator| creator.login),
         };
-        Ok(sent.into_iter().map(listed).collect())
+        Ok(statuses.into_iter().map(to_listed).collect())
     }
 
     /// Writes the status of a commit at the host.
@@ -200,8 +217,11 @@ impl Forge {
             "target_url": target_url,
         }));
         let route = format!("/repos/{repository}/statuses/{commit}");
-        let (about, needs) = (RequestSubject::Repository(repository), Permission::WRITE_STATUSES);
-        github.done(ApiCall::write(about, needs, Method::POST, route, &body).yielding()).await
+        let (subject, permission) =
+            (RequestSubject::Repository(repository), Permission::WRITE_STATUSES);
+        github
+            .done(ApiCall::write(subject, permission, Method::POST, route, &body).yielding())
+            .await
     }
 
     /// Checks that the newest status of that context at the commit has the same text.
@@ -214,7 +234,7 @@ impl Forge {
         let Self::GitHub(github) = self else { return Ok(true) };
         let CommitStatus { context, state, description, target_url } = status;
         let is_of_context =
-            |sent: &SentOfCommit| sent.context.to_lowercase() == context.to_lowercase();
+            |status: &SentOfCommit| status.context.to_lowercase() == context.to_lowercase();
         let look = |page: Vec<SentOfCommit>| match page.into_iter().find(is_of_context) {
             Some(newest) => ControlFlow::Break(newest),
             None => ControlFlow::Continue(()),
@@ -223,10 +243,10 @@ impl Forge {
         let list =
             ApiCall::get(RequestSubject::Repository(repository), Permission::READ_STATUSES, route);
         let newest = github.pages(list.yielding(), CONTEXT_PAGES, look).await?;
-        Ok(newest.is_some_and(|sent| {
-            sent.state == json!(state)
-                && is_same_description(sent.description.as_deref(), description)
-                && leads_to(sent.target_url.as_deref(), target_url.as_deref())
+        Ok(newest.is_some_and(|status| {
+            status.state == json!(state)
+                && is_same_description(status.description.as_deref(), description)
+                && leads_to(status.target_url.as_deref(), target_url.as_deref())
         }))
     }
 }
@@ -237,18 +257,19 @@ fn route(repository: &RepoName, forge_id: i64) -> String {
 
 /// Builds the request for statuses: they are only shown to people, so it gives way to deployments.
 fn statuses(repository: &RepoName, forge_id: i64) -> ApiCall<'_> {
-    let (about, needs) = (RequestSubject::Repository(repository), Permission::READ_DEPLOYMENTS);
-    ApiCall::get(about, needs, route(repository, forge_id)).yielding()
+    let (subject, permission) =
+        (RequestSubject::Repository(repository), Permission::READ_DEPLOYMENTS);
+    ApiCall::get(subject, permission, route(repository, forge_id)).yielding()
 }
 
 /// Returns whether the description is that one, cut as it was sent.
-fn is_same_description(sent: Option<&str>, wanted: &str) -> bool {
-    sent.unwrap_or_default() == truncate_chars(wanted, ForgeStatus::LONGEST)
+fn is_same_description(sent: Option<&str>, expected: &str) -> bool {
+    sent.unwrap_or_default() == truncate_chars(expected, ForgeStatus::LONGEST)
 }
 
 /// Returns whether both lead to the same page, or to none: GitHub sends an empty text for none.
-fn leads_to(sent: Option<&str>, wanted: Option<&str>) -> bool {
-    sent.unwrap_or_default() == wanted.unwrap_or_default()
+fn leads_to(sent: Option<&str>, expected: Option<&str>) -> bool {
+    sent.unwrap_or_default() == expected.unwrap_or_default()
 }
 
 /// Removes the fields that are null, so that they are not sent.

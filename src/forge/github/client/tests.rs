@@ -213,8 +213,8 @@ async fn a_404_is_told_apart_into_repository_commit_and_file() {
     let other = RepoName::parse("acme/none").unwrap();
     let error = github.file(&other, &commit(), ".weave.yaml", 100).await.unwrap_err();
     assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
-    let none = CommitSha::parse("0".repeat(40)).unwrap();
-    let error = github.file(&shop(), &none, ".weave.yaml", 100).await.unwrap_err();
+    let unknown_commit = CommitSha::parse("0".repeat(40)).unwrap();
+    let error = github.file(&shop(), &unknown_commit, ".weave.yaml", 100).await.unwrap_err();
     assert!(matches!(error, ForgeError::NoCommit { .. }), "{error}");
     let error = github.file(&shop(), &commit(), "none", 100).await.unwrap_err();
     assert!(matches!(error, ForgeError::NoFile { .. }), "{error}");
@@ -298,17 +298,17 @@ async fn a_status_carries_what_it_has_and_a_long_description_is_cut() {
     let (repository, id, body) = &world.statuses[0];
     assert_eq!((repository.as_str(), *id), ("acme/shop", 5));
     let log_url = "https://deployer.example.com/x";
-    let sent = json!({
+    let expected = json!({
         "state": "success", "description": "deployed", "log_url": log_url, "auto_inactive": false,
     });
-    assert_eq!(*body, sent);
+    assert_eq!(*body, expected);
     let description = world.statuses[1].2["description"].as_str().unwrap();
     assert_eq!(description, format!("{}…", "ü".repeat(139)));
 }
 
 #[tokio::test]
 async fn settings_that_cannot_work_are_refused() {
-    let refused = |api_url: &str, token: &str| {
+    let settings_error = |api_url: &str, token: &str| {
         let credentials = Credentials::Token(token.into());
         let timeout = Duration::from_secs(1);
         let settings = GitHubSettings { api_url: api_url.to_owned(), credentials, timeout };
@@ -316,9 +316,12 @@ async fn settings_that_cannot_work_are_refused() {
     };
     crate::support::http::install_tls_provider();
     for url in ["", "api.github.com", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"] {
-        assert!(matches!(refused(url, TOKEN), GitHubSettingsError::Url { .. }), "{url}");
+        assert!(matches!(settings_error(url, TOKEN), GitHubSettingsError::Url { .. }), "{url}");
     }
     for token in ["", "a b", "a\nb", "ä"] {
-        assert!(matches!(refused(GITHUB_API, token), GitHubSettingsError::Token), "{token:?}");
+        assert!(
+            matches!(settings_error(GITHUB_API, token), GitHubSettingsError::Token),
+            "{token:?}"
+        );
     }
 }

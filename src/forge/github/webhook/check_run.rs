@@ -86,8 +86,8 @@ mod tests {
         );
         event["action"] = json!("completed");
         assert!(matches!(read_with(&event, true), Ok(WebhookEvent::Ignored { .. })));
-        for broken in [json!({}), json!({"action": "rerequested"}), json!({"action": 7})] {
-            assert!(read_with(&broken, true).is_err(), "{broken}");
+        for event in [json!({}), json!({"action": "rerequested"}), json!({"action": 7})] {
+            assert!(read_with(&event, true).is_err(), "{event}");
         }
     }
 }

@@ -75,12 +75,16 @@ mod tests {
 
     #[test]
     fn what_the_operator_names_is_ours_and_nothing_else() {
-        let named = Environments::matching(["prod-*", "dev"]).unwrap();
-        for ours in ["prod-eu", "Prod-EU", "prod-a/b", "dev"] {
-            assert_eq!(named.whose(ours, false), EnvironmentMatch::Ours, "{ours}");
+        let environments = Environments::matching(["prod-*", "dev"]).unwrap();
+        for environment in ["prod-eu", "Prod-EU", "prod-a/b", "dev"] {
+            assert_eq!(
+                environments.whose(environment, false),
+                EnvironmentMatch::Ours,
+                "{environment}"
+            );
         }
         for other in ["github-pages", "dev-2", "", &"x".repeat(10_000)] {
-            assert_eq!(named.whose(other, true), EnvironmentMatch::NotAllowed, "{other}");
+            assert_eq!(environments.whose(other, true), EnvironmentMatch::NotAllowed, "{other}");
         }
         assert_eq!(
             Environments::matching([]).unwrap().whose("dev", true),
@@ -90,14 +94,14 @@ mod tests {
 
     #[test]
     fn where_nothing_is_named_a_target_is_ours_and_so_is_what_has_a_tag() {
-        let any = Environments::any();
-        assert_eq!(any.whose("prod-cluster-1", false), EnvironmentMatch::Ours);
-        assert_eq!(any.whose("Prod", true), EnvironmentMatch::Ours);
-        assert_eq!(any.whose("Production", false), EnvironmentMatch::Unlikely);
-        assert_eq!(any.whose("Preview – shop", false), EnvironmentMatch::Unlikely);
+        let environments = Environments::any();
+        assert_eq!(environments.whose("prod-cluster-1", false), EnvironmentMatch::Ours);
+        assert_eq!(environments.whose("Prod", true), EnvironmentMatch::Ours);
+        assert_eq!(environments.whose("Production", false), EnvironmentMatch::Unlikely);
+        assert_eq!(environments.whose("Preview – shop", false), EnvironmentMatch::Unlikely);
         let target = TargetName::parse("Prod_EU").unwrap();
         let configured = Environments::any().with_targets([&target]);
-        assert_eq!(any.whose("Prod_EU", false), EnvironmentMatch::Unlikely);
+        assert_eq!(environments.whose("Prod_EU", false), EnvironmentMatch::Unlikely);
         assert_eq!(configured.whose("Prod_EU", false), EnvironmentMatch::Ours);
         assert_eq!(configured.whose("Production", false), EnvironmentMatch::Unlikely);
     }

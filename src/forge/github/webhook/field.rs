@@ -126,9 +126,9 @@ pub(super) fn ignored(why: Unused, reason: String) -> WebhookEvent {
 /// Quotes a foreign text for a message: escaped, and cut after 60 characters.
 pub(super) fn quote_text(text: &str) -> String {
     let mut escaped = text.chars().flat_map(char::escape_debug);
-    let cut: String = escaped.by_ref().take(60).collect();
-    let more = if escaped.next().is_some() { "…" } else { "" };
-    format!("\"{cut}\"{more}")
+    let shortened: String = escaped.by_ref().take(60).collect();
+    let ellipsis = if escaped.next().is_some() { "…" } else { "" };
+    format!("\"{shortened}\"{ellipsis}")
 }
 
 /// Builds the error for a field.
@@ -191,8 +191,8 @@ impl<'de> Visitor<'de> for FieldVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadField, A::Error> {
-        let mut named = [PayloadField::Absent, PayloadField::Absent];
-        let [tag, actor] = &mut named;
+        let mut fields = [PayloadField::Absent, PayloadField::Absent];
+        let [tag, actor] = &mut fields;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "tag" => *tag = map.next_value()?,
@@ -200,6 +200,6 @@ impl<'de> Visitor<'de> for FieldVisitor {
                 _ => _ = map.next_value::<IgnoredAny>()?,
             }
         }
-        Ok(PayloadField::Object(Box::new(named)))
+        Ok(PayloadField::Object(Box::new(fields)))
     }
 }

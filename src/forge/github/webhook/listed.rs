@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         for (field, value) in [("id", json!("7")), ("created_at", json!("today"))] {
-            let mut broken = deployment();
-            broken[field] = value;
-            let error = listed(&broken).unwrap_err().to_string();
+            let mut invalid = deployment();
+            invalid[field] = value;
+            let error = listed(&invalid).unwrap_err().to_string();
             assert!(error.starts_with(&format!("deployment.{field}: ")), "{error}");
         }
         assert!(listed(&json!([1])).is_err() && listed(&json!(null)).is_err());
-        let mut refused = deployment();
-        refused["payload"] = json!({"tag": 1.10});
-        assert!(matches!(listed(&refused).unwrap().event, WebhookEvent::Refused(_)));
+        let mut invalid = deployment();
+        invalid["payload"] = json!({"tag": 1.10});
+        assert!(matches!(listed(&invalid).unwrap().event, WebhookEvent::Refused(_)));
     }
 }

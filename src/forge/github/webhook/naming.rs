@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_push_and_a_pull_request_name_their_repository() {
         let rules = Rules::default();
-        let named = |event: &str, body: &serde_json::Value| {
+        let repository_of = |event: &str, body: &serde_json::Value| {
             read(event, ContentType::Json, body.to_string().as_bytes(), &rules)
         };
         let repository = json!({
@@ -92,13 +92,13 @@ mod tests {
         let identity = RepositoryIdentity { repository: 7, owner: Some(9), at };
         let name = RepoName::parse("acme/shop").unwrap();
         let expected = Some(NamedRepository { name, identity });
-        assert_eq!(named("push", &json!({"repository": repository})), expected);
+        assert_eq!(repository_of("push", &json!({"repository": repository})), expected);
         let pull = json!({"updated_at": "2023-11-14T22:13:20Z"});
         let pull = json!({"repository": repository, "pull_request": pull});
-        assert_eq!(named("pull_request", &pull), expected);
-        assert_eq!(named("check_run", &json!({"repository": repository})), None);
+        assert_eq!(repository_of("pull_request", &pull), expected);
+        assert_eq!(repository_of("check_run", &json!({"repository": repository})), None);
         for body in [json!({}), json!([]), json!({"repository": {"id": "x", "full_name": "a/b"}})] {
-            assert_eq!(named("push", &body), None, "{body}");
+            assert_eq!(repository_of("push", &body), None, "{body}");
         }
     }
 }

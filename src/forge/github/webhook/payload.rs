@@ -102,10 +102,10 @@ impl DeploymentPayload {
     /// text; a text of another kind is for people.
     fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], Malformed> {
         match &self.payload {
-            PayloadField::Object(named) => Ok(*named.clone()),
+            PayloadField::Object(fields) => Ok(*fields.clone()),
             PayloadField::Text(text) if text.trim_start().starts_with('{') => {
                 match serde_json::from_str(text) {
-                    Ok(PayloadField::Object(named)) => Ok(*named),
+                    Ok(PayloadField::Object(fields)) => Ok(*fields),
                     Ok(_) => Ok(<[PayloadField; 2]>::default()),
                     Err(_) => Err(wrong(
                         "deployment.payload",

@@ -56,13 +56,19 @@ fn reason(event: &Json, rules: &Rules) -> String {
 
 #[test]
 fn an_opened_pull_request_says_what_to_preview() {
-    let found = request(&event());
-    assert_eq!((found.repository.as_str(), found.number), ("acme/web", 7));
-    assert_eq!(found.head.as_str(), "a".repeat(40));
-    assert_eq!((found.base.as_str(), found.base_commit.as_str()), ("main", &*"b".repeat(40)));
-    assert_eq!((found.draft, found.open, found.author.as_str()), (false, true, "octocat"));
-    assert_eq!(found.updated_at.to_string(), "2026-11-21T10:00:00Z");
-    assert!(!found.is_from_fork());
+    let pull_request = request(&event());
+    assert_eq!((pull_request.repository.as_str(), pull_request.number), ("acme/web", 7));
+    assert_eq!(pull_request.head.as_str(), "a".repeat(40));
+    assert_eq!(
+        (pull_request.base.as_str(), pull_request.base_commit.as_str()),
+        ("main", &*"b".repeat(40))
+    );
+    assert_eq!(
+        (pull_request.draft, pull_request.open, pull_request.author.as_str()),
+        (false, true, "octocat")
+    );
+    assert_eq!(pull_request.updated_at.to_string(), "2026-11-21T10:00:00Z");
+    assert!(!pull_request.is_from_fork());
 }
 
 #[test]
@@ -100,18 +106,23 @@ fn other_repositories_are_dropped() {
 #[test]
 fn a_fork_gets_no_preview_unless_it_is_allowed() {
     let fork = with("/pull_request/head/repo/full_name", json!("mallory/web"));
-    let gone = with("/pull_request/head/repo", json!(null));
-    for event in [&fork, &gone] {
+    let without_repository = with("/pull_request/head/repo", json!(null));
+    for event in [&fork, &without_repository] {
         assert!(reason(event, &rules()).contains("is from a fork"));
         for previews in [(true, false), (false, true)] {
             let (forks, always) = previews;
             let rules = Rules { previews: Some(PreviewRules { forks, always }), ..rules() };
-            let Ok(WebhookEvent::PullRequest(found)) = parsed(event, &rules) else { panic!() };
-            assert!(found.is_from_fork());
+            let Ok(WebhookEvent::PullRequest(pull_request)) = parsed(event, &rules) else {
+                panic!()
+            };
+            assert!(pull_request.is_from_fork());
         }
     }
-    let same = with("/pull_request/head/repo/full_name", json!("Acme/Web"));
-    assert!(!request(&same).is_from_fork(), "letter case does not count in GitHub's names");
+    let same_repository = with("/pull_request/head/repo/full_name", json!("Acme/Web"));
+    assert!(
+        !request(&same_repository).is_from_fork(),
+        "letter case does not count in GitHub's names"
+    );
 }
 
 #[test]

@@ -63,10 +63,10 @@ mod tests {
 
     #[test]
     fn a_deleted_branch_is_nowhere_and_a_tag_is_none() {
-        let mut gone = event();
-        gone["deleted"] = json!(true);
-        gone["after"] = json!("0".repeat(40));
-        let Ok(WebhookEvent::Push(push)) = parsed(&gone) else { panic!() };
+        let mut deletion = event();
+        deletion["deleted"] = json!(true);
+        deletion["after"] = json!("0".repeat(40));
+        let Ok(WebhookEvent::Push(push)) = parsed(&deletion) else { panic!() };
         assert_eq!(push.after, None);
         let mut tag = event();
         tag["ref"] = json!("refs/tags/v1");

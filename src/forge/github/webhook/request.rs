@@ -84,7 +84,7 @@ fn not_ours(
         return Ok(Some(ignored));
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
-    if task == ROLLBACK_TASK || !rules.tasks.iter().any(|used| used == task) {
+    if task == ROLLBACK_TASK || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
         return Ok(Some(ignored(Unused::Task, format!("task {} is not used", quote_text(task)))));
     }
     let PayloadField::Text(environment) = &deployment.environment else { return Ok(None) };
@@ -116,7 +116,7 @@ fn request(
         target,
         git_ref,
         actor: actor(sender, deployment.creator.as_ref()),
-        description: cut(description, DESCRIPTION_CHARACTERS),
+        description: shorten(description, DESCRIPTION_CHARACTERS),
         production: deployment.production_environment.is_true(),
         automatic,
         recipient: recipient(automatic, deployment),
@@ -127,8 +127,8 @@ fn request(
 /// Decides who gets messages. A workflow's own token does not say who started it: the workflow may. A person who asks
 /// gets the messages, whatever the payload says.
 fn recipient(automatic: bool, deployment: &DeploymentPayload) -> Recipient {
-    let named = if automatic { deployment.actor() } else { None };
-    named.map_or(Recipient::Actor, Recipient::Login)
+    let login = if automatic { deployment.actor() } else { None };
+    login.map_or(Recipient::Actor, Recipient::Login)
 }
 
 /// Returns true if the account is a program's: an App's, as GitHub Actions has one. A person's token in a workflow
@@ -171,22 +171,22 @@ fn tag(
 /// about the deployment: another character is shown by its number.
 fn actor(sender: Option<&User>, creator: Option<&User>) -> String {
     let login = |user: &User| match &user.login {
-        PayloadField::Text(login) if !login.is_empty() => Some(escaped(login)),
+        PayloadField::Text(login) if !login.is_empty() => Some(escape_login(login)),
         _ => None,
     };
-    let found = [sender, creator].into_iter().flatten().find_map(login);
-    found.unwrap_or_else(|| NOBODY.to_owned())
+    let login_found = [sender, creator].into_iter().flatten().find_map(login);
+    login_found.unwrap_or_else(|| NOBODY.to_owned())
 }
 
-fn escaped(login: &str) -> String {
+fn escape_login(login: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
     let mut out = String::new();
     for c in login.chars().take(ACTOR_CHARACTERS) {
         if legal(c) { out.push(c) } else { out.extend(c.escape_unicode()) }
     }
-    cut(&out, ACTOR_CHARACTERS)
+    shorten(&out, ACTOR_CHARACTERS)
 }
 
-fn cut(text: &str, characters: usize) -> String {
+fn shorten(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }

@@ -183,8 +183,8 @@ mod tests {
         assert!(allow("weave-lab/my-app") && allow("Weave-Lab/My-App") && allow("acme/shop-web"));
         assert!(!allow("acme/other") && !allow("evil/weave-lab"));
         assert!(Repositories::any().allow(&RepoName::parse("a/b").unwrap()));
-        let none = Repositories::matching([]).unwrap();
-        assert!(!none.allow(&RepoName::parse("a/b").unwrap()), "an empty list allows nobody");
+        let empty = Repositories::matching([]).unwrap();
+        assert!(!empty.allow(&RepoName::parse("a/b").unwrap()), "an empty list allows nobody");
     }
 
     #[test]
@@ -199,11 +199,11 @@ mod tests {
 
     #[test]
     fn a_rule_that_cannot_work_is_refused_with_what_to_use() {
-        let refused = |rule: &str| TagRule::parse(rule).unwrap_err();
-        assert_eq!(refused("latest"), TagRuleError::Constant);
-        assert_eq!(refused(""), TagRuleError::Constant);
-        assert_eq!(refused("{sha"), TagRuleError::Unclosed);
-        let unknown = refused("{commit}").to_string();
+        let error_of = |rule: &str| TagRule::parse(rule).unwrap_err();
+        assert_eq!(error_of("latest"), TagRuleError::Constant);
+        assert_eq!(error_of(""), TagRuleError::Constant);
+        assert_eq!(error_of("{sha"), TagRuleError::Unclosed);
+        let unknown = error_of("{commit}").to_string();
         assert_eq!(unknown, "`{commit}` is not known: use {ref}, {sha} or {short_sha}");
     }
 }

@@ -61,8 +61,8 @@ impl Verifier {
         let Self { signature, macs } = self;
         // Each is compared, whichever matches, so that time tells nothing.
         let matches = macs.into_iter().map(|mac| mac.verify_slice(&signature).is_ok());
-        let right = matches.fold(false, |right, one| right | one);
-        if right { Ok(()) } else { Err(BadSignature::Wrong) }
+        let is_match = matches.fold(false, |is_match, current| is_match | current);
+        if is_match { Ok(()) } else { Err(BadSignature::Wrong) }
     }
 }
 
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn each_of_several_secrets_is_good() {
-        let (one, other) = (SECRET.into(), "other".into());
-        let header = sign(&one, BODY);
+        let (first, second) = (SECRET.into(), "other".into());
+        let header = sign(&first, BODY);
         for (secrets, right) in
-            [([&one, &other], true), ([&other, &one], true), ([&other; 2], false)]
+            [([&first, &second], true), ([&second, &first], true), ([&second; 2], false)]
         {
             let mut verifier = Verifier::begin(secrets, Some(&header)).unwrap();
             verifier.update(BODY);

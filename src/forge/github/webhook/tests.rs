@@ -115,15 +115,15 @@ fn the_payload_may_be_an_object_json_in_a_text_a_text_or_nothing() {
     assert_eq!(tag(json!({"tag": "1.10", "other": [1, {"tag": "no"}]})), "1.10");
     assert_eq!(tag(json!("{\"tag\": \"1.10\"}")), "1.10");
     assert_eq!(tag(json!("  {\"other\": 1}")), SHA);
-    for nothing in [json!({}), json!({"tag": null}), json!(""), json!("hello"), json!("\"x\"")] {
-        assert_eq!(tag(nothing.clone()), SHA, "{nothing}");
+    for payload in [json!({}), json!({"tag": null}), json!(""), json!("hello"), json!("\"x\"")] {
+        assert_eq!(tag(payload.clone()), SHA, "{payload}");
     }
-    for nothing in [json!(null), json!(1), json!(1.5), json!(-1), json!(true), json!([{"tag": 1}])]
+    for payload in [json!(null), json!(1), json!(1.5), json!(-1), json!(true), json!([{"tag": 1}])]
     {
-        assert_eq!(tag(nothing.clone()), SHA, "{nothing}");
+        assert_eq!(tag(payload.clone()), SHA, "{payload}");
     }
-    let broken = refused(&with("/deployment/payload", json!("{\"tag\": ")));
-    assert_eq!(broken, "deployment.payload: begins like JSON and is not; fix or drop it");
+    let message = refused(&with("/deployment/payload", json!("{\"tag\": ")));
+    assert_eq!(message, "deployment.payload: begins like JSON and is not; fix or drop it");
     let number = refused(&with("/deployment/payload", json!({"tag": 1.10})));
     assert!(number.starts_with("deployment.payload.tag: is a number"), "{number}");
 }
@@ -155,8 +155,8 @@ fn a_form_carries_the_same_event() {
     let body = format!("payload=%{}", escaped.join("%"));
     let event = parse("deployment", ContentType::Form, body.as_bytes(), &Rules::default());
     assert!(matches!(event, Ok(WebhookEvent::Deployment(_))), "{event:?}");
-    let none = parse("deployment", ContentType::Form, b"a=b", &Rules::default());
-    assert_eq!(none, Err(Malformed::NoPayloadField));
+    let event_without_field = parse("deployment", ContentType::Form, b"a=b", &Rules::default());
+    assert_eq!(event_without_field, Err(Malformed::NoPayloadField));
 }
 
 #[test]
@@ -179,13 +179,16 @@ fn what_is_meant_for_others_is_ignored_before_its_values_are_judged() {
         Ok(WebhookEvent::Ignored { reason, .. }) => reason,
         other => panic!("{other:?} is not ignored"),
     };
-    let ours = Rules::default();
-    assert_eq!(reason(&with("/action", json!("edited")), &ours), "action \"edited\" is not used");
+    let own_rules = Rules::default();
+    assert_eq!(
+        reason(&with("/action", json!("edited")), &own_rules),
+        "action \"edited\" is not used"
+    );
     let mut preview = with("/deployment/task", json!("preview"));
     preview["deployment"]["environment"] = json!("Preview – shop");
-    assert_eq!(reason(&preview, &ours), "task \"preview\" is not used");
-    let allowed = Repositories::matching(["acme/*"]).unwrap();
-    let rules = Rules { repositories: allowed, ..Rules::default() };
+    assert_eq!(reason(&preview, &own_rules), "task \"preview\" is not used");
+    let repositories = Repositories::matching(["acme/*"]).unwrap();
+    let rules = Rules { repositories, ..Rules::default() };
     let reason = reason(&event(), &rules);
     assert_eq!(reason, "repository weave-lab/my-app is not among the allowed ones");
 }

@@ -10,7 +10,7 @@ use crate::git::error::{StepError, WriteError};
 use crate::git::objects::pack::Deltas;
 use crate::git::transport::failure::Failure;
 use crate::git::transport::push::report::{self, PushReport, RefStatus, Transfer, TransferError};
-use crate::git::transport::push::update::{Push, Update, refused, request};
+use crate::git::transport::push::update::{Push, Update, classify_refusal, request};
 use crate::git::transport::remote::Remote;
 use crate::git::writer::outcome::Published;
 
@@ -36,22 +36,26 @@ impl Direct {
     fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Transfer, TransferError> {
         let body = match deltas {
             Deltas::Thin => request(update, update.load.thin()),
-            Deltas::None => request(update, &update.load.whole()),
+            Deltas::None => request(update, &update.load.undeltified_bytes()),
         };
         self.remote.receive_pack((update.base, update.reference), body, update.fence)
     }
 
     /// Handles a pack that the server could not read. If the branch has moved, that is the reason: the bases of the
     /// deltas may be gone. If not, the server cannot use deltas.
-    fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, StepError> {
+    fn unreadable(
+        &mut self,
+        update: &Update<'_>,
+        why: &UnreadablePack,
+    ) -> Result<Published, StepError> {
         let advertisement =
             self.remote.advertisement().map_err(|failure| self.remote.error(failure))?;
-        let there = report::advertised(&advertisement, update.reference);
-        if there.is_ok_and(|there| there != update.base) {
+        let remote_tip = report::advertised(&advertisement, update.reference);
+        if remote_tip.is_ok_and(|tip| tip != update.base) {
             return Ok(Published::Lost);
         }
         if self.whole > 0 {
-            return Ok(why.refused());
+            return Ok(why.classify_refusal());
         }
         let carried = match self.send(update, Deltas::None) {
             Ok(carried) => carried,
@@ -59,7 +63,7 @@ impl Direct {
         };
         let published = match self.published(&carried, update) {
             Ok(published) => published,
-            Err(why) => return Ok(why.refused()),
+            Err(why) => return Ok(why.classify_refusal()),
         };
         if matches!(published, Published::Done) {
             self.unread += 1;
@@ -72,13 +76,17 @@ impl Direct {
     }
 
     /// Reads the outcome of a push from the answer; the error is why the pack was not read.
-    fn published(&self, carried: &Transfer, update: &Update<'_>) -> Result<Published, Unread> {
+    fn published(
+        &self,
+        carried: &Transfer,
+        update: &Update<'_>,
+    ) -> Result<Published, UnreadablePack> {
         let Transfer::Answer(answer) = carried else { return Ok(Published::Lost) };
         let PushReport { word, printed } = report::read(answer, update.reference);
         match word {
             RefStatus::Done => Ok(Published::Done),
-            RefStatus::Not(status) => Ok(refused(&status, &printed)),
-            RefStatus::NotUnpacked(why) => Err(Unread { why, printed }),
+            RefStatus::Not(status) => Ok(classify_refusal(&status, &printed)),
+            RefStatus::NotUnpacked(why) => Err(UnreadablePack { why, printed }),
             // The server said something, but not the outcome of the branch.
             RefStatus::None => Ok(Published::Unclear(WriteError::unreachable(
                 &self.remote,
@@ -92,7 +100,7 @@ impl Direct {
         TransferError { failure, sent }: TransferError,
     ) -> Result<Published, StepError> {
         if failure == (Failure::Server { status: 413 }) {
-            return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
+            return Ok(classify_refusal("the server takes no push that large (HTTP 413)", &[]));
         }
         let unclear = sent && !failure.is_definite();
         let error = self.remote.error(failure);
@@ -101,14 +109,14 @@ impl Direct {
 }
 
 /// The reason why the server did not read a pack, and its output.
-struct Unread {
+struct UnreadablePack {
     why: String,
     printed: Vec<u8>,
 }
 
-impl Unread {
-    fn refused(&self) -> Published {
-        refused(&self.why, &self.printed)
+impl UnreadablePack {
+    fn classify_refusal(&self) -> Published {
+        classify_refusal(&self.why, &self.printed)
     }
 }
 

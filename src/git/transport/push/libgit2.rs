@@ -11,7 +11,7 @@ use crate::git::error::{StepError, WriteError};
 use crate::git::transport::failure::{self, Failure};
 use crate::git::transport::push::pkt::PRINTED_LIMIT;
 use crate::git::transport::push::report::RefStatus;
-use crate::git::transport::push::update::{Push, Update, refused};
+use crate::git::transport::push::update::{Push, Update, classify_refusal};
 use crate::git::transport::remote::Remote;
 use crate::git::transport::{self, WireError};
 use crate::git::writer::outcome::Published;
@@ -43,7 +43,7 @@ impl Libgit2 {
 
     fn failed(&self, error: WireError) -> Result<Published, StepError> {
         if error.failure == Some(Failure::Server { status: 413 }) {
-            return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
+            return Ok(classify_refusal("the server takes no push that large (HTTP 413)", &[]));
         }
         let definite = error.failure.as_ref().is_some_and(Failure::is_definite);
         let unclear = error.pack_sent && !definite;
@@ -61,13 +61,13 @@ impl Push for Libgit2 {
     fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, StepError> {
         update.load.save_to(repo)?;
         let report = Report::default();
-        let pushed = self.send(repo, update, &report);
-        match (pushed, report.word.into_inner()) {
+        let result = self.send(repo, update, &report);
+        match (result, report.word.into_inner()) {
             (Ok(()), RefStatus::Done) => Ok(Published::Done),
             // Of a pack that the server did not read libgit2 says that the push failed. The server's
             // word on the branch is there nevertheless.
             (Ok(()) | Err(WireError { failure: None, .. }), RefStatus::Not(status)) => {
-                Ok(refused(&status, &report.printed.into_inner()))
+                Ok(classify_refusal(&status, &report.printed.into_inner()))
             }
             (Err(_), _) if report.moved.get() => Ok(Published::Lost),
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),

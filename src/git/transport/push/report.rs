@@ -142,12 +142,12 @@ pub(in crate::git) enum NoList {
 /// of its service.
 pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, NoList> {
     let mut lines = Lines(answer);
-    let mut any = false;
+    let mut has_lines = false;
     loop {
         let data = match lines.next() {
             Ok(PktLine::Data(data)) => data,
             Ok(PktLine::Flush) => continue,
-            Err(StreamEnd::Whole) if any => return Ok(None),
+            Err(StreamEnd::Whole) if has_lines => return Ok(None),
             Err(_) => return Err(NoList::Broken),
         };
         if let Some(text) = error(data) {
@@ -155,7 +155,7 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
         }
         let text = data.split(|byte| *byte == 0).next().unwrap_or_default();
         let text = String::from_utf8_lossy(text);
-        any = true;
+        has_lines = true;
         if let Some((id, name)) = text.trim_end().split_once(' ')
             && name == reference
         {
@@ -168,13 +168,17 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     const REFERENCE: &str = "refs/heads/main";
-    let Some((cut, answer)) = data.split_first() else { return };
-    let whole = read(answer, REFERENCE);
-    assert!(whole.printed.len() <= PRINTED_LIMIT, "{} bytes printed", whole.printed.len());
-    let end = answer.len() * usize::from(*cut) / 255;
+    let Some((cut_at, answer)) = data.split_first() else { return };
+    let full_report = read(answer, REFERENCE);
+    assert!(
+        full_report.printed.len() <= PRINTED_LIMIT,
+        "{} bytes printed",
+        full_report.printed.len()
+    );
+    let end = answer.len() * usize::from(*cut_at) / 255;
     let part = answer.get(..end).unwrap_or_default();
     if is_told(part, REFERENCE) {
-        assert_eq!(read(part, REFERENCE).word, whole.word, "told after {end} bytes");
+        assert_eq!(read(part, REFERENCE).word, full_report.word, "told after {end} bytes");
     }
     let _ = words_without_a_report(answer, REFERENCE);
     let _ = advertised(answer, REFERENCE);
@@ -233,11 +237,11 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_cut_says_nothing() {
-        let whole = banded(&lines(&["unpack ok", "ok refs/heads/main"]), "hello");
-        let words = (0..whole.len()).map(|end| read(&whole[..end], MAIN).word);
+        let report = banded(&lines(&["unpack ok", "ok refs/heads/main"]), "hello");
+        let words = (0..report.len()).map(|end| read(&report[..end], MAIN).word);
         assert!(words.filter(|word| *word == RefStatus::Done).count() <= 8, "only its last bytes");
-        assert_eq!(read(&whole[..30], MAIN).word, RefStatus::None);
-        assert!(!is_told(&whole[..30], MAIN) && is_told(&whole, MAIN));
+        assert_eq!(read(&report[..30], MAIN).word, RefStatus::None);
+        assert!(!is_told(&report[..30], MAIN) && is_told(&report, MAIN));
         assert_eq!(read(b"<html>", MAIN).word, RefStatus::None);
     }
 
@@ -279,7 +283,7 @@ mod tests {
         assert_eq!(advertised(&bytes, "refs/heads/none"), Ok(None));
         assert_eq!(advertised(b"<html>", MAIN), Err(NoList::Broken));
         assert_eq!(advertised(b"", MAIN), Err(NoList::Broken));
-        let said = NoList::Said("closed for today".to_owned());
-        assert_eq!(advertised(&lines(&["ERR closed for today"]), MAIN), Err(said));
+        let error = NoList::Said("closed for today".to_owned());
+        assert_eq!(advertised(&lines(&["ERR closed for today"]), MAIN), Err(error));
     }
 }

@@ -29,7 +29,7 @@ pub(in crate::git) trait Push: Send {
 }
 
 /// Classifies a server's refusal: its status for the branch, and its output.
-pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
+pub(super) fn classify_refusal(status: &str, printed: &[u8]) -> Published {
     match push_rejection::classify(status, &String::from_utf8_lossy(printed)) {
         PushVerdict::LostRace => Published::Lost,
         PushVerdict::Refused(refusal) => Published::Refused(refusal),

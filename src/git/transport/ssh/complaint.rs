@@ -29,9 +29,9 @@ pub(in crate::git) enum ComplaintKind {
 /// Reads the output of a child that ended with `status`; without one it was killed.
 pub(super) fn classify(printed: &str, status: Option<i32>) -> ComplaintKind {
     let text = printed.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let found = TABLE.iter().find(|(_, words)| has(words));
-    match found {
+    let contains_any = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let row = TABLE.iter().find(|(_, words)| contains_any(words));
+    match row {
         Some((kind, _)) => *kind,
         None if status.is_none_or(|status| status == OF_SSH) => ComplaintKind::NoConnection,
         None => ComplaintKind::Other,
@@ -114,8 +114,8 @@ pub(super) fn words(printed: &str) -> String {
         let text: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let says = |line: &String| line.chars().any(char::is_alphanumeric);
-    let lines: Vec<String> = printed.lines().map(clean).filter(says).collect();
+    let has_text = |line: &String| line.chars().any(char::is_alphanumeric);
+    let lines: Vec<String> = printed.lines().map(clean).filter(has_text).collect();
     lines.join("; ").chars().take(WORDS_LIMIT).collect()
 }
 
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn words_for_people_are_one_bounded_line() {
-        let said = words(CHANGED);
-        assert!(said.starts_with("@ WARNING: REMOTE HOST"), "{said}");
-        assert!(!said.contains("@@") && !said.contains('\r'), "{said}");
+        let line = words(CHANGED);
+        assert!(line.starts_with("@ WARNING: REMOTE HOST"), "{line}");
+        assert!(!line.contains("@@") && !line.contains('\r'), "{line}");
         assert_eq!(words(&"x".repeat(9_000)).len(), WORDS_LIMIT);
         assert_eq!(words("\r\n"), "");
     }

@@ -46,7 +46,7 @@ impl KeyFolder {
     pub(super) fn prepare(&mut self, key: &SecretString, known_hosts: &Path) -> io::Result<()> {
         make(&self.path)?;
         self.enter()?;
-        // What was typed into a file by an editor may lack the last newline; ssh insists on it.
+        // A key that an editor saved may lack the last newline, on which ssh insists.
         let key = format!("{}\n", key.expose_secret().trim_end());
         let hosts = read(known_hosts)?;
         let other_key = self.put(KEY, key.as_bytes())?;
@@ -110,7 +110,7 @@ impl KeyFolder {
     /// place, so that ssh never reads half of it.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
         let path = self.path.join(name);
-        if fs::read(&path).is_ok_and(|found| found == bytes) {
+        if fs::read(&path).is_ok_and(|content| content == bytes) {
             // Somebody may have let others read it since.
             keep_private(&path)?;
             return Ok(false);
@@ -160,13 +160,13 @@ fn finish(mut child: Child) {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let told =
+    let with_path =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(told)?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(told)?;
+    let file = File::open(path).map_err(with_path)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(with_path)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(told(io::Error::other("it is larger than a file of known hosts")));
+        return Err(with_path(io::Error::other("it is larger than a file of known hosts")));
     }
     Ok(bytes)
 }

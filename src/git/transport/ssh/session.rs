@@ -76,9 +76,9 @@ impl SshRemote {
         let mut session = self.open(GitService::ReceivePack).map_err(unsent)?;
         session.within(fence);
         let advertisement = session.advertisement().map_err(unsent)?;
-        let there = report::advertised(&advertisement, reference)
+        let remote_tip = report::advertised(&advertisement, reference)
             .map_err(|no_list| unsent(Failure::NotGit(no_list.to_string())))?;
-        if there != base {
+        if remote_tip != base {
             session.say_goodbye();
             return Ok(Transfer::Moved);
         }
@@ -131,17 +131,17 @@ impl Session {
     /// Sends all of it.
     pub(in crate::git) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let runtime = self.ssh.runtime.clone();
-        let sent = runtime.block_on(self.send(bytes));
-        self.mark_failed(sent)
+        let result = runtime.block_on(self.send(bytes));
+        self.mark_failed(result)
     }
 
     async fn send(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
         while !bytes.is_empty() {
-            let Some(input) = &mut self.input else { return Err(self.ended().await) };
+            let Some(input) = &mut self.input else { return Err(self.exit_failure().await) };
             match within(&self.ssh, &self.fence, &mut self.deadline, input.write(bytes)).await? {
                 Ok(n) if n > 0 => bytes = bytes.get(n..).unwrap_or_default(),
                 // Whoever reads no more has said why.
-                Ok(_) | Err(_) => return Err(self.ended().await),
+                Ok(_) | Err(_) => return Err(self.exit_failure().await),
             }
         }
         Ok(())
@@ -169,17 +169,20 @@ impl Session {
 
     /// Returns the packets that the server begins with, as far as its first flush.
     fn advertisement(&mut self) -> Result<Vec<u8>, Failure> {
-        let mut all = Vec::new();
+        let mut lines = Vec::new();
         loop {
-            let begun = all.len();
-            self.exactly(4, &mut all)?;
-            match length(all.get(begun..).unwrap_or_default()) {
-                Some(0) => return Ok(all),
+            let start = lines.len();
+            self.read_exactly(4, &mut lines)?;
+            match length(lines.get(start..).unwrap_or_default()) {
+                Some(0) => return Ok(lines),
                 Some(length) if (4..=PACKET).contains(&length) => {
-                    self.exactly(length.saturating_sub(4), &mut all)?;
-                    self.no_error(all.get(begun..).unwrap_or_default())?;
+                    self.read_exactly(length.saturating_sub(4), &mut lines)?;
+                    self.no_error(lines.get(start..).unwrap_or_default())?;
                 }
-                _ => return self.mark_failed(Err(Failure::NotGit(complaint::words(&lossy(&all))))),
+                _ => {
+                    return self
+                        .mark_failed(Err(Failure::NotGit(complaint::words(&lossy(&lines)))));
+                }
             }
         }
     }
@@ -193,18 +196,18 @@ impl Session {
         self.mark_failed(Err(failure))
     }
 
-    fn exactly(&mut self, n: usize, all: &mut Vec<u8>) -> Result<(), Failure> {
+    fn read_exactly(&mut self, n: usize, lines: &mut Vec<u8>) -> Result<(), Failure> {
         let mut packet = vec![0; n];
-        let mut filled = 0;
-        while let Some(rest) = packet.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let mut length = 0;
+        while let Some(rest) = packet.get_mut(length..).filter(|rest| !rest.is_empty()) {
             match self.read(rest)? {
                 0 => {
                     return self.mark_failed(Err(Failure::NotGit("it ended too early".to_owned())));
                 }
-                n => filled = filled.saturating_add(n),
+                n => length = length.saturating_add(n),
             }
         }
-        all.append(&mut packet);
+        lines.append(&mut packet);
         Ok(())
     }
 
@@ -248,7 +251,7 @@ impl Session {
     }
 
     /// Returns why the program at the other end reads no more.
-    async fn ended(&mut self) -> Failure {
+    async fn exit_failure(&mut self) -> Failure {
         self.end().await.err().unwrap_or_else(|| {
             let words = "the program behind ssh ended before all was sent".to_owned();
             self.build_failure(complaint::ComplaintKind::NoConnection, words)
@@ -348,15 +351,15 @@ fn limit(program: GitService) -> u64 {
     }
 }
 
-async fn listen(printed: Option<ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
+async fn listen(printed: Option<ChildStderr>, output: Arc<Mutex<Vec<u8>>>) {
     let Some(mut printed) = printed else { return };
     let mut chunk = [0; 1024];
     while let Ok(n) = printed.read(&mut chunk).await
         && n > 0
     {
-        let mut kept = lock(&kept);
-        let room = PRINTED_LIMIT.saturating_sub(kept.len());
-        kept.extend(chunk.iter().take(n.min(room)));
+        let mut output = lock(&output);
+        let room = PRINTED_LIMIT.saturating_sub(output.len());
+        output.extend(chunk.iter().take(n.min(room)));
     }
 }
 

@@ -60,8 +60,8 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
     let home = folder.path().join("home");
     let key = SigningPrivateKey::openpgp(&PGP.into(), None).unwrap();
     let signing = CommitSigner::open(&SigningKey { key, home: home.clone() }).unwrap();
-    let made = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
-    std::fs::remove_dir_all(made.join("private-keys-v1.d")).unwrap();
+    let gpg_home = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_dir_all(gpg_home.join("private-keys-v1.d")).unwrap();
     let identity = CommitIdentity { name: "d".into(), email: "d@localhost".into() };
     let people = "localhost".to_owned();
     let committer = Committer { identity, people, signing: Some(Arc::new(signing)) };

@@ -26,9 +26,9 @@ const RULE: &str = "kubernetes";
 /// The limit of reported faults of one object: with more, the template needs a look anyway.
 const MOST: usize = 10;
 
-pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    let cluster = Cluster::of(made.valid.target());
-    for object in made.objects {
+pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+    let cluster = Cluster::of(plan.valid.target());
+    for object in plan.objects {
         violations(object, cluster, report);
     }
 }
@@ -108,9 +108,9 @@ fn violations(object: &Object, cluster: Cluster<'_>, report: &mut RuleReport<'_>
     if !kind.span.contains(cluster.version) {
         return report.say(unavailable(object, api_version, cluster, Some(kind.span)));
     }
-    let Some(of) = SCHEMA.of_kind(kind) else { return };
+    let Some(object_type) = SCHEMA.of_kind(kind) else { return };
     let mut walk = Walk { cluster, faults: Vec::new() };
-    walk.object(&object.json, of, &mut String::new());
+    walk.object(&object.json, object_type, &mut String::new());
     for (path, fault) in walk.faults {
         let message = format!(
             "{} {}: {} {} (template {})",
@@ -135,22 +135,22 @@ fn unavailable(
     cluster: Cluster<'_>,
     span: Option<Span>,
 ) -> Violation {
-    let who = match span {
+    let clause = match span {
         Some(span) => format!("{}, does not have: {span}", cluster.kubernetes()),
         None => format!("no version of Kubernetes up to {} has", KubernetesVersion::NEWEST),
     };
     let message = format!(
-        "{} {} is of {}, which {who} (template {})",
+        "{} {} is of {}, which {clause} (template {})",
         object.kind(),
         quoted(object.name()),
         quoted(api_version),
         object.source
     );
-    let others = SCHEMA.api_versions(api_version, object.kind(), cluster.version);
-    let help = match (others.as_slice(), span) {
+    let other_versions = SCHEMA.api_versions(api_version, object.kind(), cluster.version);
+    let help = match (other_versions.as_slice(), span) {
         ([], Some(span)) => cluster.help(span),
         ([], None) => "leave it out of the template".to_owned(),
-        (others, _) => format!("use {} in the template", suggest::list(others.iter().copied())),
+        (versions, _) => format!("use {} in the template", suggest::list(versions.iter().copied())),
     };
     Violation::error(RULE, message).help(help)
 }
@@ -171,12 +171,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn object(&mut self, json: &Map<String, Json>, of: &ObjectType, path: &mut String) {
+    fn object(&mut self, json: &Map<String, Json>, object_type: &ObjectType, path: &mut String) {
         let version = self.cluster.version;
         for (key, value) in json {
-            let Some(field) = of.fields.get(key) else {
-                let known = of.fields.iter().filter(|(_, field)| field.span.contains(version));
-                let near = suggest::nearest(key, known.map(|(name, _)| name.as_str()));
+            let Some(field) = object_type.fields.get(key) else {
+                let known_fields =
+                    object_type.fields.iter().filter(|(_, field)| field.span.contains(version));
+                let near = suggest::nearest(key, known_fields.map(|(name, _)| name.as_str()));
                 let help = near.map(|near| format!("did you mean `{near}`?"));
                 self.fault(path, format!("has no field {}", quoted(key)), help);
                 continue;
@@ -187,7 +188,7 @@ impl Walk<'_> {
                 self.within(path, key, |walk, path| walk.value(value, &field.of, path));
             }
         }
-        for (key, span) in of.required.iter().filter(|(_, span)| span.contains(version)) {
+        for (key, span) in object_type.required.iter().filter(|(_, span)| span.contains(version)) {
             if json.get(key).is_none_or(Json::is_null) {
                 self.fault(path, self.needs(key, *span), None);
             }
@@ -203,13 +204,13 @@ impl Walk<'_> {
     }
 
     /// Reports something that the cluster's version does not have, and others do.
-    fn unavailable(&mut self, path: &str, what: &str, span: Span) {
-        let what = format!("{what} in {}: {span}", self.cluster.kubernetes());
-        self.fault(path, what, Some(self.cluster.help(span)));
+    fn unavailable(&mut self, path: &str, message: &str, span: Span) {
+        let message = format!("{message} in {}: {span}", self.cluster.kubernetes());
+        self.fault(path, message, Some(self.cluster.help(span)));
     }
 
-    fn value(&mut self, json: &Json, of: &Type, path: &mut String) {
-        match (of, json) {
+    fn value(&mut self, json: &Json, value_type: &Type, path: &mut String) {
+        match (value_type, json) {
             (_, Json::Null) | (Type::Any, _) => {}
             (Type::Object(index), Json::Object(map)) => {
                 if let Some(object) = SCHEMA.object(*index) {
@@ -230,24 +231,24 @@ impl Walk<'_> {
                 }
             }
             (Type::OneOf(texts), Json::String(text)) => self.one_of(text, texts, path),
-            (of, json) if is_scalar(of, json) => {}
-            (of, json) => {
-                let what = format!("must be {}, but is {}", of.name(), kind(json));
-                self.fault(path, what, None);
+            (value_type, json) if is_scalar(value_type, json) => {}
+            (value_type, json) => {
+                let message = format!("must be {}, but is {}", value_type.name(), kind(json));
+                self.fault(path, message, None);
             }
         }
     }
 
     fn one_of(&mut self, text: &str, texts: &[(String, Span)], path: &str) {
         let version = self.cluster.version;
-        let what = || format!("cannot be {}", quoted(text));
-        match texts.iter().find(|(one, _)| one == text) {
+        let message = || format!("cannot be {}", quoted(text));
+        match texts.iter().find(|(allowed_text, _)| allowed_text == text) {
             Some((_, span)) if span.contains(version) => {}
-            Some((_, span)) => self.unavailable(path, &what(), *span),
+            Some((_, span)) => self.unavailable(path, &message(), *span),
             None => {
-                let known = texts.iter().filter(|(_, span)| span.contains(version));
-                let list = suggest::list(known.map(|(one, _)| one.as_str()));
-                self.fault(path, what(), Some(format!("use one of {list}")));
+                let known_texts = texts.iter().filter(|(_, span)| span.contains(version));
+                let list = suggest::list(known_texts.map(|(known_text, _)| known_text.as_str()));
+                self.fault(path, message(), Some(format!("use one of {list}")));
             }
         }
     }
@@ -269,10 +270,10 @@ impl Walk<'_> {
     }
 }
 
-fn is_scalar(of: &Type, json: &Json) -> bool {
+fn is_scalar(value_type: &Type, json: &Json) -> bool {
     let is_integer = |json: &Json| json.is_i64() || json.is_u64();
     let is_short = |json: &Json| json.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
-    match of {
+    match value_type {
         Type::Text | Type::Time => json.is_string(),
         Type::Boolean => json.is_boolean(),
         Type::Short => is_short(json),

@@ -109,18 +109,20 @@ impl Schema {
         kind: &str,
         version: KubernetesVersion,
     ) -> Vec<&str> {
-        let there = self.kinds.iter().filter(|(_, of)| of.span.contains(version));
-        let named = there.filter_map(|(name, _)| name.split_once(' '));
-        let all: Vec<&str> = named.filter(|(_, k)| *k == kind).map(|(v, _)| v).collect();
-        let same = all.iter().copied().filter(|other| group(other) == group(api_version));
-        let same: Vec<&str> = same.collect();
-        if same.is_empty() { all } else { same }
+        let present_kinds =
+            self.kinds.iter().filter(|(_, kind_of_object)| kind_of_object.span.contains(version));
+        let split_names = present_kinds.filter_map(|(name, _)| name.split_once(' '));
+        let versions: Vec<&str> = split_names.filter(|(_, k)| *k == kind).map(|(v, _)| v).collect();
+        let same_group =
+            versions.iter().copied().filter(|other| group(other) == group(api_version));
+        let same_group: Vec<&str> = same_group.collect();
+        if same_group.is_empty() { versions } else { same_group }
     }
 
     /// Checks that some version of Kubernetes has the kind in that group.
     pub(super) fn has_in_group(&self, api_version: &str, kind: &str) -> bool {
-        let mut named = self.kinds.keys().filter_map(|name| name.split_once(' '));
-        named.any(|(v, k)| k == kind && group(v) == group(api_version))
+        let mut split_names = self.kinds.keys().filter_map(|name| name.split_once(' '));
+        split_names.any(|(v, k)| k == kind && group(v) == group(api_version))
     }
 
     /// Finds the object type that a field refers to.
@@ -193,9 +195,9 @@ impl ObjectType {
     fn of(json: &Json) -> Option<Self> {
         let [fields, required, spans @ ..] = json.as_array()?.as_slice() else { return None };
         let [of_fields, of_required] = [spans.first(), spans.get(1)];
-        let fields = fields.as_object()?.iter().map(|(name, of)| {
+        let fields = fields.as_object()?.iter().map(|(name, field_json)| {
             let span = Span::find_by_name(of_fields, name)?;
-            Some((name.clone(), SchemaField { of: Type::of(of)?, span }))
+            Some((name.clone(), SchemaField { of: Type::of(field_json)?, span }))
         });
         let required = required.as_array()?.iter().map(|name| {
             let name = name.as_str()?;

@@ -197,18 +197,18 @@ fn a_field_that_the_clusters_version_has_no_more_is_told() {
         })
     };
     assert_eq!(check_object_in("1.26", claim()), NONE);
-    let gone = check_object_in("1.29", claim());
+    let messages = check_object_in("1.29", claim());
     let expected = "`spec.resources` has no field `claims` in Kubernetes 1.29, the version of `prod`: it is there from 1.26 to 1.28 only";
-    assert!(gone.len() == 1 && gone[0].contains(expected), "{gone:?}");
+    assert!(messages.len() == 1 && messages[0].contains(expected), "{messages:?}");
 }
 
 #[test]
 fn a_guess_is_a_field_that_the_version_has() {
-    let said = check_object_in("1.25", pod_with("schedulingGatez", &json!([])));
-    assert!(said[0].contains("has no field `schedulingGatez` (template f)"), "{said:?}");
-    assert!(!said[0].contains("did you mean"), "{said:?}");
-    let said = check_object_in("1.26", pod_with("schedulingGatez", &json!([])));
-    assert!(said[0].ends_with("did you mean `schedulingGates`?"), "{said:?}");
+    let messages = check_object_in("1.25", pod_with("schedulingGatez", &json!([])));
+    assert!(messages[0].contains("has no field `schedulingGatez` (template f)"), "{messages:?}");
+    assert!(!messages[0].contains("did you mean"), "{messages:?}");
+    let messages = check_object_in("1.26", pod_with("schedulingGatez", &json!([])));
+    assert!(messages[0].ends_with("did you mean `schedulingGates`?"), "{messages:?}");
 }
 
 #[test]
@@ -262,11 +262,11 @@ fn an_api_version_that_the_clusters_version_does_not_have_is_told() {
 fn a_value_and_a_need_are_those_of_the_clusters_version() {
     let tolerations = |operator: &str| pod_with("tolerations", &json!([{"operator": operator}]));
     assert_eq!(check_object_in("1.35", tolerations("Gt")), NONE);
-    let said = check_object_in("1.34", tolerations("Gt"));
+    let messages = check_object_in("1.34", tolerations("Gt"));
     let expected = "`spec.template.spec.tolerations[0].operator` cannot be `Gt` in Kubernetes 1.34, the version of `prod`: it is there since 1.35";
-    assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
-    let said = check_object_in("1.34", tolerations("Exist"));
-    assert!(said[0].ends_with("→ use one of `Exists` and `Equal`"), "{said:?}");
+    assert!(messages.len() == 1 && messages[0].contains(expected), "{messages:?}");
+    let messages = check_object_in("1.34", tolerations("Exist"));
+    assert!(messages[0].ends_with("→ use one of `Exists` and `Equal`"), "{messages:?}");
     let set = || {
         json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"},

@@ -20,26 +20,26 @@ use crate::waml::quote::quoted;
 
 const RULE: &str = "plaintext";
 
-pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+pub(super) fn check(rendered_plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let values = |is_plain: bool| -> HashSet<&str> {
-        let env = made.valid.section().env.iter().flatten();
-        let chosen = env.filter(|variable| (variable.plain == Some(true)) == is_plain);
-        chosen.filter_map(|variable| variable.value.as_deref()).collect()
+        let env = rendered_plan.valid.section().env.iter().flatten();
+        let variables = env.filter(|variable| (variable.plain == Some(true)) == is_plain);
+        variables.filter_map(|variable| variable.value.as_deref()).collect()
     };
     // Of two variables with one value, that one may be no secret says nothing of the other.
     let plain: HashSet<&str> = values(true).difference(&values(false)).copied().collect();
-    let mut told = Vec::new();
-    for object in made.objects {
+    let mut reported = Vec::new();
+    for object in rendered_plan.objects {
         if object.kind() == "Secret" && object.text(["apiVersion", ""]) == "v1" {
             values_of_a_secret(object, report);
             continue;
         }
         let mut search = Search { plain: &plain, found: Vec::new() };
         search.map(&object.json, &mut String::new());
-        for (path, found) in search.found {
-            if !told.contains(&found.text) {
-                told.push(found.text);
-                report_plain_secret(object, &path, found, made.valid.tree(), report);
+        for (path, secret) in search.found {
+            if !reported.contains(&secret.text) {
+                reported.push(secret.text);
+                report_plain_secret(object, &path, secret, rendered_plan.valid.tree(), report);
             }
         }
     }
@@ -67,9 +67,9 @@ impl<'o> Search<'_, 'o> {
         if let (Some(name), Some(Json::String(value))) =
             (map.get("name").and_then(Json::as_str), map.get("value"))
             && find_secrets(value).is_empty()
-            && let Some(found) = find_named_secret(name, value)
+            && let Some(secret) = find_named_secret(name, value)
         {
-            self.add(&format!("{path}.value"), value, found);
+            self.add(&format!("{path}.value"), value, secret);
         }
         for (key, value) in map {
             let before = path.len();
@@ -85,18 +85,18 @@ impl<'o> Search<'_, 'o> {
     fn value(&mut self, value: &'o Json, path: &mut String) {
         match value {
             Json::String(text) => {
-                for found in find_secrets(text) {
-                    self.add(path, text, found);
+                for secret in find_secrets(text) {
+                    self.add(path, text, secret);
                 }
             }
             Json::Object(map) => self.map(map, path),
             Json::Array(list) => {
                 let texts: Vec<&str> =
                     list.iter().map(|item| item.as_str().unwrap_or_default()).collect();
-                for (index, found) in find_in_arguments(&texts) {
-                    let whole = texts.get(index).copied().unwrap_or_default();
-                    if is_value(found.text) && find_secrets(whole).is_empty() {
-                        self.add(&format!("{path}[{index}]"), whole, found);
+                for (index, secret) in find_in_arguments(&texts) {
+                    let argument = texts.get(index).copied().unwrap_or_default();
+                    if is_value(secret.text) && find_secrets(argument).is_empty() {
+                        self.add(&format!("{path}[{index}]"), argument, secret);
                     }
                 }
                 for (index, value) in list.iter().enumerate() {
@@ -110,9 +110,9 @@ impl<'o> Search<'_, 'o> {
         }
     }
 
-    fn add(&mut self, path: &str, whole: &str, found: SecretMatch<'o>) {
-        if !self.plain.contains(whole) && !self.plain.contains(found.text) {
-            self.found.push((path.to_owned(), found));
+    fn add(&mut self, path: &str, text: &str, secret: SecretMatch<'o>) {
+        if !self.plain.contains(text) && !self.plain.contains(secret.text) {
+            self.found.push((path.to_owned(), secret));
         }
     }
 }
@@ -120,15 +120,15 @@ impl<'o> Search<'_, 'o> {
 fn report_plain_secret(
     object: &Object,
     at: &str,
-    found: SecretMatch<'_>,
+    secret_match: SecretMatch<'_>,
     tree: &Node,
     report: &mut RuleReport<'_>,
 ) {
     let name = quoted(object.name());
-    let what = found.what;
+    let what = secret_match.what;
     let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());
-    let severity = if found.certain { Severity::Error } else { Severity::Warning };
-    let is_argument = found.what.starts_with("an argument");
+    let severity = if secret_match.certain { Severity::Error } else { Severity::Warning };
+    let is_argument = secret_match.what.starts_with("an argument");
     let secret = if is_argument {
         "put `$(NAME)` in its place, and add the variable `{name: NAME, secret: {name: …, key: …}}`"
     } else {
@@ -139,21 +139,21 @@ fn report_plain_secret(
     } else {
         "if it is no secret, say so: `plain: true` beside the variable's `value`"
     };
-    let help = if found.certain {
+    let help = if secret_match.certain {
         format!("{secret}; it was in a repository and must be replaced")
     } else {
         format!("{secret}, or {no_secret}")
     };
     let violation = Violation { severity, ..Violation::error(RULE, message) };
     let violation = violation.expected("looks like a secret").help(help);
-    report.add_or_say(written(tree, found.text).as_ref(), violation);
+    report.add_or_say(find_in_settings(tree, secret_match.text).as_ref(), violation);
 }
 
 /// Finds where the settings have the text.
-fn written(tree: &Node, text: &str) -> Option<Path> {
+fn find_in_settings(tree: &Node, text: &str) -> Option<Path> {
     let mut place = None;
     tree.leaves(&mut Path::root(), &mut |path, leaf| {
-        if place.is_none() && leaf.as_text().is_some_and(|written| written.contains(text)) {
+        if place.is_none() && leaf.as_text().is_some_and(|leaf_text| leaf_text.contains(text)) {
             place = Some(path.clone());
         }
     });

@@ -7,7 +7,7 @@ fn random(n: usize) -> String {
 }
 
 fn kinds(text: &str) -> Vec<(&'static str, bool)> {
-    find_secrets(text).iter().map(|found| (found.what, found.certain)).collect()
+    find_secrets(text).iter().map(|secret| (secret.what, secret.certain)).collect()
 }
 
 #[test]
@@ -28,9 +28,9 @@ fn what_can_be_nothing_else_is_known_by_its_form() {
 
 #[test]
 fn what_may_be_public_is_told_with_less_certainty() {
-    let signed = format!("eyJ{}.eyJ{}.{}", random(20), random(40), random(43));
+    let token = format!("eyJ{}.eyJ{}.{}", random(20), random(40), random(43));
     for (text, what) in
-        [(signed, "a signed token (JWT)"), (format!("AIza{}", random(35)), "a Google API key")]
+        [(token, "a signed token (JWT)"), (format!("AIza{}", random(35)), "a Google API key")]
     {
         assert_eq!(kinds(&text), [(what, false)], "{text}");
     }
@@ -89,9 +89,9 @@ fn it_is_told_where_it_is_written_and_never_shown() {
             "{WEB}    env:\n    - name: A\n      value: {secret}{more}\n    args: [\"--key={secret}\"]\n"
         )
     };
-    let found = planned(&section(""));
-    assert_eq!(found.len(), 1, "one secret is one violation: {found:?}");
-    let violation = &found[0];
+    let violations = planned(&section(""));
+    assert_eq!(violations.len(), 1, "one secret is one violation: {violations:?}");
+    let violation = &violations[0];
     let place = violation.position.as_ref().unwrap();
     assert_eq!((violation.path.as_str(), place.line), ("env[0].value", 11), "{violation}");
     assert!(violation.message.starts_with("a GitHub token would stand in plain text in Deployment `a` at `spec.template.spec.containers[0].args[0]`"));
@@ -103,29 +103,30 @@ fn it_is_told_where_it_is_written_and_never_shown() {
 /// An argument is known by its flag as a variable is by its name.
 #[test]
 fn a_password_is_told_by_its_flag() {
-    for (written, path) in [
+    for (line, path) in [
         ("args: [\"--password=hunter2\"]", "args[0]"),
         ("args: [--db-password, hunter2]", "args[1]"),
         ("command: [mysql, -phunter2]", "command[1]"),
         ("command: [sh, -c, \"PGPASSWORD=hunter2 psql\"]", "command[2]"),
     ] {
-        let found = planned(&format!("{WEB}    {written}\n"));
-        assert_eq!(found.len(), 1, "{written}: {found:?}");
-        let violation = &found[0];
+        let violations = planned(&format!("{WEB}    {line}\n"));
+        assert_eq!(violations.len(), 1, "{line}: {violations:?}");
+        let violation = &violations[0];
         assert_eq!((violation.rule.as_ref(), violation.path.as_str()), ("plaintext", path));
         assert!(!serde_json::to_string(violation).unwrap().contains("hunter2"), "{violation}");
         let help = violation.help.as_deref().unwrap();
         assert!(help.contains("`$(NAME)`") && help.contains("plain: true"), "{help}");
     }
-    for written in [
+    for line in [
         "env: [{name: WORD, value: hunter2, plain: true}]\n    args: [\"--password=hunter2\"]",
         "env: [{name: WORD, secret: {name: db, key: word}}]\n    args: [\"--password=$(WORD)\"]",
         "args: [--author=hunter2, --password-file, /run/x, --token-ttl, 60, --password]",
         "command: [mysql, -p, -u, me]",
     ] {
-        let found = planned(&format!("{WEB}    {written}\n"));
-        let found: Vec<_> = found.iter().filter(|one| one.rule == "plaintext").collect();
-        assert!(found.is_empty(), "{written}: {found:?}");
+        let violations = planned(&format!("{WEB}    {line}\n"));
+        let plaintext_violations: Vec<_> =
+            violations.iter().filter(|violation| violation.rule == "plaintext").collect();
+        assert!(plaintext_violations.is_empty(), "{line}: {plaintext_violations:?}");
     }
 }
 
@@ -133,10 +134,10 @@ fn a_password_is_told_by_its_flag() {
 #[test]
 fn a_password_is_told_by_its_variables_name() {
     let env = |more: &str| format!("{WEB}    env: [{{name: DB_PASSWORD, value: hunter2{more}}}]\n");
-    let found = planned(&env(""));
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].help.as_deref().unwrap().contains("`plain: true`"), "{found:?}");
-    assert!(!serde_json::to_string(&found).unwrap().contains("hunter2"));
+    let violations = planned(&env(""));
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    assert!(violations[0].help.as_deref().unwrap().contains("`plain: true`"), "{violations:?}");
+    assert!(!serde_json::to_string(&violations).unwrap().contains("hunter2"));
     assert_eq!(planned(&env(", plain: true")), []);
     let other = "}, {name: MODE, value: hunter2, plain: true";
     assert_eq!(planned(&env(other)).len(), 1, "what another variable says of the same text");

@@ -46,6 +46,6 @@ fn a_target_takes_deployments_by_members_of_its_teams() {
             "jo is in none of the teams that `t` requires [deployer] → `t` takes deployments by members of `acme/release` and `acme/sre`: let one of them deploy"
         ]
     );
-    let away = check_deployer(&teams, Fact::Missing { why: "GitHub is away".to_owned() });
-    assert!(away.len() == 1 && away[0].contains("GitHub is away"), "{away:?}");
+    let messages = check_deployer(&teams, Fact::Missing { why: "GitHub is away".to_owned() });
+    assert!(messages.len() == 1 && messages[0].contains("GitHub is away"), "{messages:?}");
 }

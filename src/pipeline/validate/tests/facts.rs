@@ -62,38 +62,43 @@ fn a_host_and_path_belong_to_one_app() {
         app: app(owner),
         repository: Some(repo("O/b")),
     };
-    let others =
+    let with_routes =
         |routes: &[Route]| Facts { routes: known_fact(routes.to_vec()), ..facts_on(target()) };
-    let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app no longer exists, `bart remove t n/b --reason TEXT`";
+    let is_taken_message = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app no longer exists, `bart remove t n/b --reason TEXT`";
     let longest =
         "routers choose the longest path; use another host if the apps do not belong together";
-    let inside = format!(
+    let inside_message = format!(
         "? 9:46: requests for `h.t.internal/api/v2` are also under `/api`: `n/b` gets those [hosts] → {longest}"
     );
-    let outside = format!(
+    let outside_message = format!(
         "? 9:46: requests for `h.t.internal/api` are also under `/`: `n/b` no longer gets those [hosts] → {longest}"
     );
-    let at = format!("9:46: {taken}");
+    let at = format!("9:46: {is_taken_message}");
     let cases: [(&str, &str, &str, Vec<&str>); 8] = [
         ("{path: /api}", "h.t.internal", "/api", vec![&at]),
         ("{path: /api}", "H.T.internal", "/api/", vec![&at]),
         ("{path: /api}", "other.t.internal", "/api", vec![]),
         ("{path: /api}", "h.t.internal", "/apis", vec![]),
         ("{path: /api}", "h.t.internal", "/web", vec![]),
-        ("{path: /api}", "h.t.internal", "/api/v2", vec![&inside]),
-        ("{path: /api}", "h.t.internal", "/", vec![&outside]),
+        ("{path: /api}", "h.t.internal", "/api/v2", vec![&inside_message]),
+        ("{path: /api}", "h.t.internal", "/", vec![&outside_message]),
         ("{path: /api}, {path: /x}", "h.t.internal", "/api", vec![&at]),
     ];
     for (paths, host, path, expected) in cases {
-        let found = check_with_facts(&section(paths), &others(&[route(host, path, "b")]));
-        assert_eq!(found, expected, "{paths} beside {host}{path}");
+        let messages = check_with_facts(&section(paths), &with_routes(&[route(host, path, "b")]));
+        assert_eq!(messages, expected, "{paths} beside {host}{path}");
     }
-    let own =
-        check_with_facts(&section("{path: /api}"), &others(&[route("h.t.internal", "/api", "a")]));
-    assert_eq!(own, NONE);
-    let whole = format!("{WEB}    ingress: [{{hostPrefix: h}}]\n");
-    let found = check_with_facts(&whole, &others(&[route("h.t.internal", "/", "b")]));
-    assert!(found[0].starts_with("9:28: `h.t.internal/` already belongs to `n/b`"), "{found:?}");
+    let own_messages = check_with_facts(
+        &section("{path: /api}"),
+        &with_routes(&[route("h.t.internal", "/api", "a")]),
+    );
+    assert_eq!(own_messages, NONE);
+    let whole_host = format!("{WEB}    ingress: [{{hostPrefix: h}}]\n");
+    let messages = check_with_facts(&whole_host, &with_routes(&[route("h.t.internal", "/", "b")]));
+    assert!(
+        messages[0].starts_with("9:28: `h.t.internal/` already belongs to `n/b`"),
+        "{messages:?}"
+    );
 }
 
 #[test]
@@ -107,34 +112,36 @@ fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already()
         app: app(slug),
         repository: repository.map(repo),
     };
-    let beside = |theirs: Route, own: Vec<Route>| Facts {
-        routes: known_fact(vec![theirs]),
-        own_routes: known_fact(own),
+    let facts_with = |other_route: Route, own_routes: Vec<Route>| Facts {
+        routes: known_fact(vec![other_route]),
+        own_routes: known_fact(own_routes),
         ..facts_on(target())
     };
     // The repository is o/a.
-    for (ours, host, theirs, message) in [
+    for (own_path, host, other_path, expected) in [
         ("/login", "h.t.internal", "/", "`h.t.internal/login` is inside `h.t.internal/`"),
         ("/", "h.t.internal", "/login", "`h.t.internal/` is around `h.t.internal/login`"),
         ("/login", "*.t.internal", "/", "`h.t.internal/login` is inside `*.t.internal/`"),
         ("/", "*.t.internal", "/", "`h.t.internal/` is inside `*.t.internal/`"),
     ] {
         for repository in [Some("p/b"), None] {
-            let found = check_with_facts(
-                &section(ours),
-                &beside(route(host, theirs, repository, "b"), vec![]),
+            let messages = check_with_facts(
+                &section(own_path),
+                &facts_with(route(host, other_path, repository, "b"), vec![]),
             );
-            let [found] = &found[..] else { panic!("{found:?}") };
-            let said = format!("9:46: {message}, which belongs to another owner: `n/b` [hosts]");
-            assert!(found.starts_with(&said), "{found}");
-            let way_out = found.contains("`the-deployer owners move n/b --target t");
-            assert_eq!(way_out, repository.is_none(), "{found}");
-            let own = vec![route("H.t.internal", ours, None, "a")];
-            let live = said_of(&section(ours), route(host, theirs, repository, "b"), own);
+            let [message] = &messages[..] else { panic!("{messages:?}") };
+            let start = format!("9:46: {expected}, which belongs to another owner: `n/b` [hosts]");
+            assert!(message.starts_with(&start), "{message}");
+            let way_out = message.contains("`the-deployer owners move n/b --target t");
+            assert_eq!(way_out, repository.is_none(), "{message}");
+            let own_routes = vec![route("H.t.internal", own_path, None, "a")];
+            let live =
+                said_of(&section(own_path), route(host, other_path, repository, "b"), own_routes);
             assert!(live.starts_with("? 9:46: requests for"), "it was there before: {live}");
         }
-        let found = said_of(&section(ours), route(host, theirs, Some("O/b"), "b"), vec![]);
-        assert!(found.starts_with("? 9:46: requests for"), "{found}");
+        let message =
+            said_of(&section(own_path), route(host, other_path, Some("O/b"), "b"), vec![]);
+        assert!(message.starts_with("? 9:46: requests for"), "{message}");
     }
 }
 
@@ -145,9 +152,9 @@ fn said_of(section: &str, theirs: Route, own: Vec<Route>) -> String {
         own_routes: known_fact(own),
         ..facts_on(target())
     };
-    let found = check_with_facts(section, &facts);
-    let [found] = &found[..] else { panic!("{found:?}") };
-    found.clone()
+    let messages = check_with_facts(section, &facts);
+    let [message] = &messages[..] else { panic!("{messages:?}") };
+    message.clone()
 }
 
 #[test]
@@ -162,24 +169,26 @@ fn secrets_exist_and_have_their_keys() {
         ]))
     };
     let facts = Facts { secrets: answer(&["password"]), ..facts_on(target()) };
-    let made = "create it in the namespace `n` of the cluster first, or correct the name";
+    let help = "create it in the namespace `n` of the cluster first, or correct the name";
     assert_eq!(
         check_with_facts(section, &facts),
         [
-            format!("? 8:48: there is no secret `o` in the namespace `n` [secrets] → {made}"),
+            format!("? 8:48: there is no secret `o` in the namespace `n` [secrets] → {help}"),
             "9:44: the secret `s` has no key `pasword` [secrets] → did you mean `password`?"
                 .to_owned(),
-            format!("9:80: there is no secret `gone` in the namespace `n` [secrets] → {made}"),
+            format!("9:80: there is no secret `gone` in the namespace `n` [secrets] → {help}"),
         ]
     );
-    let mut either = target();
-    either.platform.secrets.vault.address = Some("https://vault.example.com".to_owned());
-    let found =
-        check_with_facts(section, &Facts { secrets: answer(&["pasword"]), ..facts_on(either) });
+    let mut target_with_vault = target();
+    target_with_vault.platform.secrets.vault.address = Some("https://vault.example.com".to_owned());
+    let messages = check_with_facts(
+        section,
+        &Facts { secrets: answer(&["pasword"]), ..facts_on(target_with_vault) },
+    );
     assert_eq!(
-        found.last().unwrap(),
+        messages.last().unwrap(),
         &format!(
-            "9:80: there is no secret `gone` [secrets] → write it to `n/a/gone` of the engine `secret` in Vault, or {made}"
+            "9:80: there is no secret `gone` [secrets] → write it to `n/a/gone` of the engine `secret` in Vault, or {help}"
         )
     );
     let mut vault = target();
@@ -188,9 +197,9 @@ fn secrets_exist_and_have_their_keys() {
         ..Platform::default()
     };
     let facts = Facts { secrets: answer(&["pasword"]), ..facts_on(vault) };
-    let found = check_with_facts(section, &facts);
-    let last = found.last().unwrap();
-    assert!(last.contains("there is no secret `gone` in Vault [secrets] → write it to `n/a/gone` of the engine `secret` first"), "{found:?}");
+    let messages = check_with_facts(section, &facts);
+    let last = messages.last().unwrap();
+    assert!(last.contains("there is no secret `gone` in Vault [secrets] → write it to `n/a/gone` of the engine `secret` first"), "{messages:?}");
     assert_eq!(check_with_facts("    {}\n", &facts), NONE);
 }
 
@@ -198,48 +207,51 @@ fn secrets_exist_and_have_their_keys() {
 fn an_image_tag_is_in_its_registry() {
     let image = |value| Facts { image: known_fact(value), ..facts_on(target()) };
     assert_eq!(check_with_facts("    {}\n", &image(true)), NONE);
-    let found = check_with_facts("    image: {registry: ghcr.io}\n", &image(false));
+    let messages = check_with_facts("    image: {registry: ghcr.io}\n", &image(false));
     assert_eq!(
-        found,
+        messages,
         [
             "8:5: there is no image `ghcr.io/o/a:1` [image-tag] → wait until the build has pushed it, deploy a tag that is there, or correct `image`"
         ]
     );
     let at = "2026-08-21T11:54:30Z".parse().unwrap();
     let old = Facts { image: Fact::Known { value: false, at }, ..facts_on(target()) };
-    let found = check_with_facts("    image: {registry: ghcr.io}\n", &old);
-    assert!(found[0].contains("there is no image `ghcr.io/o/a:1` (as of 5m ago)"), "{found:?}");
+    let messages = check_with_facts("    image: {registry: ghcr.io}\n", &old);
+    assert!(
+        messages[0].contains("there is no image `ghcr.io/o/a:1` (as of 5m ago)"),
+        "{messages:?}"
+    );
 }
 
 #[test]
 fn a_feature_branch_does_not_reach_production() {
-    let on = |globs: Option<&[&str]>, branches: &[&str]| {
+    let check_branches = |globs: Option<&[&str]>, branches: &[&str]| {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let policies = Policies { branches: globs.map(texts), ..Policies::default() };
         let facts = facts_on(Target { policies, ..target() });
         check_with_facts("    {}\n", &Facts { branches: known_fact(texts(branches)), ..facts })
     };
-    for allowed in ["main", "release/1.0", "release/1/hot"] {
-        assert_eq!(on(Some(&["main", "release/*"]), &["x", allowed]), NONE, "{allowed}");
+    for branch in ["main", "release/1.0", "release/1/hot"] {
+        assert_eq!(check_branches(Some(&["main", "release/*"]), &["x", branch]), NONE, "{branch}");
     }
-    assert_eq!(on(None, &[]), NONE);
+    assert_eq!(check_branches(None, &[]), NONE);
     let help = "`t` takes `main` and `release/*`: merge the commit there and deploy it again";
-    for (branches, how) in [
+    for (branches, branch_text) in [
         (&[][..], "on none of the branches"),
         (&["x"], "on `x`, which is none of the branches"),
         (&["x", "y"], "on `x` and others, none of them one of the branches"),
     ] {
         assert_eq!(
-            on(Some(&["main", "release/*"]), branches),
-            [format!("the commit 00000000 is {how} that `t` takes [branch] → {help}")]
+            check_branches(Some(&["main", "release/*"]), branches),
+            [format!("the commit 00000000 is {branch_text} that `t` takes [branch] → {help}")]
         );
     }
-    assert_eq!(on(Some(&["["]), &["["]).len(), 1);
+    assert_eq!(check_branches(Some(&["["]), &["["]).len(), 1);
 }
 
 #[test]
 fn an_app_belongs_to_who_deployed_it_first() {
-    let owned = |app: Option<&str>, namespace: &[&str]| {
+    let check_owner = |app: Option<&str>, namespace: &[&str]| {
         let owner = Ownership {
             app: app.map(repo),
             namespace: namespace.iter().map(|name| repo(name)).collect(),
@@ -247,17 +259,17 @@ fn an_app_belongs_to_who_deployed_it_first() {
         check_with_facts("    {}\n", &Facts { owner: known_fact(owner), ..facts_on(target()) })
     };
     // The repository is o/a.
-    assert_eq!(owned(None, &[]), NONE);
-    assert_eq!(owned(Some("O/A"), &["p/x"]), NONE);
-    assert_eq!(owned(None, &["p/x", "o/other"]), NONE);
+    assert_eq!(check_owner(None, &[]), NONE);
+    assert_eq!(check_owner(Some("O/A"), &["p/x"]), NONE);
+    assert_eq!(check_owner(None, &["p/x", "o/other"]), NONE);
     assert_eq!(
-        owned(Some("o/b"), &["o/b"]),
+        check_owner(Some("o/b"), &["o/b"]),
         [
             "3:7: `n/a` on `t` belongs to o/b, not to o/a [owner] → choose another slug; if the app has moved, an operator records its new owner: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
     );
     assert_eq!(
-        owned(None, &["p/x", "p/y"]),
+        check_owner(None, &["p/x", "p/y"]),
         [
             "5:12: the namespace `n` on `t` has apps of `p`, and o/a has another owner [owner] → choose a namespace of your own; to let the repository in, an operator gives it the app: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
@@ -266,7 +278,7 @@ fn an_app_belongs_to_who_deployed_it_first() {
 
 #[test]
 fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
-    let locked = |scope: LockScope, until: Option<&str>| {
+    let check_lock = |scope: LockScope, until: Option<&str>| {
         let lock = Lock {
             scope,
             reason: "the database moves".to_owned(),
@@ -278,31 +290,31 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
     };
     let t = || TargetName::parse("t").unwrap();
     assert_eq!(
-        locked(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
+        check_lock(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
         [
             "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
         ]
     );
-    for (scope, what) in [
+    for (scope, subject) in [
         (LockScope::Everything, "everything"),
         (LockScope::Target(t()), "`t`"),
         (LockScope::Owner("A@b.c".to_owned()), "every app of A@b.c"),
     ] {
         assert_eq!(
-            locked(scope, None),
+            check_lock(scope, None),
             [format!(
-                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
+                "{subject} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
             )]
         );
     }
-    assert_eq!(locked(LockScope::Everything, Some(NOW)), NONE);
-    assert_eq!(locked(LockScope::App(t(), app("b")), None), NONE);
-    assert_eq!(locked(LockScope::Target(TargetName::parse("u").unwrap()), None), NONE);
+    assert_eq!(check_lock(LockScope::Everything, Some(NOW)), NONE);
+    assert_eq!(check_lock(LockScope::App(t(), app("b")), None), NONE);
+    assert_eq!(check_lock(LockScope::Target(TargetName::parse("u").unwrap()), None), NONE);
 }
 
 #[test]
 fn a_target_takes_deployments_in_its_windows() {
-    let with = |days: &str, from: &str, closed: bool| {
+    let check_window = |days: &str, from: &str, closed: bool| {
         let window = Window {
             days: days.to_owned(),
             from: from.to_owned(),
@@ -314,21 +326,21 @@ fn a_target_takes_deployments_in_its_windows() {
         let policies = Policies { windows: vec![window], ..Policies::default() };
         check_with_facts("    {}\n", &facts_on(Target { policies, ..target() }))
     };
-    assert_eq!(with("mon-fri", "09:00", false), NONE); // it is 14:00
+    assert_eq!(check_window("mon-fri", "09:00", false), NONE); // it is 14:00
     assert_eq!(
-        with("mon-thu", "09:00", false),
+        check_window("mon-thu", "09:00", false),
         [
             "`t` takes no deployments at this time [windows] → deploy again from Monday, 2026-08-24 09:00 CEST on"
         ]
     );
     assert_eq!(
-        with("fri", "13:00", true),
+        check_window("fri", "13:00", true),
         [
             "`t` takes no deployments at this time: the weekend is near [windows] → deploy again from Friday, 2026-08-21 17:00 CEST on"
         ]
     );
-    let broken = with("someday", "09:00", false);
-    assert!(broken[0].contains("a window of `t` cannot be read"), "{broken:?}");
+    let messages = check_window("someday", "09:00", false);
+    assert!(messages[0].contains("a window of `t` cannot be read"), "{messages:?}");
 }
 
 /// Returns the violations with every fact missing, under a policy, in an environment.
@@ -367,17 +379,17 @@ fn what_could_not_be_found_out_is_told_by_the_policy_of_the_target() {
     let warn = "check it yourself: the target's policy lets the deployment pass without the lookup";
     let fails: Vec<String> = lines.iter().map(|line| format!("{line} → {fail}")).collect();
     let warns: Vec<String> = lines.iter().map(|line| format!("? {line} → {warn}")).collect();
-    let said = |unknown, environment| {
-        let mut found = missing(unknown, environment);
-        found.sort();
-        found
+    let sorted_messages = |unknown, environment| {
+        let mut messages = missing(unknown, environment);
+        messages.sort();
+        messages
     };
     let sorted = |mut lines: Vec<String>| {
         lines.sort();
         lines
     };
-    assert_eq!(said(None, Environment::Production), sorted(fails.clone()));
-    assert_eq!(said(Some(OnUnknown::Fail), Environment::Development), sorted(fails));
-    assert_eq!(said(None, Environment::Development), sorted(warns.clone()));
-    assert_eq!(said(Some(OnUnknown::Warn), Environment::Production), sorted(warns));
+    assert_eq!(sorted_messages(None, Environment::Production), sorted(fails.clone()));
+    assert_eq!(sorted_messages(Some(OnUnknown::Fail), Environment::Development), sorted(fails));
+    assert_eq!(sorted_messages(None, Environment::Development), sorted(warns.clone()));
+    assert_eq!(sorted_messages(Some(OnUnknown::Warn), Environment::Production), sorted(warns));
 }

@@ -47,9 +47,9 @@ fn a_hold_stops_automation_and_what_was_rolled_back_from() {
     assert_eq!(says_on(hold.clone(), false, Holds::Automation), NONE, "a person, another release");
     assert_eq!(says_on(hold.clone(), false, Holds::Everybody), [format!("{says} → {release_it}")]);
     assert_eq!(says_on(hold.clone(), true, Holds::Off), NONE);
-    let same = Hold { away: Some(self::release()), ..hold.clone() };
-    let again = says_on(same, false, Holds::Automation);
-    assert!(again[0].ends_with("to deploy this one all the same"), "{again:?}");
+    let held_release = Hold { away: Some(self::release()), ..hold.clone() };
+    let messages = says_on(held_release, false, Holds::Automation);
+    assert!(messages[0].ends_with("to deploy this one all the same"), "{messages:?}");
     let by_hand = Hold { rollback: None, away: None, to: None, ..hold };
     let by_hand = says_on(by_hand, true, Holds::Automation);
     assert!(by_hand[0].starts_with("`n/a` on `t` is held by ada since"), "{by_hand:?}");

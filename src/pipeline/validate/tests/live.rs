@@ -49,20 +49,20 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
     if let Fact::Known { value, .. } = &mut stays.live {
         value.staying = value.objects[1..2].to_vec();
     }
-    let found = check_with_facts("    {}\n", &stays);
+    let messages = check_with_facts("    {}\n", &stays);
     assert!(
-        found[0].contains("out of the manifests: Argo CD leaves it in the cluster"),
-        "it does not go, and that is said: {found:?}"
+        messages[0].contains("out of the manifests: Argo CD leaves it in the cluster"),
+        "it does not go, and that is said: {messages:?}"
     );
     // A newer version of its group is the same object.
     assert_eq!(check_with_facts("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
     let missing =
         Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(target()) };
-    let found = check_with_facts("    {}\n", &missing);
+    let messages = check_with_facts("    {}\n", &missing);
     assert!(
-        found[0]
+        messages[0]
             .starts_with("it is not known what this deployment would remove: m is away [stateful]"),
-        "{found:?}"
+        "{messages:?}"
     );
 }
 
@@ -90,9 +90,9 @@ fn a_live_disk_only_grows() {
         )
     };
     let disks = |more: &str| {
-        let mut found = check_with_facts(&volume(more), &facts);
-        found.retain(|one| one.contains("[disks]"));
-        found
+        let mut messages = check_with_facts(&volume(more), &facts);
+        messages.retain(|message| message.contains("[disks]"));
+        messages
     };
     assert_eq!(disks("size: 20Gi"), NONE);
     assert_eq!(
@@ -117,9 +117,9 @@ fn a_live_disk_only_grows() {
     let live = LiveApp { objects, disks: disks_now, first_disks, ..LiveApp::default() };
     let facts = Facts { live: known_fact(live), ..facts_on(target()) };
     let disks = |more: &str| {
-        let mut found = check_with_facts(&volume(more), &facts);
-        found.retain(|one| one.contains("[disks]"));
-        found
+        let mut messages = check_with_facts(&volume(more), &facts);
+        messages.retain(|message| message.contains("[disks]"));
+        messages
     };
     assert_eq!(disks("size: 10Gi"), NONE);
     let class = disks("size: 10Gi, storageClass: fast");
@@ -143,15 +143,17 @@ fn a_disk_that_may_be_left_over_is_told() {
     let disks = |left_over: Vec<Disk>| {
         let live = known_fact(LiveApp { left_over, ..LiveApp::default() });
         let section = "    scaling: {replicas: 1}\n    volumes: [{name: data, mountPath: /data, size: 5Gi}]\n";
-        let mut found = check_with_facts(section, &Facts { live, ..facts_on(target()) });
-        found.retain(|one| one.contains("[disks]"));
-        found
+        let mut messages = check_with_facts(section, &Facts { live, ..facts_on(target()) });
+        messages.retain(|message| message.contains("[disks]"));
+        messages
     };
     assert_eq!(disks(vec![]), NONE);
-    let same = disks(vec![claim("5Gi")]);
-    assert!(same.len() == 1 && same[0].starts_with("? 9:"), "{same:?}");
-    assert!(same[0].contains("`a.data` with 5Gi was taken out of the manifests and may still be"));
-    assert!(!same[0].contains("shrink"), "{same:?}");
+    let messages = disks(vec![claim("5Gi")]);
+    assert!(messages.len() == 1 && messages[0].starts_with("? 9:"), "{messages:?}");
+    assert!(
+        messages[0].contains("`a.data` with 5Gi was taken out of the manifests and may still be")
+    );
+    assert!(!messages[0].contains("shrink"), "{messages:?}");
     let larger = disks(vec![claim("10Gi")]);
     assert!(larger.len() == 1 && larger[0].starts_with("? "), "{larger:?}");
     assert!(
@@ -168,14 +170,14 @@ fn an_object_of_another_app_is_not_taken() {
         kind: kind.into(),
         name: name.into(),
     };
-    let theirs: Arc<[ObjectName]> =
+    let other_names: Arc<[ObjectName]> =
         [object("", "Service", "bapp"), object("apps", "StatefulSet", "a")].into();
-    let ours: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
+    let own_names: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
     let slug = |slug: &str| Slug::parse(slug).unwrap();
-    let apps = [(slug("bapp"), theirs), (slug("a"), ours)].into();
-    let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
+    let apps = [(slug("bapp"), other_names), (slug("a"), own_names)].into();
+    let namespace_objects = NamespaceObjects { apps, ..NamespaceObjects::default() };
     let facts = Facts {
-        namespace: known_fact(Arc::new(all.clone())),
+        namespace: known_fact(Arc::new(namespace_objects.clone())),
         ..live(&[("apps/v1", "Deployment", "a")])
     };
     let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
@@ -190,36 +192,40 @@ fn an_object_of_another_app_is_not_taken() {
             "8:61: Service `bapp` already belongs to the app `n/bapp` [collision] → choose another name; if that app no longer exists, `bart remove t n/bapp --reason TEXT`"
         ]
     );
-    // What is made of an object is an object.
+    // A Secret that a controller makes of an object counts as an object.
     let secret: Arc<[ObjectName]> = [object("", "Secret", "a.same.example.com")].into();
-    let facts_of = |theirs: Arc<[ObjectName]>| {
-        let apps = [(slug("bapp"), theirs)].into();
+    let facts_of = |other_names: Arc<[ObjectName]>| {
+        let apps = [(slug("bapp"), other_names)].into();
         let namespace =
             known_fact(Arc::new(NamespaceObjects { apps, ..NamespaceObjects::default() }));
         Facts { namespace, ..live(&[("apps/v1", "Deployment", "a")]) }
     };
     let web_at = format!("{}    ingress: [{{host: same.example.com}}]\n", super::WEB);
-    let found = check_with_facts(&web_at, &facts_of(secret));
-    assert_eq!(found.len(), 1, "{found:?}");
+    let messages = check_with_facts(&web_at, &facts_of(secret));
+    assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(
-        found[0].starts_with(
+        messages[0].starts_with(
             "9:22: Secret `a.same.example.com`, which Certificate a.same.example.com creates, already belongs to the app `n/bapp` [collision]"
         ),
-        "{found:?}"
+        "{messages:?}"
     );
-    let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
-    let found = check_with_facts(&web.replace("NAME", "bapp"), &both);
-    assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
-    // What cannot be read of another app may have any name.
+    let live_facts = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
+    let messages = check_with_facts(&web.replace("NAME", "bapp"), &live_facts);
+    assert!(
+        messages.len() == 1 && messages[0].starts_with("? 8:61: Service `bapp`"),
+        "{messages:?}"
+    );
+    // An object of another app that cannot be read may have any name.
     let unread = [(slug("a"), "own.yaml".to_owned()), (slug("bapp"), "x.yaml".to_owned())].into();
     let half = Facts {
-        namespace: known_fact(Arc::new(NamespaceObjects { unread, ..all })),
+        namespace: known_fact(Arc::new(NamespaceObjects { unread, ..namespace_objects })),
         ..live(&[("apps/v1", "Deployment", "a")])
     };
-    let found = check_with_facts(&web.replace("NAME", "other"), &half);
+    let messages = check_with_facts(&web.replace("NAME", "other"), &half);
     assert!(
-        found.len() == 1 && found[0].starts_with("? it is not known which objects `n/bapp` has"),
-        "{found:?}"
+        messages.len() == 1
+            && messages[0].starts_with("? it is not known which objects `n/bapp` has"),
+        "{messages:?}"
     );
 }
 
@@ -236,12 +242,12 @@ fn a_secret_is_not_made_twice() {
     };
     let facts = facts_on(target);
     assert_eq!(check_with_facts(&section("other"), &facts), NONE);
-    let found = check_with_facts(&section("a.same.example.com"), &facts);
-    assert_eq!(found.len(), 1, "{found:?}");
+    let messages = check_with_facts(&section("a.same.example.com"), &facts);
+    assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(
-        found[0].starts_with("10:22: ")
-            && found[0].contains("would both write the Secret `a.same.example.com` [collision]"),
-        "{found:?}"
+        messages[0].starts_with("10:22: ")
+            && messages[0].contains("would both write the Secret `a.same.example.com` [collision]"),
+        "{messages:?}"
     );
 }
 
@@ -255,19 +261,19 @@ fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
         Facts { live: known_fact(live), ..facts_on(target()) }
     };
     let section = "    autoscaling: {horizontal: {minReplicas: 3, maxReplicas: 10, cpu: {averageUtilization: 75}}}\n";
-    let told = |facts: &Facts| {
-        let found = check_with_facts(section, facts);
-        found.into_iter().filter(|one| one.contains("[replicas]")).collect::<Vec<_>>()
+    let replica_messages = |facts: &Facts| {
+        let messages = check_with_facts(section, facts);
+        messages.into_iter().filter(|message| message.contains("[replicas]")).collect::<Vec<_>>()
     };
-    let first = told(&live(false));
+    let first = replica_messages(&live(false));
     assert!(first.len() == 1 && first[0].contains("Deployment `a` runs 10 pods"), "{first:?}");
-    assert_eq!(told(&live(true)), NONE);
+    assert_eq!(replica_messages(&live(true)), NONE);
     // No policy lets pods go because their number is not known.
     let mut lenient = target();
     lenient.policies.unknown = Some(OnUnknown::Warn);
     let missing =
         Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(lenient) };
-    let unknown = told(&missing);
+    let unknown = replica_messages(&missing);
     assert!(unknown.len() == 1 && !unknown[0].starts_with('?'), "{unknown:?}");
     assert!(unknown[0].contains("how many pods Deployment `a` runs now"), "{unknown:?}");
     assert_eq!(
@@ -281,42 +287,42 @@ fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
 fn who_removes_much_is_stopped_unless_it_is_said() {
     let names = ["b", "c", "d", "e", "f", "g"];
     let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
-    let shown = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → check whether the template, or a large part of the WAML, is missing";
+    let message = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → check whether the template, or a large part of the WAML, is missing";
     let entries: Vec<String> =
         names.iter().map(|name| format!("{{kind: ConfigMap, name: {name}}}")).collect();
     let removes = format!("removes: [{}]", entries.join(", "));
     assert_eq!(
         check_with_facts("    {}\n", &live(&maps)),
-        [format!("{shown}; if they are to go, say so under the target: `{removes}`")]
+        [format!("{message}; if they are to go, say so under the target: `{removes}`")]
     );
     assert_eq!(check_with_facts("    {}\n", &live(&maps[..4])), NONE);
     // As the help says it.
     assert_eq!(check_with_facts(&format!("    {removes}\n"), &live(&maps)), NONE);
-    let with = |removals: RemovalLimit| {
+    let facts_with = |removals: RemovalLimit| {
         let mut target = target();
         target.policies.removals = removals;
         Facts { live: live(&maps).live, ..facts_on(target) }
     };
     let warn = RemovalLimit { action: OnRemoval::Warn, ..RemovalLimit::default() };
-    assert_eq!(check_with_facts("    {}\n", &with(warn)), [format!("? {shown}")]);
-    let more = RemovalLimit { objects: 7, ..RemovalLimit::default() };
-    assert_eq!(check_with_facts("    {}\n", &with(more)), NONE);
-    let all = RemovalLimit { percent: 100, ..RemovalLimit::default() };
-    assert_eq!(check_with_facts("    {}\n", &with(all)), NONE);
-    let two = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
-    assert_eq!(check_with_facts("    {}\n", &with(two)).len(), 1);
+    assert_eq!(check_with_facts("    {}\n", &facts_with(warn)), [format!("? {message}")]);
+    let higher_limit = RemovalLimit { objects: 7, ..RemovalLimit::default() };
+    assert_eq!(check_with_facts("    {}\n", &facts_with(higher_limit)), NONE);
+    let whole_share = RemovalLimit { percent: 100, ..RemovalLimit::default() };
+    assert_eq!(check_with_facts("    {}\n", &facts_with(whole_share)), NONE);
+    let two_objects = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
+    assert_eq!(check_with_facts("    {}\n", &facts_with(two_objects)).len(), 1);
 }
 
 #[test]
 fn who_removes_very_much_gets_every_line_to_write() {
     let names: Vec<String> = (0..150).map(|n| format!("a-config-map-{n}")).collect();
     let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", name.as_str())).collect();
-    let found = check_with_facts("    {}\n", &live(&maps));
-    let errors = found.iter().filter(|one| !one.starts_with('?')).count();
-    assert!(errors == 1 && found.len() > 2, "one thing is wrong: {found:?}");
+    let messages = check_with_facts("    {}\n", &live(&maps));
+    let errors = messages.iter().filter(|message| !message.starts_with('?')).count();
+    assert!(errors == 1 && messages.len() > 2, "one thing is wrong: {messages:?}");
     let mut entries = Vec::new();
-    for one in &found {
-        let line = one.rsplit_once('`').unwrap().0.rsplit_once('`').unwrap().1;
+    for message in &messages {
+        let line = message.rsplit_once('`').unwrap().0.rsplit_once('`').unwrap().1;
         let line = line.trim_start_matches("removes: [").trim_end_matches(']');
         assert!(line.starts_with("{kind: ConfigMap, name: ") && line.ends_with('}'), "{line}");
         entries.push(line.to_owned());
@@ -334,13 +340,13 @@ fn a_secret_that_another_app_has_is_told_where_its_name_is_written() {
         kind: "ExternalSecret".into(),
         name: name.into(),
     };
-    let theirs: Arc<[ObjectName]> = [object("listed"), object("of-env")].into();
-    let apps = [(Slug::parse("bapp").unwrap(), theirs)].into();
-    let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
-    let facts = Facts { namespace: known_fact(Arc::new(all)), ..facts_on(target) };
+    let other_names: Arc<[ObjectName]> = [object("listed"), object("of-env")].into();
+    let apps = [(Slug::parse("bapp").unwrap(), other_names)].into();
+    let namespace_objects = NamespaceObjects { apps, ..NamespaceObjects::default() };
+    let facts = Facts { namespace: known_fact(Arc::new(namespace_objects)), ..facts_on(target) };
     let section = "    secrets: [{name: listed, mountPath: /s}]\n    env: [{name: A, secret: {name: of-env, key: k}}]\n";
-    let found = check_with_facts(section, &facts);
+    let messages = check_with_facts(section, &facts);
     let places: Vec<_> =
-        found.iter().map(|one| one.split(" already belongs").next().unwrap()).collect();
+        messages.iter().map(|message| message.split(" already belongs").next().unwrap()).collect();
     assert_eq!(places, ["8:22: ExternalSecret `listed`", "9:36: ExternalSecret `of-env`"]);
 }

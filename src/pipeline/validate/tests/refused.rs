@@ -12,9 +12,10 @@ fn images_have_names_that_registries_take() {
         ]
     );
     let long = "a".repeat(200);
-    let both = check_section(&format!("    image: {{registry: a.b/{long}, repository: {long}}}\n"));
-    assert_eq!(both.len(), 1, "{both:?}");
-    assert!(both[0].ends_with("is not the name of an image [image]"), "{both:?}");
+    let messages =
+        check_section(&format!("    image: {{registry: a.b/{long}, repository: {long}}}\n"));
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].ends_with("is not the name of an image [image]"), "{messages:?}");
     assert_eq!(
         check_section("    image: {repository: 'localhost:5000/acme/app'}\n"),
         Vec::<String>::new()
@@ -43,16 +44,16 @@ fn a_mounted_secret_is_a_volume_with_a_legal_name() {
         "    secrets: [{{name: plain, mountPath: /a}}, {{name: a.b, mountPath: /b}}, {{name: a-b, mountPath: /c}}, {{name: {long}, mountPath: /d}}]\n"
     ));
     let pod = &deployment["spec"]["template"]["spec"];
-    let named = |list: &serde_json::Value, key: &str| {
+    let texts_of = |list: &serde_json::Value, key: &str| {
         let texts = list.as_array().unwrap().iter().map(|entry| entry[key].as_str().unwrap());
         texts.map(str::to_owned).collect::<Vec<_>>()
     };
-    let volumes = named(&pod["volumes"], "name");
+    let volumes = texts_of(&pod["volumes"], "name");
     assert_eq!(volumes[0], "secret-plain");
     assert_eq!(volumes[2], "secret-a-b");
     assert!(volumes[1].starts_with("secret-a-b-"), "{volumes:?}");
     assert!(volumes.iter().all(|name| crate::model::id::is_rfc1123_label(name)), "{volumes:?}");
-    assert_eq!(named(&pod["containers"][0]["volumeMounts"], "name"), volumes);
+    assert_eq!(texts_of(&pod["containers"][0]["volumeMounts"], "name"), volumes);
     assert_eq!(pod["volumes"][1]["secret"]["secretName"], "a.b");
 }
 
@@ -118,10 +119,10 @@ fn grpc_is_served_at_a_port_of_tcp() {
         assert_eq!(grpc(port), Vec::<String>::new(), "{port}");
     }
     for port in ["dns", "53", "nope", "''"] {
-        let found = grpc(port);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("9:18: no service has the TCP port "), "{found:?}");
-        assert!(found[0].ends_with("that serves gRPC [grpc]"), "{found:?}");
+        let messages = grpc(port);
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].starts_with("9:18: no service has the TCP port "), "{messages:?}");
+        assert!(messages[0].ends_with("that serves gRPC [grpc]"), "{messages:?}");
     }
 }
 
@@ -189,8 +190,8 @@ fn a_null_that_takes_something_away_has_an_effect_whatever_is_set_later() {
     assert_eq!(said_of(lists), [""; 0]);
     let maps = "defaults:\n- {match: '*', labels: {team: a}}\n- {match: t, labels: ~}\ndeploy: {t: {labels: {tier: b}}, other: {}}\n";
     assert_eq!(said_of(maps), [""; 0]);
-    let inside = "defaults:\n- {match: '*', service: [{ports: [{name: http, number: 80}]}]}\n- {match: t, service: [{ports: null}]}\ndeploy: {t: {service: [{ports: [{name: web, number: 81}]}]}, other: {}}\n";
-    assert_eq!(said_of(inside), [""; 0]);
+    let nested = "defaults:\n- {match: '*', service: [{ports: [{name: http, number: 80}]}]}\n- {match: t, service: [{ports: null}]}\ndeploy: {t: {service: [{ports: [{name: web, number: 81}]}]}, other: {}}\n";
+    assert_eq!(said_of(nested), [""; 0]);
     // Where there was nothing to take away, it does nothing.
     let useless = "defaults:\n- {match: t, env: null}\ndeploy: {t: {env: [{name: A, value: x}]}}\n";
     assert_eq!(
@@ -251,14 +252,14 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
     };
     let t = "deploy:\n  t:\n";
     let rest = ["8 env", "10 autoscaling", "10 autoscaling"];
-    let with = |first: &[&str]| -> Vec<String> {
-        first.iter().chain(&rest).map(|one| (*one).to_owned()).collect()
+    let with_rest = |first: &[&str]| -> Vec<String> {
+        first.iter().chain(&rest).map(|message| (*message).to_owned()).collect()
     };
     let head = super::HEAD;
     let slug = head.replace("slug: a", "slug: My_App");
-    assert_eq!((said_of(&text(&slug, t), "t")), with(&["3 schema"]));
+    assert_eq!((said_of(&text(&slug, t), "t")), with_rest(&["3 schema"]));
     let namespace = head.replace("namespace: n", "namespace: N!");
-    assert_eq!((said_of(&text(&namespace, t), "t")), with(&["5 schema"]));
+    assert_eq!((said_of(&text(&namespace, t), "t")), with_rest(&["5 schema"]));
     let template =
         text(head, "deploy:\n  t:\n").replace("    env:", "    template: nope\n    env:");
     assert_eq!(
@@ -268,7 +269,7 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
     // A target that is not there: what is wrong for each that is.
     let other = text(head, "deploy:\n  other:\n");
     assert_eq!((said_of(&other, "t")), ["6 target", "8 env", "10 autoscaling", "10 autoscaling"]);
-    // What stands under a name that no target can have is read all the same.
+    // The section under a name that no target can have is read all the same.
     let misnamed =
         format!("{head}deploy:\n  \"a b\":\n    scaling: {{replicas: many}}\n  t: {{}}\n");
     assert_eq!(said_of(&misnamed, "t"), ["7 schema", "8 schema"]);
@@ -279,21 +280,21 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
 fn a_name_that_stands_in_for_another_has_no_echo() {
     use crate::model::target::{Clusters, Target};
     let prod = crate::model::id::TargetName::parse("prod").unwrap();
-    let known = [(prod.clone(), Target::unconfigured(prod))].into();
-    let facts = super::Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::Known(known));
+    let targets = [(prod.clone(), Target::unconfigured(prod))].into();
+    let facts = super::Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::Known(targets));
     let said_of = |text: &str| -> Vec<String> {
         let name = ".weave.yaml";
         let budget = crate::waml::yaml::Budget::default();
         let draft = crate::waml::Waml::parse_draft(name, text.as_bytes(), &budget).unwrap();
         let rejection = crate::model::violation::Rejection { violations: draft.violations.clone() };
-        let found = crate::pipeline::all_violations::of_unnamed(
+        let rejection = crate::pipeline::all_violations::of_unnamed(
             rejection,
             Some(&draft),
             None,
             &super::TEMPLATES,
             &facts.clusters,
         );
-        found.violations.iter().map(|v| format!("{} {}", v.rule, v.path)).collect()
+        rejection.violations.iter().map(|v| format!("{} {}", v.rule, v.path)).collect()
     };
     let head = super::HEAD;
     let target = format!("{head}deploy:\n  \"prod eu\": {{}}\n  prod: {{}}\n");
@@ -302,7 +303,7 @@ fn a_name_that_stands_in_for_another_has_no_echo() {
     let slug =
         head.replace("slug: a", "slug: Kubernetes").replace("namespace: n", "namespace: default");
     let slug = said_of(&format!("{slug}deploy:\n  prod: {{}}\n"));
-    assert!(slug.iter().all(|one| one != "reserved slug"), "{slug:?}");
+    assert!(slug.iter().all(|line| line != "reserved slug"), "{slug:?}");
     let namespace = head.replace("namespace: n", "namespace: Kube-System");
     assert_eq!(said_of(&format!("{namespace}deploy:\n  prod: {{}}\n")), ["schema namespace"]);
 }
@@ -313,17 +314,22 @@ fn a_file_with_many_targets_costs_as_much_as_one_with_a_few() {
     let text = format!("{}deploy:\n{deploy}", super::HEAD);
     let waml = crate::waml::Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
     let templates = super::TEMPLATES.iter().count();
-    let tried = crate::pipeline::all_violations::tried_targets(&waml, None, &super::TEMPLATES);
-    assert!(!tried.is_empty() && tried.len() * templates <= 60, "{} {templates}", tried.len());
+    let tried_targets =
+        crate::pipeline::all_violations::tried_targets(&waml, None, &super::TEMPLATES);
+    assert!(
+        !tried_targets.is_empty() && tried_targets.len() * templates <= 60,
+        "{} {templates}",
+        tried_targets.len()
+    );
     // Each target's layers are merged for it: once for a file.
-    let mut asked = 0;
+    let mut count = 0;
     for _ in 0..3 {
         waml.overridden(|_| {
-            asked += 1;
+            count += 1;
             Vec::new()
         });
     }
-    assert_eq!(asked, 1);
+    assert_eq!(count, 1);
 }
 
 fn with_severity(section: &str) -> Vec<(bool, String)> {
@@ -335,7 +341,7 @@ fn with_severity(section: &str) -> Vec<(bool, String)> {
 
 #[test]
 fn a_budget_that_blocks_every_drain_is_refused_for_the_pods_at_hand() {
-    let of = |pods: &str, budget: &str| {
+    let check_budget = |pods: &str, budget: &str| {
         with_severity(&format!("    scaling: {{replicas: {pods}}}\n    disruption: {{{budget}}}\n"))
     };
     for (pods, budget) in [
@@ -346,10 +352,10 @@ fn a_budget_that_blocks_every_drain_is_refused_for_the_pods_at_hand() {
         ("3", "maxUnavailable: 0%"),
         ("2", "maxUnavailable: 0"),
     ] {
-        let found = of(pods, budget);
+        let violations = check_budget(pods, budget);
         assert!(
-            matches!(&found[..], [(true, message)] if message.ends_with("so no node can be drained")),
-            "{pods} {budget}: {found:?}"
+            matches!(&violations[..], [(true, message)] if message.ends_with("so no node can be drained")),
+            "{pods} {budget}: {violations:?}"
         );
     }
     for (pods, budget) in [
@@ -359,7 +365,7 @@ fn a_budget_that_blocks_every_drain_is_refused_for_the_pods_at_hand() {
         ("0", "maxUnavailable: 0"),
         ("2", "minAvailable: 1"),
     ] {
-        assert_eq!(of(pods, budget), [], "{pods} {budget}");
+        assert_eq!(check_budget(pods, budget), [], "{pods} {budget}");
     }
     let hpa = "    autoscaling: {horizontal: {minReplicas: 2, maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    disruption: {minAvailable: 51%}\n";
     assert_eq!(
@@ -375,19 +381,22 @@ fn a_budget_that_blocks_every_drain_is_refused_for_the_pods_at_hand() {
 #[test]
 fn quantities_that_nobody_means_are_told() {
     let resources = |text: &str| with_severity(&format!("    resources: {{{text}}}\n"));
-    let one = |is_error, message: &str| vec![(is_error, message.to_owned())];
+    let violation = |is_error, message: &str| vec![(is_error, message.to_owned())];
     assert_eq!(
         resources("requests: {memory: 128m}"),
-        one(true, "128m are 128 thousandths of a byte")
+        violation(true, "128m are 128 thousandths of a byte")
     );
-    assert_eq!(resources("requests: {memory: 128}"), one(true, "128 is less than a megabyte"));
+    assert_eq!(
+        resources("requests: {memory: 128}"),
+        violation(true, "128 is less than a megabyte")
+    );
     assert_eq!(
         resources("requests: {cpu: 200}, limits: {cpu: null}"),
-        one(false, "200 CPUs are more than a node has")
+        violation(false, "200 CPUs are more than a node has")
     );
     assert_eq!(resources("requests: {cpu: 64}, limits: {cpu: null}"), []);
     let disk = "    scaling: {replicas: 1}\n    volumes: [{name: a, mountPath: /a, size: 1m}]\n";
-    assert_eq!(with_severity(disk), one(true, "1m are 1 thousandths of a byte"));
+    assert_eq!(with_severity(disk), violation(true, "1m are 1 thousandths of a byte"));
     let nul = "    env: [{name: A, value: \"a\\0b\"}]\n";
     assert!(check_section(nul)[0].contains("has a NUL in it"), "{:?}", check_section(nul));
     assert_eq!(
@@ -396,55 +405,58 @@ fn quantities_that_nobody_means_are_told() {
     );
     assert_eq!(
         with_severity("    redis: {version: \"99.1\"}\n"),
-        one(true, "`99.1` is not a version of Redis that is available here")
+        violation(true, "`99.1` is not a version of Redis that is available here")
     );
 }
 
 #[test]
 fn an_autoscaler_can_reach_what_it_aims_for() {
-    let of = |resources: &str, percent: u32| {
+    let check_cpu = |resources: &str, percent: u32| {
         with_severity(&format!(
             "    resources: {{{resources}}}\n    autoscaling: {{horizontal: {{maxReplicas: 9, cpu: {{averageUtilization: {percent}}}}}}}\n"
         ))
     };
     let twice = "requests: {cpu: 100m}, limits: {cpu: 200m}";
-    assert_eq!(of(twice, 199), []);
+    assert_eq!(check_cpu(twice, 199), []);
     assert_eq!(
-        of(twice, 200),
+        check_cpu(twice, 200),
         [(true, "no pod is ever added: 200% of the requested 100m cpu is not less than the limit of 200m".to_owned())]
     );
-    assert_eq!(of("limits: {cpu: null}", 300), []);
+    assert_eq!(check_cpu("limits: {cpu: null}", 300), []);
     assert_eq!(
-        of("requests: {cpu: 0}", 75),
+        check_cpu("requests: {cpu: 0}", 75),
         [(true, "the autoscaler measures cpu against a request of 0".to_owned())]
     );
-    let both = |resources: &str, cpu: u32| {
+    let check_both = |resources: &str, cpu: u32| {
         with_severity(&format!(
             "    resources: {{{resources}}}\n    autoscaling: {{horizontal: {{maxReplicas: 9, cpu: {{averageUtilization: {cpu}}}, memory: {{averageUtilization: 100}}}}}}\n"
         ))
     };
     // As much memory as may be had is requested, which is usual: cpu adds the pods.
     let equal = "requests: {cpu: 100m, memory: 256Mi}, limits: {cpu: 200m, memory: 256Mi}";
-    let found = both(equal, 75);
-    assert!(found.len() == 1 && !found[0].0, "{found:?}");
-    assert!(found[0].1.starts_with("no pod is ever added because of its memory"), "{found:?}");
-    assert!(both(equal, 200).iter().all(|(is_error, _)| *is_error), "nothing adds one");
+    let violations = check_both(equal, 75);
+    assert!(violations.len() == 1 && !violations[0].0, "{violations:?}");
+    assert!(
+        violations[0].1.starts_with("no pod is ever added because of its memory"),
+        "{violations:?}"
+    );
+    assert!(check_both(equal, 200).iter().all(|(is_error, _)| *is_error), "nothing adds one");
 }
 
 #[test]
 fn an_alert_that_compares_nothing_is_told() {
-    let of = |expr: &str| {
+    let check_alert = |expr: &str| {
         with_severity(&format!("    alerts: {{own: {{expr: '{expr}', summary: x}}}}\n"))
     };
     for always in ["up", "sum(rate(a_total{x!=\"y\"}[5m]))", "1"] {
         assert_eq!(
-            of(always),
+            check_alert(always),
             [(false, "the alert `own` fires as long as anything is measured".to_owned())],
             "{always}"
         );
     }
     for fine in ["up == 0", "absent(up)", "a unless b", "rate(a[5m]) > 1", "a and on (x) b"] {
-        assert_eq!(of(fine), [], "{fine}");
+        assert_eq!(check_alert(fine), [], "{fine}");
     }
 }
 
@@ -453,11 +465,11 @@ fn an_alert_that_compares_nothing_is_told() {
 fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
     use crate::model::violation::Severity::{Error, Warning};
 
-    let one = |section: &str| {
-        let found = super::planned_section(section);
-        assert_eq!(found.len(), 1, "{section}: {found:?}");
-        let one = &found[0];
-        (one.message.clone(), one.severity, one.help.clone().unwrap_or_default())
+    let only_violation = |section: &str| {
+        let violations = super::planned_section(section);
+        assert_eq!(violations.len(), 1, "{section}: {violations:?}");
+        let violation = &violations[0];
+        (violation.message.clone(), violation.severity, violation.help.clone().unwrap_or_default())
     };
     let limit = |memory: &str| format!("    resources: {{limits: {{memory: {memory}}}}}\n");
     for (section, message, severity, help) in [
@@ -514,10 +526,10 @@ fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
             "`nope: {expr: \"queue_length > 100\", summary: the queue is too long}`",
         ),
     ] {
-        let found = one(&section);
-        assert!(found.0.starts_with(message), "{found:?}");
-        assert_eq!(found.1, severity, "{found:?}");
-        assert!(found.2.contains(help), "{found:?}");
+        let violation = only_violation(&section);
+        assert!(violation.0.starts_with(message), "{violation:?}");
+        assert_eq!(violation.1, severity, "{violation:?}");
+        assert!(violation.2.contains(help), "{violation:?}");
     }
 }
 
@@ -529,11 +541,11 @@ fn the_same_value_once_more_takes_nothing_away() {
             "{head}defaults:\n- match: '*'\n  scaling: {{replicas: 2}}\n  args: [a, b]\n  service: [{{ports: [{{name: http, number: 8000}}]}}]\ndeploy:\n  t: {{{target}}}\n"
         )
     };
-    let said = |target: &str| super::planned(&text(target)).len();
-    let same =
+    let count_violations = |target: &str| super::planned(&text(target)).len();
+    let same_values =
         "scaling: {replicas: 2}, args: [a, b], service: [{ports: [{name: http, number: 8000}]}]";
-    assert_eq!(said(same), 0, "{:?}", super::planned(&text(same)));
-    assert_eq!(said("scaling: {replicas: 3}"), 1);
-    assert_eq!(said("args: [a]"), 1);
-    assert_eq!(said("service: [{ports: [{name: http, number: 8001}]}]"), 1);
+    assert_eq!(count_violations(same_values), 0, "{:?}", super::planned(&text(same_values)));
+    assert_eq!(count_violations("scaling: {replicas: 3}"), 1);
+    assert_eq!(count_violations("args: [a]"), 1);
+    assert_eq!(count_violations("service: [{ports: [{name: http, number: 8001}]}]"), 1);
 }

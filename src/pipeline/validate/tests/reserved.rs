@@ -17,7 +17,7 @@ fn check_app(namespace: &str, slug: &str, section: &str, target: Target) -> Vec<
 
 #[test]
 fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
-    let here = |namespace: &str, slug: &str| check_app(namespace, slug, "    {}\n", open());
+    let check_name = |namespace: &str, slug: &str| check_app(namespace, slug, "    {}\n", open());
     for (namespace, slug, expected) in [
         (
             "kube-system",
@@ -40,9 +40,11 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
             ".weave.yaml:5:12: Argo CD of `t` runs in the namespace `argocd` [reserved]",
         ),
     ] {
-        assert_eq!(here(namespace, slug), [expected]);
+        assert_eq!(check_name(namespace, slug), [expected]);
     }
-    assert!(here("default", "shop").is_empty() && here("devx", "kubernetes").is_empty());
+    assert!(
+        check_name("default", "shop").is_empty() && check_name("devx", "kubernetes").is_empty()
+    );
 }
 
 /// Returns a target that takes apps in `default`.
@@ -57,11 +59,11 @@ fn what_the_platform_usually_has_is_no_apps_unless_an_operator_says_so() {
     for namespace in
         ["cert-manager", "default", "flux-system", "istio-system", "monitoring", "traefik", "vault"]
     {
-        let found = check_app(namespace, "shop", "    {}\n", target());
-        assert_eq!(found.len(), 1, "{found:?}");
+        let messages = check_app(namespace, "shop", "    {}\n", target());
+        assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(
-            found[0].contains("is reserved for the software that runs the cluster"),
-            "{found:?}"
+            messages[0].contains("is reserved for the software that runs the cluster"),
+            "{messages:?}"
         );
     }
     assert!(check_app("default", "shop", "    {}\n", open()).is_empty());
@@ -71,43 +73,48 @@ fn what_the_platform_usually_has_is_no_apps_unless_an_operator_says_so() {
 #[test]
 fn what_is_made_of_the_waml_takes_no_reserved_name_either() {
     let service = "    service: [{name: kubernetes, ports: [{name: http, number: 8000}]}]\n";
-    let found = check_app("default", "shop", service, open());
+    let messages = check_app("default", "shop", service, open());
     assert!(
-        found.iter().any(|one| one.contains("the Service `kubernetes`, the API server's")),
-        "{found:?}"
+        messages
+            .iter()
+            .any(|message| message.contains("the Service `kubernetes`, the API server's")),
+        "{messages:?}"
     );
     let files = "    volumes: [{name: crt, mountPath: /x, files: {ca: mine}}]\n";
-    let found = check_app("devx", "kube-root-ca", files, target());
+    let messages = check_app("devx", "kube-root-ca", files, target());
     assert!(
-        found[0].contains(
+        messages[0].contains(
             "ConfigMap `kube-root-ca.crt` has a name that is taken: it is the cluster's own"
         ),
-        "{found:?}"
+        "{messages:?}"
     );
     let mut vault = target();
     vault.platform.secrets.vault.operator_login.service_account = "vault-login".to_owned();
-    let found = check_app("devx", "vault-login", "    {}\n", vault);
-    assert!(found[0].contains("vault-config-operator logs in with"), "{found:?}");
+    let messages = check_app("devx", "vault-login", "    {}\n", vault);
+    assert!(messages[0].contains("vault-config-operator logs in with"), "{messages:?}");
 }
 
 #[test]
 fn operators_say_where_apps_may_be() {
-    let on = |allow: Option<&[&str]>, deny: &[&str]| {
-        let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
+    let target_with = |allow: Option<&[&str]>, deny: &[&str]| {
+        let to_strings = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
         let mut target = target();
-        target.policies.namespaces.allow = allow.map(owned);
-        target.policies.namespaces.deny = owned(deny);
+        target.policies.namespaces.allow = allow.map(to_strings);
+        target.policies.namespaces.deny = to_strings(deny);
         target
     };
     let namespace = |name: &str, target: Target| check_app(name, "shop", "    {}\n", target);
-    assert!(namespace("team-a", on(Some(&["team-*"]), &["team-infra"])).is_empty());
-    let denied = namespace("team-infra", on(Some(&["team-*"]), &["team-infra"]));
+    assert!(namespace("team-a", target_with(Some(&["team-*"]), &["team-infra"])).is_empty());
+    let messages = namespace("team-infra", target_with(Some(&["team-*"]), &["team-infra"]));
     assert!(
-        denied[0].contains("the operators of `t` keep the namespace `team-infra`"),
-        "{denied:?}"
+        messages[0].contains("the operators of `t` keep the namespace `team-infra`"),
+        "{messages:?}"
     );
-    let other = namespace("devx", on(Some(&["team-*"]), &[]));
-    assert!(other[0].contains("`t` takes no apps in the namespace `devx` [reserved]"), "{other:?}");
-    // What is Kubernetes' own stays so, whatever is allowed.
-    assert!(!namespace("kube-public", on(Some(&["*"]), &[])).is_empty());
+    let messages = namespace("devx", target_with(Some(&["team-*"]), &[]));
+    assert!(
+        messages[0].contains("`t` takes no apps in the namespace `devx` [reserved]"),
+        "{messages:?}"
+    );
+    // The namespaces of Kubernetes stay reserved, whatever is allowed.
+    assert!(!namespace("kube-public", target_with(Some(&["*"]), &[])).is_empty());
 }

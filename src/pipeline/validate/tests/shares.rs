@@ -39,17 +39,20 @@ fn a_canary_gets_somewhere_in_a_sane_time() {
         ]
     );
     for interval in ["99999999999999h", "-5m", "1d", "''", "5", "1m1m"] {
-        let found = canary(&format!("stepWeight: 1, maxWeight: 100, interval: {interval}"));
-        assert!(found.iter().any(|said| said.contains("[canary]")), "{interval}: {found:?}");
+        let messages = canary(&format!("stepWeight: 1, maxWeight: 100, interval: {interval}"));
+        assert!(
+            messages.iter().any(|message| message.contains("[canary]")),
+            "{interval}: {messages:?}"
+        );
     }
 }
 
 #[test]
 fn live_versions_share_all_of_the_traffic() {
     let versions = |text: &str| {
-        let mut found = check_section(&format!("    versions: [{text}]\n"));
-        found.retain(|line| !line.contains("[unused]"));
-        found
+        let mut messages = check_section(&format!("    versions: [{text}]\n"));
+        messages.retain(|line| !line.contains("[unused]"));
+        messages
     };
     assert_eq!(versions("{name: a, weight: 90}, {name: b, tag: '2', weight: 10}"), NONE);
     assert_eq!(versions("{name: a}"), NONE);
@@ -85,8 +88,8 @@ fn without_replicas(slug: &str, section: &str) -> String {
     let file = rendered.files.iter().find(|file| file.name == "prometheusrule.yaml").unwrap();
     let rules: super::Json = serde_yaml::from_slice(&file.bytes).unwrap();
     let groups = rules["spec"]["groups"].as_array().unwrap().iter();
-    let mut all = groups.flat_map(|group| group["rules"].as_array().unwrap());
-    let rule = all.find(|rule| rule["alert"] == "NoReplicasAvailable").unwrap();
+    let mut rules = groups.flat_map(|group| group["rules"].as_array().unwrap());
+    let rule = rules.find(|rule| rule["alert"] == "NoReplicasAvailable").unwrap();
     rule["expr"].as_str().unwrap().to_owned()
 }
 

@@ -8,10 +8,11 @@ use crate::model::violation::Violation;
 /// Returns the violations of a section on a target with this platform.
 fn said_on(platform: Json, section: &str) -> Vec<String> {
     let text = format!("{HEAD}deploy:\n  t:\n{section}");
-    let shown = |v: &Violation| format!("{:?} {}", v.severity, v).replace(".weave.yaml:", "");
+    let format_violation =
+        |v: &Violation| format!("{:?} {}", v.severity, v).replace(".weave.yaml:", "");
     match plan_on(&text, serde_json::from_value(platform).unwrap()) {
-        Ok(rendered) => rendered.warnings.iter().map(shown).collect(),
-        Err(rejection) => rejection.violations.iter().map(shown).collect(),
+        Ok(rendered) => rendered.warnings.iter().map(format_violation).collect(),
+        Err(rejection) => rejection.violations.iter().map(format_violation).collect(),
     }
 }
 
@@ -42,16 +43,16 @@ fn two_addresses_are_not_one() {
 #[test]
 fn a_path_can_be_understood_in_one_way() {
     for path in ["/a//b", "/a/../b", "/a/.", "/%2Fx", "/%2fx", "/%", "/%4", "/%zz"] {
-        let found = check_section(&format!(
+        let messages = check_section(&format!(
             "{WEB}    ingress: [{{hostPrefix: a, paths: [{{path: '{path}'}}]}}]\n"
         ));
-        assert_eq!(found, [format!("9:46: `{path}` is not a legal path [ingress]")]);
+        assert_eq!(messages, [format!("9:46: `{path}` is not a legal path [ingress]")]);
     }
     for path in ["/", "/a/", "/a.b/..c", "/%41", "/a%20b"] {
-        let found = check_section(&format!(
+        let messages = check_section(&format!(
             "{WEB}    ingress: [{{hostPrefix: a, paths: [{{path: '{path}'}}]}}]\n"
         ));
-        assert_eq!(found, Vec::<String>::new(), "{path}");
+        assert_eq!(messages, Vec::<String>::new(), "{path}");
     }
 }
 
@@ -97,14 +98,14 @@ fn each_host_has_one_certificate_where_we_make_them() {
         "{WEB}    ingress:\n    - {{hostPrefix: a, public: true}}\n    - {{host: a.t.internal}}\n    - {{hostPrefix: b}}\n"
     );
     let certificates = |platform: Json| -> Vec<String> {
-        let all = files_on(platform, &web).into_iter();
-        all.filter(|name| name.contains("certificate")).collect()
+        let files = files_on(platform, &web).into_iter();
+        files.filter(|name| name.contains("certificate")).collect()
     };
-    let both = ["a.a.t.internal", "a.b.t.internal"];
-    assert_eq!(certificates(json!({})), both.map(|host| format!("certificate-{host}.yaml")));
+    let hosts = ["a.a.t.internal", "a.b.t.internal"];
+    assert_eq!(certificates(json!({})), hosts.map(|host| format!("certificate-{host}.yaml")));
     assert_eq!(
         certificates(json!({"certificates": {"kind": "cached-certificate"}})),
-        both.map(|host| format!("cachedcertificate-{host}.yaml"))
+        hosts.map(|host| format!("cachedcertificate-{host}.yaml"))
     );
     assert_eq!(certificates(json!({"certificates": {"kind": "none"}})), Vec::<String>::new());
     // One of the two with the first host is encrypted.

@@ -66,8 +66,8 @@ fn pods_are_replaced_when_a_file_has_changed() {
     };
     assert_eq!(annotation("1"), annotation("1"));
     assert_ne!(annotation("1"), annotation("2"));
-    let without = rendered("    volumes: [{name: a, mountPath: /a}]\n");
-    assert_eq!(without["spec"]["template"]["metadata"]["annotations"], json!(null));
+    let without_files = rendered("    volumes: [{name: a, mountPath: /a}]\n");
+    assert_eq!(without_files["spec"]["template"]["metadata"]["annotations"], json!(null));
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn runs_of_a_job_share_no_disk_at_once() {
         ))
     };
     assert_eq!(job(""), Vec::<String>::new());
-    let said = "10:15: the disk `a` is for one pod, and two runs may use it at once [volumes]";
-    assert_eq!(job(", concurrency: Allow"), [said]);
-    assert_eq!(job(", concurrency: null"), [said]);
+    let message = "10:15: the disk `a` is for one pod, and two runs may use it at once [volumes]";
+    assert_eq!(job(", concurrency: Allow"), [message]);
+    assert_eq!(job(", concurrency: null"), [message]);
 }
 
 fn readiness_of(section: &str) -> serde_json::Value {
@@ -133,7 +133,7 @@ fn a_grpc_port_is_asked_for_its_health_unless_the_waml_says_how() {
         readiness_of("    service: [{ports: [{name: x, number: 9000}]}]\n    grpc: {}\n")["grpc"],
         grpc
     );
-    for (said, key, how) in [
+    for (readiness, key, expected) in [
         ("{port: web}", "httpGet", serde_json::json!({"path": "/health", "port": "web"})),
         ("{path: /x}", "httpGet", serde_json::json!({"path": "/x", "port": "api"})),
         ("{path: null}", "tcpSocket", serde_json::json!({"port": "api"})),
@@ -143,19 +143,19 @@ fn a_grpc_port_is_asked_for_its_health_unless_the_waml_says_how() {
         ("{type: grpc, port: web}", "grpc", serde_json::json!({"port": 8000})),
         ("{command: [/x]}", "exec", serde_json::json!({"command": ["/x"]})),
     ] {
-        let probe = readiness_of(&format!("{ports}    probes: {{readiness: {said}}}\n"));
-        assert_eq!(probe[key], how, "{said}: {probe}");
+        let probe = readiness_of(&format!("{ports}    probes: {{readiness: {readiness}}}\n"));
+        assert_eq!(probe[key], expected, "{readiness}: {probe}");
     }
 }
 
 #[test]
 fn ways_of_probing_that_contradict_each_other_are_told() {
-    let of = |said_of: &str| {
+    let check_startup = |startup: &str| {
         check_section(&format!(
-            "    service: [{{ports: [{{name: a, number: 1}}, {{name: b, number: 2}}]}}]\n    probes: {{startup: {said_of}}}\n"
+            "    service: [{{ports: [{{name: a, number: 1}}, {{name: b, number: 2}}]}}]\n    probes: {{startup: {startup}}}\n"
         ))
     };
-    for (probe, told) in [
+    for (probe, expected) in [
         (
             "{type: tcp, path: /x}",
             "the startup probe asks by a TCP connection, which has no `path`",
@@ -166,12 +166,18 @@ fn ways_of_probing_that_contradict_each_other_are_told() {
         ("{type: exec}", "the startup probe has no command"),
         ("{type: http}", "the startup probe has no path"),
     ] {
-        let found = of(probe);
-        assert!(matches!(found.as_slice(), [one] if one.contains(told)), "{probe}: {found:?}");
+        let messages = check_startup(probe);
+        assert!(
+            matches!(messages.as_slice(), [message] if message.contains(expected)),
+            "{probe}: {messages:?}"
+        );
     }
-    let two =
+    let two_ports =
         "    service: [{ports: [{name: a, number: 1}, {name: b, number: 2}]}]\n    grpc: {}\n";
-    assert_eq!(check_section(two), ["9:5: the app does not say which port serves gRPC [grpc]"]);
+    assert_eq!(
+        check_section(two_ports),
+        ["9:5: the app does not say which port serves gRPC [grpc]"]
+    );
 }
 
 /// Returns the alerts of a section, by their names in Prometheus.
@@ -187,26 +193,29 @@ fn alerts_on(platform: serde_json::Value, section: &str) -> Vec<String> {
 
 #[test]
 fn an_app_whose_pods_are_not_ready_has_alerts() {
-    let found = alerts_on(json!({}), "    {}\n");
+    let alerts = alerts_on(json!({}), "    {}\n");
     for name in ["ContainerNotReady", "NoReplicasAvailable"] {
-        assert!(found.iter().any(|one| one == name), "{found:?}");
+        assert!(alerts.iter().any(|alert| alert == name), "{alerts:?}");
     }
 }
 
 /// An alert that nothing measures never fires, and its owner would rely on it.
 #[test]
 fn a_redis_has_alerts_where_something_measures_it_and_a_cache_may_be_full() {
-    let of = |platform: serde_json::Value, redis: &str| -> Vec<String> {
-        let mut found = alerts_on(platform, &format!("    redis: {redis}\n"));
-        found.retain(|name| name.starts_with("Redis"));
-        found
+    let redis_alerts = |platform: serde_json::Value, redis: &str| -> Vec<String> {
+        let mut alerts = alerts_on(platform, &format!("    redis: {redis}\n"));
+        alerts.retain(|name| name.starts_with("Redis"));
+        alerts
     };
-    assert_eq!(of(json!({}), "{persistent: true}"), Vec::<String>::new());
+    assert_eq!(redis_alerts(json!({}), "{persistent: true}"), Vec::<String>::new());
     let measured = json!({"cloud": {"redis_exporter": "oliver006/redis_exporter:v1.80.0"}});
-    let own = json!({"monitoring": {"redis": {"source": "exporter"}}});
-    for platform in [measured, own] {
-        let all = ["RedisDown", "RedisMemory", "RedisRejectedConnections", "RedisEvictions"];
-        assert_eq!(of(platform.clone(), "{persistent: true}"), all);
-        assert_eq!(of(platform, "{}"), ["RedisDown", "RedisRejectedConnections", "RedisEvictions"]);
+    let own_source = json!({"monitoring": {"redis": {"source": "exporter"}}});
+    for platform in [measured, own_source] {
+        let names = ["RedisDown", "RedisMemory", "RedisRejectedConnections", "RedisEvictions"];
+        assert_eq!(redis_alerts(platform.clone(), "{persistent: true}"), names);
+        assert_eq!(
+            redis_alerts(platform, "{}"),
+            ["RedisDown", "RedisRejectedConnections", "RedisEvictions"]
+        );
     }
 }

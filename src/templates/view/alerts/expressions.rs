@@ -41,24 +41,26 @@ pub(crate) fn expression(
 }
 
 fn pods(watched: &Watched<'_>, name: &str) -> String {
-    let own = watched.container();
-    let by = "by (namespace, pod, container)";
+    let labels = watched.container();
+    let grouping = "by (namespace, pod, container)";
     match name {
         "cpuThrottled" => format!(
-            "sum {by} (increase(container_cpu_cfs_throttled_periods_total{{{own}}}[5m]))\n/\nsum {by} (increase(container_cpu_cfs_periods_total{{{own}}}[5m]))"
+            "sum {grouping} (increase(container_cpu_cfs_throttled_periods_total{{{labels}}}[5m]))\n/\nsum {grouping} (increase(container_cpu_cfs_periods_total{{{labels}}}[5m]))"
         ),
         "containerRestarts" => {
-            format!("sum {by} (increase(kube_pod_container_status_restarts_total{{{own}}}[1h]))")
+            format!(
+                "sum {grouping} (increase(kube_pod_container_status_restarts_total{{{labels}}}[1h]))"
+            )
         }
         // Between two crashes a container runs for a moment: five minutes back are looked at.
         "containerWaiting" => format!(
-            "max by (namespace, pod, container, reason) (max_over_time(kube_pod_container_status_waiting_reason{{{own}}}[5m])) > 0"
+            "max by (namespace, pod, container, reason) (max_over_time(kube_pod_container_status_waiting_reason{{{labels}}}[5m])) > 0"
         ),
         "containerNotReady" => format!(
-            "max {by} (kube_pod_container_status_ready{{{own}}}) == 0\nand on (namespace, pod, container)\nmax {by} (kube_pod_container_status_running{{{own}}}) == 1"
+            "max {grouping} (kube_pod_container_status_ready{{{labels}}}) == 0\nand on (namespace, pod, container)\nmax {grouping} (kube_pod_container_status_running{{{labels}}}) == 1"
         ),
         _ => format!(
-            "max {by} (container_memory_working_set_bytes{{{own}}})\n/\nmax {by} (kube_pod_container_resource_limits{{{own}, resource=\"memory\"}})"
+            "max {grouping} (container_memory_working_set_bytes{{{labels}}})\n/\nmax {grouping} (kube_pod_container_resource_limits{{{labels}, resource=\"memory\"}})"
         ),
     }
 }
@@ -68,10 +70,10 @@ fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
     if watched.section.cron.is_some() {
         return Err("the app runs on a schedule");
     }
-    let own = format!(r#"namespace="{}", {}"#, watched.namespace(), watched.deployments());
-    let by = "by (namespace, deployment)";
+    let labels = format!(r#"namespace="{}", {}"#, watched.namespace(), watched.deployments());
+    let grouping = "by (namespace, deployment)";
     Ok(format!(
-        "max {by} (kube_deployment_status_replicas_available{{{own}}}) == 0\nand on (namespace, deployment)\nmax {by} (kube_deployment_spec_replicas{{{own}}}) > 0"
+        "max {grouping} (kube_deployment_status_replicas_available{{{labels}}}) == 0\nand on (namespace, deployment)\nmax {grouping} (kube_deployment_spec_replicas{{{labels}}}) > 0"
     ))
 }
 
@@ -83,10 +85,10 @@ fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
         return Err("the autoscaler has no room between `minReplicas` and `maxReplicas`");
     }
     let (namespace, slug) = (watched.namespace(), watched.slug());
-    let own = format!(r#"namespace="{namespace}", horizontalpodautoscaler="{slug}""#);
-    let by = "by (namespace, horizontalpodautoscaler)";
+    let labels = format!(r#"namespace="{namespace}", horizontalpodautoscaler="{slug}""#);
+    let grouping = "by (namespace, horizontalpodautoscaler)";
     Ok(format!(
-        "max {by} (kube_horizontalpodautoscaler_status_current_replicas{{{own}}})\n/\nmax {by} (kube_horizontalpodautoscaler_spec_max_replicas{{{own}}})"
+        "max {grouping} (kube_horizontalpodautoscaler_status_current_replicas{{{labels}}})\n/\nmax {grouping} (kube_horizontalpodautoscaler_spec_max_replicas{{{labels}}})"
     ))
 }
 
@@ -109,13 +111,13 @@ fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
 
 fn grpc(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.grpc.as_ref().ok_or("the app has no `grpc`")?;
-    let own = watched.container();
+    let labels = watched.container();
     Ok(match name {
         "grpcErrors" => format!(
-            "sum(rate(grpc_server_handled_total{{{own}, {GRPC_FAILED}}}[5m]))\n/\nsum(rate(grpc_server_handled_total{{{own}}}[5m]))"
+            "sum(rate(grpc_server_handled_total{{{labels}, {GRPC_FAILED}}}[5m]))\n/\nsum(rate(grpc_server_handled_total{{{labels}}}[5m]))"
         ),
         _ => format!(
-            "histogram_quantile(0.99, sum by (le) (rate(grpc_server_handling_seconds_bucket{{{own}, grpc_type=\"unary\"}}[5m])))"
+            "histogram_quantile(0.99, sum by (le) (rate(grpc_server_handling_seconds_bucket{{{labels}, grpc_type=\"unary\"}}[5m])))"
         ),
     })
 }
@@ -127,20 +129,24 @@ fn of_database(watched: &Watched<'_>, name: &str) -> Result<String, &'static str
     match metrics.source.unwrap_or(StoreSource::Stackdriver) {
         StoreSource::Stackdriver => {
             let instance = database::instance(&watched.waml.app, watched.target);
-            let own = selector(watched, metrics, &format!(r#"database_id=~".+:{instance}""#));
-            Ok(cloud_sql(name, &own, is_mysql))
+            let labels = selector(watched, metrics, &format!(r#"database_id=~".+:{instance}""#));
+            Ok(cloud_sql(name, &labels, is_mysql))
         }
         StoreSource::Exporter => {
             let service = r#"namespace="{namespace}", service=~"{slug}-(prometheus-)?(postgres|mysql)-exporter""#;
-            let own = selector(watched, metrics, service);
-            if is_mysql { mysqld(name, &own, database) } else { postgres(name, &own, database) }
+            let labels = selector(watched, metrics, service);
+            if is_mysql {
+                mysqld(name, &labels, database)
+            } else {
+                postgres(name, &labels, database)
+            }
         }
     }
 }
 
-fn cloud_sql(name: &str, own: &str, is_mysql: bool) -> String {
+fn cloud_sql(name: &str, labels: &str, is_mysql: bool) -> String {
     let metric = |name: &str| {
-        format!("stackdriver_cloudsql_database_cloudsql_googleapis_com_database_{name}{{{own}}}")
+        format!("stackdriver_cloudsql_database_cloudsql_googleapis_com_database_{name}{{{labels}}}")
     };
     match name {
         "databaseDown" => format!("min({}) == 0", metric("up")),
@@ -153,23 +159,25 @@ fn cloud_sql(name: &str, own: &str, is_mysql: bool) -> String {
 
 const NO_CPU: &str = "the database's exporter does not know its CPUs";
 
-fn postgres(name: &str, own: &str, database: &Database) -> Result<String, &'static str> {
+fn postgres(name: &str, labels: &str, database: &Database) -> Result<String, &'static str> {
     match name {
-        "databaseDown" => Ok(format!("min(pg_up{{{own}}}) == 0")),
-        "databaseConnections" => Ok(format!("sum(pg_stat_database_numbackends{{{own}}})")),
+        "databaseDown" => Ok(format!("min(pg_up{{{labels}}}) == 0")),
+        "databaseConnections" => Ok(format!("sum(pg_stat_database_numbackends{{{labels}}})")),
         "databaseStorage" => {
-            Ok(format!("sum(pg_database_size_bytes{{{own}}}) / {}", bytes(database)?))
+            Ok(format!("sum(pg_database_size_bytes{{{labels}}}) / {}", bytes(database)?))
         }
         _ => Err(NO_CPU),
     }
 }
 
-fn mysqld(name: &str, own: &str, database: &Database) -> Result<String, &'static str> {
+fn mysqld(name: &str, labels: &str, database: &Database) -> Result<String, &'static str> {
     match name {
-        "databaseDown" => Ok(format!("min(mysql_up{{{own}}}) == 0")),
-        "databaseConnections" => Ok(format!("sum(mysql_global_status_threads_connected{{{own}}})")),
+        "databaseDown" => Ok(format!("min(mysql_up{{{labels}}}) == 0")),
+        "databaseConnections" => {
+            Ok(format!("sum(mysql_global_status_threads_connected{{{labels}}})"))
+        }
         "databaseStorage" => Ok(format!(
-            "sum(mysql_info_schema_table_size{{{own}, component!=\"data_free\"}}) / {}",
+            "sum(mysql_info_schema_table_size{{{labels}, component!=\"data_free\"}}) / {}",
             bytes(database)?
         )),
         _ => Err(NO_CPU),
@@ -211,28 +219,28 @@ fn of_redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
         }
         Some(StoreSource::Stackdriver) => {
             let instance = redis::instance(&watched.waml.app, watched.target);
-            let own = selector(watched, metrics, &format!(r#"instance_id=~".+/{instance}""#));
-            memorystore(name, &own)
+            let labels = selector(watched, metrics, &format!(r#"instance_id=~".+/{instance}""#));
+            memorystore(name, &labels)
         }
     }
 }
 
-fn redis_exporter(name: &str, own: &str) -> String {
-    let within = |metric: &str| format!("sum(increase({metric}{{{own}}}[15m]))");
+fn redis_exporter(name: &str, labels: &str) -> String {
+    let sum_of_increases = |metric: &str| format!("sum(increase({metric}{{{labels}}}[15m]))");
     match name {
-        "redisDown" => format!("min(redis_up{{{own}}}) == 0"),
+        "redisDown" => format!("min(redis_up{{{labels}}}) == 0"),
         // Without a limit the maximum is 0, and nothing is near it.
         "redisMemory" => format!(
-            "max(redis_memory_used_bytes{{{own}}})\n/\n(max(redis_memory_max_bytes{{{own}}}) > 0)"
+            "max(redis_memory_used_bytes{{{labels}}})\n/\n(max(redis_memory_max_bytes{{{labels}}}) > 0)"
         ),
-        "redisRejectedConnections" => within("redis_rejected_connections_total"),
-        _ => within("redis_evicted_keys_total"),
+        "redisRejectedConnections" => sum_of_increases("redis_rejected_connections_total"),
+        _ => sum_of_increases("redis_evicted_keys_total"),
     }
 }
 
-fn memorystore(name: &str, own: &str) -> Result<String, &'static str> {
+fn memorystore(name: &str, labels: &str) -> Result<String, &'static str> {
     let metric = |name: &str, range: &str| {
-        format!("stackdriver_redis_instance_redis_googleapis_com_{name}{{{own}}}{range}")
+        format!("stackdriver_redis_instance_redis_googleapis_com_{name}{{{labels}}}{range}")
     };
     match name {
         "redisMemory" => Ok(format!("max({})", metric("stats_memory_usage_ratio", ""))),

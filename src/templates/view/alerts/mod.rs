@@ -27,14 +27,15 @@ pub(super) fn build_alerts_view(watched: &Watched<'_>) -> Json {
         "grpc": rules(watched, &[Needs::Grpc]),
         "database": rules(watched, &[Needs::Database]),
         "redis": rules(watched, &[Needs::Redis]),
-        "own": own(watched),
+        "own": own_rules(watched),
     })
 }
 
 /// Lists the alerts that are set and not turned off.
 pub(crate) fn on<'a>(watched: &Watched<'a>) -> impl Iterator<Item = (&'a str, &'a Alert)> {
-    let all = watched.section.alerts.iter().flatten();
-    all.filter_map(|(name, alert)| Some((name.as_str(), alert.as_ref()?)))
+    let alerts = watched.section.alerts.iter().flatten();
+    alerts
+        .filter_map(|(name, alert)| Some((name.as_str(), alert.as_ref()?)))
         .filter(|(_, alert)| alert.enabled != Some(false))
 }
 
@@ -45,26 +46,29 @@ pub(crate) fn setting<'a>(watched: &Watched<'a>, name: &str) -> Option<&'a Alert
 
 fn rules(watched: &Watched<'_>, needs: &[Needs]) -> Vec<Json> {
     let of_group = ALERTS.iter().filter(|alert| needs.contains(&alert.needs));
-    of_group.filter_map(|known| rule(watched, known, setting(watched, known.name)?)).collect()
+    of_group
+        .filter_map(|known_alert| rule(watched, known_alert, setting(watched, known_alert.name)?))
+        .collect()
 }
 
-fn rule(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<Json> {
-    let expr = expression(watched, known, alert.threshold.unwrap_or_default()).ok()?;
-    let (summary, text) = texts::describe_alert(known.name, watched);
-    Some(of_prometheus(watched, known.name, alert, &expr, &summary, &text))
+fn rule(watched: &Watched<'_>, known_alert: &Known, alert: &Alert) -> Option<Json> {
+    let expr = expression(watched, known_alert, alert.threshold.unwrap_or_default()).ok()?;
+    let (summary, text) = texts::describe_alert(known_alert.name, watched);
+    Some(of_prometheus(watched, known_alert.name, alert, &expr, &summary, &text))
 }
 
 /// Lists the app's own alerts: names that are no default alert's, with an expression.
-fn own(watched: &Watched<'_>) -> Vec<Json> {
-    let own = on(watched).filter(|(name, _)| find(name).is_none());
-    own.filter_map(|(name, alert)| {
-        let expr = alert.expr.as_ref()?;
-        let summary =
-            alert.summary.clone().unwrap_or_else(|| format!("{}: {name}", watched.slug()));
-        let text = alert.description.as_deref().unwrap_or_default();
-        Some(of_prometheus(watched, name, alert, expr, &summary, text))
-    })
-    .collect()
+fn own_rules(watched: &Watched<'_>) -> Vec<Json> {
+    let own_alerts = on(watched).filter(|(name, _)| find(name).is_none());
+    own_alerts
+        .filter_map(|(name, alert)| {
+            let expr = alert.expr.as_ref()?;
+            let summary =
+                alert.summary.clone().unwrap_or_else(|| format!("{}: {name}", watched.slug()));
+            let text = alert.description.as_deref().unwrap_or_default();
+            Some(of_prometheus(watched, name, alert, expr, &summary, text))
+        })
+        .collect()
 }
 
 /// Writes one rule in Prometheus' own shape.

@@ -5,8 +5,8 @@ use crate::templates::view::observability::Watched;
 
 /// Describes an alert: its summary and description.
 pub(super) fn describe_alert(name: &str, watched: &Watched<'_>) -> (String, String) {
-    let (what, text) = words(name);
-    (format!("{}: {what}", watched.slug()), text.to_owned())
+    let (title, text) = words(name);
+    (format!("{}: {title}", watched.slug()), text.to_owned())
 }
 
 fn words(name: &str) -> (&'static str, &'static str) {

@@ -47,14 +47,14 @@ pub(crate) fn indicators(watched: &Watched<'_>, promise: &Promise) -> Vec<Indica
         (http(watched), "http-availability", "http-latency"),
         (grpc(watched), "grpc-availability", "grpc-latency"),
     ];
-    let of = |(requests, availability, latency): (Option<Requests>, _, _)| {
+    let indicators_of = |(requests, availability, latency): (Option<Requests>, _, _)| {
         let requests = requests?;
         let available = promise.availability.map(|p| requests.availability(availability, p));
         let fast = promise.milliseconds.zip(promise.fast);
         let fast = fast.map(|(milliseconds, p)| requests.latency(latency, milliseconds, p));
         Some(available.into_iter().chain(fast))
     };
-    kinds.into_iter().filter_map(of).flatten().collect()
+    kinds.into_iter().filter_map(indicators_of).flatten().collect()
 }
 
 impl Watched<'_> {
@@ -117,13 +117,13 @@ impl Requests {
 
     fn latency(&self, name: &'static str, milliseconds: u32, percent: f64) -> Indicator {
         let fast = format!("{}, le=~\"{}\"", self.timed, bound(milliseconds, self.unit));
-        let all = self.rate(self.histogram, "_count", self.timed);
+        let total = self.rate(self.histogram, "_count", self.timed);
         let fast = self.rate(self.histogram, "_bucket", &fast);
         Indicator {
             name,
             percent,
-            failed: format!("clamp_min(\n  {all}\n  - {fast},\n  0\n)"),
-            all,
+            failed: format!("clamp_min(\n  {total}\n  - {fast},\n  0\n)"),
+            all: total,
             fault: format!("took longer than {milliseconds} ms"),
         }
     }
@@ -176,7 +176,7 @@ fn istio(watched: &Watched<'_>) -> Option<Requests> {
     if services.is_empty() {
         return None;
     }
-    // What the app's gRPC server counts itself is not counted twice.
+    // Requests that the app's gRPC server counts itself are not counted twice.
     let protocol = if section.grpc.is_some() { r#", request_protocol="http""# } else { "" };
     Some(Requests {
         counter: "istio_requests_total",

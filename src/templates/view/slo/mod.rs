@@ -25,9 +25,12 @@ pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
     };
     let promise = promised(slo, &watched.monitoring().slo);
     let indicators = indicators(watched, &promise);
-    let groups: Vec<Json> = indicators.iter().map(|one| rules::group(watched, one)).collect();
-    let objectives: Vec<Json> =
-        indicators.iter().map(|one| json!({"name": one.name, "percent": one.percent})).collect();
+    let groups: Vec<Json> =
+        indicators.iter().map(|indicator| rules::group(watched, indicator)).collect();
+    let objectives: Vec<Json> = indicators
+        .iter()
+        .map(|indicator| json!({"name": indicator.name, "percent": indicator.percent}))
+        .collect();
     json!({
         "requestClass": slo.request_class,
         "labels": watched.object_labels(),
@@ -51,10 +54,10 @@ pub(crate) struct Promise {
 pub(crate) fn promised(slo: &Slo, objectives: &Objectives) -> Promise {
     let class = slo.request_class.as_ref().and_then(|name| objectives.classes.get(name));
     let latency = class.and_then(|class| class.latency);
-    let own = slo.latency.as_ref();
+    let own_latency = slo.latency.as_ref();
     Promise {
         availability: slo.availability.or(class.map(|class| class.availability)),
-        milliseconds: own.and_then(|l| l.milliseconds).or(latency.map(|l| l.milliseconds)),
-        fast: own.and_then(|l| l.objective).or(latency.map(|l| l.objective)),
+        milliseconds: own_latency.and_then(|l| l.milliseconds).or(latency.map(|l| l.milliseconds)),
+        fast: own_latency.and_then(|l| l.objective).or(latency.map(|l| l.objective)),
     }
 }

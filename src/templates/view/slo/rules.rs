@@ -57,7 +57,7 @@ struct Objective<'a> {
 impl Objective<'_> {
     /// Writes the objective's own labels:
     /// `{namespace="devx", app="my-app", slo="http-availability"}`
-    fn own(&self) -> String {
+    fn own_labels(&self) -> String {
         let (namespace, app) = (self.watched.namespace(), self.watched.slug());
         format!(r#"{{namespace="{namespace}", app="{app}", slo="{}"}}"#, self.indicator.name)
     }
@@ -76,16 +76,16 @@ impl Objective<'_> {
     }
 
     fn recordings(&self) -> Vec<Json> {
-        let own = self.own();
-        let (all, failed) = ("slo:sli_total:rate5m", "slo:sli_error:rate5m");
+        let labels = self.own_labels();
+        let (total, failed) = ("slo:sli_total:rate5m", "slo:sli_error:rate5m");
         let mut rules = vec![
-            self.record(all, &self.indicator.all),
+            self.record(total, &self.indicator.all),
             self.record(failed, &self.indicator.failed),
-            self.record(&ratio("5m"), &format!("{failed}{own}\n/\n({all}{own} > 0)")),
+            self.record(&ratio("5m"), &format!("{failed}{labels}\n/\n({total}{labels} > 0)")),
         ];
         for window in WINDOWS {
-            let sum = |series: &str| format!("sum_over_time({series}{own}[{window}])");
-            let expr = format!("{}\n/\n({} > 0)", sum(failed), sum(all));
+            let sum = |series: &str| format!("sum_over_time({series}{labels}[{window}])");
+            let expr = format!("{}\n/\n({} > 0)", sum(failed), sum(total));
             rules.push(self.record(&ratio(window), &expr));
         }
         rules
@@ -93,17 +93,17 @@ impl Objective<'_> {
 
     /// Lists what dashboards show of the budget.
     fn budget(&self) -> Vec<Json> {
-        let (own, budget) = (self.own(), self.budget_ratio());
-        let whole = format!("{DAYS}d");
+        let (labels, budget) = (self.own_labels(), self.budget_ratio());
+        let period = format!("{DAYS}d");
         [
             ("slo:objective:ratio", format!("vector({})", decimal(self.indicator.percent))),
             ("slo:error_budget:ratio", format!("vector({budget})")),
             ("slo:time_period:days", format!("vector({DAYS})")),
-            ("slo:current_burn_rate:ratio", format!("{}{own} / {budget}", ratio("5m"))),
-            ("slo:period_burn_rate:ratio", format!("{}{own} / {budget}", ratio(&whole))),
+            ("slo:current_burn_rate:ratio", format!("{}{labels} / {budget}", ratio("5m"))),
+            ("slo:period_burn_rate:ratio", format!("{}{labels} / {budget}", ratio(&period))),
             (
                 "slo:period_error_budget_remaining:ratio",
-                format!("1 - slo:period_burn_rate:ratio{own}"),
+                format!("1 - slo:period_burn_rate:ratio{labels}"),
             ),
         ]
         .map(|(name, expr)| self.record(name, &expr))
@@ -111,8 +111,8 @@ impl Objective<'_> {
     }
 
     fn alerts(&self) -> Vec<Json> {
-        let both = [(BURNS_FAST, &FAST), (BURNS_SLOWLY, &SLOW)];
-        both.into_iter().filter_map(|(name, burns)| self.alert(name, burns)).collect()
+        let burns_by_name = [(BURNS_FAST, &FAST), (BURNS_SLOWLY, &SLOW)];
+        burns_by_name.into_iter().filter_map(|(name, burns)| self.alert(name, burns)).collect()
     }
 
     fn alert(&self, name: &str, burns: &[Burn; 2]) -> Option<Json> {
@@ -139,10 +139,10 @@ impl Objective<'_> {
 
     /// Writes the condition of an alert; the long window comes first: the alert's text shows its ratio.
     fn over(&self, burn: &Burn) -> String {
-        let (own, budget) = (self.own(), self.budget_ratio());
+        let (labels, budget) = (self.own_labels(), self.budget_ratio());
         let Burn { rate, long, short } = burn;
-        let over = |window: &str| format!("{}{own} > {rate} * {budget}", ratio(window));
-        format!("(\n  {}\n  and\n  {}\n)", over(long), over(short))
+        let exceeds = |window: &str| format!("{}{labels} > {rate} * {budget}", ratio(window));
+        format!("(\n  {}\n  and\n  {}\n)", exceeds(long), exceeds(short))
     }
 
     fn budget_ratio(&self) -> String {
@@ -157,14 +157,14 @@ fn ratio(window: &str) -> String {
 /// Writes percent as a ratio, without the tail that binary fractions leave: 0.01 percent is
 /// `0.0001`.
 fn decimal(percent: f64) -> String {
-    trimmed(&format!("{:.9}", percent / 100.0))
+    format_number(&format!("{:.9}", percent / 100.0))
 }
 
 fn percentage(percent: f64) -> String {
-    trimmed(&format!("{percent:.7}"))
+    format_number(&format!("{percent:.7}"))
 }
 
-fn trimmed(number: &str) -> String {
+fn format_number(number: &str) -> String {
     number.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -187,8 +187,8 @@ mod tests {
             burn.rate * crate::templates::promql::seconds(burn.long).unwrap() / (30.0 * 86_400.0)
         };
         let shares: Vec<f64> = FAST.iter().chain(&SLOW).map(share).collect();
-        for (share, wanted) in shares.into_iter().zip([0.02, 0.05, 0.1, 0.1]) {
-            assert!((share - wanted).abs() < 1e-9, "{share} {wanted}");
+        for (share, expected) in shares.into_iter().zip([0.02, 0.05, 0.1, 0.1]) {
+            assert!((share - expected).abs() < 1e-9, "{share} {expected}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
     let (section, slug) = (watched.section, watched.slug());
     let addresses = ingress::ingresses(section, slug, watched.target);
     let ports = network::tcp_ports(section.services(), slug);
-    let of = |address: &IngressView| {
+    let names_of = |address: &IngressView| {
         let IngressView { name, routes, .. } = address;
         let of_route = |(index, route): (usize, &RouteView)| {
             let port = ports.iter().find(|port| route.leads_to(port))?;
@@ -29,7 +29,7 @@ pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
         };
         routes.iter().enumerate().filter_map(of_route).collect::<Vec<_>>()
     };
-    addresses.iter().flat_map(of).collect()
+    addresses.iter().flat_map(names_of).collect()
 }
 
 /// A route of the object of that name, and the port that it leads to.

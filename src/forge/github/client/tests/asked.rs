@@ -6,14 +6,14 @@ use super::*;
 
 /// Starts a GitHub that answers one route with a list, page by page, and counts.
 async fn listing(route: &str, list: Vec<Value>) -> (Forge, Arc<Mutex<usize>>) {
-    let asked = Arc::new(Mutex::new(0));
-    let counted = asked.clone();
+    let calls = Arc::new(Mutex::new(0));
+    let counter = calls.clone();
     let answer = async move |RawQuery(query): RawQuery| {
-        *counted.lock().unwrap() += 1;
+        *counter.lock().unwrap() += 1;
         Json(page_of(&list, &query.unwrap()))
     };
     let router = Router::new().route(&format!("/api/v3{route}"), get(answer));
-    (serve(router, TOKEN).await, asked)
+    (serve(router, TOKEN).await, calls)
 }
 
 #[tokio::test]
@@ -22,14 +22,15 @@ async fn the_newest_deployments_come_as_github_sent_them_and_each_once() {
     let mut list: Vec<Value> = (0..250).map(|n| deployment(1000 - n)).collect();
     // While the first page was read, a new one pushed this one onto the second.
     list.insert(100, list[99].clone());
-    let (github, asked) = listing("/repos/acme/shop/deployments", list).await;
-    let found = github.recent_deployments(&shop(), 3).await.unwrap();
-    assert_eq!(found, [deployment(1000), deployment(999), deployment(998)]);
-    assert_eq!(*asked.lock().unwrap(), 1);
-    let found = github.recent_deployments(&shop(), 1000).await.unwrap();
-    let ids: Vec<i64> = found.iter().map(|one| one["id"].as_i64().unwrap()).collect();
+    let (github, calls) = listing("/repos/acme/shop/deployments", list).await;
+    let deployments = github.recent_deployments(&shop(), 3).await.unwrap();
+    assert_eq!(deployments, [deployment(1000), deployment(999), deployment(998)]);
+    assert_eq!(*calls.lock().unwrap(), 1);
+    let deployments = github.recent_deployments(&shop(), 1000).await.unwrap();
+    let ids: Vec<i64> =
+        deployments.iter().map(|deployment| deployment["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, (0..250).map(|n| 1000 - n).collect::<Vec<_>>());
-    assert_eq!(*asked.lock().unwrap(), 1 + 3);
+    assert_eq!(*calls.lock().unwrap(), 1 + 3);
 }
 
 #[tokio::test]
@@ -38,11 +39,11 @@ async fn a_pull_request_touches_what_it_changes_and_what_it_moves_away() {
     list.push(
         json!({"filename": "old.yaml", "previous_filename": ".weave.yaml", "status": "renamed"}),
     );
-    let (github, asked) = listing("/repos/acme/shop/pulls/7/files", list).await;
+    let (github, calls) = listing("/repos/acme/shop/pulls/7/files", list).await;
     assert!(github.pull_request_touches(&shop(), 7, ".weave.yaml").await.unwrap());
-    assert_eq!(*asked.lock().unwrap(), 3);
+    assert_eq!(*calls.lock().unwrap(), 3);
     assert!(github.pull_request_touches(&shop(), 7, "3.rs").await.unwrap());
-    assert_eq!(*asked.lock().unwrap(), 3 + 1, "no further than needed");
+    assert_eq!(*calls.lock().unwrap(), 3 + 1, "no further than needed");
     assert!(!github.pull_request_touches(&shop(), 7, "none").await.unwrap());
 }
 
@@ -72,29 +73,30 @@ async fn without_an_app_nobody_knows_of_lost_events() {
 
 /// Starts a GitHub that redirects to `location` from everything under `old`.
 async fn renamed(location: &'static str, code: Code) -> (Forge, Arc<Mutex<Vec<Value>>>) {
-    let got = Arc::new(Mutex::new(Vec::new()));
-    let written = got.clone();
-    let moved = async move || (code, [("location", location)], Json(json!({"message": "Moved"})));
+    let bodies = Arc::new(Mutex::new(Vec::new()));
+    let sink = bodies.clone();
+    let redirect =
+        async move || (code, [("location", location)], Json(json!({"message": "Moved"})));
     let write = async move |headers: Headers, Json(body): Json<Value>| {
         assert_eq!(headers["authorization"], format!("Bearer {TOKEN}").as_str());
-        written.lock().unwrap().push(body);
+        sink.lock().unwrap().push(body);
         (Code::CREATED, Json(json!({"id": 1})))
     };
-    let read = async || "name: Shop\n";
+    let read_file = async || "name: Shop\n";
     let router = Router::new()
-        .route("/api/v3/repos/acme/shop/{*rest}", get(moved).post(moved))
-        .route("/api/v3/repositories/7", get(read).post(write));
-    (serve(router, TOKEN).await, got)
+        .route("/api/v3/repos/acme/shop/{*rest}", get(redirect).post(redirect))
+        .route("/api/v3/repositories/7", get(read_file).post(write));
+    (serve(router, TOKEN).await, bodies)
 }
 
 #[tokio::test]
 async fn a_renamed_repository_is_followed_with_the_same_method_and_body() {
     for code in [Code::MOVED_PERMANENTLY, Code::TEMPORARY_REDIRECT, Code::PERMANENT_REDIRECT] {
-        let (github, got) = renamed("/api/v3/repositories/7", code).await;
+        let (github, bodies) = renamed("/api/v3/repositories/7", code).await;
         assert_eq!(weave(&github).await.unwrap(), b"name: Shop\n");
         github.report(&shop(), 5, &success()).await.unwrap();
-        assert_eq!(got.lock().unwrap().len(), 1, "{code}");
-        assert_eq!(got.lock().unwrap()[0]["state"], "success");
+        assert_eq!(bodies.lock().unwrap().len(), 1, "{code}");
+        assert_eq!(bodies.lock().unwrap()[0]["state"], "success");
     }
 }
 

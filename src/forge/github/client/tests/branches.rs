@@ -18,8 +18,8 @@ pub(super) async fn compare(
     assert_eq!((head, query["page"].as_str()), (SHA, "2"), "the first page has all files");
     let world = world.lock().unwrap();
     match standing(&world, branch).filter(|_| (owner.as_str(), name.as_str()) == ("acme", "shop")) {
-        Some(standing) => {
-            Ok(Json(json!({"status": standing, "ahead_by": 0, "commits": []})).into_response())
+        Some(status) => {
+            Ok(Json(json!({"status": status, "ahead_by": 0, "commits": []})).into_response())
         }
         None => Err(not_found("Not Found")),
     }
@@ -42,8 +42,8 @@ pub(super) async fn list(
 
 async fn with(branches: &[(&str, &'static str)]) -> (Forge, Shared) {
     let (github, world) = stand_in().await;
-    let own = |(name, standing): &(&str, &'static str)| ((*name).to_owned(), *standing);
-    world.lock().unwrap().branches = branches.iter().map(own).collect();
+    let to_owned_pair = |(name, status): &(&str, &'static str)| ((*name).to_owned(), *status);
+    world.lock().unwrap().branches = branches.iter().map(to_owned_pair).collect();
     (github, world)
 }
 
@@ -79,9 +79,9 @@ async fn branches_that_are_named_need_no_list_and_the_first_hit_ends_it() {
 async fn a_branch_that_is_not_there_has_no_commit_and_a_repository_that_is_not_is_an_error() {
     let (github, _) = with(&[("main", "behind")]).await;
     assert_eq!(on(&github, &["gone"]).await.unwrap(), Vec::<String>::new());
-    let none = RepoName::parse("acme/none").unwrap();
-    let wanted = ["main".to_owned()];
-    let error = github.branches_with(&none, &commit(), &wanted).await.unwrap_err();
+    let no_repository = RepoName::parse("acme/none").unwrap();
+    let globs = ["main".to_owned()];
+    let error = github.branches_with(&no_repository, &commit(), &globs).await.unwrap_err();
     assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
 }
 

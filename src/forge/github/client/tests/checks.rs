@@ -15,9 +15,9 @@ struct Check {
     troubles: usize,
 }
 
-type Kept = Arc<Mutex<Check>>;
+type SharedCheck = Arc<Mutex<Check>>;
 
-fn write(check: &Kept, body: &Value, code: Code) -> Response {
+fn write(check: &SharedCheck, body: &Value, code: Code) -> Response {
     let mut check = check.lock().unwrap();
     if check.troubles > 0 && body.get("name").is_none() {
         check.troubles -= 1;
@@ -26,10 +26,10 @@ fn write(check: &Kept, body: &Value, code: Code) -> Response {
     let output = &body["output"];
     let annotations = output["annotations"].as_array().cloned().unwrap_or_default();
     let long = |key: &str| output[key].as_str().unwrap_or_default().chars().count() > 65_535;
-    let heavy = |one: &Value| {
-        one["title"].as_str().unwrap().chars().count() > 255
-            || one["message"].as_str().unwrap().len() > 64 * 1024
-            || one["start_line"].as_u64().unwrap() < 1
+    let heavy = |annotation: &Value| {
+        annotation["title"].as_str().unwrap().chars().count() > 255
+            || annotation["message"].as_str().unwrap().len() > 64 * 1024
+            || annotation["start_line"].as_u64().unwrap() < 1
     };
     if annotations.len() > 50 || long("summary") || long("text") || annotations.iter().any(heavy) {
         return (Code::UNPROCESSABLE_ENTITY, Json(json!({"message": "too much"}))).into_response();
@@ -39,14 +39,15 @@ fn write(check: &Kept, body: &Value, code: Code) -> Response {
     (code, Json(json!({"id": 11}))).into_response()
 }
 
-async fn checks() -> (Forge, Kept) {
-    let kept = Kept::default();
-    let create = async |State(check): State<Kept>, Json(body): Json<Value>| {
+async fn checks() -> (Forge, SharedCheck) {
+    let check = SharedCheck::default();
+    let create = async |State(check): State<SharedCheck>, Json(body): Json<Value>| {
         write(&check, &body, Code::CREATED)
     };
-    let update =
-        async |State(check): State<Kept>, Json(body): Json<Value>| write(&check, &body, Code::OK);
-    let annotations = async |State(check): State<Kept>, RawQuery(query): RawQuery| {
+    let update = async |State(check): State<SharedCheck>, Json(body): Json<Value>| {
+        write(&check, &body, Code::OK)
+    };
+    let annotations = async |State(check): State<SharedCheck>, RawQuery(query): RawQuery| {
         Json(page_of(&check.lock().unwrap().annotations, &query.unwrap()))
     };
     let list = async |RawQuery(query): RawQuery| {
@@ -61,8 +62,8 @@ async fn checks() -> (Forge, Kept) {
         .route("/api/v3/repos/acme/shop/check-runs/11", patch(update))
         .route("/api/v3/repos/acme/shop/check-runs/11/annotations", get(annotations))
         .route(&format!("/api/v3/repos/acme/shop/commits/{SHA}/check-runs"), get(list))
-        .with_state(kept.clone());
-    (serve(router, TOKEN).await, kept)
+        .with_state(check.clone());
+    (serve(router, TOKEN).await, check)
 }
 
 fn run(annotations: u32) -> CheckRun {
@@ -88,43 +89,46 @@ fn run(annotations: u32) -> CheckRun {
 
 #[tokio::test]
 async fn a_hundred_and_twenty_annotations_take_three_requests_and_are_there_once() {
-    let (github, kept) = checks().await;
+    let (github, check) = checks().await;
     assert_eq!(github.create_check(&shop(), &run(120)).await.unwrap(), 11);
-    let written = || kept.lock().unwrap().annotations.len();
-    assert_eq!(written(), 120);
+    let annotations = || check.lock().unwrap().annotations.len();
+    assert_eq!(annotations(), 120);
     github.update_check(&shop(), 11, &run(120)).await.unwrap();
-    assert_eq!(written(), 120, "what is there is not added again");
+    assert_eq!(annotations(), 120, "what is there is not added again");
     github.update_check(&shop(), 11, &run(122)).await.unwrap();
-    assert_eq!(written(), 122);
-    let check = kept.lock().unwrap();
+    assert_eq!(annotations(), 122);
+    let check = check.lock().unwrap();
     assert_eq!(check.heads.len(), 3);
-    let (made, changed) = (&check.heads[0], &check.heads[1]);
-    assert_eq!((made["head_sha"].as_str(), changed.get("head_sha")), (Some(SHA), None));
-    assert_eq!(made["status"], "completed");
-    assert_eq!(made["conclusion"], "failure");
+    let (created, changed) = (&check.heads[0], &check.heads[1]);
+    assert_eq!((created["head_sha"].as_str(), changed.get("head_sha")), (Some(SHA), None));
+    assert_eq!(created["status"], "completed");
+    assert_eq!(created["conclusion"], "failure");
     assert_eq!(check.annotations[0]["annotation_level"], "failure");
 }
 
 #[tokio::test]
 async fn a_run_in_progress_has_no_conclusion() {
-    let (github, kept) = checks().await;
+    let (github, check) = checks().await;
     let open = CheckRun { conclusion: None, text: None, ..run(0) };
     github.create_check(&shop(), &open).await.unwrap();
-    let made = kept.lock().unwrap().heads[0].clone();
-    assert_eq!(made["status"], "in_progress");
-    assert!(made.get("conclusion").is_none() && made["output"].get("text").is_none(), "{made}");
+    let created = check.lock().unwrap().heads[0].clone();
+    assert_eq!(created["status"], "in_progress");
+    assert!(
+        created.get("conclusion").is_none() && created["output"].get("text").is_none(),
+        "{created}"
+    );
 }
 
 #[tokio::test]
 async fn what_was_written_by_half_is_found_and_completed() {
-    let (github, kept) = checks().await;
-    kept.lock().unwrap().troubles = 1;
+    let (github, check) = checks().await;
+    check.lock().unwrap().troubles = 1;
     let error = github.create_check(&shop(), &run(120)).await.unwrap_err();
     assert!(error.may_have_arrived());
-    let found = github.find_check(&shop(), &commit(), "deploy/prod &", "b").await.unwrap();
-    assert_eq!(found, Some(11), "the newest with our own name");
+    let run_id = github.find_check(&shop(), &commit(), "deploy/prod &", "b").await.unwrap();
+    assert_eq!(run_id, Some(11), "the newest with our own name");
     github.update_check(&shop(), 11, &run(120)).await.unwrap();
-    assert_eq!(kept.lock().unwrap().annotations.len(), 120);
-    let none = github.find_check(&shop(), &commit(), "deploy/prod &", "c").await.unwrap();
-    assert_eq!(none, None);
+    assert_eq!(check.lock().unwrap().annotations.len(), 120);
+    let no_run = github.find_check(&shop(), &commit(), "deploy/prod &", "c").await.unwrap();
+    assert_eq!(no_run, None);
 }
