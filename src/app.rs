@@ -150,6 +150,7 @@ impl App {
             clock,
             cpu_pool: CpuPool::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
+            watches: wiring::watches(&settings),
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);
         let observed = (&registry, bounds.attempt);
@@ -200,7 +201,7 @@ impl App {
     /// None at present: a failure at the end is logged.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self { loops, index, router, connections, closing, listener, grace, .. } = self;
-        let Loops { controller, outbox, previews, sweeps, deployments } = loops;
+        let Loops { controller, outbox, previews, sweeps, followers, deployments } = loops;
         let (store, templates) = (deployments.store.clone(), deployments.templates.clone());
         let stopping = stop.clone();
         tokio::spawn(async move {
@@ -231,6 +232,8 @@ impl App {
                 }
             }
         });
+        let following: Vec<_> =
+            followers.into_iter().map(|one| tokio::spawn(one.run(stop.clone()))).collect();
         let refreshing = tokio::spawn({
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
@@ -257,6 +260,8 @@ impl App {
         pruning.abort();
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
+        let following = futures::future::join_all(following);
+        let _elapsed = tokio::time::timeout(grace, following).await;
         store.close().await;
         for repository in self.manifests.values() {
             repository.close().await;

@@ -22,6 +22,7 @@ mod github;
 mod harness;
 mod outbound;
 mod pipeline;
+mod progress;
 mod notify;
 mod scenarios;
 mod server;

@@ -9,6 +9,7 @@ use crate::model::change::Change;
 use crate::model::deployment::{Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::violation::Violation;
+use crate::model::waiting::WaitingOn;
 
 /// Deployments, newest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -57,10 +58,16 @@ pub struct DeploymentSummary {
     pub rollback: Option<RollbackSummary>,
     /// The time when its event was stored.
     pub received_at: Timestamp,
+    /// The time when its revision was in the manifest repository.
+    #[serde(default)]
+    pub pushed_at: Option<Timestamp>,
     /// The time when it ended.
     pub finished_at: Option<Timestamp>,
     /// The result, or what it waits for; one sentence for people.
     pub summary: String,
+    /// The condition that it waits for in its cluster, after the push; null before that, and once it has ended.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub waiting: Option<WaitingOn>,
     /// The template and its version, `backend-default@latest`.
     pub template: Option<String>,
     /// The commit of the templates' repository, if they come from one.
@@ -110,6 +117,9 @@ pub struct DeploymentDetail {
     /// The number of further ones; `errors` and `warnings` count all.
     #[serde(default)]
     pub violations_left_out: usize,
+    /// The last lines of the log of the container that made it fail; empty if there are none.
+    #[serde(default)]
+    pub log_tail: Vec<String>,
     /// The manual edit that the deployment found in the manifest repository.
     pub hand_edit: Option<HandEdit>,
     /// The statuses for the code host, sent or not, oldest first.

@@ -7,7 +7,7 @@ use futures::{StreamExt as _, stream};
 use crate::app::code_host::forge;
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::settings::Settings;
-use crate::model::deployment::{Deployment, State};
+use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::RemovalEnd;
@@ -79,7 +79,7 @@ async fn was_removed(
 
 /// Returns, for each app and target, the newest deployment that is still there.
 async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> {
-    let filter = Filter { state: Some(State::Succeeded), ..Filter::default() };
+    let filter = Filter { pushed: true, ..Filter::default() };
     let (mut places, mut deployments, mut count) = (BTreeSet::new(), Vec::new(), 0);
     let mut before = None;
     loop {

@@ -2,6 +2,7 @@
 //! one by one and moves the clock. Days take a second.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
@@ -50,6 +51,13 @@ impl SteppedApp {
     /// Returns the database, to inspect it.
     pub fn store(&self) -> &Store {
         &self.loops.deployments.store
+    }
+
+    /// Follows the clusters until `stop`, beside the steps of the test.
+    pub fn follow_clusters(&self, stop: &CancellationToken) {
+        for follower in &self.loops.followers {
+            tokio::spawn(Arc::clone(follower).run(stop.clone()));
+        }
     }
 
     /// Runs every step once that can be done now; returns how many were done. At 0 nothing can be

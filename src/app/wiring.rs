@@ -6,12 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::start_error::{Boxed, StartError};
+use crate::cluster::connection::client::ClusterConnection;
+use crate::cluster::connection::settings::ClusterSettings;
+use crate::cluster::watch::health::ClusterHealth;
+use crate::cluster::watch::metrics::WatchMetrics;
+use crate::cluster::watch::schedule::WatchLimits;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::limits::LimitSettings;
 use crate::config::secret;
 use crate::config::settings::Settings;
 use crate::config::slack::SlackSettings;
 use crate::config::webhook::{WebhookSecret, WebhookSettings};
+use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::previews::{self, PreviewLoop};
 use crate::controller::sweep::{self, Sweeps};
 use crate::controller::{self, Controller};
@@ -53,6 +59,8 @@ pub(super) struct Loops {
     pub(super) previews: Option<PreviewLoop>,
     /// `None` where sweeps are off.
     pub(super) sweeps: Option<Sweeps>,
+    /// The watches of clusters.
+    pub(super) followers: Vec<Arc<ClusterFollower>>,
     pub(super) deployments: Deployments,
 }
 
@@ -104,7 +112,43 @@ pub(super) fn loops(
     let previews = PreviewLoop::new(deployments.clone(), instance.to_owned(), lease, metrics);
     let previews = settings.webhook.rules.previews.map(|_| previews);
     let sweeps = sweeps(settings, instance, &deployments, registry);
-    Loops { controller, outbox, previews, sweeps, deployments }
+    let followers = followers(settings, instance, &deployments, registry);
+    Loops { controller, outbox, previews, sweeps, followers, deployments }
+}
+
+/// Returns the states of the clusters that are watched.
+pub(super) fn watches(settings: &Settings) -> Arc<BTreeMap<TargetName, ClusterHealth>> {
+    let clusters = settings.kubernetes.keys();
+    Arc::new(clusters.map(|name| (name.clone(), ClusterHealth::new(name.clone()))).collect())
+}
+
+/// Builds the watches of the clusters that have a connection.
+fn followers(
+    settings: &Settings,
+    instance: &str,
+    deployments: &Deployments,
+    registry: &telemetry::Metrics,
+) -> Vec<Arc<ClusterFollower>> {
+    let metrics = registry.register(WatchMetrics::new);
+    let clusters = settings.kubernetes.values().zip(deployments.watches.values());
+    let followers = clusters.map(|(cluster, health)| {
+        let ClusterSettings { access, patience, previews } = cluster.clone();
+        let (outbound, clock) = (settings.outbound.clone(), deployments.clock.clone());
+        Arc::new(ClusterFollower {
+            deployments: deployments.clone(),
+            connection: Arc::new(ClusterConnection::new(access, outbound, clock)),
+            health: health.clone(),
+            metrics: metrics.clone(),
+            settings: FollowerSettings {
+                holder: instance.to_owned(),
+                lease: settings.limits.lease,
+                patience,
+                previews,
+                limits: WatchLimits::default(),
+            },
+        })
+    });
+    followers.collect()
 }
 
 fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client) -> Sinks {

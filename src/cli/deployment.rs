@@ -7,6 +7,7 @@ use super::table::{Column, layout};
 use super::times::{TimeFormatter, TimeStyle, WHEN};
 use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
 use crate::model::deployment::{StageTime, State};
+use crate::model::waiting::{LastEvent, WaitingOn};
 
 /// Formats a table with a line for each deployment. In a list of one app, a narrow terminal drops the app's name first.
 pub(super) fn list(
@@ -63,6 +64,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         stages,
         violations,
         violations_left_out,
+        log_tail,
         hand_edit,
         statuses,
         log_url,
@@ -82,6 +84,20 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         ("page", log_url.as_deref().unwrap_or("-")),
     ] {
         text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
+    }
+    if let Some(WaitingOn { what, since, last_event, gives_up_at }) = &overview.waiting {
+        text += &format!("\n{BOLD}waiting for{BOLD:#} {what}\n");
+        text += &format!("  {DIM}since{DIM:#}      {}\n", times.ago(*since));
+        if let Some(LastEvent { at, text: event }) = last_event {
+            text += &format!("  {DIM}last event{DIM:#} {} ({event})\n", times.ago(*at));
+        }
+        if let Some(at) = gives_up_at {
+            text += &format!("  {DIM}gives up{DIM:#}   {}\n", at.strftime("%H:%M:%S UTC"));
+        }
+    }
+    if !log_tail.is_empty() {
+        text += &format!("\n{BOLD}last lines of the container's log{BOLD:#}\n");
+        text += &log_tail.iter().map(|line| format!("  {line}\n")).collect::<String>();
     }
     if !stages.is_empty() {
         text += &format!("\n{BOLD}stages{BOLD:#}\n");
@@ -138,7 +154,9 @@ pub(super) fn colour(state: State) -> anstyle::Style {
     match state {
         State::Succeeded => GOOD,
         State::Failed => BAD,
-        State::Queued | State::Running | State::Pushing => NOTE,
+        State::Queued | State::Running | State::Pushing | State::Syncing | State::Progressing => {
+            NOTE
+        }
         State::Superseded | State::Cancelled => DIM,
     }
 }

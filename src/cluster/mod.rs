@@ -40,4 +40,5 @@ mod attribution; // which release a workload carries, and who brought it
 pub mod observation; // what has happened to a release
 mod transition; // from one state of a record to the next
 pub mod tracker; // changes become observations, each once
+pub mod view; // the objects of one cluster, and the deployments that wait for it
 pub mod summary; // a deployment of several workloads

@@ -17,10 +17,11 @@ use crate::controller::outcome::{self, AttemptError, AttemptOutcome, Next};
 use crate::controller::worker::{Controller, Leased};
 use crate::deployments::outcome::{DeployError, PlanError, Planned, Remedy, WriteOutcome};
 use crate::deployments::stages::Stages;
-use crate::model::deployment::{Stage, State};
+use crate::model::deployment::{Deployment, Pushed, Stage, State};
 use crate::model::id::DeployId;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
+use crate::model::violation::Violation;
 use crate::store::{
     Claim, Completion, FinalState, Findings, LeaseState, MOST_DEATHS, PushTurn, StoreError,
 };
@@ -208,9 +209,20 @@ impl Controller {
         let (violations, summary) = (ending.violations.len(), &ending.summary);
         match ending.end {
             FinalState::Succeeded(_) => tracing::info!(violations, summary, "deployment succeeded"),
+            FinalState::Syncing(_) => tracing::info!(violations, summary, "deployment pushed"),
             FinalState::Failed => tracing::warn!(violations, summary, "deployment failed"),
         }
         Ok(outcome)
+    }
+
+    fn completion(
+        &self,
+        deployment: &Deployment,
+        pushed: Pushed,
+        warnings: Vec<Violation>,
+    ) -> Completion {
+        let is_watched = self.deployments.is_watched(&deployment.request.target);
+        outcome::completion(deployment, pushed, warnings, is_watched)
     }
 
     fn stages(&self, claim: &Claim) -> Stages {
@@ -289,7 +301,7 @@ impl Controller {
                     drop(pushing);
                     let WriteOutcome { ended, hand_edit } = wrote;
                     known.hand_edit = hand_edit;
-                    Ok(outcome::completion(&claim.deployment, ended?, warnings))
+                    Ok(self.completion(&claim.deployment, ended?, warnings))
                 }
                 PushTurn::Superseded { by } => Err(Abort::Superseded(by)),
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
@@ -320,7 +332,7 @@ impl Controller {
         let earlier = self.deployments.find_earlier_push(&claim.deployment).await?;
         Ok(earlier.map(|(pushed, hand_edit)| {
             known.hand_edit = hand_edit;
-            outcome::completion(&claim.deployment, pushed, vec![])
+            self.completion(&claim.deployment, pushed, vec![])
         }))
     }
 
@@ -381,7 +393,7 @@ impl Controller {
             self.deployments.restore_revision(deployment, rollback, now, lease).await;
         drop(pushing);
         known.hand_edit = hand_edit;
-        Ok(outcome::completion(deployment, ended?, vec![]))
+        Ok(self.completion(deployment, ended?, vec![]))
     }
 }
 

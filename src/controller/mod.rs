@@ -1,4 +1,4 @@
-//! The loops: they work on deployments, recover missed events and preview pull requests.
+//! The loops: they work on deployments, follow them in clusters, recover missed events and preview pull requests.
 //!
 //! ```text
 //! webhook ─► accept ─► store ◄─ worker ─► attempt: fetch → plan → push
@@ -10,8 +10,9 @@
 //! [`Deployments`](crate::deployments::Deployments). The outbox sends the messages about it.
 //!
 //! Read `worker.rs` first: it claims deployments and starts attempts. [`outcome`] decides what follows an
-//! attempt, without side effects. [`previews`] and [`sweep`] are loops of their own.
+//! attempt, without side effects. [`clusters`], [`previews`] and [`sweep`] are loops of their own.
 
+pub mod clusters; // what becomes of pushed deployments in a cluster
 mod attempt; // one claimed deployment: lease, panic, shutdown, stages
 pub mod metrics;
 pub mod outcome; // what follows each end and each failure, pure

@@ -185,12 +185,31 @@ pub(super) fn preview_retry(
     }
 }
 
-/// Returns the completion of a deployment or rollback that is in the manifest repository.
-pub fn completion(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
+/// Returns the completion of a deployment or rollback that is in the manifest repository. Where its
+/// cluster is watched, it ends later.
+pub fn completion(
+    deployment: &Deployment,
+    pushed: Pushed,
+    warnings: Vec<Violation>,
+    is_watched: bool,
+) -> Completion {
     let tag = &deployment.request.release.tag;
-    match &deployment.rollback {
+    let completion = match &deployment.rollback {
         Some(rollback) => rolled_back(pushed, tag, rollback),
         None => succeeded(pushed, tag, warnings),
+    };
+    if is_watched { syncing(completion) } else { completion }
+}
+
+/// Returns the same, where the cluster says when the deployment ends.
+fn syncing(completion: Completion) -> Completion {
+    let FinalState::Succeeded(pushed) = completion.end else { return completion };
+    let sentence = format!("{}; waiting for Argo CD to sync it", completion.summary);
+    Completion {
+        end: FinalState::Syncing(pushed),
+        status: ForgeStatus::new(ForgeState::InProgress, &sentence),
+        summary: sentence,
+        ..completion
     }
 }
 

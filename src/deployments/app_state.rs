@@ -78,7 +78,7 @@ impl Deployments {
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
         let locks = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
         let live = history.revisions.into_iter().find(|one| one.live);
-        let arrived = self.newest(Filter::succeeded(&spot.target, &spot.app)).await?;
+        let arrived = self.newest(Filter::pushed(&spot.target, &spot.app)).await?;
         Ok(Some(AppNow {
             hand_edited: history.hand_edited,
             hold: self.store.hold(&spot.target, &spot.app).await.map_err(BackendError::new)?,

@@ -1,7 +1,9 @@
 //! The struct that has the use cases, and the parts that they work with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::cluster::watch::health::ClusterHealth;
 use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
@@ -12,6 +14,7 @@ use crate::forge::Forge;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
 use crate::manifests::argocd::application::Source;
+use crate::model::id::TargetName;
 use crate::model::target::Clusters;
 use crate::store::Store;
 use crate::support::clock::Clock;
@@ -43,6 +46,8 @@ pub struct Deployments {
     pub(crate) external_url: String,
     pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
+    /// The state of each cluster's watches, where the service watches it.
+    pub(crate) watches: Arc<BTreeMap<TargetName, ClusterHealth>>,
 }
 
 /// The file in which each service repository describes its app.
@@ -77,4 +82,11 @@ pub(crate) struct ServedRepository {
     pub(crate) readiness: CachedCheck,
     pub(crate) targets: Globs,
     pub(crate) source: Source,
+}
+
+impl Deployments {
+    /// Checks that deployments to a target end when its cluster runs them, and not when they are pushed.
+    pub(crate) fn is_watched(&self, target: &TargetName) -> bool {
+        self.watches.contains_key(target)
+    }
 }

@@ -142,7 +142,7 @@ impl Deployments {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<LiveHistory, BackendError> {
-        let filter = Filter::succeeded(target, app);
+        let filter = Filter::pushed(target, app);
         let page =
             self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(BackendError::new)?;
         Ok(LiveHistory::of(&page.deployments))

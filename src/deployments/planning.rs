@@ -70,7 +70,7 @@ impl Deployments {
         app: &AppKey,
         target: &TargetName,
     ) -> Result<Vec<Deployment>, StoreError> {
-        let filter = Filter::succeeded(target, app);
+        let filter = Filter::pushed(target, app);
         Ok(self.store.deployments(&filter, None, LOOKED_BACK).await?.deployments)
     }
 }

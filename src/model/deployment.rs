@@ -10,6 +10,7 @@ use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::model::violation::Violations;
+use crate::model::waiting::WaitingOn;
 use crate::model::words::words;
 
 /// The record of one deployment.
@@ -25,8 +26,14 @@ pub struct Deployment {
     pub state: State,
     /// The time at which the event was stored.
     pub received_at: Timestamp,
+    /// The time at which its revision was in the manifest repository.
+    pub pushed_at: Option<Timestamp>,
     /// The time at which it reached a final state.
     pub finished_at: Option<Timestamp>,
+    /// The condition that it waits for in its cluster, after the push.
+    pub waiting: Option<WaitingOn>,
+    /// The last lines of the log of the container that made it fail, without secrets.
+    pub log_tail: Vec<String>,
     /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
     /// The outcome, or the reason why it waits; one sentence for people.
@@ -74,9 +81,13 @@ words! {
         Running = "running",
         /// The push has begun: it can no longer be superseded.
         Pushing = "pushing",
-        /// The revision is in the manifest repository (or was there already).
+        /// The revision is in the manifest repository; Argo CD has not brought it to the cluster yet.
+        Syncing = "syncing",
+        /// The cluster replaces pods.
+        Progressing = "progressing",
+        /// All pods run the revision; where nothing watches the cluster: it is in the manifest repository.
         Succeeded = "succeeded",
-        /// Rejected, or given up; `summary` and `violations` say why.
+        /// Rejected, or given up, or its pods do not run; `summary` and `violations` say why.
         Failed = "failed",
         /// A newer deployment of the same app and target took its place.
         Superseded = "superseded",
@@ -89,7 +100,9 @@ impl State {
     /// Checks that nothing more will happen.
     pub fn is_final(self) -> bool {
         match self {
-            Self::Queued | Self::Running | Self::Pushing => false,
+            Self::Queued | Self::Running | Self::Pushing | Self::Syncing | Self::Progressing => {
+                false
+            }
             Self::Succeeded | Self::Failed | Self::Superseded | Self::Cancelled => true,
         }
     }

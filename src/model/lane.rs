@@ -84,6 +84,8 @@ impl LaneEntry {
             State::Queued => true,
             State::Running => self.due_at <= now,
             State::Pushing
+            | State::Syncing
+            | State::Progressing
             | State::Succeeded
             | State::Failed
             | State::Superseded

@@ -84,6 +84,7 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, Strin
             since: params.time("since")?,
             until: params.time("until")?,
             unfinished: false,
+            pushed: false,
         },
         before: params.id("cursor", DeployId::parse)?,
         limit: params.limit()?,

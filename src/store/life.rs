@@ -19,7 +19,7 @@ use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{holds, inactive, lane, locks, owners};
+use crate::store::{cluster_progress, holds, inactive, lane, locks, owners};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +36,13 @@ pub struct Completion {
     pub status: ForgeStatus,
 }
 
-/// The two final states that a worker can record.
+/// The states that a worker can record as its last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinalState {
     /// The deployment is in the manifest repository.
     Succeeded(Pushed),
+    /// The deployment is in the manifest repository, and ends when its cluster runs it.
+    Syncing(Pushed),
     /// The deployment was rejected, or given up.
     Failed,
 }
@@ -211,18 +213,23 @@ impl Store {
     ) -> Result<LeaseState, StoreError> {
         let Completion { end, summary, violations, known, status } = ending;
         let (state, pushed) = match end {
-            FinalState::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
+            // For workers it has ended: `cluster_state` says how it goes on.
+            FinalState::Succeeded(pushed) | FinalState::Syncing(pushed) => {
+                (State::Succeeded, Some(to_json(pushed)))
+            }
             FinalState::Failed => (State::Failed, None),
         };
         let id = &claim.deployment.id;
         let sql = concat!(
             progress!(),
             ", finished_at = $12, summary = $13, violations = $14, pushed = $15, errors = $16, \
-             warnings = $17, worker = NULL ",
+             warnings = $17, cluster_state = $18, cluster_at = $19, worker = NULL ",
             fence!()
         );
         let counts = (violations.errors(), violations.warnings());
-        let values = (now, summary, to_json(violations), pushed, counts);
+        let syncing = matches!(end, FinalState::Syncing(_));
+        let in_cluster = syncing.then(|| (State::Syncing.as_str(), now)).unzip();
+        let values = (now, summary, to_json(violations), pushed, (counts, in_cluster));
         let finish = query(sql, (progress(claim, state, known), values));
         let app = known.app.as_ref();
         let mut write = self.begin("finishing a deployment").await?;
@@ -236,7 +243,11 @@ impl Store {
             }
             owners::claimed(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
-            inactive::replaced(self, &mut write, &claim.deployment, &older, now).await?;
+            cluster_progress::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
+            // A release that the cluster does not run yet replaces none.
+            if !syncing {
+                inactive::replaced(self, &mut write, &claim.deployment, &older, now).await?;
+            }
         } else {
             let done = finish.execute(write.sql(), "finishing a deployment").await?;
             if LeaseState::by_rows(done) == LeaseState::Lost {
@@ -245,8 +256,10 @@ impl Store {
             owners::disown(&mut write, id);
         }
         claims::settle(self, &mut write, &claim.deployment, app, succeeded, now);
-        self.enqueue_messages(&mut write, id, status, now);
-        if let FinalState::Succeeded(Pushed { commit, changed: true, .. }) = end {
+        self.enqueue_change(&mut write, id, status, now);
+        if let FinalState::Succeeded(Pushed { commit, changed: true, .. })
+        | FinalState::Syncing(Pushed { commit, changed: true, .. }) = end
+        {
             let push = (ForgeState::Success, commit);
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }

@@ -5,8 +5,9 @@
 //! accept ─► queued ─ claim ─► running ─ begin_push ─► pushing ─ finish ─► succeeded, failed
 //!              │ ▲               │ │                   │  ▲
 //!              │ └── retry_at ◄──┘ │       retry_at ◄──┘──┘ (stays pushing)
-//!              └─────► superseded ◄┘
-//!                      cancelled
+//!              └─────► superseded ◄┘                          │ where a cluster is watched
+//!                      cancelled                             ▼
+//!                                    syncing ─► progressing ─► succeeded, failed, superseded
 //! ```
 //!
 //! Each operation is one transaction, and enqueues its messages in the same one. `model::lane` decides which
@@ -19,6 +20,7 @@
 mod audit; // the audit log
 mod cancel; // cancels a deployment
 mod claims; // reservations of apps, routes and objects
+mod cluster_progress; // progress in clusters: leases, records, ends
 mod connect; // connects to the database of a URL
 mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
@@ -53,6 +55,9 @@ mod write; // a write transaction, its turn and its connection
 
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
+pub use crate::store::cluster_progress::{
+    ClusterChange, ClusterLease, PushedDeployment, WorkloadRecord,
+};
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::error::{Ailment, StoreError};

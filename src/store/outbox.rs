@@ -253,6 +253,22 @@ impl Store {
         }
     }
 
+    /// Enqueues a further message about the same deployment: only the code host needs those that are not
+    /// about an end.
+    pub(super) fn enqueue_change(
+        &self,
+        write: &mut WriteTransaction,
+        id: &DeployId,
+        status: &ForgeStatus,
+        now: Timestamp,
+    ) {
+        if status.state == ForgeState::InProgress {
+            enqueue(write, id, &Sink::Forge, status, now);
+        } else {
+            self.enqueue_messages(write, id, status, now);
+        }
+    }
+
     /// Enqueues a message for the receivers of pushes to a target; the same conditions hold as for
     /// [`Store::enqueue_messages`].
     pub(super) fn tell_of_push(

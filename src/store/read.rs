@@ -35,13 +35,15 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     /// Only deployments that have not ended.
     pub unfinished: bool,
+    /// Only deployments whose revision is in the manifest repository, however it went on in the cluster.
+    pub pushed: bool,
 }
 
 impl Filter {
-    /// Returns the filter for deployments of the app to the target that succeeded.
-    pub fn succeeded(target: &TargetName, app: &AppKey) -> Self {
+    /// Returns the filter for deployments of the app to the target that were pushed.
+    pub fn pushed(target: &TargetName, app: &AppKey) -> Self {
         let (target, app) = (Some(target.clone()), Some(app.clone()));
-        Self { state: Some(State::Succeeded), target, app, ..Self::default() }
+        Self { pushed: true, target, app, ..Self::default() }
     }
 }
 
@@ -76,6 +78,11 @@ pub struct Depth {
 const AT_ONCE: usize = 200;
 
 const LISTING: &str = "listing deployments";
+
+/// Selects deployments that wait for their cluster.
+const WAITING: &str = "cluster_state IN ('syncing', 'progressing')";
+/// Selects deployments without an end.
+const UNFINISHED: &str = "(finished_at IS NULL OR cluster_state IN ('syncing', 'progressing'))";
 
 impl Store {
     /// Returns the deployment of an id.
@@ -125,7 +132,8 @@ impl Store {
             let place = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
             let places: Vec<_> = (0..some.len()).map(place).collect();
             let sql = format!(
-                "SELECT id, target, namespace, slug, tag FROM deployments WHERE state = 'failed' \
+                "SELECT id, target, namespace, slug, tag FROM deployments \
+                 WHERE COALESCE(cluster_state, state) = 'failed' \
                  AND id IN (SELECT MAX(id) FROM deployments \
                  WHERE (target, namespace, slug) IN (VALUES {}) GROUP BY target, namespace, slug)",
                 places.join(", ")
@@ -143,7 +151,8 @@ impl Store {
     /// Returns a version that changes whenever the picture of a deployment changes; it costs less
     /// to read.
     pub async fn deployment_version(&self, id: &DeployId) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT id, state, attempts, failures, forge_id, finished_at, \
+        let sql = "SELECT id, COALESCE(cluster_state, state) AS state, attempts, failures, forge_id, \
+             COALESCE(cluster_at, finished_at) AS finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
              LENGTH(stages) AS stages FROM deployments WHERE id = $1";
         let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
@@ -176,7 +185,7 @@ impl Store {
         let Filter { state, target, repository, app, actor, tag, forge_id, .. } = filter;
         let (tests, values) = conditions(
             [
-                ("state =", Condition::text(state.map(State::as_str))),
+                ("COALESCE(cluster_state, state) =", Condition::text(state.map(State::as_str))),
                 ("target =", Condition::text(target.as_ref())),
                 ("repository =", Condition::text(repository.as_ref())),
                 ("namespace =", Condition::text(app.as_ref().map(|app| &app.namespace))),
@@ -188,7 +197,12 @@ impl Store {
                 ("received_at <", Condition::time(filter.until)),
                 ("id <", Condition::text(before)),
             ],
-            filter.unfinished.then_some("finished_at IS NULL"),
+            match (filter.unfinished, filter.pushed) {
+                (false, false) => None,
+                (true, false) => Some(UNFINISHED),
+                (false, true) => Some("state = 'succeeded'"),
+                (true, true) => Some(WAITING),
+            },
         );
         let columns = overview_columns!();
         // Whole rows are read only for the shown ones: all that match are sorted.
@@ -205,7 +219,8 @@ impl Store {
 
     /// Counts the deployments of each state.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
-        let sql = "SELECT state AS id, state, COUNT(*) AS n FROM deployments GROUP BY state";
+        let sql = "SELECT COALESCE(cluster_state, state) AS id, COALESCE(cluster_state, state) AS state, \
+             COUNT(*) AS n FROM deployments GROUP BY COALESCE(cluster_state, state)";
         let rows = query(sql, ()).fetch_all(&self.pool, "counting deployments").await?;
         let count = |row: &Row| Ok((row.word("state", State::parse)?.as_str(), row.count("n")?));
         rows.iter().map(count).collect()

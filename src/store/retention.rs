@@ -55,6 +55,8 @@ impl Store {
                 let sql = "DELETE FROM outbox WHERE deployment = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
                      WHERE o.deployment = $1 AND o.outcome IS NULL)";
                 query(sql, id).execute(write.sql(), DOING).await?;
+                let sql = "DELETE FROM cluster_progress WHERE deployment = $1";
+                query(sql, id).execute(write.sql(), DOING).await?;
                 let sql = "DELETE FROM deployments WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
                      WHERE o.deployment = $1)";
                 deleted += query(sql, id).execute(write.sql(), DOING).await?;

@@ -135,7 +135,11 @@ macro_rules! overview_columns {
         concat!(
             "id, repository, target, forge_id, commit_id, tag, SUBSTR(git_ref, 1, 1000) AS git_ref, \
              SUBSTR(actor, 1, 1000) AS actor, SUBSTR(description, 1, 4000) AS description, \
-             namespace, slug, template, templates_commit, state, received_at, finished_at, \
+             namespace, slug, template, templates_commit, COALESCE(cluster_state, state) AS state, \
+             received_at, CASE WHEN cluster_state IS NULL THEN finished_at \
+             WHEN cluster_state NOT IN ('syncing', 'progressing') THEN cluster_at END AS finished_at, \
+             CASE WHEN pushed IS NOT NULL THEN finished_at END AS pushed_at, \
+             CASE WHEN LENGTH(waiting) <= 16384 THEN waiting END AS waiting, \
              SUBSTR(summary, 1, 4000) AS summary, \
              CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
@@ -166,6 +170,7 @@ macro_rules! deployment_columns {
         concat!(
             $crate::store::row::picture_columns!(),
             ", SUBSTR(violations, 1, 262144) AS violations, \
+             CASE WHEN LENGTH(log_tail) <= 65536 THEN log_tail END AS log_tail, \
              CASE WHEN LENGTH(hand_edit) <= 1048576 THEN hand_edit END AS hand_edit"
         )
     };
@@ -177,7 +182,8 @@ pub(super) use {deployment_columns, overview_columns, picture_columns, violation
 pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
     let listed = first_values(&row.text("violations")?);
     let violations = Violations::of_record(listed, row.count("errors")?, row.count("warnings")?);
-    Ok(Deployment { violations, hand_edit: row.json("hand_edit")?, ..picture(row)? })
+    let log_tail = row.json::<Option<Vec<String>>>("log_tail")?.unwrap_or_default();
+    Ok(Deployment { violations, log_tail, hand_edit: row.json("hand_edit")?, ..picture(row)? })
 }
 
 /// Reads a deployment with its stages. Its violations are counted and not listed; its manual edit
@@ -206,7 +212,10 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         app: row.maybe_app()?,
         state: row.word("state", State::parse)?,
         received_at: row.time("received_at")?,
+        pushed_at: row.maybe_time("pushed_at")?,
         finished_at: row.maybe_time("finished_at")?,
+        waiting: row.json("waiting")?,
+        log_tail: Vec::new(),
         stages: Vec::new(),
         summary: row.text("summary")?,
         violations: Violations::of_record(Vec::new(), row.count("errors")?, row.count("warnings")?),

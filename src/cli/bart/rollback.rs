@@ -107,7 +107,10 @@ impl RollbackArgs {
             answer.set("deployment", json!(deployment));
             answer.value.deployment = Some(deployment.value);
         }
-        let state = answer.deployment.as_ref().map(|deployment| deployment.state);
+        // A push takes the hold, whatever becomes of the pods.
+        let deployment = answer.deployment.as_ref();
+        let unpushed = deployment.filter(|deployment| deployment.pushed.is_none());
+        let state = unpushed.map(|deployment| deployment.state);
         if matches!(state, Some(State::Failed | State::Cancelled | State::Superseded)) {
             // The rollback took none. The service knows whether there is another.
             after = self.hold_after(&app).await;
@@ -210,14 +213,20 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     let place = format!("{BOLD}{app}{BOLD:#} on {target}");
     let mut text = match deployment {
         None => format!("{NOTE}would roll back{NOTE:#} {place}\n"),
-        Some(DeploymentSummary { id, state, summary, .. }) => match state {
+        Some(DeploymentSummary { id, state, summary, pushed, .. }) => match state {
             // The lines below have all details of a plain success.
             State::Succeeded if summary.starts_with("rolled back") => {
                 format!("{GOOD}rolled back{GOOD:#} {place}\n")
             }
             State::Succeeded => format!("{GOOD}done{GOOD:#} {place}: {summary}\n"),
+            State::Failed if pushed.is_some() => {
+                format!("{BAD}rolled back, and its pods do not run{BAD:#} {place}: {summary}\n")
+            }
             State::Failed | State::Cancelled | State::Superseded => {
                 format!("{BAD}not rolled back{BAD:#} {place}: {summary}\n")
+            }
+            State::Syncing | State::Progressing => {
+                format!("{NOTE}pushed{NOTE:#} rollback {id} of {place}: {summary}\n")
             }
             State::Queued | State::Running | State::Pushing => {
                 format!("{NOTE}requested{NOTE:#} rollback {id} of {place}\n")
@@ -234,7 +243,12 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     // A dry run shows the fields.
     let detail = if deployment.is_none() { ShownChange::Fields } else { ShownChange::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), detail);
-    text + &hold_line(target, deployment.as_ref().map(|deployment| deployment.state), *hold, after)
+    // A push takes the hold, whatever becomes of the pods.
+    let state = deployment.as_ref().map(|deployment| match deployment.pushed {
+        Some(_) => State::Succeeded,
+        None => deployment.state,
+    });
+    text + &hold_line(target, state, *hold, after)
 }
 
 /// Describes the hold that the app has now.
@@ -255,7 +269,9 @@ fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &Hold
             }
         },
         _ if !hold => return String::new(),
-        Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),
+        Some(State::Succeeded | State::Syncing | State::Progressing) => {
+            format!("automation does not deploy over it; {unhold}")
+        }
         None | Some(State::Queued | State::Running | State::Pushing) => {
             format!("when the rollback is done, automation will not deploy over it; {unhold}")
         }

@@ -142,7 +142,7 @@ impl Deployments {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<RepoName>, NotRolledBack> {
-        let filter = Filter::succeeded(target, app);
+        let filter = Filter::pushed(target, app);
         let newest = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
         Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
     }

@@ -59,7 +59,8 @@ pub fn of_app(app_info: &ApplicationInfo<'_>, target: &Target, source: &Source) 
     for (name, url) in links(app_info) {
         annotations.insert(format!("link.argocd.argoproj.io/{name}"), url.into());
     }
-    let mut application = application(&name(app_info.app, target), &path, source, target);
+    let mut application =
+        application(&application_name(app_info.app, target), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("annotations".to_owned(), Json::Object(annotations));
         metadata.insert("finalizers".to_owned(), json!([FINALIZER]));
@@ -171,7 +172,7 @@ fn own_folder_only() -> Map<String, Json> {
 /// applications are then in its one namespace, and one of them would take the other's place.
 /// Namespace and slug have no dots, so no two apps get one name; each part has at most 63
 /// characters, so it is always legal.
-fn name(app: &AppKey, target: &Target) -> String {
+pub fn application_name(app: &AppKey, target: &Target) -> String {
     format!("{}.{}.{}", target.name.object_name(), app.namespace, app.slug)
 }
 

@@ -6,6 +6,7 @@
 pub mod application; // the owner of an app
 pub mod names; // the names of an app's objects
 mod rule; // Traefik's rules
+pub mod workloads; // workloads and their digests
 pub mod routes; // hosts and paths of routing objects
 pub(crate) mod secrets; // Secrets that controllers create from other objects
 

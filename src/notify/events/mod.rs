@@ -92,9 +92,13 @@ pub fn build_events(
         ForgeState::Inactive => match deployment.state {
             State::Superseded | State::Cancelled => finish("cancel"),
             // Its run ended long ago.
-            State::Queued | State::Running | State::Pushing | State::Succeeded | State::Failed => {
-                None
-            }
+            State::Queued
+            | State::Running
+            | State::Pushing
+            | State::Syncing
+            | State::Progressing
+            | State::Succeeded
+            | State::Failed => None,
         },
     };
     let service = match (state, deployment.state) {

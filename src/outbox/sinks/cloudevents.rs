@@ -62,7 +62,7 @@ impl Sinks {
             return Ok(PreviousState::Absent);
         };
         let target = &deployment.request.target;
-        let filter = Filter::succeeded(target, app);
+        let filter = Filter::pushed(target, app);
         let page = store.deployments(&filter, Some(&deployment.id), 1).await?;
         let Some(last) = page.deployments.into_iter().next() else {
             return Ok(PreviousState::Absent);

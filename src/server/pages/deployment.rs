@@ -9,6 +9,7 @@ use crate::model::hand_edit::{EditCommit, HandEdit};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
+use crate::model::waiting::WaitingOn;
 use crate::server::pages::document::{NoPage, Places, STYLE};
 use crate::server::pages::words::{self, Part, RelativeTime};
 use crate::store::Notification;
@@ -61,6 +62,7 @@ struct Page {
     actor: String,
     received: RelativeTime,
     finished: Option<RelativeTime>,
+    waiting: Option<Waiting>,
     errors: Vec<Complaint>,
     errors_left_out: usize,
     warnings_left_out: usize,
@@ -73,6 +75,26 @@ struct Page {
     files: String,
     edit: Option<Edit>,
     lines: Vec<Line>,
+}
+
+/// The condition that the deployment waits for in its cluster.
+struct Waiting {
+    subject: String,
+    since: RelativeTime,
+    last_event: Option<(RelativeTime, String)>,
+    gives_up: Option<RelativeTime>,
+}
+
+impl Waiting {
+    fn new(waiting: WaitingOn) -> Self {
+        let WaitingOn { what, since, last_event, gives_up_at } = waiting;
+        Self {
+            subject: what,
+            since: words::moment(since),
+            last_event: last_event.map(|event| (words::moment(event.at), event.text)),
+            gives_up: gives_up_at.map(words::moment),
+        }
+    }
 }
 
 /// A text that may be a link.
@@ -186,6 +208,7 @@ pub(crate) fn page(
         },
         received: words::moment(deployment.received_at),
         finished: deployment.finished_at.map(words::moment),
+        waiting: deployment.waiting.clone().map(Waiting::new),
         errors_title: words::count(titles.0, "violation"),
         warnings_title: words::count(titles.1, "warning"),
         errors,

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
 use crate::model::rollback::Rollback;
+use crate::model::status::ForgeStatus;
 use crate::model::violation::{Severity, Violation};
 use crate::server::pages::deployment::{DeploymentStory, name_receiver, total};
 use crate::server::pages::words;
@@ -59,16 +60,26 @@ fn describe_request(deployment: &Deployment) -> String {
 /// Returns the entry for a status of the code host; the end of a deployment has entries of its own.
 fn status_entry(notification: &Notification) -> Option<TimelineEntry> {
     let text = match (&notification.sink, notification.status.state) {
-        (Sink::Forge, ForgeState::InProgress) => "a worker started".to_owned(),
-        (Sink::Forge, ForgeState::Inactive) => notification.status.description().to_owned(),
+        (Sink::Forge, ForgeState::InProgress) if is_first(&notification.status) => {
+            "a worker started".to_owned()
+        }
+        (Sink::Forge, ForgeState::InProgress | ForgeState::Inactive) => {
+            notification.status.description().to_owned()
+        }
         _ => return None,
     };
     Some(TimelineEntry { at: notification.at, text })
 }
 
-/// Returns the entries about the progress and the end.
+/// Checks that a status is the one of a worker that begins.
+fn is_first(status: &ForgeStatus) -> bool {
+    *status == ForgeStatus::in_progress() || *status == ForgeStatus::rolling_back()
+}
+
+/// Returns the entries about the push and the end. In a cluster that is watched the end comes later.
 fn end_entries(deployment: &Deployment) -> Vec<TimelineEntry> {
-    let Some(at) = deployment.finished_at else { return Vec::new() };
+    let finished_at = deployment.finished_at;
+    let Some(at) = deployment.pushed_at.or(finished_at) else { return Vec::new() };
     let mut texts = Vec::new();
     texts.extend(format_app(deployment));
     texts.extend(deployment.hand_edit.as_ref().map(|edit| format!("edited by hand: {edit}")));
@@ -79,8 +90,13 @@ fn end_entries(deployment: &Deployment) -> Vec<TimelineEntry> {
     });
     texts.extend(deployment.pushed.as_ref().map(format_push));
     texts.extend(format_times(deployment));
-    texts.push(format_end(deployment));
-    texts.into_iter().map(|text| TimelineEntry { at, text }).collect()
+    let mut entries: Vec<_> = texts.into_iter().map(|text| TimelineEntry { at, text }).collect();
+    let log = deployment.log_tail.iter().map(|line| format!("the container's log: {line}"));
+    let texts = log.chain(std::iter::once(format_end(deployment)));
+    if let Some(at) = finished_at {
+        entries.extend(texts.map(|text| TimelineEntry { at, text }));
+    }
+    entries
 }
 
 fn format_app(deployment: &Deployment) -> Option<String> {

@@ -22,7 +22,9 @@ pub(super) fn moment(at: Timestamp) -> RelativeTime {
 /// Returns the CSS class of a state.
 pub(super) fn pick_css_class(state: State) -> &'static str {
     match state {
-        State::Queued | State::Running | State::Pushing => "going",
+        State::Queued | State::Running | State::Pushing | State::Syncing | State::Progressing => {
+            "going"
+        }
         State::Succeeded => "good",
         State::Failed => "bad",
         State::Superseded | State::Cancelled => "gone",

@@ -171,12 +171,13 @@ impl DeploymentDetail {
         log_url: String,
         changes: Option<Vec<Change>>,
     ) -> Self {
-        let Deployment { stages, violations, hand_edit, .. } = deployment.clone();
+        let Deployment { stages, violations, log_tail, hand_edit, .. } = deployment.clone();
         Self {
             summary: deployment.into(),
             stages,
             violations_left_out: violations.left_out(),
             violations: violations.into(),
+            log_tail,
             hand_edit,
             statuses: statuses.into_iter().map(Into::into).collect(),
             log_url: Some(log_url),
@@ -200,7 +201,10 @@ impl From<Deployment> for DeploymentSummary {
             app,
             state,
             received_at,
+            pushed_at,
             finished_at,
+            waiting,
+            log_tail: _,
             stages: _,
             summary,
             violations,
@@ -240,10 +244,12 @@ impl From<Deployment> for DeploymentSummary {
             description,
             forge_id: number,
             automatic,
-            rollback: rollback.map(|rollback| summarize(rollback, state)),
+            rollback: rollback.map(|rollback| summarize(rollback, state, pushed.is_some())),
             received_at,
+            pushed_at,
             finished_at,
             summary,
+            waiting,
             template,
             templates_commit: templates_commit.map(String::from),
             address,
@@ -256,12 +262,18 @@ impl From<Deployment> for DeploymentSummary {
     }
 }
 
-fn summarize(rollback: Rollback, state: State) -> RollbackSummary {
+fn summarize(rollback: Rollback, state: State, is_pushed: bool) -> RollbackSummary {
     let Rollback { to, from, reason, hold, .. } = rollback;
     let hold = hold
         && match state {
-            State::Queued | State::Running | State::Pushing | State::Succeeded => true,
-            State::Failed | State::Superseded | State::Cancelled => false,
+            State::Queued
+            | State::Running
+            | State::Pushing
+            | State::Syncing
+            | State::Progressing
+            | State::Succeeded => true,
+            // The push took it, whatever became of the pods.
+            State::Failed | State::Superseded | State::Cancelled => is_pushed,
         };
     RollbackSummary { to: to.into(), from: from.map(String::from), reason, hold }
 }

@@ -8,7 +8,7 @@ use super::progress::Phase;
 use crate::api::deployments::{DeploymentPage, DeploymentSummary};
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::error::{CliError, CliErrorKind};
-use crate::model::deployment::StageTime;
+use crate::model::deployment::{StageTime, State};
 use crate::model::id::{DeployId, RepoName};
 
 /// The pauses between requests; the first are shorter, because most deployments take some seconds.
@@ -134,6 +134,11 @@ fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
     if finished_at.is_some() {
         return Phase::Ended { id, state, summary };
     }
-    let doing = stages.last().map(|time| format!("{} done", time.stage.as_str()));
-    Phase::Going { id, state, doing: doing.unwrap_or(summary) }
+    let stage = stages.last().map(|time| format!("{} done", time.stage.as_str()));
+    let doing = match state {
+        // "3 of 5 updated, 2 available; …"
+        State::Syncing | State::Progressing => summary,
+        _ => stage.unwrap_or(summary),
+    };
+    Phase::Going { id, state, doing }
 }

@@ -1,0 +1,242 @@
+//! The view of one cluster: its objects, the records of its workloads, and the deployments that wait for it.
+//!
+//! Events, times and word of pushes go in; what must be stored and told comes out of [`ClusterView::take_news`], once.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::cluster::expected::ExpectedRevision;
+use crate::cluster::failure::CauseKind;
+use crate::cluster::index::ClusterIndex;
+use crate::cluster::object::WatchedKind;
+use crate::cluster::progress::ReplicaCounts;
+use crate::cluster::record::{ClockTime, ProgressRecord};
+use crate::cluster::summary::{DeploymentProgress, DeploymentState, summarize};
+use crate::cluster::tracker::{ProgressPatience, ProgressTracker};
+use crate::cluster::watch::event::ClusterEvent;
+use crate::cluster::watch::health::{ClusterHealth, ClusterUnseen, KindSight};
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::waiting::WaitingOn;
+
+/// One cluster, and the deployments that wait for it.
+#[derive(Debug)]
+pub struct ClusterView {
+    index: ClusterIndex,
+    tracker: ProgressTracker,
+    open: BTreeMap<DeployId, OpenDeployment>,
+    /// Records that are not given out yet, the newest of each key.
+    records: Vec<ProgressRecord>,
+}
+
+/// A deployment without an end.
+#[derive(Debug)]
+struct OpenDeployment {
+    expected: ExpectedRevision,
+    /// What was given out last.
+    shown: Option<DeploymentProgress>,
+    announced: Option<Announced>,
+}
+
+/// What people were told: a change of it is told again, a change of a count is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Announced {
+    is_syncing: bool,
+    cause: Option<CauseKind>,
+}
+
+/// What is to be stored and told, in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "news is given out once: store and tell it"]
+pub struct ClusterNews {
+    /// Records of workloads.
+    pub records: Vec<ProgressRecord>,
+    /// Changes of deployments.
+    pub deployments: Vec<DeploymentNews>,
+}
+
+/// A change of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentNews {
+    /// The deployment.
+    pub deploy_id: DeployId,
+    /// How it stands.
+    pub progress: DeploymentProgress,
+    /// People are told: it has ended, begun to run, or something else is wrong with it than before.
+    pub is_announced: bool,
+}
+
+impl ClusterNews {
+    /// Checks that there is nothing to store.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.deployments.is_empty()
+    }
+}
+
+impl ClusterView {
+    /// Makes the view of a cluster of which nothing but these records is known.
+    pub fn new(
+        cluster: TargetName,
+        patience: ProgressPatience,
+        records: Vec<ProgressRecord>,
+    ) -> Self {
+        let tracker = ProgressTracker::new(cluster, patience, records);
+        let (open, records) = (BTreeMap::new(), Vec::new());
+        Self { index: ClusterIndex::new(), tracker, open, records }
+    }
+
+    /// Returns the objects of the cluster.
+    pub fn index(&self) -> &ClusterIndex {
+        &self.index
+    }
+
+    /// Applies an event of the watches.
+    pub fn apply(&mut self, event: ClusterEvent, now: Timestamp) {
+        for change in event.apply_to(&mut self.index) {
+            let observations = self.tracker.follow(&change, &self.index, now);
+            self.records.extend(observations.into_iter().map(|observation| observation.record));
+        }
+    }
+
+    /// Judges what changes by time alone. Not to be called while the cluster cannot be seen.
+    pub fn tick(&mut self, now: Timestamp) {
+        let observations = self.tracker.tick(&self.index, now);
+        self.records.extend(observations.into_iter().map(|observation| observation.record));
+    }
+
+    /// Takes word of a pushed revision; one that awaits an end is followed from now on.
+    pub fn expect(&mut self, expected: ExpectedRevision, now: Timestamp) {
+        let observations = self.tracker.expect(expected.clone(), &self.index, now);
+        self.records.extend(observations.into_iter().map(|observation| observation.record));
+        if !expected.awaiting {
+            self.open.remove(&expected.deploy_id);
+            return;
+        }
+        let deployment = self.open.entry(expected.deploy_id.clone());
+        match deployment {
+            Entry::Occupied(mut open) => open.get_mut().expected = expected,
+            Entry::Vacant(place) => {
+                place.insert(OpenDeployment { expected, shown: None, announced: None });
+            }
+        }
+    }
+
+    /// Returns the revisions that are followed.
+    pub fn open(&self) -> impl Iterator<Item = &ExpectedRevision> {
+        self.open.values().map(|deployment| &deployment.expected)
+    }
+
+    /// Ends the following of deployments that are not among these: a newer push or a person ended them.
+    pub fn keep_open(&mut self, ids: &BTreeSet<DeployId>, now: Timestamp) {
+        let is_ended = |id: &&DeployId| !ids.contains(*id);
+        let ended: Vec<DeployId> = self.open.keys().filter(is_ended).cloned().collect();
+        for id in ended {
+            let Some(deployment) = self.open.remove(&id) else { continue };
+            self.expect(ExpectedRevision { awaiting: false, ..deployment.expected }, now);
+        }
+    }
+
+    /// Forgets what was pushed of an app that was removed.
+    pub fn forget_app(&mut self, app: &AppKey) {
+        self.tracker.forget_app(app);
+        self.open.retain(|_, deployment| deployment.expected.app != *app);
+    }
+
+    /// Returns what has changed since the last call.
+    pub fn take_news(&mut self, health: &ClusterHealth, now: Timestamp) -> ClusterNews {
+        let records = newest_of_each(std::mem::take(&mut self.records));
+        let (unseen, tracker) = (health.unseen(), &self.tracker);
+        let has_argo_cd = can_be_seen(health, WatchedKind::Application);
+        let mut deployments = Vec::new();
+        for (id, deployment) in &mut self.open {
+            let expected = &deployment.expected;
+            let parts = expected.parts();
+            let records: Vec<ProgressRecord> =
+                parts.iter().flat_map(|key| tracker.records_of(key)).cloned().collect();
+            let mut progress = summarize(expected, &records);
+            if parts.is_empty() || (expected.workloads.is_empty() && !has_argo_cd) {
+                progress = end_at_push(expected);
+            }
+            if let Some(unseen) = &unseen {
+                wait_for_sight(&mut progress, unseen);
+            }
+            if deployment.shown.as_ref() == Some(&progress) {
+                continue;
+            }
+            let announced = announced(expected, &progress, &records);
+            let is_announced = deployment.announced != announced || announced.is_none();
+            (deployment.shown, deployment.announced) = (Some(progress.clone()), announced);
+            deployments.push(DeploymentNews { deploy_id: id.clone(), progress, is_announced });
+        }
+        let has_ended = |news: &&DeploymentNews| news.progress.waiting.is_none();
+        for ended in deployments.iter().filter(has_ended) {
+            let Some(deployment) = self.open.remove(&ended.deploy_id) else { continue };
+            // Its workloads stay known.
+            self.expect(ExpectedRevision { awaiting: false, ..deployment.expected }, now);
+        }
+        ClusterNews { records, deployments }
+    }
+}
+
+/// Returns the newest of the records of each key, in the order of their last changes.
+fn newest_of_each(records: Vec<ProgressRecord>) -> Vec<ProgressRecord> {
+    let mut keys = BTreeSet::new();
+    let mut newest: Vec<ProgressRecord> =
+        records.into_iter().rev().filter(|record| keys.insert(record.key.clone())).collect();
+    newest.reverse();
+    newest
+}
+
+/// Returns the progress of a revision of which the cluster shows nothing: the push was its end.
+fn end_at_push(expected: &ExpectedRevision) -> DeploymentProgress {
+    DeploymentProgress {
+        state: DeploymentState::Finished { at: ClockTime::of_service(expected.pushed_at) },
+        counts: ReplicaCounts::default(),
+        sentence: "it is pushed; no workload of it and no Argo CD can be seen in the cluster"
+            .to_owned(),
+        waiting: None,
+    }
+}
+
+fn can_be_seen(health: &ClusterHealth, kind: WatchedKind) -> bool {
+    match health.kinds().get(&kind) {
+        Some(KindSight::Absent | KindSight::Unseen { since: None, .. }) | None => false,
+        Some(KindSight::Starting | KindSight::Seen | KindSight::Unseen { since: Some(_), .. }) => {
+            true
+        }
+    }
+}
+
+/// Says that nothing is known of the cluster at present, where the deployment has no end.
+fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
+    let Some(waiting) = &progress.waiting else { return };
+    let what = format!("word from the cluster ({})", unseen.reason);
+    progress.sentence = format!("waiting for {what}");
+    progress.waiting = Some(WaitingOn {
+        what,
+        since: unseen.since.unwrap_or(waiting.since),
+        // What is not seen does not stand still.
+        gives_up_at: None,
+        ..waiting.clone()
+    });
+}
+
+fn announced(
+    expected: &ExpectedRevision,
+    progress: &DeploymentProgress,
+    records: &[ProgressRecord],
+) -> Option<Announced> {
+    let is_syncing = match progress.state {
+        DeploymentState::Syncing => true,
+        DeploymentState::Progressing => false,
+        DeploymentState::Finished { .. }
+        | DeploymentState::Failed { .. }
+        | DeploymentState::Superseded => return None,
+    };
+    let is_its =
+        |record: &&ProgressRecord| record.key.deploy_id.as_ref() == Some(&expected.deploy_id);
+    let mut open = records.iter().filter(is_its).filter(|record| record.is_open());
+    let cause = open.find_map(|record| Some(record.failing.as_ref()?.cause.kind));
+    Some(Announced { is_syncing, cause })
+}

@@ -1,0 +1,92 @@
+//! What a pushed deployment should bring about in its cluster, read from the manifest repository.
+
+use jiff::Timestamp;
+
+use crate::cluster::expected::{ExpectedRevision, ExpectedWorkload};
+use crate::cluster::object::{ObjectKey, WatchedKind};
+use crate::deployments::Deployments;
+use crate::deployments::outcome::DeployError;
+use crate::git::layout;
+use crate::manifests::argocd::application::application_name;
+use crate::manifests::files;
+use crate::manifests::parse::workloads::{ManifestWorkload, read_workloads};
+use crate::model::app_instance::AppInstance;
+use crate::model::deployment::State;
+use crate::model::id::TargetName;
+use crate::store::PushedDeployment;
+
+/// The most commits that are known to hold a revision, the newest ones: Argo CD syncs the newest.
+const MOST_COMMITS: u32 = 500;
+
+impl Deployments {
+    /// Reads the workloads of a pushed deployment from the manifest repository. `None` where another revision is live
+    /// there by now, or the app is gone: nothing of the deployment is to be expected then.
+    ///
+    /// # Errors
+    /// When the repository or the database cannot be read; a later attempt may succeed.
+    pub(crate) async fn expected_revision(
+        &self,
+        deployment: &PushedDeployment,
+    ) -> Result<Option<ExpectedRevision>, DeployError> {
+        let PushedDeployment { id, place, pushed, pushed_at, state } = deployment;
+        let AppInstance { target, app } = place;
+        let repository = &self.manifests_of(target)?.repository;
+        let folder = layout::latest_folder(target, app).to_string();
+        let files = repository.files_beside(&folder).await?;
+        // Files that the service did not write have no digest.
+        let is_its = files::digest_of(&files).is_none_or(|digest| digest == pushed.digest);
+        if files.is_empty() || !is_its {
+            return Ok(None);
+        }
+        let namespace = app.namespace.as_str();
+        let workloads = read_workloads(&files);
+        let is_its =
+            |workload: &&ManifestWorkload| workload.digest.as_ref() == Some(&pushed.digest.0);
+        let workloads = workloads.iter().filter(is_its);
+        let argocd = self.clusters.find(target).map(|target| {
+            let name = application_name(app, &target);
+            ObjectKey::new(WatchedKind::Application, target.argocd.namespace.as_str(), &name)
+        });
+        Ok(Some(ExpectedRevision {
+            app: app.clone(),
+            deploy_id: id.clone(),
+            digest: pushed.digest.clone(),
+            workloads: workloads.filter_map(|workload| expected(workload, namespace)).collect(),
+            application: argocd,
+            commits: commits_with(deployment, &self.commits_since(target, *pushed_at).await?),
+            awaiting: matches!(state, State::Syncing | State::Progressing),
+            pushed_at: *pushed_at,
+        }))
+    }
+
+    /// Returns the commits that were pushed to the manifest repository of a target since that time, with their times.
+    pub(crate) async fn commits_since(
+        &self,
+        target: &TargetName,
+        since: Timestamp,
+    ) -> Result<Vec<(Timestamp, String)>, DeployError> {
+        let served = self.manifests_of(target)?;
+        let is_served = |target: &&TargetName| served.targets.is_match(target.as_str());
+        let targets: Vec<TargetName> =
+            self.clusters.names().into_iter().filter(is_served).cloned().collect();
+        let commits = self.store.commits_since(&targets, since, MOST_COMMITS).await?;
+        Ok(commits.into_iter().map(|(at, commit)| (at, commit.to_string())).collect())
+    }
+}
+
+/// Returns the commits that hold a revision: its own, and those of later pushes.
+pub(crate) fn commits_with(
+    deployment: &PushedDeployment,
+    pushes: &[(Timestamp, String)],
+) -> Vec<String> {
+    let later = pushes.iter().filter(|(at, _)| *at >= deployment.pushed_at);
+    let own = deployment.pushed.commit.to_string();
+    std::iter::once(own).chain(later.map(|(_, commit)| commit.clone())).collect()
+}
+
+fn expected(workload: &ManifestWorkload, namespace: &str) -> Option<ExpectedWorkload> {
+    let kind = WatchedKind::parse(&workload.kind).filter(|kind| kind.is_workload())?;
+    let namespace = workload.namespace.as_deref().unwrap_or(namespace);
+    let key = ObjectKey::new(kind, namespace, &workload.name);
+    Some(ExpectedWorkload { key, replicas: workload.replicas })
+}

@@ -1,0 +1,361 @@
+//! Progress in clusters: the lease of each cluster's watch, the records of its workloads, and the
+//! deployments that are pushed and have no end yet.
+//!
+//! A deployment that waits for its cluster has left the queue: for workers it has succeeded, and
+//! `cluster_state` says how it goes on. Its end is written here, once, together with the records that
+//! led to it and its messages. The lease's number fences each write, so that a process which lost the
+//! cluster while it was paused changes nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::model::app_instance::AppInstance;
+use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::status::ForgeStatus;
+use crate::model::waiting::WaitingOn;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::inactive;
+use crate::store::lease::{LeaseState, end_of};
+use crate::store::query::{Query, query, query_of};
+use crate::store::row::{self, Row, overview_columns, to_json};
+use crate::store::write::WriteTransaction;
+
+/// The right of one process to watch a cluster and to record its progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a lease that is dropped keeps others from watching until it ends"]
+pub struct ClusterLease {
+    /// The cluster.
+    pub cluster: TargetName,
+    holder: String,
+    fence: i64,
+}
+
+/// A pushed deployment to a cluster that is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushedDeployment {
+    /// Its id.
+    pub id: DeployId,
+    /// Its app and target.
+    pub place: AppInstance,
+    /// The push.
+    pub pushed: Pushed,
+    /// The time of the push.
+    pub pushed_at: Timestamp,
+    /// `Syncing` or `Progressing` while it has no end.
+    pub state: State,
+}
+
+/// What is remembered of one release of a workload. The text is the caller's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadRecord {
+    /// The workload: `Deployment/devx/my-app`.
+    pub workload: String,
+    /// Its uid.
+    pub uid: String,
+    /// The number of the release on this workload.
+    pub sequence: u32,
+    /// The deployment that brought the release, where that is known.
+    pub deployment: Option<DeployId>,
+    /// The record, as JSON.
+    pub record: String,
+}
+
+/// A change of a deployment in its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterChange {
+    /// The deployment.
+    pub deployment: DeployId,
+    /// `Syncing` or `Progressing`, or its end: `Succeeded`, `Failed` or `Superseded`.
+    pub state: State,
+    /// One sentence for people.
+    pub summary: String,
+    /// What it waits for; `None` for an end.
+    pub waiting: Option<WaitingOn>,
+    /// The last lines of the failed container's log; empty where there are none.
+    pub log_tail: Vec<String>,
+    /// The message to send about the change; `None` where nobody needs one.
+    pub status: Option<ForgeStatus>,
+}
+
+/// Selects the deployments that wait for their cluster.
+macro_rules! waiting {
+    () => {
+        "cluster_state IN ('syncing', 'progressing')"
+    };
+}
+
+const RECORDING: &str = "recording the progress in a cluster";
+const READING: &str = "reading the progress in a cluster";
+
+/// The number of a workload's releases that are kept.
+const KEPT_RELEASES: u32 = 16;
+
+impl Store {
+    /// Takes the lease of a cluster, unless another process has it.
+    pub async fn lease_cluster(
+        &self,
+        cluster: &TargetName,
+        holder: &str,
+        now: Timestamp,
+        length: Duration,
+    ) -> Result<Option<ClusterLease>, StoreError> {
+        let sql = "INSERT INTO cluster_leases (cluster, holder, fence, lease_end) \
+             VALUES ($1, $2, 1, $3) ON CONFLICT (cluster) DO UPDATE SET holder = excluded.holder, \
+             fence = cluster_leases.fence + 1, lease_end = excluded.lease_end \
+             WHERE cluster_leases.lease_end <= $4 RETURNING cluster AS id, fence";
+        let mut write = self.begin("taking the lease of a cluster").await?;
+        let values = (cluster, holder, end_of(now, length), now);
+        let row = query(sql, values).first(write.sql(), RECORDING).await?;
+        let lease = row.map(|row| {
+            let fence = row.number("fence")?;
+            Ok(ClusterLease { cluster: cluster.clone(), holder: holder.to_owned(), fence })
+        });
+        write.commit().await?;
+        lease.transpose()
+    }
+
+    /// Extends the lease, also one that has ended and that nobody has taken since.
+    pub async fn extend_cluster_lease(
+        &self,
+        lease: &ClusterLease,
+        now: Timestamp,
+        length: Duration,
+    ) -> Result<LeaseState, StoreError> {
+        let extend = set_lease_end(lease, end_of(now, length));
+        self.run(extend, "extending the lease of a cluster").await.map(LeaseState::by_rows)
+    }
+
+    /// Ends the lease: another process may watch the cluster at once.
+    pub async fn end_cluster_lease(&self, lease: &ClusterLease) -> Result<LeaseState, StoreError> {
+        let end = set_lease_end(lease, 0);
+        self.run(end, "ending the lease of a cluster").await.map(LeaseState::by_rows)
+    }
+
+    /// Returns the records of a cluster's workloads, as they were stored.
+    pub async fn workload_records(&self, cluster: &TargetName) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT workload AS id, record FROM cluster_progress WHERE cluster = $1 \
+             ORDER BY workload, uid, sequence";
+        let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
+        rows.iter().map(|row| row.text("record")).collect()
+    }
+
+    /// Returns the deployments to a cluster that wait for it, the oldest first.
+    pub async fn waiting_for_cluster(
+        &self,
+        cluster: &TargetName,
+    ) -> Result<Vec<PushedDeployment>, StoreError> {
+        let sql = concat!(
+            "SELECT ",
+            overview_columns!(),
+            " FROM deployments WHERE target = $1 AND ",
+            waiting!(),
+            " ORDER BY id"
+        );
+        let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
+        read_pushed(&rows)
+    }
+
+    /// Returns the newest pushed deployment of each app on a cluster that had one since it is watched.
+    pub async fn newest_in_cluster(
+        &self,
+        cluster: &TargetName,
+    ) -> Result<Vec<PushedDeployment>, StoreError> {
+        let sql = concat!(
+            "SELECT ",
+            overview_columns!(),
+            " FROM deployments WHERE id IN (SELECT MAX(id) FROM deployments WHERE target = $1 \
+             AND state = 'succeeded' AND slug IS NOT NULL GROUP BY namespace, slug) \
+             AND cluster_state IS NOT NULL ORDER BY id"
+        );
+        let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
+        read_pushed(&rows)
+    }
+
+    /// Returns the commits that deployments to these targets pushed at that time or later, with the
+    /// times, the newest first and at most so many: each holds what was pushed before it.
+    pub async fn commits_since(
+        &self,
+        targets: &[TargetName],
+        since: Timestamp,
+        most: u32,
+    ) -> Result<Vec<(Timestamp, CommitSha)>, StoreError> {
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let places = crate::store::query::placeholders(3, targets.len());
+        let sql = format!(
+            "SELECT id, finished_at, pushed FROM deployments WHERE state = 'succeeded' \
+             AND finished_at >= $1 AND LENGTH(pushed) <= 262144 AND target IN ({places}) \
+             ORDER BY finished_at DESC LIMIT $2"
+        );
+        let targets: Vec<&TargetName> = targets.iter().collect();
+        let rows = query_of(sql, ((since, most), targets)).fetch_all(&self.pool, READING).await?;
+        let commit =
+            |row: &Row| Ok((row.time("finished_at")?, row.json::<Pushed>("pushed")?.commit));
+        rows.iter().map(commit).collect()
+    }
+
+    /// Records what was seen in a cluster: the records of workloads, the changes of deployments and
+    /// their messages, all or nothing. A deployment that has ended meanwhile stays as it is.
+    pub async fn record_cluster_progress(
+        &self,
+        lease: &ClusterLease,
+        records: &[WorkloadRecord],
+        changes: &[ClusterChange],
+        now: Timestamp,
+    ) -> Result<LeaseState, StoreError> {
+        let mut write = self.begin(RECORDING).await?;
+        let fence = "UPDATE cluster_leases SET lease_end = lease_end \
+             WHERE cluster = $1 AND holder = $2 AND fence = $3";
+        let values = (&lease.cluster, &lease.holder, lease.fence);
+        let held = query(fence, values).execute(write.sql(), RECORDING).await?;
+        if LeaseState::by_rows(held) == LeaseState::Lost {
+            return Ok(LeaseState::Lost);
+        }
+        for record in records {
+            keep_record(&mut write, &lease.cluster, record, now);
+        }
+        for change in changes {
+            self.change_in_cluster(&mut write, change, now).await?;
+        }
+        write.commit().await?;
+        Ok(LeaseState::Held)
+    }
+
+    async fn change_in_cluster(
+        &self,
+        write: &mut WriteTransaction,
+        change: &ClusterChange,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let ClusterChange { deployment, state, summary, waiting, log_tail, status } = change;
+        let sql = concat!(
+            "UPDATE deployments SET cluster_state = $2, cluster_at = CASE WHEN cluster_state = $2 \
+             THEN cluster_at ELSE $3 END, summary = $4, waiting = $5, \
+             log_tail = COALESCE($6, log_tail) WHERE id = $1 AND ",
+            waiting!(),
+            " RETURNING ",
+            overview_columns!()
+        );
+        let log = (!log_tail.is_empty()).then(|| to_json(log_tail));
+        let waiting = waiting.as_ref().map(to_json);
+        let values = (deployment, state.as_str(), now, (summary, waiting, log));
+        let row = query(sql, values).first(write.sql(), RECORDING).await?;
+        let (Some(row), Some(status)) = (row, status) else { return Ok(()) };
+        if *state == State::Succeeded {
+            let deployment = row::overview(&row)?;
+            let older = inactive::older(self, &deployment).ask(write.sql(), RECORDING).await?;
+            inactive::replaced(self, write, &deployment, &older, now).await?;
+        }
+        self.enqueue_change(write, deployment, status, now);
+        Ok(())
+    }
+}
+
+/// Ends the older deployments of a lane that still wait for their cluster, once a newer one is pushed.
+pub(super) async fn supersede_waiting(
+    store: &Store,
+    write: &mut WriteTransaction,
+    by: &Deployment,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (request, id) = (&by.request, &by.id);
+    let status = match &by.rollback {
+        Some(_) => ForgeStatus::superseded_by_rollback(id),
+        None => ForgeStatus::superseded(id, request.forge_id),
+    };
+    let waiting = concat!(
+        "SELECT id FROM deployments WHERE target = $1 AND ",
+        waiting!(),
+        " AND repository = (SELECT b.repository FROM deployments b WHERE b.id = $2) AND id <> $2"
+    );
+    end_waiting(store, write, query(waiting, (&request.target, id)), &status, now).await
+}
+
+/// Ends the deployments of an app that still wait for their cluster, once the app is removed.
+pub(super) async fn end_removed(
+    store: &Store,
+    write: &mut WriteTransaction,
+    (target, app): (&TargetName, &AppKey),
+    status: &ForgeStatus,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let waiting = concat!(
+        "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 AND ",
+        waiting!()
+    );
+    end_waiting(store, write, query(waiting, (target, app)), status, now).await
+}
+
+async fn end_waiting(
+    store: &Store,
+    write: &mut WriteTransaction,
+    waiting: Query,
+    status: &ForgeStatus,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for row in waiting.fetch_all(write.sql(), RECORDING).await? {
+        let id: DeployId = row.id("id")?;
+        let change = ClusterChange {
+            deployment: id,
+            state: State::Superseded,
+            summary: status.description().to_owned(),
+            waiting: None,
+            log_tail: Vec::new(),
+            status: Some(ForgeStatus::new(ForgeState::Inactive, status.description())),
+        };
+        store.change_in_cluster(write, &change, now).await?;
+    }
+    Ok(())
+}
+
+/// Makes the leases of dead processes end at once; see `Store::end_leases`.
+pub(super) async fn abandon(write: &mut WriteTransaction) -> Result<(), StoreError> {
+    let sql = "UPDATE cluster_leases SET lease_end = 0";
+    query(sql, ()).execute(write.sql(), "ending the leases of a former process").await.map(drop)
+}
+
+fn set_lease_end(lease: &ClusterLease, end: i64) -> Query {
+    let sql = "UPDATE cluster_leases SET lease_end = $4 \
+         WHERE cluster = $1 AND holder = $2 AND fence = $3";
+    query(sql, ((&lease.cluster, &lease.holder, lease.fence), end))
+}
+
+fn keep_record(
+    write: &mut WriteTransaction,
+    cluster: &TargetName,
+    record: &WorkloadRecord,
+    now: Timestamp,
+) {
+    let WorkloadRecord { workload, uid, sequence, deployment, record } = record;
+    let sql = "INSERT INTO cluster_progress (cluster, workload, uid, sequence, deployment, record, at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (cluster, workload, uid, sequence) \
+         DO UPDATE SET deployment = excluded.deployment, record = excluded.record, at = excluded.at";
+    let values = ((cluster, workload, uid, *sequence), (deployment, record, now));
+    write.later(query(sql, values));
+    if let Some(before) = sequence.checked_sub(KEPT_RELEASES) {
+        let sql = "DELETE FROM cluster_progress WHERE cluster = $1 AND workload = $2 \
+             AND sequence <= $3";
+        write.later(query(sql, (cluster, workload, before)));
+    }
+}
+
+fn read_pushed(rows: &[Row]) -> Result<Vec<PushedDeployment>, StoreError> {
+    let mut deployments = Vec::new();
+    for row in rows {
+        let deployment = row::overview(row)?;
+        // A record that a person changed may lack them; there is nothing to watch for then.
+        let (Some(app), Some(pushed), Some(pushed_at)) =
+            (deployment.app, deployment.pushed, deployment.pushed_at)
+        else {
+            continue;
+        };
+        let place = AppInstance { target: deployment.request.target, app };
+        let (id, state) = (deployment.id, deployment.state);
+        deployments.push(PushedDeployment { id, place, pushed, pushed_at, state });
+    }
+    Ok(deployments)
+}

@@ -1,0 +1,198 @@
+//! The service with a cluster that it watches. The test is Argo CD and the cluster's controllers.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use the_deployer::model::deployment::{Deployment, State};
+use tokio_util::sync::CancellationToken;
+
+use crate::harness::api_server::{ApiServer, TOKEN};
+use crate::harness::deployer::Deployer;
+use crate::harness::events::waml;
+use crate::harness::github::Repository;
+
+/// The target that the WAMLs here know.
+pub(super) const TARGET: &str = "prod-cluster-1";
+
+/// The service, and the cluster that it watches.
+pub(super) struct Watched {
+    pub(super) deployer: Deployer,
+    pub(super) server: ApiServer,
+    pub(super) stop: CancellationToken,
+}
+
+/// Stands on how many pods of a Deployment there are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pods {
+    pub(super) updated: u32,
+    pub(super) available: u32,
+}
+
+impl Watched {
+    /// On each database: a service that watches a cluster without any object.
+    pub(super) async fn on_both(story: impl AsyncFn(&mut Watched)) {
+        for deployer in Deployer::prepared_on_both().await {
+            let mut world = Self::start(deployer, "").await;
+            story(&mut world).await;
+            world.stop.cancel();
+            world.deployer.settle().await;
+            world.deployer.settled().await;
+        }
+    }
+
+    pub(super) async fn start(mut deployer: Deployer, progress: &str) -> Self {
+        let server = ApiServer::start().await;
+        server.install_custom_resources();
+        let url = server.url();
+        deployer.configure(|config| {
+            format!(
+                "{config}clusters:\n- {{name: {TARGET}, environment: production, domain: example.com, \
+                 kubernetes: {{server: '{url}', token: {{env: CLUSTER_TOKEN}}}}{progress}}}\n"
+            )
+        });
+        deployer.variable("CLUSTER_TOKEN", TOKEN);
+        deployer.starts().await;
+        let mut world = Self { deployer, server, stop: CancellationToken::new() };
+        world.follow();
+        world
+    }
+
+    /// Begins to watch, as a process that starts does.
+    pub(super) fn follow(&mut self) {
+        self.stop = CancellationToken::new();
+        self.deployer.stepped().follow_clusters(&self.stop);
+    }
+
+    /// An app with a WAML on `main`.
+    pub(super) fn app(&self, name: &str) -> Repository<'_> {
+        let repository = self.deployer.github.repository(&format!("example/{name}"));
+        repository.commit(&waml(name));
+        repository
+    }
+
+    /// Deploys, up to the push; the forge's number.
+    pub(super) async fn push(&self, repository: &Repository<'_>, tag: &str) -> i64 {
+        let id = repository.deploys(TARGET, tag).await;
+        self.deployer.works().await;
+        id
+    }
+
+    /// Waits until the deployment has that state, while messages are sent.
+    pub(super) async fn reaches(&self, id: i64, state: State) -> Deployment {
+        self.until(id, state.as_str(), |deployment| deployment.state == state).await
+    }
+
+    /// Waits until the record of a deployment satisfies the condition.
+    pub(super) async fn until(
+        &self,
+        id: i64,
+        what: &str,
+        holds: impl Fn(&Deployment) -> bool,
+    ) -> Deployment {
+        let mut last = None;
+        for _ in 0..1500 {
+            self.deployer.works().await;
+            let deployment = self.deployer.deployment(id).await;
+            if holds(&deployment) {
+                self.deployer.works().await;
+                return deployment;
+            }
+            last = Some(deployment);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("deployment {id} is never {what}: {last:#?}");
+    }
+
+    /// Argo CD applies the newest revision of an app; the controller has not looked yet.
+    pub(super) async fn sync(&self, id: i64, name: &str, generation: u32) {
+        let deployment = self.deployer.deployment(id).await;
+        let pushed = deployment.pushed.unwrap();
+        self.server.apply(workload(name, &pushed.digest.0, generation, None));
+    }
+
+    /// The controller brings the pods so far.
+    pub(super) async fn bring(&self, id: i64, name: &str, generation: u32, pods: Pods) {
+        let deployment = self.deployer.deployment(id).await;
+        let digest = deployment.pushed.unwrap().digest.0;
+        self.server.apply(replica_set(name, generation, 2));
+        for other in 1..generation {
+            self.server.apply(replica_set(name, other, 0));
+        }
+        self.server.apply(workload(name, &digest, generation, Some(pods)));
+    }
+}
+
+/// A Deployment with two replicas, as Argo CD applies it and its controller reports it.
+fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>) -> Json {
+    let status = match pods {
+        None => json!({"observedGeneration": generation - 1}),
+        Some(Pods { updated, available }) => json!({
+            "observedGeneration": generation, "replicas": 2, "updatedReplicas": updated,
+            "readyReplicas": available, "availableReplicas": available,
+        }),
+    };
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "namespace": "devx", "name": name, "uid": format!("{name}-uid"), "generation": generation,
+            "labels": {"app.kubernetes.io/managed-by": "the-deployer", "app.kubernetes.io/name": name},
+            "annotations": {
+                "the-deployer.dev/digest": digest,
+                "deployment.kubernetes.io/revision": generation.to_string(),
+            },
+        },
+        "spec": {"replicas": 2, "template": template(name, generation)},
+        "status": status,
+    })
+}
+
+fn template(name: &str, generation: u32) -> Json {
+    let image = format!("registry.example.com/{name}:{generation}");
+    json!({
+        "metadata": {"labels": {"app.kubernetes.io/name": name}},
+        "spec": {"containers": [{"name": name, "image": image}]},
+    })
+}
+
+fn replica_set(name: &str, generation: u32, replicas: u32) -> Json {
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {
+            "namespace": "devx", "name": format!("{name}-{generation}"),
+            "uid": format!("{name}-{generation}-uid"),
+            "labels": {"app.kubernetes.io/name": name, "pod-template-hash": generation.to_string()},
+            "annotations": {"deployment.kubernetes.io/revision": generation.to_string()},
+            "ownerReferences": [{
+                "kind": "Deployment", "name": name, "uid": format!("{name}-uid"),
+                "controller": true, "apiVersion": "apps/v1",
+            }],
+        },
+        "spec": {"replicas": replicas, "template": template(name, generation)},
+        "status": {"replicas": replicas, "observedGeneration": 1},
+    })
+}
+
+/// A pod of that generation whose image cannot be pulled.
+pub(super) fn unpullable_pod(name: &str, generation: u32) -> Json {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "namespace": "devx", "name": format!("{name}-{generation}-abc"),
+            "uid": format!("{name}-{generation}-abc-uid"),
+            "labels": {"app.kubernetes.io/name": name, "pod-template-hash": generation.to_string()},
+            "ownerReferences": [{
+                "kind": "ReplicaSet", "name": format!("{name}-{generation}"), "apiVersion": "apps/v1",
+                "uid": format!("{name}-{generation}-uid"), "controller": true,
+            }],
+        },
+        "spec": {"containers": [{"name": name, "image": format!("registry.example.com/{name}:{generation}")}]},
+        "status": {
+            "phase": "Pending",
+            "containerStatuses": [{
+                "name": name, "image": format!("registry.example.com/{name}:{generation}"),
+                "ready": false, "restartCount": 0,
+                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}},
+            }],
+        },
+    })
+}

@@ -1,0 +1,33 @@
+//! A cluster that cannot be seen stops nothing, and the deployments say what they wait for.
+
+use the_deployer::model::deployment::State;
+
+use crate::harness::api_server::{Fault, FaultRule};
+use crate::progress::cluster::{Pods, Watched};
+
+#[tokio::test]
+async fn deployments_are_pushed_and_say_that_the_cluster_does_not_answer() {
+    Watched::on_both(async |world| {
+        world.server.fail(FaultRule::always(Fault::Status(503)));
+        world.server.cut_watches();
+        let shop = world.app("shop");
+        let id = world.push(&shop, "v1").await;
+        let is_blind = |one: &the_deployer::model::deployment::Deployment| {
+            one.waiting
+                .as_ref()
+                .is_some_and(|waiting| waiting.what.contains("word from the cluster"))
+        };
+        let blind = world.until(id, "blind", is_blind).await;
+        assert!(blind.pushed.is_some());
+        assert_eq!(
+            blind.waiting.unwrap().gives_up_at,
+            None,
+            "what is not seen does not stand still"
+        );
+        world.server.recover();
+        world.sync(id, "shop", 1).await;
+        world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;
+        world.reaches(id, State::Succeeded).await;
+    })
+    .await;
+}
