@@ -14,6 +14,7 @@ use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, 
 use crate::cluster::watched::WatchedObject;
 use crate::model::status::one_line;
 use crate::model::words::words;
+use crate::support::log_text::{mask_log, remove_controls};
 use crate::support::secret_mask::mask_secrets;
 use crate::support::text::truncate_chars;
 
@@ -23,6 +24,10 @@ const MESSAGE_CHARS: usize = 300;
 const LOG_LINES: usize = 20;
 /// How long each of them may be.
 const LOG_LINE_CHARS: usize = 400;
+/// How many lines before those that are shown are searched for secrets, too: a private key has up to 100 lines.
+const MASKED_LINES: usize = 100;
+/// How much of each line is searched for secrets.
+const MASKED_LINE_BYTES: usize = 16 * 1024;
 
 words! {
     /// A kind of cause. Of several the first one here is shown: it explains those that follow.
@@ -358,18 +363,27 @@ pub struct LogTail {
 }
 
 impl LogTail {
-    /// Takes the end of a log: some lines, each cut, secrets masked, nothing that moves a terminal's cursor.
+    /// Takes the end of a log as a failure shows it: 20 lines.
     pub fn new(log: &str) -> Self {
+        Self::of_lines(log, LOG_LINES)
+    }
+
+    /// Takes at most so many lines of the end of a log. Secrets are masked in a larger part of it and in longer lines
+    /// than are shown, so that no cut hides the beginning of one; control characters, which could split one, go first.
+    pub fn of_lines(log: &str, most: usize) -> Self {
+        let is_blank = |line: &&str| line.trim().is_empty();
+        let last = log.lines().rev().filter(|line| !is_blank(line));
+        let last = last.take(most.saturating_add(MASKED_LINES));
+        let cut = |line: &'_ str| line.floor_char_boundary(MASKED_LINE_BYTES);
         let mut last: Vec<&str> =
-            log.lines().rev().filter(|line| !line.trim().is_empty()).take(LOG_LINES).collect();
+            last.map(|line| line.get(..cut(line)).unwrap_or_default()).collect();
         last.reverse();
-        // A private key goes over several lines, so all of them are masked together.
-        let masked = mask_secrets(&last.join("\n")).into_owned();
-        let shown = |line: &str| {
-            let line: String = line.chars().filter(|c| *c == '\t' || !c.is_control()).collect();
-            truncate_chars(&line, LOG_LINE_CHARS).into_owned()
-        };
-        Self { lines: masked.lines().map(shown).collect() }
+        let masked = mask_log(&remove_controls(&last.join("\n")));
+        let shown = masked.lines().rev().filter(|line| !is_blank(line)).take(most);
+        let mut lines: Vec<String> =
+            shown.map(|line| truncate_chars(line, LOG_LINE_CHARS).into_owned()).collect();
+        lines.reverse();
+        Self { lines }
     }
 
     /// Returns the lines, oldest first.

@@ -2,6 +2,7 @@
 
 mod causes;
 mod kinds;
+mod log_tail; // the end of a container's log
 mod named;
 mod odd;
 mod property;
