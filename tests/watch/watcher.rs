@@ -95,6 +95,7 @@ impl Watcher {
         let connection = ClientLimits {
             connect: Duration::from_secs(5),
             head: Duration::from_secs(5),
+            build: Duration::from_secs(10),
             life: Duration::from_hours(1),
             pause: Duration::from_millis(100),
         };

@@ -18,7 +18,7 @@ use crate::support::time::saturating_add;
 /// A token is replaced so long before it expires: no request under way is refused for it.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
 
-/// A plugin that prints tokens which have expired already is not run for each request.
+/// A plugin that fails, or prints tokens which have expired already, is not run for each request.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// A source of tokens. Clones share what was read.
@@ -30,38 +30,40 @@ pub(super) enum BearerToken {
     Plugin(Arc<PluginToken>),
 }
 
-/// What a program printed last.
+/// A program and its last answer.
 pub(super) struct PluginToken {
     plugin: ExecPlugin,
     clock: Clock,
-    last: Mutex<Option<PluginAnswer>>,
+    last: Mutex<PluginAnswer>,
 }
 
+/// An answer of a program, or its failure, which all requests share for some seconds.
+#[derive(Clone)]
 struct PluginAnswer {
-    token: SecretString,
+    token: Result<SecretString, ConnectError>,
     expires: Option<Timestamp>,
     at: Timestamp,
 }
 
 impl BearerToken {
-    /// A token that the kubeconfig itself has, with whatever stands around it.
+    /// Takes a token of the kubeconfig itself, without the whitespace around it.
     pub(super) fn inline(token: &SecretString) -> Self {
         let secret = SecretString::from(token.expose_secret().trim());
         Self::Credential(Credential { secret, file: None })
     }
 
-    /// A program that printed a token already.
+    /// Takes a program that printed a token already.
     pub(super) fn plugin(
         plugin: ExecPlugin,
         token: SecretString,
         expires: Option<Timestamp>,
         clock: Clock,
     ) -> Self {
-        let last = Mutex::new(Some(PluginAnswer { token, expires, at: clock.now() }));
+        let last = Mutex::new(PluginAnswer { token: Ok(token), expires, at: clock.now() });
         Self::Plugin(Arc::new(PluginToken { plugin, clock, last }))
     }
 
-    /// The header's value now.
+    /// Returns the value of the header for a request now.
     pub(super) async fn header(&self) -> Result<HeaderValue, ConnectError> {
         let text = match self {
             Self::Credential(credential) => credential.text().await.map_err(ConnectError::Token)?,
@@ -77,30 +79,44 @@ impl BearerToken {
 }
 
 impl PluginToken {
-    /// One run at a time: all others wait for its token.
+    /// Returns the token. One run serves all requests that wait, and so does its failure.
     async fn text(&self) -> Result<SecretString, ConnectError> {
         let mut last = self.last.lock().await;
         let now = self.clock.now();
-        if let Some(answer) = last.as_ref().filter(|answer| answer.is_fresh(now)) {
-            return Ok(answer.token.clone());
+        if !last.is_fresh(now) {
+            let (token, expires) = match self.run().await {
+                Ok((token, expires)) => (Ok(token), expires),
+                // The program runs a minute before it must.
+                Err(_) if last.is_valid(now) => (last.token.clone(), last.expires),
+                Err(error) => (Err(error), Some(now)),
+            };
+            *last = PluginAnswer { token, expires, at: now };
         }
-        let found = self.plugin.run().await?;
-        let token = found.token.ok_or_else(|| {
+        last.token.clone()
+    }
+
+    async fn run(&self) -> Result<(SecretString, Option<Timestamp>), ConnectError> {
+        let credential = self.plugin.run().await?;
+        let token = credential.token.ok_or_else(|| {
             ConnectError::Token(
                 "the credential plugin printed a token before, and none now".to_owned(),
             )
         })?;
-        *last = Some(PluginAnswer { token: token.clone(), expires: found.expires, at: now });
-        Ok(token)
+        Ok((token, credential.expires))
     }
 }
 
 impl PluginAnswer {
-    /// Without an expiry it serves until it is refused: then the whole connection is made anew.
+    /// Returns true if the program need not run again. Without an expiry that is so until the token is refused: then
+    /// the whole connection is made anew.
     fn is_fresh(&self, now: Timestamp) -> bool {
         let Some(expires) = self.expires else { return true };
         let age = now.duration_since(self.at);
         saturating_add(now, EARLY) < expires || (age >= SignedDuration::ZERO && age < PAUSE)
+    }
+
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.token.is_ok() && self.expires.is_none_or(|expires| now < expires)
     }
 }
 
@@ -130,8 +146,9 @@ mod tests {
             assert_eq!(header(&file).await, format!("Bearer {}", text.trim()));
         }
         let odd = BearerToken::inline(&"a\nb".into());
-        let said = odd.header().await.unwrap_err().to_string();
-        assert!(said.contains("characters that no token has") && !said.contains("a\nb"), "{said}");
+        let reason = odd.header().await.unwrap_err().to_string();
+        let is_told = reason.contains("characters that no token has");
+        assert!(is_told && !reason.contains("a\nb"), "{reason}");
     }
 
     #[tokio::test]
@@ -154,11 +171,38 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         assert_eq!(header(&token).await, "Bearer new");
         let BearerToken::Plugin(plugin) = &token else { panic!("a plugin") };
-        let at = |token: &PluginToken| token.last.try_lock().unwrap().as_ref().unwrap().at;
+        let at = |token: &PluginToken| token.last.try_lock().unwrap().at;
         let ran = at(plugin);
         clock.advance(Duration::from_secs(9));
         assert_eq!((header(&token).await.as_str(), at(plugin)), ("Bearer new", ran), "expired");
         clock.advance(Duration::from_secs(1));
         assert_eq!((header(&token).await.as_str(), at(plugin) > ran), ("Bearer new", true));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_is_run_once_for_all_and_its_last_token_serves_to_its_end() {
+        let (folder, start) = (tempfile::tempdir().unwrap(), Timestamp::UNIX_EPOCH);
+        let (clock, runs) = (Clock::manual(start), folder.path().join("runs"));
+        let config = ExecConfig {
+            command: Some("sh".to_owned()),
+            args: Some(vec!["-c".to_owned(), format!("echo run >> {}; exit 7", runs.display())]),
+            ..ExecConfig::default()
+        };
+        let count = || std::fs::read_to_string(&runs).unwrap_or_default().lines().count();
+        let plugin = ExecPlugin::new(config, None).unwrap();
+        let expires = Some(saturating_add(start, SignedDuration::from_secs(600)));
+        let token = BearerToken::plugin(plugin, "first".into(), expires, clock.clone());
+        clock.advance(Duration::from_secs(541));
+        assert_eq!((header(&token).await.as_str(), count()), ("Bearer first", 1));
+        assert_eq!((header(&token).await.as_str(), count()), ("Bearer first", 1));
+        clock.advance(Duration::from_mins(1));
+        for header in futures::future::join_all((0..9).map(|_| token.header())).await {
+            let reason = header.unwrap_err().to_string();
+            assert!(reason.contains("fails with exit status: 7"), "{reason}");
+        }
+        assert_eq!(count(), 2);
+        clock.advance(Duration::from_secs(10));
+        assert!(token.header().await.is_err());
+        assert_eq!(count(), 3);
     }
 }

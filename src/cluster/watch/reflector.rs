@@ -278,7 +278,7 @@ impl KindWatch {
         answer: Result<A, WatchProblem>,
     ) -> Result<A, WatchProblem> {
         if matches!(answer, Err(WatchProblem::Unauthorized)) {
-            self.cluster.connection.refused(client).await;
+            self.cluster.connection.report_refusal(client);
         }
         answer.map_err(|problem| match problem {
             WatchProblem::Absent if !self.kind.is_custom() => WatchProblem::Failed(format!(
