@@ -260,6 +260,13 @@ impl Setup {
         self
     }
 
+    /// The pause after a first failure, so long that a test has time before the fifth.
+    pub(super) fn pause(mut self, first: Duration) -> Self {
+        self.limits.first_pause = first;
+        self.limits.longest_pause = first.max(self.limits.longest_pause);
+        self
+    }
+
     pub(super) fn previews(mut self) -> Self {
         self.previews = true;
         self

@@ -5,11 +5,12 @@
 //!                └─ Server ──────────────────────────────────┴─▶ client, with bearer and trust
 //! ```
 
-pub mod settings; // how a cluster is reached
-pub mod error; // why it cannot be
-mod trust; // authorities of its certificate
+pub mod settings; // the way to a cluster, from the configuration
+pub mod error; // reasons why there is no connection
+mod trust; // authorities of the server's certificate
 mod exec_plugin; // programs that print credentials
 mod bearer; // the token of each request
 mod kubeconfig; // a kubeconfig, read for one connection
-pub mod client; // the client, made anew when its credentials do not count any more
-pub mod access; // what the service may do there
+pub mod client; // the client, made anew when its credentials expire or are refused
+pub(in crate::cluster) mod request; // requests, and refusals of the server
+pub mod access; // permissions of the service in the cluster

@@ -1,11 +1,11 @@
-//! What an API server answers: pages of a list and lines of a watch, each read within bounds of time and size.
+//! Reads an API server's answers: pages of a list and lines of a watch, each within bounds of time and size.
 //!
-//! One object at a time becomes JSON, so that memory holds a page of bytes and no more. Never told is what an answer
-//! says where it is no answer of an API server: it can be anything.
+//! One object at a time becomes JSON, so that memory holds a page of bytes and no more. Of an answer that is none of an
+//! API server nothing is repeated: it can be anything.
 
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::Request;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -14,39 +14,63 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use crate::cluster::connection::client::describe;
-use crate::model::status::one_line;
+use crate::cluster::connection::request::{RequestError, ServerRefusal, send};
 use crate::support::http::body::read_bounded;
-use crate::support::http::retry_after::retry_after_seconds;
 
-/// A page that is larger is asked for in smaller parts.
+/// The largest page; a larger one is asked for in smaller parts.
 const MOST_PAGE: usize = 16 * 1024 * 1024;
 
-/// No object is larger: etcd takes one and a half megabytes.
+/// The longest line of a watch. No object is larger: etcd takes one and a half megabytes.
 const MOST_LINE: usize = 8 * 1024 * 1024;
 
-/// Of a refusal one sentence counts.
-const MOST_REFUSAL: usize = 64 * 1024;
-const MOST_MESSAGE: usize = 300;
-
-/// Why a list or a watch came to nothing.
+/// The reason why a list or a watch failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WatchProblem {
     /// 401
     Unauthorized,
-    /// 403, with what the server says.
+    /// 403, with the server's sentence.
     Forbidden(String),
     /// 404
     Absent,
-    /// 410, as a status or in the stream: what happened since is not known any more.
+    /// 410, as a status or in the stream: the server has forgotten the changes since that version.
     Expired,
-    /// 429 or 503, with when to come again.
+    /// 429 or 503, with the wait that the server asks for.
     Throttled(Option<Duration>, String),
-    /// The page or the object is larger than is read.
+    /// The page or the object is larger than the limit.
     TooLarge,
     /// Nothing came for too long.
     Silent,
-    /// Anything else.
+    /// Any other reason.
     Failed(String),
+}
+
+impl WatchProblem {
+    /// The server sends text that is no event of a watch.
+    pub(super) fn no_events() -> Self {
+        Self::Failed("the server sends something that is no event".to_owned())
+    }
+}
+
+impl From<ServerRefusal> for WatchProblem {
+    fn from(ServerRefusal { code, message, retry_after }: ServerRefusal) -> Self {
+        match code {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden(message),
+            404 => Self::Absent,
+            410 => Self::Expired,
+            429 | 503 => Self::Throttled(retry_after, message),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+impl From<RequestError> for WatchProblem {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Refused(refusal) => refusal.into(),
+            RequestError::Timeout(reason) | RequestError::NoAnswer(reason) => Self::Failed(reason),
+        }
+    }
 }
 
 /// A page of a list.
@@ -54,7 +78,7 @@ pub(super) struct ListPage {
     body: Vec<u8>,
 }
 
-/// A page, read as far as its objects.
+/// A page whose objects are still text.
 #[derive(Deserialize)]
 pub(super) struct PageParts<'a> {
     #[serde(default)]
@@ -63,7 +87,7 @@ pub(super) struct PageParts<'a> {
     items: Option<Vec<&'a RawValue>>,
 }
 
-/// Where a list stands, and where it goes on.
+/// The version of a list, and the token of its next page.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ListMetadata {
@@ -73,15 +97,15 @@ pub(super) struct ListMetadata {
 }
 
 impl ListPage {
-    /// Asks for a page and reads it whole.
+    /// Asks for a page and reads it whole, within that time.
     pub(super) async fn fetch(
         client: &Client,
         request: Request<Vec<u8>>,
-        patience: Duration,
+        deadline: Duration,
     ) -> Result<Self, WatchProblem> {
         let response = send(client, request).await?;
-        let read = tokio::time::timeout(patience, read_body(response.into_body(), MOST_PAGE)).await;
-        let seconds = patience.as_secs();
+        let read = tokio::time::timeout(deadline, read_body(response.into_body(), MOST_PAGE)).await;
+        let seconds = deadline.as_secs();
         let late =
             |_elapsed| WatchProblem::Failed(format!("a list did not end in {seconds} seconds"));
         Ok(Self { body: read.map_err(late)?? })
@@ -100,42 +124,44 @@ impl ListPage {
 }
 
 impl PageParts<'_> {
-    /// The objects, each made when it is asked for.
+    /// Parses the objects one by one.
     pub(super) fn objects(&self) -> impl Iterator<Item = Json> {
         let items = self.items.iter().flatten();
-        // Each was read once already, as a part of the page.
+        // Each is JSON: it was a part of the page. `null` stands for one that is nested too deeply.
         items.map(|item| serde_json::from_str(item.get()).unwrap_or_default())
     }
 
-    /// Where the next page begins.
+    /// Returns the token of the next page.
     pub(super) fn continuation(&self) -> Option<String> {
         self.metadata.continuation.clone().filter(|token| !token.is_empty())
     }
 }
 
-/// One thing that a watch tells.
+/// A message of a watch.
 #[derive(Debug, PartialEq)]
 pub(super) enum WatchMessage {
-    /// The object is there, as it is now.
+    /// The object is new, or has changed.
     Applied(Json),
-    /// It is gone; its last state.
+    /// The object is gone; this is its last state.
     Deleted(Json),
     /// Nothing happened up to this version.
     Bookmark(Json),
-    /// Of a type that is not known.
+    /// Its type is not known.
     Unknown,
+    /// The line is no event: it is left out, and the next ones are read.
+    Unreadable,
 }
 
 /// The lines of a watch.
 pub(super) struct WatchLines {
     body: Body,
     buffer: Vec<u8>,
-    /// How many bytes of the buffer have no end of line.
+    /// The number of bytes of the buffer that have no end of line.
     searched: usize,
 }
 
 impl WatchLines {
-    /// Asks for a watch; its first bytes may come any time later.
+    /// Asks for a watch. It is open when the head of the answer is there; its first bytes may come any time later.
     pub(super) async fn open(
         client: &Client,
         request: Request<Vec<u8>>,
@@ -150,14 +176,14 @@ impl WatchLines {
         loop {
             if let Some(line) = self.take_line() {
                 if !line.iter().all(u8::is_ascii_whitespace) {
-                    return parse_line(&line).map(Some);
+                    return Ok(Some(parse_line(&line)?));
                 }
                 continue;
             }
             if self.buffer.len() > MOST_LINE {
                 return Err(WatchProblem::TooLarge);
             }
-            // What stands there without an end of line is not whole, and comes again with the next watch.
+            // A line without an end is not whole, and comes again with the next watch.
             let Some(Ok(frame)) = self.body.frame().await else { return Ok(None) };
             if let Ok(data) = frame.into_data() {
                 self.buffer.extend_from_slice(&data);
@@ -185,60 +211,30 @@ struct WatchLine<'a> {
     object: &'a RawValue,
 }
 
-fn parse_line(line: &[u8]) -> Result<WatchMessage, WatchProblem> {
-    let no_event =
-        |_| WatchProblem::Failed("the server sends something that is no event".to_owned());
-    let WatchLine { r#type, object } = serde_json::from_slice(line).map_err(no_event)?;
-    let object: Json = serde_json::from_str(object.get()).map_err(no_event)?;
+/// Reads a line.
+///
+/// # Errors
+/// The server's own error, which ends the watch.
+fn parse_line(line: &[u8]) -> Result<WatchMessage, ServerRefusal> {
+    let Ok(WatchLine { r#type, object }) = serde_json::from_slice(line) else {
+        return Ok(WatchMessage::Unreadable);
+    };
+    // Text that is nested too deeply is refused here.
+    let Ok(object) = serde_json::from_str::<Json>(object.get()) else {
+        return Ok(WatchMessage::Unreadable);
+    };
     match r#type.as_str() {
         "ADDED" | "MODIFIED" => Ok(WatchMessage::Applied(object)),
         "DELETED" => Ok(WatchMessage::Deleted(object)),
         "BOOKMARK" => Ok(WatchMessage::Bookmark(object)),
-        "ERROR" => {
-            let code = object.get("code").and_then(Json::as_u64);
-            let code = code.and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
-            let message = object.get("message").and_then(Json::as_str).unwrap_or_default();
-            Err(problem_of(code, message, None))
-        }
+        "ERROR" => Err(ServerRefusal::from_status(&object)),
         _ => Ok(WatchMessage::Unknown),
     }
 }
 
-/// The version that an object of an event has.
+/// Returns the version of an event's object.
 pub(super) fn version_of(object: &Json) -> Option<&str> {
     object.get("metadata")?.get("resourceVersion")?.as_str().filter(|version| !version.is_empty())
-}
-
-async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Response<Body>, WatchProblem> {
-    let response = client.send(request.map(Body::from)).await;
-    let response = response.map_err(|error| WatchProblem::Failed(describe(&error)))?;
-    if response.status() == StatusCode::OK {
-        return Ok(response);
-    }
-    let (status, after) = (response.status(), retry_after_seconds(response.headers()));
-    let read = read_body(response.into_body(), MOST_REFUSAL);
-    let body = tokio::time::timeout(Duration::from_secs(5), read).await;
-    let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    // What is not JSON comes from something in between, or from a path that is not there.
-    let said = serde_json::from_slice::<Json>(&body).unwrap_or_default();
-    let message = said.get("message").and_then(Json::as_str).unwrap_or_default();
-    Err(problem_of(status.as_u16(), message, after))
-}
-
-fn problem_of(code: u16, message: &str, after: Option<Duration>) -> WatchProblem {
-    let message = one_line(message, MOST_MESSAGE);
-    let said = || match message.as_str() {
-        "" => format!("the server answers {code}"),
-        message => format!("the server answers {code}: {message}"),
-    };
-    match code {
-        401 => WatchProblem::Unauthorized,
-        403 => WatchProblem::Forbidden(said()),
-        404 => WatchProblem::Absent,
-        410 => WatchProblem::Expired,
-        429 | 503 => WatchProblem::Throttled(after, said()),
-        _ => WatchProblem::Failed(said()),
-    }
 }
 
 async fn read_body(body: Body, most: usize) -> Result<Vec<u8>, WatchProblem> {
@@ -247,10 +243,10 @@ async fn read_body(body: Body, most: usize) -> Result<Vec<u8>, WatchProblem> {
     if body.is_cut { Err(WatchProblem::TooLarge) } else { Ok(body.bytes) }
 }
 
-/// What a server answers, as a line of a watch and as a page of a list: no object makes a reader panic, and what is
-/// told of it has bounds.
+/// Reads any text as a line of a watch and as a page of a list: no object makes a reader panic, and reasons are short.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
+    use crate::cluster::connection::request::MOST_MESSAGE;
     use crate::cluster::object::WatchedKind;
     use crate::cluster::watched::WatchedObject;
 
@@ -266,14 +262,10 @@ pub(crate) fn fuzz(data: &[u8]) {
         Ok(WatchMessage::Bookmark(object)) => {
             assert!(version_of(&object).is_none_or(|version| !version.is_empty()));
         }
-        Err(
-            WatchProblem::Failed(said)
-            | WatchProblem::Forbidden(said)
-            | WatchProblem::Throttled(_, said),
-        ) => {
-            assert!(said.chars().count() < MOST_MESSAGE + 100, "{said}");
+        Err(ServerRefusal { message, .. }) => {
+            assert!(message.chars().count() < MOST_MESSAGE + 100, "{message}");
         }
-        Ok(WatchMessage::Unknown) | Err(_) => {}
+        Ok(WatchMessage::Unknown | WatchMessage::Unreadable) => {}
     }
     let page = ListPage { body: data.to_vec() };
     if let Ok(parts) = page.parts() {
@@ -306,13 +298,22 @@ mod tests {
         assert_eq!(read(r#"{"type":"NEW","object":{}}"#), Ok(WatchMessage::Unknown));
         let status =
             |code: u16| json!({"type": "ERROR", "object": {"code": code, "message": "too old"}});
-        assert_eq!(read(&status(410).to_string()), Err(WatchProblem::Expired));
+        let problem = |code| read(&status(code).to_string()).map_err(WatchProblem::from);
+        assert_eq!(problem(410), Err(WatchProblem::Expired));
         let failed = WatchProblem::Failed("the server answers 500: too old".to_owned());
-        assert_eq!(read(&status(500).to_string()), Err(failed));
-        for nonsense in ["", "{", "[]", "s3cret", r#"{"type":"ADDED"}"#, "\u{feff}{}"] {
-            let Err(WatchProblem::Failed(said)) = read(nonsense) else { panic!("{nonsense}") };
-            assert!(!said.contains("s3cret"), "{said}");
+        assert_eq!(problem(500), Err(failed));
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_is_left_out() {
+        let deep =
+            format!("{{\"type\":\"ADDED\",\"object\":{}{}}}", "[".repeat(500), "]".repeat(500));
+        for line in
+            ["", "{", "[]", "s3cret", r#"{"type":"ADDED"}"#, "\u{feff}{}", "{\"type\":1}", &deep]
+        {
+            assert_eq!(parse_line(line.as_bytes()), Ok(WatchMessage::Unreadable), "{line}");
         }
+        assert_eq!(parse_line(b"\xff\xfe"), Ok(WatchMessage::Unreadable));
     }
 
     #[test]
@@ -334,15 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_one_line_of_bounded_length() {
-        let said = |message: &str| problem_of(403, message, None);
-        let expected = "the server answers 403: pods is forbidden".to_owned();
-        assert_eq!(said("pods  is\nforbidden"), WatchProblem::Forbidden(expected));
-        assert_eq!(said(""), WatchProblem::Forbidden("the server answers 403".to_owned()));
-        let WatchProblem::Forbidden(long) = said(&"x".repeat(10_000)) else { panic!("forbidden") };
-        assert!(long.chars().count() < 400);
+    fn a_refusal_is_a_problem_of_its_kind() {
+        let problem = |code| WatchProblem::from(ServerRefusal::new(code, "no", None));
+        assert_eq!(problem(401), WatchProblem::Unauthorized);
+        let forbidden = "the server answers 403: no".to_owned();
+        assert_eq!(problem(403), WatchProblem::Forbidden(forbidden));
+        assert_eq!((problem(404), problem(410)), (WatchProblem::Absent, WatchProblem::Expired));
         let after = Some(Duration::from_secs(3));
-        let WatchProblem::Throttled(wait, _) = problem_of(429, "", after) else { panic!("later") };
-        assert_eq!(wait, after);
+        let later = WatchProblem::from(ServerRefusal::new(429, "", after));
+        assert_eq!(later, WatchProblem::Throttled(after, "the server answers 429".to_owned()));
     }
 }

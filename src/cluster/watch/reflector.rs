@@ -10,10 +10,11 @@
 //!
 //! The loop is our own, over the client of kube: its `watcher` never lists again after a 410 that comes as a status,
 //! hangs for ever on a list that does not end, asks a server that ends every watch at once a thousand times a second,
-//! and cannot be told apart from one that works. What comes next, and when, is decided in `schedule`.
+//! and cannot be told apart from one that works. `schedule` decides the next request and its time.
 //!
-//! Knows nothing of what objects mean, and keeps none.
+//! It knows nothing of the meaning of objects, and keeps none.
 
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -41,27 +42,33 @@ use crate::cluster::watch::schedule::{
 use crate::cluster::watched::WatchedObject;
 use crate::support::clock::{Clock, random_digits};
 
-/// As many changes wait for the consumer; then the watches wait, and the API server.
+/// The number of changes that wait for the consumer; then the watches wait, and the API server.
 const WAITING_EVENTS: usize = 256;
 
-/// What watches of one cluster are made of.
+/// A watch with more lines that are no events ends as failed.
+const MOST_UNREADABLE: u64 = 100;
+
+/// A list with more pages is given up: it would be one of a million objects.
+const MOST_PAGES: usize = 20_000;
+
+/// The parts of the watches of one cluster.
 pub struct ClusterWatch {
-    /// The way there.
+    /// The connection to its API server.
     pub connection: Arc<ClusterConnection>,
-    /// Whether workloads of others are watched.
+    /// True if workloads of others are watched, too.
     pub previews: bool,
-    /// How often it is asked, and how much.
+    /// The limits of lists and watches.
     pub limits: WatchLimits,
-    /// Where it is written down what is seen.
+    /// The record of the kinds that are seen and those that are not.
     pub health: ClusterHealth,
-    /// What Prometheus may ask.
+    /// The metrics.
     pub metrics: KindMetrics,
-    /// For times that people are told.
+    /// The clock for times that are shown.
     pub clock: Clock,
 }
 
 impl ClusterWatch {
-    /// Starts the watches; they end with `stop`, or when nobody receives any more.
+    /// Starts the watches; they end with `stop`, or when the receiver is dropped.
     pub fn start(self, stop: &CancellationToken) -> mpsc::Receiver<ClusterEvent> {
         let (sender, receiver) = mpsc::channel(WAITING_EVENTS);
         let shared = Arc::new(self);
@@ -75,7 +82,7 @@ impl ClusterWatch {
     }
 }
 
-/// A bug in one kind's watch is no end of it.
+/// Runs one kind's watch, again after a panic.
 async fn supervise(
     watch: Arc<ClusterWatch>,
     kind: WatchedKind,
@@ -96,7 +103,7 @@ async fn supervise(
 /// An event of an object.
 type EventOf = fn(Box<WatchedObject>) -> ClusterEvent;
 
-/// Nobody receives events any more.
+/// The receiver of the events is dropped.
 struct ConsumerGone;
 
 /// The watch of one kind.
@@ -105,12 +112,23 @@ struct KindWatch {
     kind: WatchedKind,
     sender: mpsc::Sender<ClusterEvent>,
     schedule: Schedule,
-    /// From where a watch goes on; none before the first list.
+    /// The version from which a watch continues; none before the first list.
     version: Option<String>,
-    /// When everything is listed again.
+    /// The time of the next list if nothing asks for one before.
     relist_at: Instant,
-    /// When the server was heard last.
-    heard: Option<Timestamp>,
+    /// The time of the server's last answer.
+    last_answer: Option<Timestamp>,
+    /// True while watches fail: a list alone does not make the kind seen.
+    has_failing_watch: bool,
+}
+
+/// The progress of one watch.
+#[derive(Default)]
+struct WatchProgress {
+    /// The time at which the head of the answer came.
+    opened: Option<Instant>,
+    messages: u64,
+    unreadable: u64,
 }
 
 impl KindWatch {
@@ -121,7 +139,16 @@ impl KindWatch {
     ) -> Self {
         let schedule = Schedule::new(cluster.limits);
         let relist_at = Instant::now();
-        Self { cluster, kind, sender, schedule, version: None, relist_at, heard: None }
+        Self {
+            cluster,
+            kind,
+            sender,
+            schedule,
+            version: None,
+            relist_at,
+            last_answer: None,
+            has_failing_watch: false,
+        }
     }
 
     async fn run(&mut self) -> ConsumerGone {
@@ -147,7 +174,9 @@ impl KindWatch {
                 self.version = Some(version);
                 self.relist_at = Instant::now() + self.schedule.relist_after(Self::chance());
                 self.send(ClusterEvent::RelistDone(self.kind)).await?;
-                self.mark_seen().await?;
+                if !self.has_failing_watch {
+                    self.mark_seen().await?;
+                }
                 Ok(())
             }
             Err(ListEnd::Gone) => return Err(ConsumerGone),
@@ -160,18 +189,17 @@ impl KindWatch {
         Ok(self.schedule.after_list(listed.as_ref().err(), Self::chance()))
     }
 
-    /// All pages; the version of the list.
+    /// Lists all pages; returns the version of the list.
     async fn list(&mut self) -> Result<String, ListEnd> {
         let client = self.client().await?;
-        let (mut continuation, mut is_begun) = (None, false);
+        let mut pages = PageTokens::default();
         loop {
-            let request = self.list_request(continuation.take())?;
+            let request = self.list_request(pages.next.clone())?;
             let page = ListPage::fetch(&client.client, request, self.cluster.limits.page).await;
-            let page = self.check_answer(&client, page).await?;
+            let page = self.check_answer(&client, page)?;
             let parts = page.parts()?;
-            self.heard = Some(self.cluster.clock.now());
-            if !is_begun {
-                is_begun = true;
+            self.last_answer = Some(self.cluster.clock.now());
+            if pages.next.is_none() {
                 self.send(ClusterEvent::RelistBegun(self.kind)).await?;
             }
             // One object lives at a time.
@@ -180,29 +208,31 @@ impl KindWatch {
                     self.send(ClusterEvent::Listed(object)).await?;
                 }
             }
-            continuation = parts.continuation();
-            if continuation.is_none() {
+            if !pages.advance(parts.continuation())? {
                 return Ok(parts.metadata.resource_version.clone());
             }
         }
     }
 
     async fn watch_once(&mut self, version: String) -> Result<WatchStep, ConsumerGone> {
-        let begun = Instant::now();
-        let mut messages = 0;
+        let mut progress = WatchProgress::default();
         self.cluster.metrics.count_watch(self.kind);
-        let cause = match self.watch(version, &mut messages).await {
+        let cause = match self.watch(version, &mut progress).await {
             Ok(cause) => cause,
             Err(ListEnd::Gone) => return Err(ConsumerGone),
             Err(ListEnd::Problem(problem)) => WatchEndCause::Problem(problem),
         };
-        let end = WatchEnd { messages, lasted: begun.elapsed(), cause };
+        let lasted = progress.opened.map(|opened| opened.elapsed()).unwrap_or_default();
+        let end = WatchEnd { messages: progress.messages, lasted, cause };
         match &end.cause {
-            // The list that follows tells whether anything is wrong.
+            // The list that follows shows the state of the server.
             WatchEndCause::Closed
             | WatchEndCause::Due
             | WatchEndCause::Problem(WatchProblem::Expired | WatchProblem::Silent) => {}
-            WatchEndCause::Problem(problem) => self.report_problem(problem).await?,
+            WatchEndCause::Problem(problem) => {
+                self.has_failing_watch = true;
+                self.report_problem(problem).await?;
+            }
         }
         Ok(self.schedule.after_watch(&end, Self::chance()))
     }
@@ -210,37 +240,59 @@ impl KindWatch {
     async fn watch(
         &mut self,
         version: String,
-        messages: &mut u64,
+        progress: &mut WatchProgress,
     ) -> Result<WatchEndCause, ListEnd> {
         let client = self.client().await?;
         let request = self.watch_request(&version)?;
         let opened = WatchLines::open(&client.client, request).await;
-        let mut lines = self.check_answer(&client, opened).await?;
+        let mut lines = self.check_answer(&client, opened)?;
+        let opened = Instant::now();
+        progress.opened = Some(opened);
+        self.has_failing_watch = false;
         self.mark_seen().await?;
         // The server ends it before that, unless it is not there any more.
-        let ends = Instant::now() + self.cluster.limits.watch + self.cluster.limits.grace;
+        let ends = opened + self.cluster.limits.watch + self.cluster.limits.grace;
         loop {
             let message = tokio::select! {
                 message = tokio::time::timeout_at(ends, lines.next()) => message,
                 () = tokio::time::sleep_until(self.relist_at) => return Ok(WatchEndCause::Due),
                 () = self.sender.closed() => return Err(ListEnd::Gone),
             };
-            let Some(message) = message.map_err(|_elapsed| WatchProblem::Silent)?? else {
-                return Ok(WatchEndCause::Closed);
-            };
-            *messages += 1;
-            self.heard = Some(self.cluster.clock.now());
-            self.handle_message(message).await?;
+            match message.map_err(|_elapsed| WatchProblem::Silent)?? {
+                None if progress.messages == 0 && progress.unreadable > 0 => {
+                    return Err(WatchProblem::no_events().into());
+                }
+                None => return Ok(WatchEndCause::Closed),
+                Some(WatchMessage::Unreadable) => self.skip_line(progress)?,
+                Some(message) => {
+                    progress.messages += 1;
+                    self.last_answer = Some(self.cluster.clock.now());
+                    self.handle_message(message).await?;
+                }
+            }
         }
     }
 
-    /// A version is taken only after the consumer has its event: what comes between is told again.
+    /// Leaves out a line that cannot be read: a list soon brings the object's state.
+    fn skip_line(&mut self, progress: &mut WatchProgress) -> Result<(), WatchProblem> {
+        progress.unreadable += 1;
+        self.cluster.metrics.count_unreadable(self.kind);
+        if progress.unreadable == 1 {
+            let (cluster, resource) =
+                (self.cluster.health.cluster().as_str(), self.kind.resource());
+            tracing::warn!(cluster, resource, "a line of a watch is no event and is left out");
+        }
+        self.relist_at = self.relist_at.min(Instant::now() + self.schedule.relist_soon());
+        if progress.unreadable > MOST_UNREADABLE { Err(WatchProblem::no_events()) } else { Ok(()) }
+    }
+
+    /// Sends the message's event. The version moves only after the consumer has the event, so that none is lost.
     async fn handle_message(&mut self, message: WatchMessage) -> Result<(), ConsumerGone> {
         let (object, event): (Json, Option<EventOf>) = match message {
             WatchMessage::Applied(object) => (object, Some(ClusterEvent::Applied)),
             WatchMessage::Deleted(object) => (object, Some(ClusterEvent::Deleted)),
             WatchMessage::Bookmark(object) => (object, None),
-            WatchMessage::Unknown => return Ok(()),
+            WatchMessage::Unknown | WatchMessage::Unreadable => return Ok(()),
         };
         if let Some(event) = event {
             self.cluster.metrics.count_event(self.kind);
@@ -271,8 +323,8 @@ impl KindWatch {
         client.map_err(|error| WatchProblem::Failed(error.to_string()))
     }
 
-    /// Has the connection made anew whose credentials are refused.
-    async fn check_answer<A>(
+    /// Reports credentials that the server refuses to the connection, which then makes another client.
+    fn check_answer<A>(
         &self,
         client: &ClusterClient,
         answer: Result<A, WatchProblem>,
@@ -316,28 +368,29 @@ impl KindWatch {
         self.kind.label_selector(self.cluster.previews).map(str::to_owned)
     }
 
-    /// Takes note of why nothing comes. A kind that is not there any more has no objects.
+    /// Records the reason why no changes arrive. A kind that is not installed any more has no objects.
     async fn report_problem(&mut self, problem: &WatchProblem) -> Result<(), ConsumerGone> {
         let reason = match problem {
             WatchProblem::Absent => return self.mark_absent().await,
-            // The smaller page that follows tells whether anything is wrong.
+            // The smaller page that follows shows the state of the server.
             WatchProblem::TooLarge if self.schedule.page_items() > 1 => return Ok(()),
             WatchProblem::Expired => "the server forgets lists before they end".to_owned(),
             WatchProblem::TooLarge => "an object is larger than the service reads".to_owned(),
             WatchProblem::Silent => "the server is silent".to_owned(),
             WatchProblem::Unauthorized => UNAUTHORIZED.to_owned(),
-            WatchProblem::Forbidden(said) => {
+            WatchProblem::Forbidden(refusal) => {
                 let resource = self.kind.resource();
-                let reason = format!("{said}; grant `list` and `watch` on {resource}");
+                let reason = format!("{refusal}; grant `list` and `watch` on {resource}");
                 return self.mark_forbidden(reason).await;
             }
-            WatchProblem::Throttled(_, said) | WatchProblem::Failed(said) => said.clone(),
+            WatchProblem::Throttled(_, reason) | WatchProblem::Failed(reason) => reason.clone(),
         };
         self.mark_unseen(reason).await
     }
 
     async fn mark_absent(&mut self) -> Result<(), ConsumerGone> {
         self.version = None;
+        self.cluster.metrics.set_seen(self.kind, false);
         if self.cluster.health.set(self.kind, KindSight::Absent) {
             self.send(ClusterEvent::Unavailable(self.kind)).await?;
         }
@@ -346,7 +399,7 @@ impl KindWatch {
 
     /// What was seen once stays known: an authorizer that is ill forbids everything for a while.
     async fn mark_forbidden(&mut self, reason: String) -> Result<(), ConsumerGone> {
-        if self.heard.is_some() {
+        if self.last_answer.is_some() {
             return self.mark_unseen(reason).await;
         }
         self.cluster.metrics.set_seen(self.kind, false);
@@ -357,7 +410,7 @@ impl KindWatch {
     }
 
     async fn mark_unseen(&mut self, reason: String) -> Result<(), ConsumerGone> {
-        let (kind, since) = (self.kind, self.heard);
+        let (kind, since) = (self.kind, self.last_answer);
         self.cluster.metrics.set_seen(kind, false);
         if self.cluster.health.set(kind, KindSight::Unseen { since, reason: reason.clone() }) {
             self.send(ClusterEvent::Unseen { kind, since, reason }).await?;
@@ -366,7 +419,7 @@ impl KindWatch {
     }
 
     async fn mark_seen(&mut self) -> Result<(), ConsumerGone> {
-        self.heard = Some(self.cluster.clock.now());
+        self.last_answer = Some(self.cluster.clock.now());
         self.cluster.metrics.set_seen(self.kind, true);
         if self.cluster.health.set(self.kind, KindSight::Seen) {
             self.send(ClusterEvent::Seen(self.kind)).await?;
@@ -378,7 +431,7 @@ impl KindWatch {
         self.sender.send(event).await.map_err(|_closed| ConsumerGone)
     }
 
-    /// Independent of that of other kinds, which fail at the same moment.
+    /// Draws a random number for a pause, so that kinds that fail together do not come back together.
     fn chance() -> u32 {
         let digits = random_digits();
         let last = digits.get(10..).and_then(|digits| u32::from_str_radix(digits, 16).ok());
@@ -386,7 +439,29 @@ impl KindWatch {
     }
 }
 
-/// Why a list did not end.
+/// The tokens of a list's pages: a server that gives one twice would be asked for ever.
+#[derive(Default)]
+struct PageTokens {
+    /// The token of the next page; none for the first.
+    next: Option<String>,
+    used: HashSet<String>,
+}
+
+impl PageTokens {
+    /// Moves to the next page; returns false after the last one.
+    fn advance(&mut self, token: Option<String>) -> Result<bool, WatchProblem> {
+        if let Some(token) = &token
+            && (self.used.len() >= MOST_PAGES || !self.used.insert(token.clone()))
+        {
+            let problem = "the server's list does not end: it repeats pages, or has too many";
+            return Err(WatchProblem::Failed(problem.to_owned()));
+        }
+        self.next = token;
+        Ok(self.next.is_some())
+    }
+}
+
+/// The reason why a list or a watch ended early.
 enum ListEnd {
     Gone,
     Problem(WatchProblem),

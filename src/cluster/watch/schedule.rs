@@ -1,24 +1,27 @@
-//! What a watch does after each list and each watch: list or watch, and when. Pure; chance comes in as a number.
+//! Decides the next step after each list and each watch: list or watch, and when. Pure; chance is an argument.
 //!
-//! | what happened | what comes next |
+//! | event | next step |
 //! |---|---|
 //! | a list is complete | a watch from its version |
 //! | a watch ended, or was cut, after some time or some events | a watch from the last version |
-//! | watches end at once and without an event, five times | a list, for the truth |
+//! | five watches failed, or ended at once and without an event | a list: some servers answer no watch |
 //! | 410; nothing for longer than a watch may take | a list |
 //! | 401, 403, 429, 5xx, no connection | the same again, after a pause that grows |
 //! | 404 | a list in some minutes: the kind is not installed |
-//! | it is time | a list: API servers have lost deletions from their caches |
+//! | a line of a watch cannot be read | the watch continues, and there is a list soon |
+//! | the list is older than half an hour | a list: API servers have lost deletions from their caches |
 //!
-//! The pause is as at first only after a watch that lasted or told something. A list that succeeds is no proof: some
-//! servers answer lists and refuse every watch.
+//! The pause is as at first only after a watch that worked: one that lasted or brought an event, and one that failed
+//! only if it had lasted longer than any pause. The time before the stream is open does not count: a refusal can be
+//! slow. A list that succeeds is no proof, and neither is one event before an error: some servers answer lists and
+//! refuse every watch, others send a bookmark and then 410.
 
 use std::time::Duration;
 
 use crate::cluster::watch::protocol::WatchProblem;
 use crate::support::retry::backoff;
 
-/// How often, how long and how much a watch asks.
+/// The limits of watches: how often, how long and how much they ask.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchLimits {
     /// The pause after a first failure; each is twice as long as the one before.
@@ -27,13 +30,13 @@ pub struct WatchLimits {
     pub longest_pause: Duration,
     /// Watches begin no closer to each other, whatever ends them.
     pub least_gap: Duration,
-    /// How long a watch lasts that nothing disturbs. Load balancers drop a connection that is idle for four minutes.
+    /// The length of a watch that nothing disturbs. Load balancers drop a connection that is idle for four minutes.
     pub watch: Duration,
-    /// How much later than that the server may end it before it counts as silent.
+    /// The time after that in which the server must end the watch: then it counts as silent.
     pub grace: Duration,
-    /// How long one page of a list may take.
+    /// The longest time for one page of a list.
     pub page: Duration,
-    /// How many objects a page has.
+    /// The most objects of a page.
     pub page_items: u32,
     /// Everything is listed again after so long, or up to twice as long.
     pub relist: Duration,
@@ -60,13 +63,13 @@ impl Default for WatchLimits {
 /// A watch that ends sooner and without an event ended at once.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// After so many that ended at once there is a list.
-const SHORT_WATCHES: u32 = 5;
+/// After so many watches in a row that failed or ended at once there is a list.
+const FRUITLESS_WATCHES: u32 = 5;
 
-/// Of 24 bits.
+/// The number of chances: 24 bits.
 const CHANCES: u32 = 1 << 24;
 
-/// What to do next.
+/// The next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
     /// List everything.
@@ -75,62 +78,74 @@ pub(super) enum Start {
     Watch,
 }
 
-/// What to do, and after which pause.
+/// The next request, and the pause before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WatchStep {
     pub(super) start: Start,
     pub(super) pause: Duration,
 }
 
-/// How a watch ended.
+/// The end of a watch.
 #[derive(Debug)]
 pub(super) struct WatchEnd {
-    /// Its messages, bookmarks too.
+    /// The number of its messages, with bookmarks.
     pub(super) messages: u64,
+    /// The time for which its stream was open; zero if it never was.
     pub(super) lasted: Duration,
     pub(super) cause: WatchEndCause,
 }
 
-/// What ended a watch.
+/// The cause of a watch's end.
 #[derive(Debug)]
 pub(super) enum WatchEndCause {
-    /// The server, or a broken connection.
+    /// The server ended it, or the connection broke.
     Closed,
-    /// It is time for a list.
+    /// Everything is to be listed again.
     Due,
-    /// It was refused, or told something that ends it.
+    /// The server refused it, or sent an error.
     Problem(WatchProblem),
 }
 
-/// What is remembered between steps.
+/// The memory between steps.
 #[derive(Debug)]
 pub(super) struct Schedule {
     limits: WatchLimits,
-    /// Since the last watch that lasted or told something.
+    /// The number of failures since the last watch that worked.
     failures: u32,
-    /// Watches that ended at once, one after another.
-    short: u32,
-    /// How many objects the next page has.
+    /// The number of watches in a row that failed or ended at once.
+    fruitless: u32,
+    /// The number of objects that the next page asks for.
     page_items: u32,
 }
 
 impl Schedule {
     pub(super) fn new(limits: WatchLimits) -> Self {
-        Self { limits, failures: 0, short: 0, page_items: limits.page_items.max(1) }
+        Self { limits, failures: 0, fruitless: 0, page_items: limits.page_items.max(1) }
     }
 
     pub(super) fn page_items(&self) -> u32 {
         self.page_items
     }
 
-    /// When everything is to be listed again.
+    /// Returns the time from a list to the next one.
     pub(super) fn relist_after(&self, chance: u32) -> Duration {
         spread(self.limits.relist, chance)
     }
 
+    /// Returns the time from a line that cannot be read to a list: no shorter than the longest pause, so that a server
+    /// that sends many of them is not listed all the time.
+    pub(super) fn relist_soon(&self) -> Duration {
+        self.limits.longest_pause
+    }
+
     pub(super) fn after_list(&mut self, problem: Option<&WatchProblem>, chance: u32) -> WatchStep {
         match problem {
-            None => WatchStep { start: Start::Watch, pause: Duration::ZERO },
+            None => {
+                // The objects that were too large for a page may be gone.
+                self.page_items =
+                    self.page_items.saturating_mul(2).min(self.limits.page_items.max(1));
+                WatchStep { start: Start::Watch, pause: Duration::ZERO }
+            }
             Some(WatchProblem::TooLarge) if self.page_items > 1 => {
                 self.page_items = (self.page_items / 2).max(1);
                 WatchStep { start: Start::List, pause: Duration::ZERO }
@@ -141,28 +156,35 @@ impl Schedule {
 
     pub(super) fn after_watch(&mut self, end: &WatchEnd, chance: u32) -> WatchStep {
         let WatchEnd { messages, lasted, cause } = end;
-        let was_of_use = *messages > 0 || *lasted >= SHORT;
-        if was_of_use {
-            (self.failures, self.short) = (0, 0);
+        let has_worked = match cause {
+            WatchEndCause::Closed | WatchEndCause::Due => *messages > 0 || *lasted >= SHORT,
+            WatchEndCause::Problem(_) => *lasted >= self.limits.longest_pause,
+        };
+        if has_worked {
+            (self.failures, self.fruitless) = (0, 0);
         }
         match cause {
             WatchEndCause::Due => WatchStep { start: Start::List, pause: Duration::ZERO },
-            WatchEndCause::Closed if was_of_use => {
+            WatchEndCause::Closed if has_worked => {
                 let pause = self.limits.least_gap.saturating_sub(*lasted);
                 WatchStep { start: Start::Watch, pause }
             }
             WatchEndCause::Closed => {
-                self.short = self.short.saturating_add(1);
-                let start = if self.short.is_multiple_of(SHORT_WATCHES) {
-                    Start::List
-                } else {
-                    Start::Watch
-                };
-                let pause = self.pause(self.short - 1, chance).max(self.limits.least_gap);
+                let start = self.after_fruitless_watch();
+                let pause = self.pause(self.fruitless - 1, chance).max(self.limits.least_gap);
                 WatchStep { start, pause }
             }
-            WatchEndCause::Problem(problem) => self.after_problem(problem, Start::Watch, chance),
+            WatchEndCause::Problem(problem) => {
+                let start = self.after_fruitless_watch();
+                self.after_problem(problem, start, chance)
+            }
         }
+    }
+
+    /// Counts the watch; returns the next request.
+    fn after_fruitless_watch(&mut self) -> Start {
+        self.fruitless = self.fruitless.saturating_add(1);
+        if self.fruitless.is_multiple_of(FRUITLESS_WATCHES) { Start::List } else { Start::Watch }
     }
 
     fn after_problem(&mut self, problem: &WatchProblem, same: Start, chance: u32) -> WatchStep {
@@ -190,13 +212,14 @@ impl Schedule {
         }
     }
 
-    /// At least half of the pause, so that many watches that failed together do not come back together.
+    /// Returns a random time between half of the pause and all of it: watches that failed together do not come back
+    /// together.
     fn pause(&self, failures: u32, chance: u32) -> Duration {
         spread(backoff(self.limits.first_pause, self.limits.longest_pause, failures) / 2, chance)
     }
 }
 
-/// Between once and twice as long.
+/// Lengthens a time by a random part of it.
 fn spread(time: Duration, chance: u32) -> Duration {
     let part = f64::from(chance % CHANCES) / f64::from(CHANCES);
     time + time.mul_f64(part)
@@ -210,6 +233,10 @@ mod tests {
 
     fn schedule() -> Schedule {
         Schedule::new(WatchLimits::default())
+    }
+
+    fn closed(messages: u64, seconds: u64) -> WatchEnd {
+        end(messages, seconds, WatchEndCause::Closed)
     }
 
     fn end(messages: u64, seconds: u64, cause: WatchEndCause) -> WatchEnd {
@@ -236,8 +263,8 @@ mod tests {
     fn a_list_is_followed_by_a_watch_and_a_watch_by_the_next_one() {
         let mut schedule = schedule();
         assert_eq!(schedule.after_list(None, 0), watch(0));
-        assert_eq!(schedule.after_watch(&end(0, 200, WatchEndCause::Closed), 0), watch(0));
-        assert_eq!(schedule.after_watch(&end(3, 0, WatchEndCause::Closed), 0), watch(1));
+        assert_eq!(schedule.after_watch(&closed(0, 200), 0), watch(0));
+        assert_eq!(schedule.after_watch(&closed(3, 0), 0), watch(1));
         assert_eq!(schedule.after_watch(&end(0, 5, WatchEndCause::Due), 0), list(0));
     }
 
@@ -268,7 +295,7 @@ mod tests {
                 (Start::Watch, f64::from(seconds))
             );
         }
-        schedule.after_watch(&end(1, 0, WatchEndCause::Closed), 0);
+        schedule.after_watch(&closed(1, 0), 0);
         assert_eq!(schedule.after_watch(&problem(failed()), 0).pause, Duration::from_millis(500));
     }
 
@@ -280,22 +307,64 @@ mod tests {
         assert_eq!(schedule.after_list(None, 0), watch(0));
         assert_eq!(schedule.after_watch(&expired, 0), list(1));
         assert_eq!(schedule.after_list(Some(&WatchProblem::Expired), 0), list(2));
-        schedule.after_watch(&end(0, 100, WatchEndCause::Closed), 0);
+        schedule.after_watch(&closed(0, 100), 0);
         assert_eq!(schedule.after_watch(&expired, 0), list(0));
         let silent = end(0, 215, WatchEndCause::Problem(WatchProblem::Silent));
         assert_eq!(schedule.after_watch(&silent, 0), list(0));
     }
 
     #[test]
+    fn after_five_watches_that_failed_there_is_a_list_whatever_the_lists_say() {
+        for refusal in
+            [failed(), WatchProblem::Forbidden(String::new()), WatchProblem::Unauthorized]
+        {
+            let mut schedule = schedule();
+            let mut starts = Vec::new();
+            for _ in 0..12 {
+                let step = schedule.after_watch(&problem(refusal.clone()), 0);
+                if step.start == Start::List {
+                    assert_eq!(schedule.after_list(None, 0), watch(0));
+                }
+                starts.push(step.start);
+            }
+            let lists = starts.iter().enumerate().filter(|(_, start)| **start == Start::List);
+            let lists: Vec<usize> = lists.map(|(n, _)| n).collect();
+            assert_eq!(lists, [4, 9], "{refusal:?}");
+            // One that works begins the count anew.
+            schedule.after_watch(&closed(1, 0), 0);
+            assert_eq!(schedule.after_watch(&problem(refusal), 0).start, Start::Watch);
+        }
+    }
+
+    #[test]
+    fn an_error_after_some_messages_or_some_seconds_is_no_watch_that_worked() {
+        for (messages, seconds) in [(0, 5), (1, 0), (100, 29)] {
+            let failing = |cause| end(messages, seconds, WatchEndCause::Problem(cause));
+            let mut schedule = schedule();
+            let pauses: Vec<f64> = (0..6)
+                .map(|_| schedule.after_watch(&failing(WatchProblem::Expired), MOST))
+                .inspect(|step| assert_eq!(step.start, Start::List))
+                .map(|step| step.pause.as_secs_f64().round())
+                .collect();
+            let expected = [0.0, 2.0, 4.0, 8.0, 16.0, 30.0];
+            assert_eq!(pauses, expected, "410 after {messages} and {seconds}");
+            let pause = schedule.after_watch(&failing(failed()), MOST).pause;
+            assert!(pause > Duration::from_secs(29), "{pause:?}");
+            let lasting = end(0, 30, WatchEndCause::Problem(WatchProblem::Expired));
+            assert_eq!(schedule.after_watch(&lasting, MOST), list(0));
+        }
+    }
+
+    #[test]
     fn watches_that_end_at_once_are_spaced_and_the_fifth_is_followed_by_a_list() {
         let mut schedule = schedule();
-        let closed = || end(0, 0, WatchEndCause::Closed);
-        let steps: Vec<WatchStep> = (0..10).map(|_| schedule.after_watch(&closed(), 0)).collect();
+        let steps: Vec<WatchStep> =
+            (0..10).map(|_| schedule.after_watch(&closed(0, 0), 0)).collect();
         let lists = steps.iter().filter(|step| step.start == Start::List).count();
         assert_eq!(lists, 2, "{steps:?}");
         assert!(steps.iter().all(|step| step.pause >= Duration::from_secs(1)), "{steps:?}");
         assert!(steps.iter().all(|step| step.pause <= Duration::from_secs(30)), "{steps:?}");
-        assert_eq!(schedule.after_watch(&end(1, 0, WatchEndCause::Closed), 0), watch(1));
+        assert_eq!(schedule.after_watch(&closed(1, 0), 0), watch(1));
     }
 
     #[test]
@@ -324,6 +393,11 @@ mod tests {
         }
         assert_eq!(sizes, [25, 12, 6, 3, 1]);
         assert!(schedule.after_list(Some(&WatchProblem::TooLarge), 0).pause > Duration::ZERO);
+        let mut after = || {
+            schedule.after_list(None, 0);
+            schedule.page_items()
+        };
+        assert_eq!([(); 7].map(|()| after()), [2, 4, 8, 16, 32, 50, 50], "they grow again");
     }
 
     #[test]

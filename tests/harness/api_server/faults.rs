@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     Text(u16, &'static str),
     /// A status with `Retry-After`.
     Busy(u16, u32),
+    /// A status with an object of kind `Status`, after so long.
+    Late(u16, Duration),
     /// No answer at all.
     Silent,
     /// The head of an answer, and nothing more.

@@ -295,6 +295,10 @@ async fn spoil(answer: Response, fault: Fault) -> Response {
             let wait = [(header::RETRY_AFTER, seconds.to_string())];
             (StatusCode::from_u16(code).unwrap(), wait, "busy").into_response()
         }
+        Fault::Late(code, pause) => {
+            tokio::time::sleep(pause).await;
+            status(code, "Failure", "injected")
+        }
         Fault::Silent => std::future::pending().await,
         Fault::HeadOnly => {
             Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>())
