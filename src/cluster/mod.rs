@@ -17,11 +17,12 @@
 //!                     summary                  one deployment over all its workloads, and what it waits for
 //! ```
 //!
-//! Below `connection` and `watch` is the way to a cluster and what it tells. All of the rest is pure: no client, no
+//! `connection`, `watch` and `logs` speak to a cluster's API server. All of the rest is pure: no client, no
 //! clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
 
-pub mod connection; // the way to a cluster's API server
-pub mod watch; // what happens there
+pub mod connection; // the connection to a cluster's API server
+pub mod watch; // changes of objects there
+pub mod logs; // logs of containers
 mod fields; // fields of JSON that may be missing or absurd
 pub mod object; // names, metadata, kinds
 pub mod template; // the digest of a pod template

@@ -4,6 +4,7 @@
 //! also within a private key. Pure.
 
 use std::iter::Peekable;
+use std::ops::RangeInclusive;
 use std::str::Chars;
 
 use super::secret_mask::{mask_secrets, mask_spans};
@@ -19,8 +20,8 @@ const LONGEST_LABEL: usize = 100;
 /// A longer "key" has lost its end: the rest of the log is shown again. Keys of RSA with 16384 bits have 200 lines.
 const MOST_KEY_LINES: usize = 250;
 
-/// A shorter line of Base64 may be a word.
-const SHORTEST_KEY_LINE: usize = 40;
+/// The lengths of a line of Base64 that can be one of a key; a shorter one may be a word.
+const KEY_LINE: RangeInclusive<usize> = 40..=80;
 
 /// Removes escape sequences, control characters but for tabs, and invisible characters. A carriage return alone ends a
 /// line, as a progress bar means it.
@@ -108,11 +109,13 @@ pub struct LogMask {
 }
 
 /// The position of the next line in a private key.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum KeyState {
     /// The log begins here, maybe within a key.
     #[default]
     Start,
+    /// All lines so far can be those of a key.
+    MaybeInside,
     Outside,
     /// Within a key, after so many of its lines.
     Inside(usize),
@@ -121,38 +124,40 @@ enum KeyState {
 impl LogMask {
     /// Replaces each character of secrets by a star.
     pub fn mask_line(&mut self, line: &str) -> String {
-        let lines = match self.key {
-            KeyState::Inside(lines) if lines < MOST_KEY_LINES => Some(lines),
-            KeyState::Start if is_key_line(line) => Some(0),
-            _ => None,
-        };
-        let begins = find_marker(line, BEGIN).map(|(start, _)| start);
-        let ends = find_marker(line, END).map(|(_, end)| end);
-        let is_in_key = lines.is_some() && ends.is_none();
-        let opens = begins.is_some_and(|begin| ends.is_none_or(|end| end < begin));
-        self.key = match lines {
-            _ if opens => KeyState::Inside(0),
-            Some(lines) if is_in_key => KeyState::Inside(lines + 1),
+        let begin = find_marker(line, BEGIN).map(|(start, _)| start);
+        let end = find_marker(line, END).map(|(start, _)| start);
+        let is_body = begin.is_none() && end.is_none() && self.is_key_line(line);
+        self.key = match self.key {
+            _ if begin > end => KeyState::Inside(0),
+            _ if end.is_some() => KeyState::Outside,
+            KeyState::Inside(lines) if is_body => KeyState::Inside(lines + 1),
             // An empty line is no sign of where the log begins.
-            None if line.trim().is_empty() && matches!(self.key, KeyState::Start) => {
-                KeyState::Start
-            }
+            KeyState::Start if line.trim().is_empty() => KeyState::Start,
+            _ if is_body && KEY_LINE.contains(&line.trim().len()) => KeyState::MaybeInside,
             _ => KeyState::Outside,
         };
-        if is_in_key { mask_whole(line) } else { mask_log(line) }
+        if is_body { mask_whole(line) } else { mask_log(line) }
+    }
+
+    /// Returns whether the line is one of a private key, or can be.
+    fn is_key_line(&self, line: &str) -> bool {
+        let line = line.trim();
+        let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+        match self.key {
+            KeyState::Inside(lines) => lines < MOST_KEY_LINES,
+            KeyState::Start => KEY_LINE.contains(&line.len()) && line.bytes().all(is_base64),
+            // The last line of a key is shorter.
+            KeyState::MaybeInside => {
+                (1..=*KEY_LINE.end()).contains(&line.len()) && line.bytes().all(is_base64)
+            }
+            KeyState::Outside => false,
+        }
     }
 }
 
 fn mask_whole(line: &str) -> String {
     let whole = 0..line.len();
     mask_spans(line, vec![whole]).into_owned()
-}
-
-/// Returns whether the line can be one of a private key: nothing but Base64.
-fn is_key_line(line: &str) -> bool {
-    let line = line.trim();
-    let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
-    line.len() >= SHORTEST_KEY_LINE && line.bytes().all(is_base64)
 }
 
 #[cfg(test)]
@@ -213,8 +218,13 @@ mod tests {
         let mut mask = LogMask::default();
         let one =
             format!("key -----BEGIN PRIVATE KEY-----\\n{BODY}\\n-----END PRIVATE KEY----- loaded");
-        assert!(mask.mask_line(&one).ends_with(" loaded"));
+        assert!(!mask.mask_line(&one).contains(BODY));
         assert_eq!(mask.mask_line("next"), "next");
+        // A digest is masked, and no more than it.
+        let mut mask = LogMask::default();
+        assert_ne!(mask.mask_line(&"0af1".repeat(16)), "0af1".repeat(16));
+        assert_eq!(mask.mask_line("it is built"), "it is built");
+        assert_eq!(mask.mask_line(&"0af1".repeat(16)), "0af1".repeat(16));
     }
 
     #[test]

@@ -184,6 +184,7 @@ const PURE: &[&str] = &[
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &[
     "cluster/connection",
+    "cluster/logs",
     "cluster/watch/protocol",
     "cluster/watch/reflector",
     "templates/sources",

@@ -5,6 +5,7 @@ mod check; // `config check` asks a cluster
 mod answers; // what a list and a watch can answer
 mod kinds; // kinds that are absent or forbidden, objects that are odd
 mod kubectl; // another client
+mod logs; // logs of containers
 mod outages; // connections that break, hang or are slow
 mod size; // how much memory it takes
 mod watcher; // the driver

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use super::faults::{Fault, Verb};
 use super::selectors::Selector;
 use super::state::{Pages, Request, Resource, World};
-use super::{Shared, discovery, stream};
+use super::{Shared, discovery, logs, stream};
 
 /// What a path leads to.
 struct Place {
@@ -134,11 +134,7 @@ impl World {
         let namespace = place.namespace.clone().unwrap_or_default();
         match (verb, &place.name) {
             (Verb::Watch, _) => self.watch(shared, &place, query),
-            (Verb::Log, Some(pod)) => {
-                let container = query.get("container").unwrap_or_default().to_owned();
-                let text = self.logs.get(&(namespace, pod.clone(), container));
-                text.map_or_else(|| missing(plural, pod), |text| text.clone().into_response())
-            }
+            (Verb::Log, Some(pod)) => logs::answer(self, shared, &namespace, pod, query),
             (Verb::Get, Some(name)) => match self.get(kind, &namespace, name) {
                 Some(object) => axum::Json(object.clone()).into_response(),
                 None => missing(plural, name),
@@ -278,12 +274,12 @@ fn status_object(code: u16, reason: &str, message: &str) -> Json {
     })
 }
 
-fn status(code: u16, reason: &str, message: &str) -> Response {
+pub(super) fn status(code: u16, reason: &str, message: &str) -> Response {
     let body = axum::Json(status_object(code, reason, message));
     (StatusCode::from_u16(code).unwrap(), body).into_response()
 }
 
-fn missing(plural: &str, name: &str) -> Response {
+pub(super) fn missing(plural: &str, name: &str) -> Response {
     status(404, "NotFound", &format!("{plural} \"{name}\" not found"))
 }
 

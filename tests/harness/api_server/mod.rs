@@ -7,6 +7,7 @@
 mod discovery;
 mod faults;
 mod http;
+mod logs;
 mod selectors;
 mod state;
 mod stream;

@@ -105,7 +105,12 @@ pub(crate) struct World {
     /// What the caller may not do: verb and plural.
     pub(crate) forbidden: BTreeSet<(&'static str, &'static str)>,
     pub(crate) bookmark_every: Option<std::time::Duration>,
+    /// By namespace, pod and container.
     pub(crate) logs: BTreeMap<(String, String, String), String>,
+    /// Of the containers that ran before these.
+    pub(crate) previous_logs: BTreeMap<(String, String, String), String>,
+    /// How many readers follow a log now.
+    pub(crate) log_readers: usize,
     pub(crate) requests: Vec<Request>,
     pub(crate) open_watches: usize,
     begun: tokio::time::Instant,
@@ -128,6 +133,8 @@ impl World {
             forbidden: BTreeSet::new(),
             bookmark_every: None,
             logs: BTreeMap::new(),
+            previous_logs: BTreeMap::new(),
+            log_readers: 0,
             requests: Vec::new(),
             open_watches: 0,
             begun: tokio::time::Instant::now(),

@@ -1,0 +1,415 @@
+//! Reads logs of containers through the connection to their cluster: the end of one for the cause of a failure, or its
+//! lines as they come.
+//!
+//! Every text is bounded, and without control characters and secrets (`support::log_text`). The service needs the
+//! permission to `get` `pods/log`.
+
+use std::time::Duration;
+
+use futures::Stream;
+use http::Request;
+use http_body_util::BodyExt as _;
+use kube::api::LogParams;
+use kube::client::Body;
+
+use crate::cluster::connection::client::{ClusterClient, ClusterConnection, describe};
+use crate::cluster::connection::error::UNAUTHORIZED;
+use crate::cluster::connection::request::{RequestError, ServerRefusal, send};
+use crate::cluster::failure::LogTail;
+use crate::support::http::body::read_bounded;
+use crate::support::log_text::{LogMask, remove_controls};
+use crate::support::text::truncate_chars;
+
+/// The most bytes of one answer, for the end of a log.
+const MOST_TAIL: usize = 64 * 1024;
+
+/// The deadline for the end of a log: a failure is told without it rather than late.
+const TAIL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The lines before those that are shown: a private key that begins in them is masked to its end.
+const MASKED_LINES: usize = 100;
+
+/// The time without a byte after which [`follow`] gives up, for callers without a wish of their own. A log can be quiet
+/// for hours, but load balancers drop such a connection after some minutes without a word.
+pub const FOLLOW_IDLE: Duration = Duration::from_mins(5);
+
+/// The longest part of a line that is read, in bytes; the rest of the line is left out.
+const MOST_LINE: usize = 64 * 1024;
+
+/// The longest line of [`LogLines`], in characters.
+const MOST_LINE_CHARS: usize = 4096;
+
+/// The reason why a log cannot be read. No text has a secret in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PodLogError {
+    /// There is no such pod.
+    #[error("the cluster has no pod {0}")]
+    NotFound(String),
+    /// There is no such container, it has not started, or nothing ran in it before.
+    #[error("there is no log: {0}")]
+    NoLog(String),
+    /// The service may not read logs.
+    #[error("{0}; grant `get` on pods/log")]
+    Forbidden(String),
+    /// The cluster cannot be asked, or the connection broke.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Nothing came for so long, not even the end of the log.
+    #[error("nothing came for {} seconds", .0.as_secs())]
+    Idle(Duration),
+}
+
+/// Reads the last lines of a container's log, or of the container that ran before it (`previous`). A pod with one
+/// container needs no name of it.
+///
+/// # Errors
+/// [`PodLogError`], at the latest after five seconds.
+pub async fn tail(
+    connection: &ClusterConnection,
+    namespace: &str,
+    pod: &str,
+    container: Option<&str>,
+    previous: bool,
+    lines: usize,
+) -> Result<LogTail, PodLogError> {
+    let source = LogSource::new(namespace, pod, container)?;
+    let tail = tokio::time::timeout(TAIL_DEADLINE, read_tail(connection, &source, previous, lines));
+    tail.await.unwrap_or_else(|_elapsed| {
+        let seconds = TAIL_DEADLINE.as_secs();
+        Err(PodLogError::Unavailable(format!("the log did not come within {seconds} seconds")))
+    })
+}
+
+/// The server cuts an answer at its end, which is the part that counts: then fewer lines are asked for.
+async fn read_tail(
+    connection: &ClusterConnection,
+    source: &LogSource,
+    previous: bool,
+    lines: usize,
+) -> Result<LogTail, PodLogError> {
+    let mut asked = lines.saturating_add(MASKED_LINES);
+    loop {
+        let params = LogParams {
+            previous,
+            limit_bytes: i64::try_from(MOST_TAIL).ok(),
+            ..source.params(asked)
+        };
+        let (_, body) = source.open(connection, &params).await?;
+        let body = read_bounded(body, MOST_TAIL).await;
+        let body = body.map_err(|error| PodLogError::Unavailable(describe(&error)))?;
+        if body.bytes.len() < MOST_TAIL || asked <= 1 {
+            return Ok(LogTail::of_lines(&String::from_utf8_lossy(&body.bytes), lines));
+        }
+        asked /= 2;
+    }
+}
+
+/// Follows a container's log from its last lines on, until the container ends, the lines are dropped, or no byte came
+/// for `idle`.
+///
+/// # Errors
+/// [`PodLogError`]
+pub async fn follow(
+    connection: &ClusterConnection,
+    namespace: &str,
+    pod: &str,
+    container: Option<&str>,
+    lines: usize,
+    idle: Duration,
+) -> Result<LogLines, PodLogError> {
+    let source = LogSource::new(namespace, pod, container)?;
+    let params = LogParams { follow: true, ..source.params(lines) };
+    let client = source.client(connection).await?;
+    let body = match source.send(&client, &params).await {
+        Ok(body) => Some(body),
+        // A server may send the head together with the first line.
+        Err(RequestError::Timeout(_)) => None,
+        Err(error) => return Err(source.error(connection, &client, error)),
+    };
+    let request = FollowRequest { client, source, params };
+    Ok(LogLines { request, body, idle, lines: LineBuffer::default(), is_done: false })
+}
+
+/// The lines of a log as they come. The connection ends when this is dropped.
+pub struct LogLines {
+    request: FollowRequest,
+    /// The answer; none while the server has sent no head.
+    body: Option<Body>,
+    idle: Duration,
+    lines: LineBuffer,
+    is_done: bool,
+}
+
+struct FollowRequest {
+    client: ClusterClient,
+    source: LogSource,
+    params: LogParams,
+}
+
+impl LogLines {
+    /// Waits for the next line; `None` after the last one, and after an error. A caller that stops to wait loses none.
+    pub async fn next(&mut self) -> Option<Result<String, PodLogError>> {
+        loop {
+            if let Some(line) = self.lines.take() {
+                return Some(Ok(line));
+            }
+            if self.is_done {
+                return self.lines.take_rest().map(Ok);
+            }
+            match tokio::time::timeout(self.idle, self.read()).await {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => self.is_done = true,
+                Ok(Err(error)) => return self.fail(error),
+                Err(_elapsed) => return self.fail(PodLogError::Idle(self.idle)),
+            }
+        }
+    }
+
+    /// Turns the lines into a stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<String, PodLogError>> + Send {
+        futures::stream::unfold(self, async |mut lines| Some((lines.next().await?, lines)))
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it is the last item")]
+    fn fail(&mut self, error: PodLogError) -> Option<Result<String, PodLogError>> {
+        self.is_done = true;
+        self.lines = LineBuffer::default();
+        Some(Err(error))
+    }
+
+    /// Reads some bytes; false at the end of the log.
+    async fn read(&mut self) -> Result<bool, PodLogError> {
+        let body = match &mut self.body {
+            Some(body) => body,
+            None => self.body.insert(self.request.open().await?),
+        };
+        match body.frame().await {
+            None => Ok(false),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    self.lines.push(&data);
+                }
+                Ok(true)
+            }
+            Some(Err(error)) => Err(PodLogError::Unavailable(describe(&error))),
+        }
+    }
+}
+
+impl FollowRequest {
+    /// Asks until the server sends the head of an answer.
+    async fn open(&self) -> Result<Body, PodLogError> {
+        loop {
+            match self.source.send(&self.client, &self.params).await {
+                Ok(body) => return Ok(body),
+                Err(RequestError::Timeout(_)) => {}
+                Err(error) => return Err(self.source.explain(error)),
+            }
+        }
+    }
+}
+
+/// A container of a pod.
+#[derive(Debug)]
+struct LogSource {
+    namespace: String,
+    pod: String,
+    container: Option<String>,
+}
+
+impl LogSource {
+    /// Checks the names, which become a part of an address.
+    fn new(namespace: &str, pod: &str, container: Option<&str>) -> Result<Self, PodLogError> {
+        if !is_object_name(namespace) || !is_object_name(pod) {
+            return Err(PodLogError::NotFound("of that name".to_owned()));
+        }
+        let container = container.map(str::to_owned);
+        Ok(Self { namespace: namespace.to_owned(), pod: pod.to_owned(), container })
+    }
+
+    fn params(&self, lines: usize) -> LogParams {
+        LogParams {
+            container: self.container.clone(),
+            tail_lines: Some(i64::try_from(lines).unwrap_or(i64::MAX)),
+            ..LogParams::default()
+        }
+    }
+
+    async fn open(
+        &self,
+        connection: &ClusterConnection,
+        params: &LogParams,
+    ) -> Result<(ClusterClient, Body), PodLogError> {
+        let client = self.client(connection).await?;
+        match self.send(&client, params).await {
+            Ok(body) => Ok((client, body)),
+            Err(error) => Err(self.error(connection, &client, error)),
+        }
+    }
+
+    async fn client(&self, connection: &ClusterConnection) -> Result<ClusterClient, PodLogError> {
+        let client = connection.client().await;
+        client.map_err(|error| PodLogError::Unavailable(error.to_string()))
+    }
+
+    async fn send(&self, client: &ClusterClient, params: &LogParams) -> Result<Body, RequestError> {
+        let request = self.request(params)?;
+        Ok(send(&client.client, request).await?.into_body())
+    }
+
+    fn request(&self, params: &LogParams) -> Result<Request<Vec<u8>>, RequestError> {
+        let pods = kube::core::Request::new(format!("/api/v1/namespaces/{}/pods", self.namespace));
+        let request = pods.logs(&self.pod, params);
+        request.map_err(|error| RequestError::NoAnswer(error.to_string()))
+    }
+
+    /// Explains an error, and reports credentials that are refused.
+    fn error(
+        &self,
+        connection: &ClusterConnection,
+        client: &ClusterClient,
+        error: RequestError,
+    ) -> PodLogError {
+        if matches!(error, RequestError::Refused(ServerRefusal { code: 401, .. })) {
+            connection.report_refusal(client);
+        }
+        self.explain(error)
+    }
+
+    fn explain(&self, error: RequestError) -> PodLogError {
+        match error {
+            RequestError::Refused(ServerRefusal { code, message, .. }) => match code {
+                400 => PodLogError::NoLog(message),
+                401 => PodLogError::Unavailable(UNAUTHORIZED.to_owned()),
+                403 => PodLogError::Forbidden(message),
+                404 => PodLogError::NotFound(format!("{}/{}", self.namespace, self.pod)),
+                _ => PodLogError::Unavailable(message),
+            },
+            RequestError::Timeout(reason) | RequestError::NoAnswer(reason) => {
+                PodLogError::Unavailable(reason)
+            }
+        }
+    }
+}
+
+/// Returns true for a name that an object of Kubernetes can have (RFC 1123): no other one is put into an address.
+fn is_object_name(name: &str) -> bool {
+    const LONGEST: usize = 253;
+    let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    name.len() <= LONGEST
+        && is_end(name.chars().next())
+        && is_end(name.chars().next_back())
+        && name.chars().all(is_inner)
+}
+
+/// Bytes of a log that become lines.
+#[derive(Default)]
+struct LineBuffer {
+    bytes: Vec<u8>,
+    /// The number of bytes without an end of line.
+    searched: usize,
+    /// True while the rest of a line that is too long is left out.
+    is_skipping: bool,
+    mask: LogMask,
+}
+
+impl LineBuffer {
+    fn push(&mut self, data: &[u8]) {
+        self.bytes.extend_from_slice(data);
+    }
+
+    /// Takes the next whole line, or the beginning of one that is too long.
+    fn take(&mut self) -> Option<String> {
+        loop {
+            let rest = self.bytes.get(self.searched..).unwrap_or_default();
+            let Some(at) = rest.iter().position(|byte| *byte == b'\n') else {
+                self.searched = self.bytes.len();
+                return self.take_long();
+            };
+            let line: Vec<u8> = self.bytes.drain(..=self.searched + at).collect();
+            self.searched = 0;
+            if !std::mem::take(&mut self.is_skipping) {
+                return Some(self.show(&line));
+            }
+        }
+    }
+
+    fn take_long(&mut self) -> Option<String> {
+        if self.bytes.len() <= MOST_LINE {
+            return None;
+        }
+        let line = std::mem::take(&mut self.bytes);
+        self.searched = 0;
+        (!std::mem::replace(&mut self.is_skipping, true)).then(|| self.show(&line))
+    }
+
+    /// Takes a last line without an end.
+    fn take_rest(&mut self) -> Option<String> {
+        let line = std::mem::take(&mut self.bytes);
+        self.searched = 0;
+        (!line.is_empty() && !self.is_skipping).then(|| self.show(&line))
+    }
+
+    /// Shows what a terminal would: of a progress bar its last state.
+    fn show(&mut self, line: &[u8]) -> String {
+        let line = line.get(..line.len().min(MOST_LINE)).unwrap_or_default();
+        let clean = remove_controls(&String::from_utf8_lossy(line));
+        let masked = clean.lines().map(|part| self.mask.mask_line(part)).last();
+        truncate_chars(&masked.unwrap_or_default(), MOST_LINE_CHARS).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(chunks: &[&[u8]]) -> Vec<String> {
+        let mut buffer = LineBuffer::default();
+        let mut lines = Vec::new();
+        for chunk in chunks {
+            buffer.push(chunk);
+            while let Some(line) = buffer.take() {
+                lines.push(line);
+            }
+        }
+        lines.extend(buffer.take_rest());
+        lines
+    }
+
+    #[test]
+    fn lines_come_whole_however_the_bytes_are_cut() {
+        let text = "one\r\n\ntwo ä\x1b[31m!\x1b[0m\n10%\r20%\nlast".as_bytes();
+        let expected = ["one", "", "two ä!", "20%", "last"];
+        for size in [1, 2, 3, 7, text.len()] {
+            assert_eq!(lines(&text.chunks(size).collect::<Vec<_>>()), expected, "{size}");
+        }
+        assert_eq!(lines(&[b"\xff\xfe\n"]), ["\u{fffd}\u{fffd}"]);
+        assert!(lines(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_cut_and_its_rest_is_left_out() {
+        let long = "x".repeat(30_000);
+        let chunks: Vec<&[u8]> = (0..20).map(|_| long.as_bytes()).collect();
+        let all = lines(&[&chunks[..], &[b"rest\nnext\n"]].concat());
+        assert_eq!(all.len(), 2);
+        assert_eq!((all[0].chars().count(), all[1].as_str()), (MOST_LINE_CHARS, "next"));
+        assert_eq!(lines(&chunks).len(), 1);
+        let one = format!("{}\nnext\n", "x".repeat(1_000_000));
+        assert_eq!(lines(&[one.as_bytes()]).len(), 2);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_put_into_no_address() {
+        for bad in ["", ".", "..", "a/../../secrets", "a?x=y", "a%2f", "-a", "a-", "ä", "a b"] {
+            assert!(LogSource::new(bad, "a", None).is_err(), "{bad:?}");
+            assert!(LogSource::new("a", bad, None).is_err(), "{bad:?}");
+        }
+        assert!(LogSource::new("a", &"a".repeat(254), None).is_err());
+        let source = LogSource::new("devx", "web-1.a", Some("a&b=c")).unwrap();
+        let request = source.request(&source.params(3)).unwrap();
+        let expected = "/api/v1/namespaces/devx/pods/web-1.a/log?&container=a%26b%3Dc&tailLines=3";
+        assert_eq!(request.uri(), expected);
+    }
+}
