@@ -1,7 +1,7 @@
-//! Settings of the way to a cluster's API server and of the progress that is watched there. The one place
-//! for it: `lookups` uses the same connection unless it has its own.
+//! Reads the connection to a cluster's API server, and the rules for the progress of deployments there. `lookups` uses
+//! the same connection unless it has its own.
 //!
-//! Reads no kubeconfig: the client does, anew for each connection, because its contents change.
+//! It reads no kubeconfig: the client does, anew for each connection, because its contents change.
 
 use std::path::{Path, PathBuf};
 
@@ -18,14 +18,15 @@ use crate::support::credential::Credential;
 /// The folder in which Kubernetes puts the credentials of a pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The default patience, after the workload's own deadline, which is ten minutes unless the WAML says otherwise.
+/// The default patience after the deadline of the workload itself, which is ten minutes unless the WAML says otherwise.
 const PATIENCE_SECONDS: u64 = 120;
 
-/// The way to a cluster's API server: by a kubeconfig, by address and token, or from inside.
+/// The connection to a cluster's API server: by a kubeconfig, by address and token, or from inside. With it the service
+/// watches the cluster; without it a deployment ends when it is pushed.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct KubernetesApi {
-    /// The kubeconfig that says how, with its credentials; it is read again when it may have changed.
+    /// The kubeconfig, with its credentials; it is read again when it may have changed.
     kubeconfig: Option<KubeconfigFile>,
     /// The context of the kubeconfig. Default: its `current-context`.
     #[schemars(extend("format" = "line"))]
@@ -36,10 +37,10 @@ pub(super) struct KubernetesApi {
     /// The token of a service account that may `list` and `watch` workloads, pods and Applications. A file is read
     /// again for each request, so that it may be renewed.
     token: Option<Secret>,
-    /// A file with the certificates of who signed the server's, as PEM. Default: those that the machine trusts, and
-    /// those of `outbound.ca`.
+    /// A file with the authorities that sign the server's certificate, as PEM. Default: those that the machine trusts,
+    /// and those of `outbound.ca`.
     ca: Option<String>,
-    /// True if the service runs in that cluster: its pod's service account is used. Default: no.
+    /// True if the service runs in that cluster: it uses its pod's service account. Default: no.
     in_cluster: Option<bool>,
 }
 
@@ -51,20 +52,20 @@ pub(super) struct KubeconfigFile {
     file: String,
 }
 
-/// The settings for the progress that is watched in a cluster.
+/// The rules for the progress of deployments in a cluster that the service watches: it needs `kubernetes`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ProgressPolicy {
-    /// The time for which a rollout may be stuck after its own deadline before the deployment fails: `2m`.
+    /// The time that a rollout may be stuck after its own deadline before the deployment fails. Default: `2m`.
     patience: Option<String>,
-    /// True if workloads of others are watched, too, that carry the annotations `the-deployer.dev/repository` and
-    /// `the-deployer.dev/commit`: preview environments. Every workload and pod of the cluster is read for it.
+    /// True if the service also watches workloads of others that carry the annotations `the-deployer.dev/repository`
+    /// and `the-deployer.dev/commit`: preview environments. It reads every workload and pod of the cluster for it.
     /// Default: no.
     previews: Option<bool>,
 }
 
 impl Resolver<'_> {
-    /// Resolves the way to a cluster's API server, if the configuration has one.
+    /// Resolves the settings of a cluster that the service watches.
     pub(super) fn cluster_settings(
         &mut self,
         path: &str,
@@ -78,8 +79,10 @@ impl Resolver<'_> {
             self.duration(&format!("{path}.progress.patience"), patience, PATIENCE_SECONDS);
         let Some(api) = api else {
             if is_written {
-                let message = "nothing watches this cluster: a deployment ends when it is pushed";
-                let help = "add `kubernetes`, which says how its API server is reached";
+                let message = "this has no effect: without `kubernetes` the service does not watch the cluster, and a \
+                               deployment ends when it is pushed";
+                let help =
+                    "add `kubernetes`, which says how its API server is reached, or remove this";
                 self.report.warning(&format!("{path}.progress"), message, help);
             }
             return None;
@@ -135,7 +138,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// As a pod knows the API server of its own cluster.
+    /// Reads the variables and files by which a pod reaches the API server of its own cluster.
     fn service_account(&mut self, path: &str) -> Option<ClusterAccess> {
         let variable = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());
         let host = variable("KUBERNETES_SERVICE_HOST").cloned();
@@ -155,7 +158,7 @@ impl Resolver<'_> {
         Some(ClusterAccess::Server { server, token, ca: Some(file("ca.crt").into()) })
     }
 
-    /// Kubernetes decides who may read it, so that is not doubtful.
+    /// Reads the token. Kubernetes sets the permissions of its file, so that they cause no warning.
     fn service_account_token(&mut self, path: &str, file: &str) -> Option<Credential> {
         match secret::read(&SecretSource::File(file.into()), self.variables) {
             Ok(content) => Some(Credential { secret: content.secret, file: Some(file.into()) }),
@@ -259,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_nothing_watches_is_doubtful() {
+    fn progress_of_a_cluster_that_is_not_watched_is_doubtful() {
         let warnings = loaded(&cluster("  progress: {patience: 1m}\n")).warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].message.starts_with("nothing watches this cluster"), "{warnings:?}");
+        assert!(warnings[0].message.starts_with("this has no effect"), "{warnings:?}");
     }
 
     #[test]
