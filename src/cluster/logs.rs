@@ -51,7 +51,7 @@ pub enum PodLogError {
     /// The service may not read logs.
     #[error("{0}; grant `get` on pods/log")]
     Forbidden(String),
-    /// The cluster cannot be asked, or the connection broke.
+    /// The cluster cannot be count, or the connection broke.
     #[error("{0}")]
     Unavailable(String),
     /// Nothing came for so long, not even the end of the log.
@@ -80,27 +80,27 @@ pub async fn tail(
     })
 }
 
-/// The server cuts an answer at its end, which is the part that counts: then fewer lines are asked for.
+/// The server cuts an answer at its end, which is the part that counts: then fewer lines are count for.
 async fn read_tail(
     connection: &ClusterConnection,
     source: &LogSource,
     previous: bool,
     lines: usize,
 ) -> Result<LogTail, PodLogError> {
-    let mut asked = lines.saturating_add(MASKED_LINES);
+    let mut count = lines.saturating_add(MASKED_LINES);
     loop {
         let params = LogParams {
             previous,
             limit_bytes: i64::try_from(MOST_TAIL).ok(),
-            ..source.params(asked)
+            ..source.params(count)
         };
         let (_, body) = source.open(connection, &params).await?;
         let body = read_bounded(body, MOST_TAIL).await;
         let body = body.map_err(|error| PodLogError::Unavailable(describe(&error)))?;
-        if body.bytes.len() < MOST_TAIL || asked <= 1 {
+        if body.bytes.len() < MOST_TAIL || count <= 1 {
             return Ok(LogTail::of_lines(&String::from_utf8_lossy(&body.bytes), lines));
         }
-        asked /= 2;
+        count /= 2;
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the service may do in a cluster, asked of the cluster before it is needed.
+//! Asks a cluster for the permissions of the service before a watch needs them.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -10,24 +10,24 @@ use crate::cluster::connection::client::{ClusterConnection, describe};
 use crate::cluster::connection::error::UNAUTHORIZED;
 use crate::cluster::object::WatchedKind;
 
-/// What a watch does.
+/// The verbs that a watch needs.
 const VERBS: [&str; 2] = ["list", "watch"];
 
-/// What was found by asking.
+/// A reason why a cluster cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessProblem {
     /// The cluster cannot be asked at all.
     Unreachable(String),
-    /// The service may not do what a watch does.
+    /// The service lacks a permission that a watch needs.
     Denied {
-        /// Of this kind.
+        /// The kind of the objects.
         kind: WatchedKind,
-        /// `list`, `watch`
+        /// The verbs that are missing: `list`, `watch`.
         verbs: Vec<&'static str>,
     },
 }
 
-/// Asks whether each kind that the cluster has may be watched; what is missing.
+/// Asks whether the service may watch each kind that the cluster has; returns the problems.
 pub async fn check_access(connection: &ClusterConnection) -> Vec<AccessProblem> {
     let client = match connection.client().await {
         Ok(client) => client.client,
@@ -45,7 +45,7 @@ pub async fn check_access(connection: &ClusterConnection) -> Vec<AccessProblem> 
     problems
 }
 
-/// Of a kind that the cluster does not have nothing is missing.
+/// Returns the verbs that are missing; none for a kind that the cluster does not have.
 async fn denied_verbs(client: &Client, kind: WatchedKind) -> kube::Result<Vec<&'static str>> {
     if kind.is_custom() && !is_installed(client, kind).await? {
         return Ok(Vec::new());
@@ -84,7 +84,7 @@ async fn is_allowed(client: &Client, kind: WatchedKind, verb: &str) -> kube::Res
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-/// What the server says is not repeated where it is no answer of an API server.
+/// Describes an error; the text of an answer is not repeated, because it can come from another server.
 fn unreachable_reason(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 401 => UNAUTHORIZED.to_owned(),

@@ -1,6 +1,6 @@
-//! The token that every request to an API server carries.
+//! Adds a token to every request to an API server.
 //!
-//! Not the client library's own: that one sends the newline at the end of a token's file, and fails.
+//! The client library's own code for it sends the newline at the end of a token's file, and fails.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// A source of tokens. Clones share what was read.
 #[derive(Clone)]
 pub(super) enum BearerToken {
-    /// From the configuration: the text of a variable, or a file that is read anew.
+    /// The text of a variable, or a file that is read anew.
     Credential(Credential),
-    /// From a program.
+    /// A program that prints tokens.
     Plugin(Arc<PluginToken>),
 }
 

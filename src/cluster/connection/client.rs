@@ -386,8 +386,8 @@ mod tests {
         let file = folder.path().join("config");
         let access = ClusterAccess::Kubeconfig { file: file.clone(), context: None };
         let connection = ClusterConnection::new(access, OutboundHttp::default(), clock.clone());
-        let said = connection.client().await.err().unwrap().to_string();
-        assert!(said.contains("cannot be read"), "{said}");
+        let reason = connection.client().await.err().unwrap().to_string();
+        assert!(reason.contains("cannot be read"), "{reason}");
         std::fs::write(
             &file,
             "{current-context: a, contexts: [{name: a, context: {cluster: b}}], \
@@ -403,8 +403,8 @@ mod tests {
     async fn a_server_that_is_not_there_is_told_at_once_and_without_its_token() {
         let client = connection(&Clock::system()).client().await.unwrap().client;
         let error = client.apiserver_version().await.unwrap_err();
-        let said = describe(&error);
-        assert!(said.contains("refused") && !said.contains("s3cret"), "{said}");
+        let reason = describe(&error);
+        assert!(reason.contains("refused") && !reason.contains("s3cret"), "{reason}");
     }
 
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Why a cluster cannot be reached. No text has a secret in it: these are shown on pages and to probes.
+//! Reasons why a cluster cannot be reached. No text has a secret in it: pages and probes show them.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub enum ConnectError {
     Kubeconfig {
         /// The file.
         file: String,
-        /// `cannot be read: …`
+        /// The problem: `cannot be read: …`.
         problem: String,
     },
     /// The credential plugin of the kubeconfig gives no credential.
@@ -21,7 +21,7 @@ pub enum ConnectError {
     Plugin {
         /// The program, without its arguments.
         command: String,
-        /// `fails with exit status: 1`
+        /// The problem: `fails with exit status: 1`.
         problem: String,
     },
     /// There is no token.

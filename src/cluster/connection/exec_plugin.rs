@@ -1,9 +1,9 @@
 //! A credential plugin of a kubeconfig: a program that prints a token or a client certificate (the protocol of
 //! `client.authentication.k8s.io`).
 //!
-//! It is run here and not by the client library, which runs it three times for each client, blocks a worker while it
+//! This code runs it and not the client library, which runs it three times for each client, blocks a worker while it
 //! runs, never ends one that hangs, and does not run it again when its token is refused. It gets no terminal. Neither
-//! its arguments nor its output are ever told: both can be secrets.
+//! its arguments nor its output are ever shown: both can be secrets.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,30 +18,30 @@ use tokio::process::Command;
 
 use crate::cluster::connection::error::ConnectError;
 
-/// Shorter than a request may wait for its answer, so that a plugin that hangs is told as such.
+/// The deadline of a run. It is shorter than that of a request, so that the reason names the plugin.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A token and a certificate chain fit many times.
+/// The most bytes of output that are read; a token and a certificate chain fit many times.
 const MOST_OUTPUT: u64 = 1024 * 1024;
 
-/// A program, and what it is given.
+/// A program with its arguments and variables.
 #[derive(Clone)]
 pub(super) struct ExecPlugin {
     command: String,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
-    /// `KUBERNETES_EXEC_INFO`
+    /// The value of `KUBERNETES_EXEC_INFO`.
     info: String,
-    /// What to do if the program is not there.
+    /// The kubeconfig's advice for a machine without the program.
     hint: Option<String>,
     deadline: Duration,
 }
 
-/// What the program printed.
+/// The credential that the program printed.
 #[derive(Debug)]
 pub(super) struct PluginCredential {
     pub(super) token: Option<SecretString>,
-    /// Chain and key, as PEM.
+    /// The chain and the key as PEM.
     pub(super) certificate: Option<(String, SecretString)>,
     pub(super) expires: Option<Timestamp>,
 }
@@ -111,7 +111,7 @@ impl ExecPlugin {
         }
     }
 
-    /// JSON, or YAML, which Kubernetes' own client takes, too.
+    /// Parses JSON, or YAML, which Kubernetes' own client takes, too.
     fn parse(&self, output: &[u8]) -> Result<PluginCredential, ConnectError> {
         let read = serde_json::from_slice(output).ok();
         let read = read.or_else(|| serde_yaml::from_slice(output).ok());
@@ -183,9 +183,9 @@ mod tests {
                 true,
             ),
         ] {
-            let found = plugin(script).run().await.unwrap();
-            assert_eq!(found.token.unwrap().expose_secret(), "s3cret");
-            assert_eq!(found.expires.is_some(), expires);
+            let credential = plugin(script).run().await.unwrap();
+            assert_eq!(credential.token.unwrap().expose_secret(), "s3cret");
+            assert_eq!(credential.expires.is_some(), expires);
         }
     }
 
@@ -210,16 +210,16 @@ mod tests {
                 "an expiry that is no time",
             ),
         ] {
-            let said = plugin(script).run().await.unwrap_err().to_string();
-            assert!(said.contains(expected) && !said.contains("s3cret"), "{script}: {said}");
+            let reason = plugin(script).run().await.unwrap_err().to_string();
+            assert!(reason.contains(expected) && !reason.contains("s3cret"), "{script}: {reason}");
         }
     }
 
     #[tokio::test]
     async fn a_program_that_hangs_is_ended() {
         let hanging = ExecPlugin { deadline: Duration::from_millis(50), ..plugin("exec sleep 60") };
-        let said = hanging.run().await.unwrap_err().to_string();
-        assert!(said.contains("`sh` does not end"), "{said}");
+        let reason = hanging.run().await.unwrap_err().to_string();
+        assert!(reason.contains("`sh` does not end"), "{reason}");
     }
 
     #[tokio::test]
@@ -229,10 +229,10 @@ mod tests {
             install_hint: Some("install the AWS CLI".to_owned()),
             ..ExecConfig::default()
         };
-        let said = ExecPlugin::new(config, None).unwrap().run().await.unwrap_err().to_string();
-        assert!(said.contains("`/none/aws` cannot be started"), "{said}");
-        assert!(said.ends_with("; install the AWS CLI"), "{said}");
-        let said = ExecPlugin::new(ExecConfig::default(), None).err().unwrap().to_string();
-        assert!(said.contains("is not named"), "{said}");
+        let reason = ExecPlugin::new(config, None).unwrap().run().await.unwrap_err().to_string();
+        assert!(reason.contains("`/none/aws` cannot be started"), "{reason}");
+        assert!(reason.ends_with("; install the AWS CLI"), "{reason}");
+        let reason = ExecPlugin::new(ExecConfig::default(), None).err().unwrap().to_string();
+        assert!(reason.contains("is not named"), "{reason}");
     }
 }

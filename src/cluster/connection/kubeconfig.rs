@@ -1,7 +1,7 @@
 //! A kubeconfig, read for one connection.
 //!
-//! The file is the library's to parse. What it means is decided here, because the library's own way reads proxies from
-//! the environment and runs credential plugins as it likes.
+//! The library parses the file, and this code interprets it: the library would read proxies from the environment and
+//! run credential plugins in its own way.
 
 use std::path::Path;
 
@@ -18,26 +18,26 @@ use crate::cluster::connection::trust;
 use crate::support::credential::Credential;
 use crate::support::host::is_loopback_authority;
 
-/// No kubeconfig is larger; a path that leads to something else is a mistake.
+/// The largest kubeconfig, in bytes; a path to something else is a mistake.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// What a context of a kubeconfig says.
+/// A context of a kubeconfig.
 pub(super) struct KubeconfigContext {
-    /// Server, certificates and proxy; no tokens.
+    /// The server, certificates and proxy, without tokens.
     pub(super) config: Config,
-    /// How its user is known, beside a certificate.
+    /// The user's credential beside a certificate.
     pub(super) user: KubeconfigUser,
 }
 
-/// How a kubeconfig's user is known.
+/// The credential of a kubeconfig's user.
 pub(super) enum KubeconfigUser {
-    /// By a certificate, name and password, or not at all: the client library sees to it.
+    /// A certificate, a name with a password, or none: the client library sends it.
     Plain,
     Token(BearerToken),
     Plugin(Box<ExecPlugin>),
 }
 
-/// Reads the file. Blocks.
+/// Reads the file on the thread of the caller.
 pub(super) fn load(file: &Path, context: Option<&str>) -> Result<KubeconfigContext, ConnectError> {
     let failed = |problem: String| ConnectError::kubeconfig(file, problem);
     let metadata = std::fs::metadata(file);
@@ -54,7 +54,7 @@ pub(super) fn load(file: &Path, context: Option<&str>) -> Result<KubeconfigConte
     })
 }
 
-/// The parser's message can quote the file, and so a secret.
+/// Describes a parser's error without its message, which can quote the file, and so a secret.
 fn parse_problem(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(error, _) => format!("cannot be read: {error}"),
@@ -74,7 +74,7 @@ fn find_context(config: Kubeconfig, name: Option<&str>) -> Result<(Cluster, Auth
     let cluster = clusters.into_iter().find(|one| one.name == context.cluster);
     let cluster = cluster.and_then(|one| one.cluster);
     let cluster = cluster.ok_or_else(|| format!("has no cluster {:?}", context.cluster))?;
-    // As Kubernetes' own client: a user that is not there is nobody.
+    // As with Kubernetes' own client, a user that the file does not have is one without credentials.
     let user = auth_infos.into_iter().find(|one| Some(&one.name) == context.user.as_ref());
     Ok((cluster, user.and_then(|one| one.auth_info).unwrap_or_default()))
 }
@@ -209,16 +209,19 @@ users:
             (with("https://10.0.0.1", "http://10.0.0.1"), None, "in the clear"),
             (with("https://10.0.0.2", "http://[::2]:80"), Some("plugin"), "in the clear"),
         ] {
-            let said = read(&text, context).err().unwrap().to_string();
-            assert!(said.contains(expected) && !said.contains("s3cret"), "{expected}: {said}");
+            let reason = read(&text, context).err().unwrap().to_string();
+            assert!(
+                reason.contains(expected) && !reason.contains("s3cret"),
+                "{expected}: {reason}"
+            );
         }
         for address in ["http://127.0.0.1", "http://[::1]"] {
             assert!(read(&with("https://10.0.0.1", address), None).is_ok(), "{address}");
         }
         assert!(read(&with("https://10.0.0.2", "http://10.0.0.2"), Some("plain")).is_ok());
-        let said = load(Path::new("/none"), None).err().unwrap().to_string();
-        assert!(said.starts_with("the kubeconfig /none cannot be read"), "{said}");
-        let said = load(Path::new("/"), None).err().unwrap().to_string();
-        assert!(said.ends_with("is too large, or no file"), "{said}");
+        let reason = load(Path::new("/none"), None).err().unwrap().to_string();
+        assert!(reason.starts_with("the kubeconfig /none cannot be read"), "{reason}");
+        let reason = load(Path::new("/"), None).err().unwrap().to_string();
+        assert!(reason.ends_with("is too large, or no file"), "{reason}");
     }
 }

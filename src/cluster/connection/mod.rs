@@ -1,4 +1,4 @@
-//! The connection to a cluster's API server.
+//! Connects to a cluster's API server.
 //!
 //! ```text
 //! ClusterAccess ─┬─ Kubeconfig ─▶ kubeconfig ─▶ exec_plugin ─┐

@@ -1,6 +1,6 @@
-//! Requests to an API server, and refusals of it.
+//! Sends requests to an API server, and reads its refusals.
 //!
-//! Of an answer that is none of an API server nothing is repeated but its status: it can be anything.
+//! The text of an answer that does not come from an API server is never repeated: it can be anything.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(in crate::cluster) enum RequestError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cluster) struct ServerRefusal {
     pub(in crate::cluster) code: u16,
-    /// `the server answers 403: pods is forbidden`, on one line.
+    /// The reason on one line: `the server answers 403: pods is forbidden`.
     pub(in crate::cluster) message: String,
     /// The time after which the server wants to be asked again.
     pub(in crate::cluster) retry_after: Option<Duration>,

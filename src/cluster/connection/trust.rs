@@ -1,4 +1,4 @@
-//! The authorities that sign an API server's certificate.
+//! Reads the authorities that sign an API server's certificate.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rustls::RootCertStore;
 
 use crate::support::http::read_authorities;
 
-/// Reads certificates as PEM; each must be one that can sign.
+/// Reads certificates as PEM.
 pub(super) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let certificates = read_authorities(pem);
     match certificates {
@@ -27,8 +27,8 @@ pub(super) fn follow_file(config: &mut Config, file: &Path) -> Result<(), String
     Ok(())
 }
 
-/// The authorities of the configuration, and with them those that the machine trusts: the client library takes either
-/// the machine's own or a list.
+/// Returns the authorities of the configuration with those that the machine trusts: the client library takes either the
+/// machine's own or a list.
 pub(super) fn with_machines_own(authorities: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let own = rustls_native_certs::load_native_certs().certs;
     let mut store = RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! What watches tell, and what the index makes of it.
+//! Events of a cluster's watches, and the changes that they make in the index.
 
 use jiff::Timestamp;
 
@@ -6,37 +6,37 @@ use crate::cluster::index::{ClusterIndex, IndexChange};
 use crate::cluster::object::WatchedKind;
 use crate::cluster::watched::WatchedObject;
 
-/// What the watches of a cluster tell. Of one kind in order; kinds overtake each other.
+/// An event of a cluster's watches. Events of one kind come in order; kinds overtake each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterEvent {
-    /// A list of all objects begins. If there was one that did not end, it counts for nothing.
+    /// A list of all objects begins. An earlier one that did not end counts for nothing.
     RelistBegun(WatchedKind),
-    /// An object of the list, changed or not.
+    /// The list has this object, changed or not.
     Listed(Box<WatchedObject>),
-    /// That were all: what is not among them is gone.
+    /// The list is complete: objects that are not in it are gone.
     RelistDone(WatchedKind),
     /// An object is new, or changed.
     Applied(Box<WatchedObject>),
-    /// An object is gone; its last state.
+    /// An object is gone; this is its last state.
     Deleted(Box<WatchedObject>),
-    /// Changes of the kind do not arrive for the time being.
+    /// Changes of the kind do not arrive, until [`Seen`](Self::Seen).
     Unseen {
         /// The kind.
         kind: WatchedKind,
-        /// When the server was heard last; absent: never.
+        /// The time of the server's last answer; absent before the first one.
         since: Option<Timestamp>,
-        /// Why; no secrets.
+        /// The reason, without secrets.
         reason: String,
     },
-    /// They arrive again, with all that were missed before it.
+    /// Changes arrive again; all that happened meanwhile came before this event.
     Seen(WatchedKind),
-    /// The kind cannot be seen at all: the cluster does not have it, or the service may not list it. Whatever was known
-    /// of it is gone.
+    /// The kind cannot be seen at all: the cluster does not have it, or the service may not list it. Its objects are
+    /// gone.
     Unavailable(WatchedKind),
 }
 
 impl ClusterEvent {
-    /// Brings the index up to date; what has changed in it.
+    /// Applies the event to the index; returns the changes.
     pub fn apply_to(self, index: &mut ClusterIndex) -> Vec<IndexChange> {
         match self {
             Self::RelistBegun(kind) => {
@@ -49,7 +49,7 @@ impl ClusterEvent {
             Self::RelistDone(kind) => index.end_list(kind),
             Self::Deleted(object) => index.delete_object(&object).into_iter().collect(),
             Self::Unavailable(kind) => index.give_up(kind),
-            // What was known of the kind stays, and is looked at with that in mind.
+            // The objects of the kind stay; readers of the index know that they may be old.
             Self::Unseen { .. } | Self::Seen(_) => Vec::new(),
         }
     }

@@ -1,4 +1,5 @@
-//! What of a cluster is seen, and what is not, since when and why: for probes, metrics and pages.
+//! Keeps the kinds of a cluster that the service sees and those that it does not, with time and reason: for probes,
+//! metrics and pages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,63 +9,63 @@ use jiff::Timestamp;
 use crate::cluster::object::WatchedKind;
 use crate::model::id::TargetName;
 
-/// What is known of one kind.
+/// The state of the watch of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KindSight {
     /// The first list is not complete yet.
     Starting,
-    /// What happens is heard of.
+    /// Changes arrive.
     Seen,
-    /// What happens is not heard of; it is tried again and again.
+    /// Changes do not arrive; the service tries again and again.
     Unseen {
-        /// When the server was heard last; absent: never.
+        /// The time of the server's last answer; absent before the first one.
         since: Option<Timestamp>,
-        /// `connection refused`; no secrets.
+        /// The reason, `connection refused`, without secrets.
         reason: String,
     },
     /// The cluster does not have the kind: no Argo CD, or no Flagger.
     Absent,
 }
 
-/// What is seen of one cluster. Clones share it.
+/// The state of all watches of one cluster. Clones share it.
 #[derive(Debug, Clone)]
 pub struct ClusterHealth {
     cluster: TargetName,
     kinds: Arc<Mutex<BTreeMap<WatchedKind, KindSight>>>,
 }
 
-/// That something of a cluster is not seen.
+/// The kinds of a cluster that are not seen, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterUnseen {
-    /// When it was seen whole last; absent: never.
+    /// The last time at which the cluster was seen whole; absent before the first one.
     pub since: Option<Timestamp>,
-    /// `pods: the server answers 403: …`; no secrets.
+    /// The reasons, `pods: the server answers 403: …`, without secrets.
     pub reason: String,
 }
 
 impl ClusterHealth {
-    /// Nothing is known yet.
+    /// Makes the state of watches that are starting.
     pub fn new(cluster: TargetName) -> Self {
         let starting = WatchedKind::ALL.into_iter().map(|kind| (kind, KindSight::Starting));
         Self { cluster, kinds: Arc::new(Mutex::new(starting.collect())) }
     }
 
-    /// The cluster that this is about.
+    /// Returns the name of the cluster.
     pub fn cluster(&self) -> &TargetName {
         &self.cluster
     }
 
-    /// What is known of each kind.
+    /// Returns the state of each kind.
     pub fn kinds(&self) -> BTreeMap<WatchedKind, KindSight> {
         self.lock().clone()
     }
 
-    /// Returns whether each kind was listed once, or is not there: what is not in the index is not in the cluster.
+    /// Returns true if each kind is seen or absent: an object that is not in the index is not in the cluster.
     pub fn is_complete(&self) -> bool {
         self.lock().values().all(|sight| matches!(sight, KindSight::Seen | KindSight::Absent))
     }
 
-    /// Says what is not seen; `None` where everything is, or nothing went wrong so far.
+    /// Returns the kinds that are not seen; `None` if there are none, or nothing has failed so far.
     pub fn unseen(&self) -> Option<ClusterUnseen> {
         let kinds = self.lock();
         let mut unseen: BTreeMap<&str, Vec<WatchedKind>> = BTreeMap::new();
@@ -80,19 +81,19 @@ impl ClusterHealth {
             }
         }
         let watched = kinds.values().filter(|sight| **sight != KindSight::Absent).count();
-        let told = unseen.into_iter().map(|(reason, kinds)| {
+        let reasons = unseen.into_iter().map(|(reason, kinds)| {
             if kinds.len() == watched {
                 return reason.to_owned();
             }
             let names: Vec<String> = kinds.into_iter().map(WatchedKind::resource).collect();
             format!("{}: {reason}", names.join(", "))
         });
-        let reasons: Vec<String> = told.collect();
+        let reasons: Vec<String> = reasons.collect();
         let since = since.filter(|_| !never);
         (!reasons.is_empty()).then(|| ClusterUnseen { since, reason: reasons.join("; ") })
     }
 
-    /// Returns whether that is news. With a new reason the time stays.
+    /// Sets the state of a kind; returns true if it is another one. With a new reason the time stays.
     pub(super) fn set(&self, kind: WatchedKind, sight: KindSight) -> bool {
         let mut kinds = self.lock();
         let sight = match (kinds.get(&kind), sight) {
@@ -114,7 +115,7 @@ impl ClusterHealth {
     }
 }
 
-/// Once for each change: a cluster that is away is asked again and again, and finds ever new reasons.
+/// Logs a change. A new reason is logged for debugging only: a cluster that is away has ever new ones.
 fn log(cluster: &TargetName, kind: WatchedKind, before: Option<&KindSight>, sight: &KindSight) {
     let (cluster, resource) = (cluster.as_str(), kind.resource());
     match sight {

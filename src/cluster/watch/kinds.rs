@@ -1,16 +1,16 @@
-//! Where objects of each kind are listed, and which of them are watched.
+//! Addresses of the kinds, and the selectors of the objects that are watched.
 
 use crate::cluster::object::WatchedKind;
 
-/// What the service renders carries it (`pipeline::render`), and what Argo CD makes of that.
+/// The label of the objects that the service renders (`pipeline::render`) and Argo CD creates.
 const MANAGED: &str = "app.kubernetes.io/managed-by=the-deployer";
 
-/// Pods and `ReplicaSet` objects have the labels of the pod template, of which this one is ours. Others have it, too: what is
-/// nobody's that we know is dropped by its owner.
+/// The label of pods and `ReplicaSet` objects, which have those of the pod template. Pods of others can have it, too:
+/// they are told apart by their owner.
 const NAMED: &str = "app.kubernetes.io/name";
 
 impl WatchedKind {
-    /// Its API group; of core it is empty.
+    /// Returns the kind's API group; that of core is empty.
     pub fn group(self) -> &'static str {
         match self {
             Self::Deployment | Self::StatefulSet | Self::DaemonSet | Self::ReplicaSet => "apps",
@@ -21,7 +21,7 @@ impl WatchedKind {
         }
     }
 
-    /// Its name in addresses and in rules of RBAC.
+    /// Returns the kind's name in addresses and in rules of RBAC.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Deployment => "deployments",
@@ -36,7 +36,7 @@ impl WatchedKind {
         }
     }
 
-    /// Its API group with the version: `apps/v1`, and of core `v1`.
+    /// Returns the kind's API group with the version: `apps/v1`, and of core `v1`.
     pub fn group_version(self) -> String {
         let version = match self {
             Self::Application => "v1alpha1",
@@ -49,13 +49,13 @@ impl WatchedKind {
         }
     }
 
-    /// Where all of the cluster are listed.
+    /// Returns the path that lists all objects of the kind in the cluster.
     pub fn path(self) -> String {
         let folder = if self.group().is_empty() { "api" } else { "apis" };
         format!("/{folder}/{}/{}", self.group_version(), self.plural())
     }
 
-    /// As rules of RBAC and `kubectl` write it: `deployments.apps`.
+    /// Returns the kind's name for `kubectl`: `deployments.apps`.
     pub fn resource(self) -> String {
         match self.group() {
             "" => self.plural().to_owned(),
@@ -63,12 +63,13 @@ impl WatchedKind {
         }
     }
 
-    /// Returns whether a cluster can be without it: it comes with Argo CD or Flagger.
+    /// Returns whether a cluster can be without the kind: it comes with Argo CD or Flagger.
     pub fn is_custom(self) -> bool {
         matches!(self, Self::Application | Self::Canary)
     }
 
-    /// Which of them are watched; with previews it is every workload, because annotations cannot be selected by.
+    /// Returns the selector of the objects that are watched. With previews every workload is, because no selector finds
+    /// annotations.
     pub fn label_selector(self, previews: bool) -> Option<&'static str> {
         match self {
             Self::Application | Self::Canary => Some(MANAGED),

@@ -1,4 +1,4 @@
-//! What Prometheus may ask of the watches.
+//! Metrics of the watches for Prometheus.
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -33,7 +33,7 @@ struct ClusterLabel {
     cluster: String,
 }
 
-/// Those of one cluster.
+/// The metrics of one cluster.
 #[derive(Debug, Clone)]
 pub struct KindMetrics {
     all: WatchMetrics,
@@ -41,11 +41,11 @@ pub struct KindMetrics {
 }
 
 impl WatchMetrics {
-    /// Metrics that the registry knows.
+    /// Makes the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { seen, events, lists, watches, unreadable, unseen } = new.clone();
-        registry.register("cluster_watch_seen", "Whether changes of a kind arrive", seen);
+        registry.register("cluster_watch_seen", "1 while changes of a kind arrive", seen);
         registry.register("cluster_watch_events", "Changes of objects that arrived", events);
         registry.register("cluster_watch_lists", "Lists of all objects of a kind", lists);
         registry.register("cluster_watch_connections", "Watches that were opened", watches);
@@ -60,12 +60,12 @@ impl WatchMetrics {
         new
     }
 
-    /// Those of one cluster.
+    /// Returns the metrics of one cluster.
     pub fn of_cluster(&self, cluster: &TargetName) -> KindMetrics {
         KindMetrics { all: self.clone(), cluster: cluster.as_str().to_owned() }
     }
 
-    /// Takes note of how long the cluster has not been seen. A cluster that was never seen counts from the start.
+    /// Sets the time for which the cluster has not been seen whole. One that was never seen counts from the start.
     pub fn observe(&self, health: &ClusterHealth, start: Timestamp, now: Timestamp) {
         let seconds = health
             .unseen()

@@ -1,4 +1,4 @@
-//! Watches of a cluster: what happens there, told to one consumer.
+//! Watches of a cluster: its changes as events for one consumer.
 //!
 //! ```text
 //! connection ─▶ protocol ─▶ reflector ─▶ events, for the index
@@ -6,12 +6,12 @@
 //!                     health ◀─┘  └─ schedule: list or watch, and when (pure)
 //! ```
 
-pub mod kinds; // where each kind is listed, and which of it
+pub mod kinds; // addresses and selectors of the kinds
 mod protocol; // pages of lists and lines of watches
-pub mod schedule; // what a watch does next, and when
-pub mod health; // what is seen, and what is not
+pub mod schedule; // the next request of a watch, and its time
+pub mod health; // the kinds that are seen, and those that are not
 pub mod metrics; // the same for Prometheus
-pub mod event; // what they tell, and what the index makes of it
+pub mod event; // events for the index
 pub mod reflector; // the watches of one cluster
 
 #[cfg(any(test, feature = "fuzzing"))]

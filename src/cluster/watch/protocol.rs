@@ -1,7 +1,6 @@
 //! Reads an API server's answers: pages of a list and lines of a watch, each within bounds of time and size.
 //!
-//! One object at a time becomes JSON, so that memory holds a page of bytes and no more. Of an answer that is none of an
-//! API server nothing is repeated: it can be anything.
+//! One object at a time becomes JSON, so that memory holds a page of bytes and no more.
 
 use std::time::Duration;
 
@@ -292,8 +291,8 @@ mod tests {
             Ok(WatchMessage::Deleted(json!({"a": 1})))
         );
         let bookmark = json!({"metadata": {"resourceVersion": "7"}});
-        let said = read(&json!({"type": "BOOKMARK", "object": bookmark}).to_string());
-        let Ok(WatchMessage::Bookmark(object)) = said else { panic!("a bookmark") };
+        let message = read(&json!({"type": "BOOKMARK", "object": bookmark}).to_string());
+        let Ok(WatchMessage::Bookmark(object)) = message else { panic!("a bookmark") };
         assert_eq!(version_of(&object), Some("7"));
         assert_eq!(read(r#"{"type":"NEW","object":{}}"#), Ok(WatchMessage::Unknown));
         let status =

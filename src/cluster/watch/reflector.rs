@@ -397,7 +397,8 @@ impl KindWatch {
         Ok(())
     }
 
-    /// What was seen once stays known: an authorizer that is ill forbids everything for a while.
+    /// Records that the service may not list or watch the kind. Objects that were listed before stay: an authorizer
+    /// that is ill forbids everything for a while.
     async fn mark_forbidden(&mut self, reason: String) -> Result<(), ConsumerGone> {
         if self.last_answer.is_some() {
             return self.mark_unseen(reason).await;

@@ -272,15 +272,15 @@ mod tests {
     fn the_pause_after_failures_grows_to_half_a_minute_and_stays_there_for_an_hour() {
         let mut schedule = schedule();
         let mut pauses = Vec::new();
-        let (mut asked, mut passed) = (0, Duration::ZERO);
+        let (mut requests, mut passed) = (0, Duration::ZERO);
         while passed < Duration::from_hours(1) {
             let step = schedule.after_list(Some(&failed()), MOST);
             assert_eq!(step.start, Start::List);
             pauses.push(step.pause.as_secs_f64().round());
-            (asked, passed) = (asked + 1, passed + step.pause);
+            (requests, passed) = (requests + 1, passed + step.pause);
         }
         assert_eq!(pauses.get(..7).unwrap(), [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
-        assert!(asked < 130, "{asked} requests in an hour");
+        assert!(requests < 130, "{requests} requests in an hour");
     }
 
     #[test]
