@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::app::home::DataDirLock;
 use crate::app::wiring::Loops;
 use crate::app::{App, StartError};
+use crate::cluster::watch::schedule::WatchLimits;
+use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::sweep::SweepReport;
 use crate::deployments::removal;
 use crate::server;
@@ -54,9 +56,11 @@ impl SteppedApp {
     }
 
     /// Follows the clusters until `stop`, beside the steps of the test.
-    pub fn follow_clusters(&self, stop: &CancellationToken) {
+    pub fn follow_clusters(&self, limits: WatchLimits, stop: &CancellationToken) {
         for follower in &self.loops.followers {
-            tokio::spawn(Arc::clone(follower).run(stop.clone()));
+            let settings = FollowerSettings { limits, ..follower.settings.clone() };
+            let follower = ClusterFollower { settings, ..ClusterFollower::clone(follower) };
+            tokio::spawn(Arc::new(follower).run(stop.clone()));
         }
     }
 

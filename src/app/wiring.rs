@@ -141,7 +141,6 @@ fn followers(
             metrics: metrics.clone(),
             settings: FollowerSettings {
                 holder: instance.to_owned(),
-                lease: settings.limits.lease,
                 patience,
                 previews,
                 limits: WatchLimits::default(),

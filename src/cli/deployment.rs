@@ -21,7 +21,7 @@ pub(super) fn list(
     let least = match (is_of_one_app, times.style) {
         (true, TimeStyle::Relative) => 12,
         (true, TimeStyle::Absolute) => 10,
-        (false, TimeStyle::Relative) => 8,
+        (false, TimeStyle::Relative) => 7,
         (false, TimeStyle::Absolute) => 6,
     };
     let columns = [

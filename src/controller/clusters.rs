@@ -37,6 +37,8 @@ use crate::store::{
     ClusterChange, ClusterLease, LeaseState, PushedDeployment, StoreError, WorkloadRecord,
 };
 
+/// The length of the lease on a cluster: when the process that watches it dies, another one does after so long.
+const LEASE: Duration = Duration::from_secs(15);
 /// The interval at which pushes are looked for, and everything is judged by the time that has passed.
 const TICK: Duration = Duration::from_secs(1);
 /// The time for which other events are waited for before they are recorded together.
@@ -49,6 +51,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_SUMMARY: usize = 2000;
 
 /// The watch of one cluster, and what it needs.
+#[derive(Clone)]
 pub struct ClusterFollower {
     /// The use cases.
     pub deployments: Deployments,
@@ -67,8 +70,6 @@ pub struct ClusterFollower {
 pub struct FollowerSettings {
     /// The name of this process.
     pub holder: String,
-    /// The length of the lease on the cluster.
-    pub lease: Duration,
     /// The time after a workload's own deadline until the deployment fails.
     pub patience: Duration,
     /// True if workloads of others with the service's annotations are watched.
@@ -154,9 +155,9 @@ impl ClusterFollower {
 
     async fn take_lease(&self) -> ClusterLease {
         let (store, clock) = (&self.deployments.store, &self.deployments.clock);
-        let FollowerSettings { holder, lease, .. } = &self.settings;
+        let holder = &self.settings.holder;
         loop {
-            match store.lease_cluster(self.health.cluster(), holder, clock.now(), *lease).await {
+            match store.lease_cluster(self.health.cluster(), holder, clock.now(), LEASE).await {
                 Ok(Some(lease)) => return lease,
                 Ok(None) => {}
                 Err(error) => {
@@ -171,16 +172,15 @@ impl ClusterFollower {
     /// Extends the lease until it is lost, or could not be extended for its whole length.
     async fn keep_lease(&self, lease: &ClusterLease) {
         let (store, clock) = (&self.deployments.store, &self.deployments.clock);
-        let length = self.settings.lease;
         let mut extended = tokio::time::Instant::now();
         loop {
-            tokio::time::sleep(length / 4).await;
+            tokio::time::sleep(LEASE / 4).await;
             let asked = tokio::time::Instant::now();
-            let extending = store.extend_cluster_lease(lease, clock.now(), length);
-            match tokio::time::timeout(length / 4, extending).await {
+            let extending = store.extend_cluster_lease(lease, clock.now(), LEASE);
+            match tokio::time::timeout(LEASE / 4, extending).await {
                 Ok(Ok(LeaseState::Held)) => extended = asked,
                 Ok(Ok(LeaseState::Lost)) => return,
-                Ok(Err(_)) | Err(_) if extended.elapsed() > length => return,
+                Ok(Err(_)) | Err(_) if extended.elapsed() > LEASE => return,
                 Ok(Err(_)) | Err(_) => {}
             }
         }

@@ -33,6 +33,7 @@ pub struct Deployment {
     /// The condition that it waits for in its cluster, after the push.
     pub waiting: Option<WaitingOn>,
     /// The last lines of the log of the container that made it fail, without secrets.
+    #[serde(default)]
     pub log_tail: Vec<String>,
     /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,

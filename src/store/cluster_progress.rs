@@ -11,16 +11,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
-use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
-use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::status::ForgeStatus;
-use crate::model::waiting::WaitingOn;
+use crate::model::deployment::{Pushed, State};
+use crate::model::id::{CommitSha, DeployId, TargetName};
+use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, query, query_of};
-use crate::store::row::{self, Row, overview_columns, to_json};
+use crate::store::row::{self, Row, overview_columns};
 use crate::store::write::WriteTransaction;
 
 /// The right of one process to watch a cluster and to record its progress.
@@ -61,30 +60,6 @@ pub struct WorkloadRecord {
     pub deployment: Option<DeployId>,
     /// The record, as JSON.
     pub record: String,
-}
-
-/// A change of a deployment in its cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterChange {
-    /// The deployment.
-    pub deployment: DeployId,
-    /// `Syncing` or `Progressing`, or its end: `Succeeded`, `Failed` or `Superseded`.
-    pub state: State,
-    /// One sentence for people.
-    pub summary: String,
-    /// What it waits for; `None` for an end.
-    pub waiting: Option<WaitingOn>,
-    /// The last lines of the failed container's log; empty where there are none.
-    pub log_tail: Vec<String>,
-    /// The message to send about the change; `None` where nobody needs one.
-    pub status: Option<ForgeStatus>,
-}
-
-/// Selects the deployments that wait for their cluster.
-macro_rules! waiting {
-    () => {
-        "cluster_state IN ('syncing', 'progressing')"
-    };
 }
 
 const RECORDING: &str = "recording the progress in a cluster";
@@ -231,85 +206,16 @@ impl Store {
         change: &ClusterChange,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let ClusterChange { deployment, state, summary, waiting, log_tail, status } = change;
-        let sql = concat!(
-            "UPDATE deployments SET cluster_state = $2, cluster_at = CASE WHEN cluster_state = $2 \
-             THEN cluster_at ELSE $3 END, summary = $4, waiting = $5, \
-             log_tail = COALESCE($6, log_tail) WHERE id = $1 AND ",
-            waiting!(),
-            " RETURNING ",
-            overview_columns!()
-        );
-        let log = (!log_tail.is_empty()).then(|| to_json(log_tail));
-        let waiting = waiting.as_ref().map(to_json);
-        let values = (deployment, state.as_str(), now, (summary, waiting, log));
-        let row = query(sql, values).first(write.sql(), RECORDING).await?;
-        let (Some(row), Some(status)) = (row, status) else { return Ok(()) };
-        if *state == State::Succeeded {
+        let Some(row) = set_cluster_state(write, change, now).await? else { return Ok(()) };
+        let Some(status) = &change.status else { return Ok(()) };
+        if change.state == State::Succeeded {
             let deployment = row::overview(&row)?;
             let older = inactive::older(self, &deployment).ask(write.sql(), RECORDING).await?;
             inactive::replaced(self, write, &deployment, &older, now).await?;
         }
-        self.enqueue_change(write, deployment, status, now);
+        self.enqueue_change(write, &change.deployment, status, now);
         Ok(())
     }
-}
-
-/// Ends the older deployments of a lane that still wait for their cluster, once a newer one is pushed.
-pub(super) async fn supersede_waiting(
-    store: &Store,
-    write: &mut WriteTransaction,
-    by: &Deployment,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let (request, id) = (&by.request, &by.id);
-    let status = match &by.rollback {
-        Some(_) => ForgeStatus::superseded_by_rollback(id),
-        None => ForgeStatus::superseded(id, request.forge_id),
-    };
-    let waiting = concat!(
-        "SELECT id FROM deployments WHERE target = $1 AND ",
-        waiting!(),
-        " AND repository = (SELECT b.repository FROM deployments b WHERE b.id = $2) AND id <> $2"
-    );
-    end_waiting(store, write, query(waiting, (&request.target, id)), &status, now).await
-}
-
-/// Ends the deployments of an app that still wait for their cluster, once the app is removed.
-pub(super) async fn end_removed(
-    store: &Store,
-    write: &mut WriteTransaction,
-    (target, app): (&TargetName, &AppKey),
-    status: &ForgeStatus,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let waiting = concat!(
-        "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 AND ",
-        waiting!()
-    );
-    end_waiting(store, write, query(waiting, (target, app)), status, now).await
-}
-
-async fn end_waiting(
-    store: &Store,
-    write: &mut WriteTransaction,
-    waiting: Query,
-    status: &ForgeStatus,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    for row in waiting.fetch_all(write.sql(), RECORDING).await? {
-        let id: DeployId = row.id("id")?;
-        let change = ClusterChange {
-            deployment: id,
-            state: State::Superseded,
-            summary: status.description().to_owned(),
-            waiting: None,
-            log_tail: Vec::new(),
-            status: Some(ForgeStatus::new(ForgeState::Inactive, status.description())),
-        };
-        store.change_in_cluster(write, &change, now).await?;
-    }
-    Ok(())
 }
 
 /// Makes the leases of dead processes end at once; see `Store::end_leases`.

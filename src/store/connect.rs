@@ -81,6 +81,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (32, "object claims", include_str!("../../migrations/0032_object_claims.sql")),
     (34, "ends told again", include_str!("../../migrations/0034_retold_ends.sql")),
     (35, "names of repositories", include_str!("../../migrations/0035_repository_names.sql")),
+    (36, "progress in clusters", include_str!("../../migrations/0036_clusters.sql")),
 ];
 
 /// The connections to one database.

@@ -10,7 +10,7 @@ use crate::model::notice::Sink;
 use crate::model::removal::RemovalRecord;
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
-use crate::store::cluster_progress;
+use crate::store::cluster_state;
 use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -95,7 +95,7 @@ pub(super) async fn removed(
     let gone = gone.ask(write.sql(), DOING).await?;
     let gone = still_active(store, write, &gone, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
-    cluster_progress::end_removed(store, write, (target, app), &status, now).await?;
+    cluster_state::end_removed(store, write, (target, app), &status, now).await?;
     if let Some(newest) = gone.first() {
         for name in &store.subscriptions.events {
             let sink = Sink::Events(name.clone());

@@ -19,7 +19,7 @@ use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_progress, holds, inactive, lane, locks, owners};
+use crate::store::{cluster_state, holds, inactive, lane, locks, owners};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,7 +243,7 @@ impl Store {
             }
             owners::claimed(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
-            cluster_progress::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
+            cluster_state::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
             // A release that the cluster does not run yet replaces none.
             if !syncing {
                 inactive::replaced(self, &mut write, &claim.deployment, &older, now).await?;

@@ -20,7 +20,8 @@
 mod audit; // the audit log
 mod cancel; // cancels a deployment
 mod claims; // reservations of apps, routes and objects
-mod cluster_progress; // progress in clusters: leases, records, ends
+mod cluster_progress; // progress in clusters: leases and records
+mod cluster_state; // the state of a pushed deployment in its cluster, and what ends it
 mod connect; // connects to the database of a URL
 mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
@@ -55,9 +56,8 @@ mod write; // a write transaction, its turn and its connection
 
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
-pub use crate::store::cluster_progress::{
-    ClusterChange, ClusterLease, PushedDeployment, WorkloadRecord,
-};
+pub use crate::store::cluster_progress::{ClusterLease, PushedDeployment, WorkloadRecord};
+pub use crate::store::cluster_state::ClusterChange;
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::error::{Ailment, StoreError};

@@ -45,6 +45,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "forge",
             "store",
             "lookups",
+            "cluster",
             "inventory",
         ],
     ),
@@ -52,7 +53,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         "outbox",
         &["support", "model", "manifests", "git", "forge", "notify", "store", "deployments"],
     ),
-    ("controller", &["support", "model", "pipeline", "forge", "store", "deployments"]),
+    ("controller", &["support", "model", "pipeline", "forge", "store", "cluster", "deployments"]),
     // The words of the HTTP API: what they are made of is the server's business, how they are shown the CLI's.
     ("api", &["support", "model"]),
     (

@@ -1,8 +1,10 @@
 //! The service with a cluster that it watches. The test is Argo CD and the cluster's controllers.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use the_deployer::cluster::watch::schedule::WatchLimits;
 use the_deployer::model::deployment::{Deployment, State};
 use tokio_util::sync::CancellationToken;
 
@@ -30,14 +32,18 @@ pub(super) struct Pods {
 
 impl Watched {
     /// On each database: a service that watches a cluster without any object.
-    pub(super) async fn on_both(story: impl AsyncFn(&mut Watched)) {
-        for deployer in Deployer::prepared_on_both().await {
-            let mut world = Self::start(deployer, "").await;
-            story(&mut world).await;
-            world.stop.cancel();
-            world.deployer.settle().await;
-            world.deployer.settled().await;
-        }
+    pub(super) fn on_both<'a>(
+        story: impl AsyncFn(&mut Self) + 'a,
+    ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(async move {
+            for deployer in Deployer::prepared_on_both().await {
+                let mut world = Self::start(deployer, "").await;
+                story(&mut world).await;
+                world.stop.cancel();
+                world.deployer.settle().await;
+                world.deployer.settled().await;
+            }
+        })
     }
 
     pub(super) async fn start(mut deployer: Deployer, progress: &str) -> Self {
@@ -60,7 +66,13 @@ impl Watched {
     /// Begins to watch, as a process that starts does.
     pub(super) fn follow(&mut self) {
         self.stop = CancellationToken::new();
-        self.deployer.stepped().follow_clusters(&self.stop);
+        let limits = WatchLimits {
+            first_pause: Duration::from_millis(50),
+            longest_pause: Duration::from_millis(500),
+            least_gap: Duration::from_millis(50),
+            ..WatchLimits::default()
+        };
+        self.deployer.stepped().follow_clusters(limits, &self.stop);
     }
 
     /// An app with a WAML on `main`.

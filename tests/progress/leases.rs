@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use the_deployer::model::deployment::State;
+use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::TargetName;
+use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{ClusterChange, LeaseState};
 
 use crate::harness::deployer::Deployer;
@@ -64,7 +65,7 @@ async fn who_lost_the_lease_of_a_cluster_records_nothing() {
             summary: "it runs".to_owned(),
             waiting: None,
             log_tail: Vec::new(),
-            status: None,
+            status: Some(ForgeStatus::new(ForgeState::Success, "it runs")),
         };
         let changes = [change];
         let record = async |lease| store.record_cluster_progress(lease, &[], &changes, later).await;

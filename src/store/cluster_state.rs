@@ -1,0 +1,123 @@
+//! The state of a pushed deployment in its cluster: how it changes, and how a newer push or the removal of
+//! the app ends what still waits.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::{Deployment, ForgeState, State};
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::status::ForgeStatus;
+use crate::model::waiting::WaitingOn;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::query::{Query, query};
+use crate::store::row::{Row, overview_columns, to_json};
+use crate::store::write::WriteTransaction;
+
+/// A change of a deployment in its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterChange {
+    /// The deployment.
+    pub deployment: DeployId,
+    /// `Syncing` or `Progressing`, or its end: `Succeeded`, `Failed` or `Superseded`.
+    pub state: State,
+    /// One sentence for people.
+    pub summary: String,
+    /// What it waits for; `None` for an end.
+    pub waiting: Option<WaitingOn>,
+    /// The last lines of the failed container's log; empty where there are none.
+    pub log_tail: Vec<String>,
+    /// The message to send about the change; `None` where nobody needs one.
+    pub status: Option<ForgeStatus>,
+}
+
+/// Selects the deployments that wait for their cluster.
+macro_rules! waiting {
+    () => {
+        "cluster_state IN ('syncing', 'progressing')"
+    };
+}
+
+pub(super) use waiting;
+
+const ENDING: &str = "ending deployments that wait for a cluster";
+
+/// Records a change, and returns the deployment's row; `None` where it has ended meanwhile.
+pub(super) async fn set_cluster_state(
+    write: &mut WriteTransaction,
+    change: &ClusterChange,
+    now: Timestamp,
+) -> Result<Option<Row>, StoreError> {
+    let ClusterChange { deployment, state, summary, waiting, log_tail, status: _ } = change;
+    let sql = concat!(
+        "UPDATE deployments SET cluster_state = $2, cluster_at = CASE WHEN cluster_state = $2 \
+         THEN cluster_at ELSE $3 END, summary = $4, waiting = $5, \
+         log_tail = COALESCE($6, log_tail) WHERE id = $1 AND ",
+        waiting!(),
+        " RETURNING ",
+        overview_columns!()
+    );
+    let log = (!log_tail.is_empty()).then(|| to_json(log_tail));
+    let waiting = waiting.as_ref().map(to_json);
+    let values = (deployment, state.as_str(), now, (summary, waiting, log));
+    query(sql, values).first(write.sql(), "recording the progress in a cluster").await
+}
+
+/// Ends the older deployments of a lane that still wait for their cluster, once a newer one is pushed.
+pub(super) async fn supersede_waiting(
+    store: &Store,
+    write: &mut WriteTransaction,
+    by: &Deployment,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (request, id) = (&by.request, &by.id);
+    let status = match &by.rollback {
+        Some(_) => ForgeStatus::superseded_by_rollback(id),
+        None => ForgeStatus::superseded(id, request.forge_id),
+    };
+    let waiting = concat!(
+        "SELECT id FROM deployments WHERE target = $1 AND ",
+        waiting!(),
+        " AND repository = (SELECT b.repository FROM deployments b WHERE b.id = $2) AND id <> $2"
+    );
+    end_waiting(store, write, query(waiting, (&request.target, id)), &status, now).await
+}
+
+/// Ends the deployments of an app that still wait for their cluster, once the app is removed.
+pub(super) async fn end_removed(
+    store: &Store,
+    write: &mut WriteTransaction,
+    (target, app): (&TargetName, &AppKey),
+    status: &ForgeStatus,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let waiting = concat!(
+        "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 AND ",
+        waiting!()
+    );
+    end_waiting(store, write, query(waiting, (target, app)), status, now).await
+}
+
+async fn end_waiting(
+    store: &Store,
+    write: &mut WriteTransaction,
+    waiting: Query,
+    status: &ForgeStatus,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for row in waiting.fetch_all(write.sql(), ENDING).await? {
+        let id: DeployId = row.id("id")?;
+        let change = ClusterChange {
+            deployment: id,
+            state: State::Superseded,
+            summary: status.description().to_owned(),
+            waiting: None,
+            log_tail: Vec::new(),
+            status: Some(ForgeStatus::new(ForgeState::Inactive, status.description())),
+        };
+        let row = set_cluster_state(write, &change, now).await?;
+        if let (Some(_), Some(status)) = (row, &change.status) {
+            store.enqueue_change(write, &change.deployment, status, now);
+        }
+    }
+    Ok(())
+}
