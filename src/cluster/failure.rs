@@ -268,7 +268,13 @@ fn current_pods<'a>(object: &WatchedObject, index: &'a ClusterIndex) -> Vec<&'a 
             pods.retain(|pod| pod.template.as_ref() == Some(&set.update_revision));
             pods
         }
-        WatchedObject::DaemonSet(_) | WatchedObject::Job(_) => index.pods_of(object),
+        WatchedObject::DaemonSet(set) => {
+            let mut pods = index.pods_of(object);
+            pods.retain(|pod| set.has_made(pod));
+            pods
+        }
+        // The template of a Job cannot be changed: another release of it is another Job.
+        WatchedObject::Job(_) => index.pods_of(object),
         // Jobs that the clock starts later are no part of a deployment.
         WatchedObject::CronJob(_)
         | WatchedObject::ReplicaSet(_)

@@ -228,17 +228,14 @@ impl ClusterIndex {
 
     /// Finds the `ReplicaSet` of a Deployment's present pod template.
     ///
-    /// The controller gives both the same revision number before it counts pods for that template. Two of one template
-    /// are there after `kubectl rollout restart`, so the number counts before the template.
+    /// Two of one template are there after `kubectl rollout restart`: the Deployment's revision number says which one it
+    /// is. The number alone is not enough: the controller raises it after the template was changed, and until then the
+    /// `ReplicaSet` of the release before has it.
     pub fn current_replica_set(&self, deployment: &KubeDeployment) -> Option<&ReplicaSet> {
-        let is_numbered = |one: &&ReplicaSet| {
-            one.meta.revision.is_some() && one.meta.revision == deployment.meta.revision
-        };
-        let has_template =
-            |one: &&ReplicaSet| one.template == deployment.template && !one.template.is_empty();
-        self.replica_sets(deployment).find(is_numbered).or_else(|| {
-            self.replica_sets(deployment).filter(has_template).max_by_key(|one| one.meta.revision)
-        })
+        let number = deployment.meta.revision;
+        self.replica_sets(deployment)
+            .filter(|one| one.template == deployment.template && !one.template.is_empty())
+            .max_by_key(|one| (number.is_some() && one.meta.revision == number, one.meta.revision))
     }
 
     /// Lists the pods of a workload, in the order of their names.

@@ -25,6 +25,8 @@ pub struct PodRow {
     pub meta: ObjectMeta,
     /// `pod-template-hash` or `controller-revision-hash`: of which template it is.
     pub template: Option<Box<str>>,
+    /// `pod-template-generation`, of a pod of a `DaemonSet`.
+    pub template_generation: Option<u32>,
     /// `status.phase`
     pub phase: PodPhase,
     /// The condition `Ready`.
@@ -108,6 +110,7 @@ impl PodRow {
         Some(Self {
             meta: ObjectMeta::read(json)?,
             template: label("controller-revision-hash").or_else(|| label("pod-template-hash")),
+            template_generation: label("pod-template-generation").and_then(|text| text.parse().ok()),
             phase: PodPhase::parse(value_at(json, &["status", "phase"]).and_then(Json::as_str)),
             ready: true_condition(json, "Ready").is_some(),
             unschedulable: scheduled

@@ -375,7 +375,13 @@ impl ProgressTracker {
 
         let deployment = object.deployment();
         let is_past_deadline = deployment.is_some_and(KubeDeployment::is_past_deadline);
-        let cause = cause.or_else(|| self.find_cause(key, object, is_past_deadline, look));
+        // Until the controller has looked, the pods that are there are those of the release before.
+        let is_unobserved = cause.is_none() && step == ProgressStep::Unobserved;
+        let cause = match cause {
+            None if is_unobserved => record.failing.as_ref().map(|failing| failing.cause.clone()),
+            None => self.find_cause(key, object, is_past_deadline, look),
+            Some(cause) => Some(cause),
+        };
         let seconds = deployment.map_or(PROGRESS_DEADLINE_SECONDS, |one| one.deadline_seconds);
         let deadline =
             saturating_add(record.progressed_at, SignedDuration::from_secs(i64::from(seconds)));

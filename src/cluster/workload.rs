@@ -11,10 +11,14 @@ use crate::cluster::fields::{
     message_of_true, text_at, time_at,
 };
 use crate::cluster::object::ObjectMeta;
+use crate::cluster::pod::PodRow;
 use crate::cluster::template::TemplateHash;
 
 /// Kubernetes' default for `spec.progressDeadlineSeconds`.
 pub const PROGRESS_DEADLINE_SECONDS: u32 = 600;
+
+const TEMPLATE_GENERATION: [&str; 3] =
+    ["metadata", "annotations", "deprecated.daemonset.template.generation"];
 
 /// Kubernetes' Deployment; the model's deployment is another thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,6 +210,9 @@ pub struct DaemonSet {
     pub on_delete: bool,
     /// Of `spec.template`.
     pub template: TemplateHash,
+    /// `deprecated.daemonset.template.generation`: raised by each change of the template, and written on its pods. The
+    /// hash that its pods carry as well is written nowhere else.
+    pub template_generation: Option<u32>,
     /// `status.observedGeneration`
     pub observed_generation: i64,
     /// `status.desiredNumberScheduled`: nodes that should have a pod.
@@ -223,6 +230,8 @@ impl DaemonSet {
             meta: ObjectMeta::read(json)?,
             on_delete: is_word(json, &["spec", "updateStrategy", "type"], "OnDelete"),
             template: TemplateHash::read(json, &["spec", "template"]),
+            template_generation: text_at(json, &TEMPLATE_GENERATION, 20)
+                .and_then(|text| text.parse().ok()),
             observed_generation: generation_at(json, &["status", "observedGeneration"]),
             desired: counter(json, &["status", "desiredNumberScheduled"]),
             updated: counter(json, &["status", "updatedNumberScheduled"]),
@@ -233,6 +242,15 @@ impl DaemonSet {
     /// Checks that the status is about the present specification.
     pub fn is_observed(&self) -> bool {
         is_observed(&self.meta, self.observed_generation)
+    }
+
+    /// Checks that a pod is of the present template, by the number that both carry. Without it a pod counts once all of
+    /// them are of that template.
+    pub fn has_made(&self, pod: &PodRow) -> bool {
+        match self.template_generation {
+            Some(number) => pod.template_generation == Some(number),
+            None => self.updated >= self.desired,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! When a deployment is finished in a cluster: recorded watches, hand-made objects, and what is told of them.
 
 mod causes;
+mod fixed;
 mod kinds;
 mod log_tail; // the end of a container's log
 mod named;
