@@ -46,6 +46,12 @@ impl ExpectedRevision {
         self.workloads.iter().map(|one| &one.key).collect()
     }
 
+    /// Lists the objects whose records tell how it stands: its parts, and its Application.
+    pub fn watched(&self) -> Vec<&ObjectKey> {
+        let application = self.application.iter().filter(|_| !self.workloads.is_empty());
+        self.parts().into_iter().chain(application).collect()
+    }
+
     /// Returns the number of pods that the manifest gives a workload.
     pub fn replicas_of(&self, workload: &ObjectKey) -> Option<u32> {
         self.workloads.iter().find(|one| one.key == *workload)?.replicas

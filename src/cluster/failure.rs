@@ -58,6 +58,8 @@ words! {
         CanaryFailed = "canary-failed",
         /// Argo CD cannot sync the commit.
         SyncFailed = "sync-failed",
+        /// Argo CD has not synced the commit.
+        NotSynced = "not-synced",
         /// Nothing has changed for longer than the deadline, and no pod says why.
         NoProgress = "no-progress",
     }
@@ -128,6 +130,7 @@ impl FailureCause {
             | CauseKind::Unschedulable
             | CauseKind::Readiness
             | CauseKind::SyncFailed
+            | CauseKind::NotSynced
             | CauseKind::NoProgress => true,
         }
     }
@@ -148,6 +151,7 @@ impl FailureCause {
             | CauseKind::Unschedulable
             | CauseKind::CanaryFailed
             | CauseKind::SyncFailed
+            | CauseKind::NotSynced
             | CauseKind::NoProgress => false,
         }
     }
@@ -182,6 +186,7 @@ impl FailureCause {
             CauseKind::JobFailed => format!("the Job failed{because}"),
             CauseKind::CanaryFailed => format!("Flagger rolled the canary back{because}"),
             CauseKind::SyncFailed => format!("Argo CD cannot sync the commit{because}"),
+            CauseKind::NotSynced => format!("Argo CD has not synced the commit{because}"),
             CauseKind::NoProgress => {
                 format!("nothing has changed for longer than the deadline{because}")
             }
@@ -231,7 +236,7 @@ impl FailureCause {
             CauseKind::CanaryFailed => {
                 "look at the metric that failed; change the release, or an annotation of its pods to try again"
             }
-            CauseKind::SyncFailed => "look at the Application in Argo CD",
+            CauseKind::SyncFailed | CauseKind::NotSynced => "look at the Application in Argo CD",
             CauseKind::NoProgress => "look at the events of the workload: `kubectl describe`",
         }
     }

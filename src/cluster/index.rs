@@ -11,7 +11,8 @@
 //! is decided elsewhere.
 //!
 //! A list replaces what is known of its kind: objects that it does not have are gone. Until it has ended, what was
-//! known stays. Nothing is said of a cluster before every kind was listed once.
+//! known stays. Nothing is said of a workload before its kind, and each kind that its rules read, was listed once or
+//! cannot be.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -35,6 +36,8 @@ pub struct ClusterIndex {
     canaries: HashMap<ObjectKey, ObjectKey>,
     /// Kinds that were listed, or cannot be.
     settled: HashMap<WatchedKind, Sight>,
+    /// Kinds that were listed, and whose changes do not arrive at present.
+    interrupted: HashSet<WatchedKind>,
     /// Lists under way: what they had so far.
     lists: HashMap<WatchedKind, HashSet<ObjectKey>>,
     left_out: u64,
@@ -43,7 +46,10 @@ pub struct ClusterIndex {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Listed,
-    Unavailable,
+    /// The cluster has it, or may have it, and the service may not see it.
+    Hidden,
+    /// The cluster does not have it.
+    Absent,
 }
 
 /// A change of one object.
@@ -91,12 +97,31 @@ impl ClusterIndex {
         gone.iter().filter_map(|key| self.delete(key)).collect()
     }
 
-    /// Gives a kind up that cannot be listed: no such kind in the cluster, or no right to see it. The rules do without.
+    /// Gives a kind up that the cluster does not have. The rules do without.
     pub fn give_up(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
+        self.unsettle(kind, Sight::Absent)
+    }
+
+    /// Gives a kind up that the service may not see. The rules do without as far as they can, and say so.
+    pub fn hide(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
+        self.unsettle(kind, Sight::Hidden)
+    }
+
+    fn unsettle(&mut self, kind: WatchedKind, sight: Sight) -> Vec<IndexChange> {
         self.begin_list(kind);
         let changes = self.end_list(kind);
-        self.settled.insert(kind, Sight::Unavailable);
+        self.settled.insert(kind, sight);
         changes
+    }
+
+    /// Records that changes of a kind do not arrive. Its objects stay as they were seen last.
+    pub fn interrupt(&mut self, kind: WatchedKind) {
+        self.interrupted.insert(kind);
+    }
+
+    /// Records that changes of a kind arrive again.
+    pub fn resume(&mut self, kind: WatchedKind) {
+        self.interrupted.remove(&kind);
     }
 
     /// Takes the state of an object, of a list or of a watch. `None` where that is nothing new.
@@ -163,9 +188,26 @@ impl ClusterIndex {
         }
     }
 
-    /// Checks that every kind was listed once, or cannot be.
-    pub fn is_settled(&self) -> bool {
-        WatchedKind::ALL.iter().all(|kind| self.settled.contains_key(kind))
+    /// Checks that each kind that the rules read for objects of this kind was listed once, or cannot be.
+    pub fn is_settled(&self, kind: WatchedKind) -> bool {
+        let is_settled = |one: &WatchedKind| self.settled.contains_key(one);
+        is_settled(&kind) && kind.inputs().iter().all(is_settled)
+    }
+
+    /// Checks that objects of this kind, or others that its rules read, were seen and are not at present.
+    pub fn is_interrupted(&self, kind: WatchedKind) -> bool {
+        let is_interrupted = |one: &WatchedKind| self.interrupted.contains(one) && self.sees(*one);
+        is_interrupted(&kind) || kind.inputs().iter().any(is_interrupted)
+    }
+
+    /// Checks that objects of a kind may be in the cluster, and are not seen.
+    pub fn is_hidden(&self, kind: WatchedKind) -> bool {
+        !matches!(self.settled.get(&kind), Some(Sight::Listed | Sight::Absent))
+    }
+
+    /// Lists the kinds that the rules read for objects of this kind, and that may be there and are not seen.
+    pub fn hidden_inputs(&self, kind: WatchedKind) -> Vec<WatchedKind> {
+        kind.inputs().iter().copied().filter(|one| self.is_hidden(*one)).collect()
     }
 
     /// Checks that the objects of a kind are seen: their absence means something.

@@ -40,6 +40,8 @@ pub mod expected; // what was pushed, and should come to be
 mod attribution; // which release a workload carries, and who brought it
 pub mod observation; // what has happened to a release
 mod transition; // from one state of a record to the next
+mod unready; // pods that run and do not become ready
 pub mod tracker; // changes become observations, each once
+pub mod sync_wait; // how long Argo CD is waited for
 pub mod view; // the objects of one cluster, and the deployments that wait for it
 pub mod summary; // a deployment of several workloads

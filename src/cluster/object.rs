@@ -52,6 +52,16 @@ impl WatchedKind {
             Self::ReplicaSet | Self::Pod | Self::Application | Self::Canary => false,
         }
     }
+
+    /// Lists the other kinds that the rules read to judge an object of this kind.
+    pub fn inputs(self) -> &'static [Self] {
+        match self {
+            Self::Deployment => &[Self::ReplicaSet, Self::Pod, Self::Canary],
+            Self::DaemonSet => &[Self::Pod, Self::Canary],
+            Self::StatefulSet | Self::Job => &[Self::Pod],
+            Self::CronJob | Self::ReplicaSet | Self::Pod | Self::Application | Self::Canary => &[],
+        }
+    }
 }
 
 impl fmt::Display for WatchedKind {

@@ -110,7 +110,8 @@ impl PodRow {
         Some(Self {
             meta: ObjectMeta::read(json)?,
             template: label("controller-revision-hash").or_else(|| label("pod-template-hash")),
-            template_generation: label("pod-template-generation").and_then(|text| text.parse().ok()),
+            template_generation: label("pod-template-generation")
+                .and_then(|text| text.parse().ok()),
             phase: PodPhase::parse(value_at(json, &["status", "phase"]).and_then(Json::as_str)),
             ready: true_condition(json, "Ready").is_some(),
             unschedulable: scheduled

@@ -12,7 +12,7 @@ use crate::cluster::argocd::ArgoApplication;
 use crate::cluster::flagger::{CanaryPhase, FlaggerCanary};
 use crate::cluster::index::ClusterIndex;
 use crate::cluster::job::{JobEnd, KubeJob};
-use crate::cluster::object::WatchedKind;
+use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::template::TemplateHash;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{DaemonSet, KubeDeployment, ReplicaSet, StatefulSet};
@@ -22,6 +22,8 @@ use crate::cluster::workload::{DaemonSet, KubeDeployment, ReplicaSet, StatefulSe
 pub struct WorkloadProgress {
     /// Its pods, counted.
     pub counts: ReplicaCounts,
+    /// The number of its pods that are of a former template.
+    pub former: u32,
     /// What happens at present.
     pub step: ProgressStep,
 }
@@ -50,6 +52,10 @@ pub enum ProgressStep {
     Replacing,
     /// All pods are of the present template; some cannot serve yet.
     Starting,
+    /// Pods of a former template stay until a person deletes them: the strategy is `OnDelete`.
+    AwaitingDeletion,
+    /// Flagger seems to have taken the workload over, and its Canary cannot be seen.
+    CanaryHidden,
     /// Flagger shifts traffic and measures.
     Analysing {
         /// Where its run is.
@@ -75,6 +81,10 @@ pub struct ProgressContext {
     pub promoted_template: Option<TemplateHash>,
     /// What Flagger had worked on (`lastAppliedSpec`) when the release before was live.
     pub canary_before: Option<String>,
+    /// The number of pods that the manifest asks for.
+    pub manifest_replicas: Option<u32>,
+    /// Flagger had taken the workload over when it was looked at before.
+    pub taken_over: bool,
 }
 
 /// Judges a workload by its kind. Other kinds have no progress of their own: `None`.
@@ -84,23 +94,53 @@ pub fn workload_progress(
     context: &ProgressContext,
 ) -> Option<WorkloadProgress> {
     let progress = match object {
-        WatchedObject::Deployment(deployment) => match index.canary_of(&object.key()) {
-            Some(canary) => canary_progress(canary, deployment, context),
-            None => deployment_progress(deployment, index, context),
-        },
+        WatchedObject::Deployment(deployment) => deployment_progress(deployment, index, context),
         WatchedObject::StatefulSet(stateful_set) => stateful_set_progress(stateful_set),
         WatchedObject::DaemonSet(daemon_set) => daemon_set_progress(daemon_set),
         WatchedObject::Job(job) => job_progress(job),
         // Its jobs start by the clock: there is nothing to wait for.
-        WatchedObject::CronJob(_) => {
-            WorkloadProgress { counts: ReplicaCounts::default(), step: ProgressStep::Complete }
-        }
+        WatchedObject::CronJob(_) => WorkloadProgress {
+            counts: ReplicaCounts::default(),
+            former: 0,
+            step: ProgressStep::Complete,
+        },
         WatchedObject::ReplicaSet(_)
         | WatchedObject::Pod(_)
         | WatchedObject::Application(_)
         | WatchedObject::Canary(_) => return None,
     };
-    Some(progress)
+    let step = match index.canary_of(&object.key()) {
+        Some(canary) => canary_step(canary, object, &progress.step, context),
+        None if progress.step == ProgressStep::Complete
+            && is_taken_over(object, index, context) =>
+        {
+            ProgressStep::CanaryHidden
+        }
+        None => progress.step,
+    };
+    Some(WorkloadProgress { step, ..progress })
+}
+
+/// Checks for signs that Flagger has taken a workload over where its Canary cannot be seen: the copy that serves, or no
+/// pods where the manifest asks for some. During a run there are pods, so a sign that was seen once counts later.
+pub fn is_taken_over(
+    object: &WatchedObject,
+    index: &ClusterIndex,
+    context: &ProgressContext,
+) -> bool {
+    if !object.kind().inputs().contains(&WatchedKind::Canary)
+        || !index.is_hidden(WatchedKind::Canary)
+    {
+        return false;
+    }
+    let key = object.key();
+    let copy = ObjectKey { name: format!("{}-primary", key.name).into(), ..key };
+    let is_copy = |one: &WatchedObject| {
+        let controller = one.meta().controller.as_ref();
+        controller.is_some_and(|owner| owner.kind == Some(WatchedKind::Canary))
+    };
+    let is_empty = object.replicas() == Some(0) && context.manifest_replicas != Some(0);
+    context.taken_over || is_empty || index.get(&copy).is_some_and(is_copy)
 }
 
 /// Judges a Deployment.
@@ -130,7 +170,7 @@ fn deployment_progress(
     } else {
         ProgressStep::Starting
     };
-    WorkloadProgress { counts, step }
+    WorkloadProgress { counts, former: present.saturating_sub(updated), step }
 }
 
 /// What the `ReplicaSet` objects of a Deployment say beyond its status; `None` where that decides.
@@ -166,7 +206,12 @@ fn replica_sets_step(
 /// Checks that a Deployment was finished at some time with what it runs now, even if pods are missing at the moment: it
 /// is being scaled, or a node is gone. Asked of a workload that was never seen before.
 pub fn was_complete(object: &WatchedObject, index: &ClusterIndex) -> bool {
-    let context = ProgressContext { template_changed: true, ..ProgressContext::default() };
+    let context = ProgressContext {
+        template_changed: true,
+        // Somebody may have scaled it to nothing: Flagger is not suspected.
+        manifest_replicas: Some(0),
+        ..ProgressContext::default()
+    };
     workload_progress(object, index, &context)
         .is_some_and(|progress| progress.step == ProgressStep::Complete)
 }
@@ -175,13 +220,15 @@ pub fn was_complete(object: &WatchedObject, index: &ClusterIndex) -> bool {
 fn stateful_set_progress(set: &StatefulSet) -> WorkloadProgress {
     let StatefulSet { replicas, present, updated, available, .. } = *set;
     let counts = ReplicaCounts { desired: replicas, updated, available };
-    let to_update = if set.on_delete { 0 } else { replicas.saturating_sub(set.partition) };
+    let to_update = replicas.saturating_sub(set.partition);
     // Without a partition the controller names one revision only when it is done.
     let is_one_revision =
         set.on_delete || set.partition > 0 || set.current_revision == set.update_revision;
     let step = if !set.is_observed() {
         ProgressStep::Unobserved
-    } else if updated < to_update {
+    } else if set.on_delete && updated < replicas {
+        ProgressStep::AwaitingDeletion
+    } else if !set.on_delete && updated < to_update {
         ProgressStep::Updating
     } else if available < replicas {
         ProgressStep::Starting
@@ -190,7 +237,7 @@ fn stateful_set_progress(set: &StatefulSet) -> WorkloadProgress {
     } else {
         ProgressStep::Complete
     };
-    WorkloadProgress { counts, step }
+    WorkloadProgress { counts, former: present.saturating_sub(updated), step }
 }
 
 /// Judges a `DaemonSet`; without a node that should have a pod it is complete.
@@ -198,14 +245,17 @@ fn daemon_set_progress(set: &DaemonSet) -> WorkloadProgress {
     let DaemonSet { desired, updated, available, .. } = *set;
     let step = if !set.is_observed() {
         ProgressStep::Unobserved
-    } else if updated < desired && !set.on_delete {
+    } else if updated < desired && set.on_delete {
+        ProgressStep::AwaitingDeletion
+    } else if updated < desired {
         ProgressStep::Updating
     } else if available < desired {
         ProgressStep::Starting
     } else {
         ProgressStep::Complete
     };
-    WorkloadProgress { counts: ReplicaCounts { desired, updated, available }, step }
+    let counts = ReplicaCounts { desired, updated, available };
+    WorkloadProgress { counts, former: desired.saturating_sub(updated), step }
 }
 
 /// Judges a Job: it says itself how it ended.
@@ -223,25 +273,24 @@ fn job_progress(job: &KubeJob) -> WorkloadProgress {
         None if job.suspended => ProgressStep::Paused,
         None => ProgressStep::Starting,
     };
-    WorkloadProgress { counts, step }
+    WorkloadProgress { counts, former: 0, step }
 }
 
-/// Judges a Deployment that Flagger has taken over: the run of *this* template decides, not a phase that is left from
+/// Judges a workload that Flagger has taken over: the run of *this* template decides, not a phase that is left from
 /// the run before.
-fn canary_progress(
+fn canary_step(
     canary: &FlaggerCanary,
-    deployment: &KubeDeployment,
+    object: &WatchedObject,
+    step: &ProgressStep,
     context: &ProgressContext,
-) -> WorkloadProgress {
-    let KubeDeployment { replicas, updated, available, .. } = *deployment;
-    let counts = ReplicaCounts { desired: replicas, updated, available };
+) -> ProgressStep {
     // Flagger takes no template up that it has promoted already: it says nothing about a rollback to it.
-    let is_promoted = context.promoted_template.as_ref() == Some(&deployment.template);
+    let is_promoted = context.promoted_template.as_ref() == Some(&object.template());
     let is_new_run =
         context.canary_before.as_deref().is_none_or(|before| before != &*canary.applied);
     let is_waiting = context.template_changed && !is_new_run && !is_promoted;
-    let step = match canary.phase {
-        _ if !deployment.is_observed() || is_waiting => ProgressStep::Unobserved,
+    match canary.phase {
+        _ if *step == ProgressStep::Unobserved || is_waiting => ProgressStep::Unobserved,
         CanaryPhase::Succeeded | CanaryPhase::Initialized => ProgressStep::Complete,
         CanaryPhase::Failed if is_promoted => ProgressStep::Complete,
         CanaryPhase::Failed => {
@@ -261,8 +310,7 @@ fn canary_progress(
         | CanaryPhase::Terminating
         | CanaryPhase::Terminated
         | CanaryPhase::Unknown) => ProgressStep::Analysing { phase, weight: canary.weight },
-    };
-    WorkloadProgress { counts, step }
+    }
 }
 
 /// How far an Application is whose revision has no workloads.
@@ -292,7 +340,9 @@ pub fn sync_progress(application: &ArgoApplication, commits: &[String]) -> SyncP
     if let Some(one) = operation.filter(|one| matches!(&*one.phase, "Failed" | "Error")) {
         return SyncProgress::Failing { message: one.message.to_string() };
     }
-    if let Some(error) = application.error.as_ref().filter(|_| holds(&application.revision)) {
+    // Argo CD names no commit while it cannot read any.
+    let is_about_it = application.revision.is_empty() || holds(&application.revision);
+    if let Some(error) = application.error.as_ref().filter(|_| is_about_it) {
         return SyncProgress::Failing { message: error.to_string() };
     }
     let is_seen = operation.is_some() || holds(&application.revision);

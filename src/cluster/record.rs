@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::failure::{CauseKind, FailureCause};
-use crate::cluster::object::{CommitAnnotations, ObjectKey};
+use crate::cluster::object::{CommitAnnotations, ObjectKey, WatchedKind};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::cluster::template::TemplateHash;
 use crate::model::id::{DeployId, TargetName};
@@ -48,9 +48,15 @@ pub struct ProgressRecord {
     pub template_changed: bool,
     /// How far it was the last time.
     pub counts: ReplicaCounts,
+    /// How far it has been: pods that come and go are no progress.
+    #[serde(default)]
+    pub reached: ProgressMark,
+    /// The kinds that its rules read, and that may not be seen.
+    #[serde(default)]
+    pub hidden: Vec<WatchedKind>,
     /// What happened the last time.
     pub step: Option<ProgressStep>,
-    /// When the counts last changed, by the service's clock.
+    /// The time at which it last came further than before, by the service's clock.
     pub progressed_at: Timestamp,
     /// Since when there has been no progress for longer than the deadline, by the service's clock.
     pub stalled_since: Option<Timestamp>,
@@ -64,6 +70,31 @@ pub struct ProgressRecord {
     pub drift: Option<ClusterDrift>,
     /// Flagger's digest of the pod template that it had worked on last (`lastAppliedSpec`).
     pub canary_applied: Option<String>,
+    /// Flagger has taken the workload over, as far as it can be told without its Canary.
+    #[serde(default)]
+    pub taken_over: bool,
+}
+
+/// How far a release of a workload has been.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressMark {
+    /// The most pods of the present template that there were.
+    pub updated: u32,
+    /// The most of them that could serve: so many at least, if all pods of a former template serve.
+    pub serving: u32,
+    /// The fewest pods of a former template that there were; `None` before they were counted.
+    pub former: Option<u32>,
+}
+
+impl ProgressMark {
+    /// Takes counts; returns true if the release was never that far.
+    pub(super) fn raise(&mut self, counts: ReplicaCounts, former: u32) -> bool {
+        let before = *self;
+        self.updated = self.updated.max(counts.updated);
+        self.serving = self.serving.max(counts.available.saturating_sub(former));
+        self.former = Some(self.former.map_or(former, |fewest| fewest.min(former)));
+        *self != before
+    }
 }
 
 /// How a release of a workload stands.
@@ -162,6 +193,12 @@ impl ProgressRecord {
             | RecordState::Superseded { .. }
             | RecordState::Removed { .. } => false,
         }
+    }
+
+    /// Says which kinds its rules read and the service may not see; `None` where it sees all of them.
+    pub fn hidden_sentence(&self) -> Option<String> {
+        let kinds: Vec<String> = self.hidden.iter().map(|kind| kind.resource()).collect();
+        (!kinds.is_empty()).then(|| format!("the service cannot see {}", kinds.join(", ")))
     }
 
     /// Checks that it finished.

@@ -1,10 +1,11 @@
 //! A deployment over all its workloads: one state, one sentence, and what it waits for.
 
 use crate::cluster::expected::ExpectedRevision;
-use crate::cluster::failure::FailureCause;
+use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::cluster::record::{ClockTime, ProgressRecord, RecordState};
+use crate::cluster::sync_wait::SyncWait;
 use crate::model::waiting::{LastEvent, WaitingOn};
 
 /// How a deployment stands in its cluster.
@@ -43,8 +44,13 @@ pub enum DeploymentState {
     Superseded,
 }
 
-/// Sums up the records of a deployment's workloads. Records of other deployments are passed over.
-pub fn summarize(expected: &ExpectedRevision, records: &[ProgressRecord]) -> DeploymentProgress {
+/// Sums up the records of a deployment's workloads and of its Application. Records of other deployments count where they
+/// are of a later one, which has taken a workload over.
+pub fn summarize(
+    expected: &ExpectedRevision,
+    records: &[ProgressRecord],
+    wait: SyncWait,
+) -> DeploymentProgress {
     let newest = |key: &ObjectKey| {
         let is_its = |record: &&ProgressRecord| {
             record.key.workload == *key
@@ -56,23 +62,40 @@ pub fn summarize(expected: &ExpectedRevision, records: &[ProgressRecord]) -> Dep
     let parts: Vec<(&ObjectKey, Option<&ProgressRecord>)> =
         expected.parts().into_iter().map(|key| (key, newest(key))).collect();
     let present: Vec<&ProgressRecord> = parts.iter().filter_map(|(_, record)| *record).collect();
-    let missing = parts.iter().find(|(_, record)| record.is_none()).map(|(key, _)| *key);
+    let all_missing: Vec<&ObjectKey> =
+        parts.iter().filter(|(_, record)| record.is_none()).map(|(key, _)| *key).collect();
+    let missing = all_missing.first().copied();
+    let application = expected.application.as_ref().and_then(newest);
+    let end = find_end(&present)
+        .or_else(|| find_jump(expected, &all_missing, records))
+        .or_else(|| find_sync_end(missing?, application, wait));
+    let sync_cause = application.filter(|record| record.is_open());
+    let sync_cause = sync_cause.and_then(|record| Some(&record.failing.as_ref()?.cause));
     let counts = present.iter().fold(ReplicaCounts::default(), |sum, record| add(sum, record));
 
-    let (state, sentence, waiting) = if let Some(end) = find_end(&present) {
+    let (state, sentence, waiting) = if let Some(end) = end {
         let sentence = end_sentence(&end);
         (end, sentence, None)
     } else if let Some(open) = present.iter().find(|record| record.is_open()) {
         let waiting = wait_for_workload(open);
-        (DeploymentState::Progressing, progress_sentence(counts, open), Some(waiting))
+        let cause = open.failing.as_ref().map(|failing| &failing.cause).or(sync_cause);
+        let sentence = progress_sentence(counts, open, cause);
+        (DeploymentState::Progressing, sentence, Some(waiting))
     } else if let Some(key) = missing {
         let state = if present.is_empty() {
             DeploymentState::Syncing
         } else {
             DeploymentState::Progressing
         };
-        let waiting = wait_for_sync(expected, key, &present);
-        (state, format!("waiting for {}", waiting.what), Some(waiting))
+        let mut waiting = wait_for_sync(expected, key, &present);
+        waiting.gives_up_at = wait.gives_up_at;
+        let mut sentence = format!("waiting for {}", waiting.what);
+        if let Some(failing) = application.and_then(|record| record.failing.as_ref()) {
+            sentence = failing.cause.sentence();
+            waiting.last_event = Some(LastEvent { at: failing.since, text: sentence.clone() });
+            waiting.gives_up_at = application.and_then(|record| record.gives_up_at);
+        }
+        (state, sentence, Some(waiting))
     } else {
         let at = present.iter().filter_map(|record| finished_at(record)).max_by_key(|time| time.at);
         let pushed = ClockTime::of_service(expected.pushed_at);
@@ -109,6 +132,35 @@ fn find_end(records: &[&ProgressRecord]) -> Option<DeploymentState> {
     failed.or_else(|| records.iter().find(is_superseded).map(|_| DeploymentState::Superseded))
 }
 
+/// Finds a workload that carries a later deployment and never carried this one: the cluster has jumped over it.
+fn find_jump(
+    expected: &ExpectedRevision,
+    missing: &[&ObjectKey],
+    records: &[ProgressRecord],
+) -> Option<DeploymentState> {
+    let is_later = |record: &ProgressRecord| {
+        missing.contains(&&record.key.workload)
+            && record.key.deploy_id.as_ref().is_some_and(|id| *id > expected.deploy_id)
+    };
+    records.iter().any(is_later).then_some(DeploymentState::Superseded)
+}
+
+/// Finds the end of a deployment that Argo CD has not brought to a workload: its sync has failed, or never came.
+fn find_sync_end(
+    missing: &ObjectKey,
+    application: Option<&ProgressRecord>,
+    wait: SyncWait,
+) -> Option<DeploymentState> {
+    let failed = match application.map(|record| &record.state) {
+        Some(RecordState::Failed { cause, .. }) => Some(cause.clone()),
+        _ => None,
+    };
+    let failing = || application?.failing.as_ref().map(|failing| failing.cause.clone());
+    let late = || failing().unwrap_or_else(|| FailureCause::new(CauseKind::NotSynced, ""));
+    let cause = failed.or_else(|| wait.is_over.then(late))?;
+    Some(DeploymentState::Failed { workload: missing.clone(), cause })
+}
+
 fn finished_at(record: &ProgressRecord) -> Option<ClockTime> {
     match record.state {
         RecordState::Finished { at } => Some(at),
@@ -131,19 +183,24 @@ fn end_sentence(end: &DeploymentState) -> String {
 }
 
 /// `2 of 5 updated, 1 available; paused`, with what is wrong.
-fn progress_sentence(counts: ReplicaCounts, open: &ProgressRecord) -> String {
+fn progress_sentence(
+    counts: ReplicaCounts,
+    open: &ProgressRecord,
+    cause: Option<&FailureCause>,
+) -> String {
     let ReplicaCounts { desired, updated, available } = counts;
     let counted = if desired == 0 {
         String::new()
     } else {
         format!("{updated} of {desired} updated, {available} available; ")
     };
-    let rest = match (&open.failing, &open.drift) {
-        (Some(failing), _) => failing.cause.sentence(),
+    let rest = match (cause, &open.drift) {
+        (Some(cause), _) => cause.sentence(),
         (None, Some(drift)) => drift.sentence(),
         (None, None) => format!("waiting for {}", awaited(open)),
     };
-    format!("{counted}{rest}")
+    let hidden = open.hidden_sentence().map_or_else(String::new, |hidden| format!("; {hidden}"));
+    format!("{counted}{rest}{hidden}")
 }
 
 /// What must happen to a workload next.
@@ -161,6 +218,12 @@ fn awaited(record: &ProgressRecord) -> String {
         Some(ProgressStep::Replacing) => format!("the former pods of {workload} to go"),
         Some(ProgressStep::Starting) if workload.kind == WatchedKind::Job => {
             format!("{workload} to end")
+        }
+        Some(ProgressStep::AwaitingDeletion) => {
+            format!("a person to delete the former pods of {workload}")
+        }
+        Some(ProgressStep::CanaryHidden) => {
+            format!("the right to see the Canary of {workload}")
         }
         Some(ProgressStep::Starting) => format!("the new pods of {workload} to become available"),
         Some(ProgressStep::Analysing { phase, weight }) => {

@@ -9,8 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cluster::fields::value_at;
 
-/// Keys that are no part of what was released.
-const IGNORED: [&str; 2] = ["pod-template-hash", "kubectl.kubernetes.io/restartedAt"];
+/// Keys that are no part of a release. By the last one Flagger takes the pods of a `DaemonSet` away.
+const IGNORED: [&str; 3] =
+    ["pod-template-hash", "kubectl.kubernetes.io/restartedAt", "flagger.app/scale-to-zero"];
 
 /// The digest of a pod template: 32 hexadecimal digits; empty where an object has no template.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

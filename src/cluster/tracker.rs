@@ -7,8 +7,9 @@
 //! transaction; a crash before that makes the same observation again.
 //!
 //! A release is told apart by its digest and not by what Kubernetes does: scaling changes no digest, a resync brings no
-//! new one, and a rollback that takes a former `ReplicaSet` into use does. Nothing is said before every kind of object
-//! was listed once. What was complete when the tracker first looked, and no deployment waits for, is recorded silently.
+//! new one, and a rollback that takes a former `ReplicaSet` into use does. Nothing is said of a workload before its
+//! kind, and those that its rules read, were listed once. What was complete when the tracker first looked at its kind,
+//! and no deployment waits for, is recorded silently.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,22 +18,26 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::attribution::{Attribution, CarriedRelease};
 use crate::cluster::expected::ExpectedRevision;
-use crate::cluster::failure::{CauseKind, FailureCause, workload_cause};
+use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::{ClusterIndex, IndexChange};
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::observation::{ProgressEvent, ProgressObservation};
-use crate::cluster::pod::PodRow;
 use crate::cluster::progress::{
-    ProgressStep, ReplicaCounts, SyncProgress, WorkloadProgress, sync_progress, workload_progress,
+    ProgressStep, ReplicaCounts, SyncProgress, WorkloadProgress, is_taken_over, sync_progress,
+    workload_progress,
 };
-use crate::cluster::record::{ClusterDrift, ProgressKey, ProgressRecord, RecordState};
+use crate::cluster::record::{
+    ClusterDrift, ProgressKey, ProgressMark, ProgressRecord, RecordState,
+};
+use crate::cluster::sync_wait::{SyncWait, SyncWaits};
 use crate::cluster::transition::{
-    Look, REMEMBERED, begin, close, context_of, fail, finish, finish_time, forget_oldest,
-    note_cause, observe, set_drift, start, start_time,
+    Look, REMEMBERED, begin, close, context_of, fail, final_cause, find_drift, finish, finish_time,
+    forget_oldest, note_cause, observe, set_drift, stand_still, start, start_time,
 };
+use crate::cluster::unready::UnreadyPods;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{KubeDeployment, PROGRESS_DEADLINE_SECONDS};
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::support::time::saturating_add;
 
 /// How long the tracker waits before it says that something is wrong.
@@ -42,6 +47,10 @@ pub struct ProgressPatience {
     pub after_deadline: SignedDuration,
     /// How long a digest may be there that no deployment has brought: word of the deployment may come after it.
     pub unattributed: SignedDuration,
+    /// After the push: how long Argo CD may take to bring a revision to the cluster.
+    pub sync: SignedDuration,
+    /// After the first list of a kind: how long those of the other kinds may take before the rules do without them.
+    pub first_lists: SignedDuration,
 }
 
 impl Default for ProgressPatience {
@@ -49,6 +58,8 @@ impl Default for ProgressPatience {
         Self {
             after_deadline: SignedDuration::from_mins(2),
             unattributed: SignedDuration::from_mins(1),
+            sync: SignedDuration::from_mins(30),
+            first_lists: SignedDuration::from_mins(2),
         }
     }
 }
@@ -64,15 +75,19 @@ pub struct ProgressTracker {
     expected: HashMap<ObjectKey, Vec<Arc<ExpectedRevision>>>,
     /// Digests that no deployment has brought so far, and since when they are there.
     unattributed: HashMap<ObjectKey, (String, Timestamp)>,
-    /// Pods that run and are not ready, by workload and uid, and since when.
-    unready: HashMap<ObjectKey, HashMap<Box<str>, Timestamp>>,
-    /// The tracker has looked at everything once.
-    surveyed: bool,
+    unready: UnreadyPods,
+    /// Deployments that no workload carries for too long.
+    sync_waits: SyncWaits,
+    /// The kinds whose objects were judged once.
+    surveyed: BTreeSet<WatchedKind>,
+    /// The time at which the first list of a kind was there.
+    listed: HashMap<WatchedKind, Timestamp>,
 }
 
 /// What a release that is under way waits for.
 struct Pending {
     counts: ReplicaCounts,
+    former: u32,
     step: ProgressStep,
     /// A cause that is not in its pods.
     cause: Option<FailureCause>,
@@ -101,8 +116,10 @@ impl ProgressTracker {
             records: by_workload,
             expected: HashMap::new(),
             unattributed: HashMap::new(),
-            unready: HashMap::new(),
-            surveyed: false,
+            unready: UnreadyPods::default(),
+            sync_waits: SyncWaits::new(patience.sync, patience.after_deadline),
+            surveyed: BTreeSet::new(),
+            listed: HashMap::new(),
         }
     }
 
@@ -115,16 +132,16 @@ impl ProgressTracker {
         now: Timestamp,
     ) -> Observations {
         let revision = Arc::new(revision);
-        let parts = revision.parts();
-        for part in &parts {
-            let known = self.expected.entry((*part).clone()).or_default();
+        let watched = revision.watched();
+        for key in &watched {
+            let known = self.expected.entry((*key).clone()).or_default();
             known.retain(|one| one.deploy_id != revision.deploy_id);
             known.push(Arc::clone(&revision));
             known.sort_by(|a, b| a.deploy_id.cmp(&b.deploy_id));
             let excess = known.len().saturating_sub(REMEMBERED);
             known.drain(..excess);
         }
-        parts.into_iter().flat_map(|part| self.look_at(part, index, now)).collect()
+        watched.into_iter().flat_map(|key| self.look_at(key, index, now)).collect()
     }
 
     /// Forgets what was pushed of an app that was removed.
@@ -145,36 +162,81 @@ impl ProgressTracker {
         match &change.workload {
             Some(workload) => self.look_at(workload, index, now),
             // An object of nobody may be the last one of the first lists.
-            None if !self.surveyed => self.survey(index, now),
-            None => Vec::new(),
+            None => self.begin_kinds(index, now),
         }
     }
 
-    /// Judges everything. The first time is after the first lists; later times find what a signal has missed.
-    pub fn survey(&mut self, index: &ClusterIndex, now: Timestamp) -> Observations {
-        if !index.is_settled() {
-            return Vec::new();
+    /// Judges the objects of each kind that was not judged before, once it was listed, and the kinds that its rules
+    /// read were listed as well or do not come.
+    fn begin_kinds(&mut self, index: &ClusterIndex, now: Timestamp) -> Observations {
+        let mut out = Vec::new();
+        for kind in WatchedKind::ALL.into_iter().filter(|kind| is_judged(*kind)) {
+            if !index.sees(kind) {
+                // A right that comes back is a first look again.
+                self.surveyed.remove(&kind);
+                self.listed.remove(&kind);
+            }
+            if self.surveyed.contains(&kind) || !self.is_ready(kind, index, now) {
+                continue;
+            }
+            self.surveyed.insert(kind);
+            let mut keys: BTreeSet<ObjectKey> = index.workloads().into_iter().collect();
+            keys.extend(self.records.keys().chain(self.expected.keys()).cloned());
+            let of_kind = keys.iter().filter(|key| key.kind == kind);
+            out.extend(of_kind.flat_map(|key| self.judge(key, Look { index, now, first: true })));
         }
-        let first = !self.surveyed;
-        self.surveyed = true;
-        let mut keys: BTreeSet<ObjectKey> = index.workloads().into_iter().collect();
-        keys.extend(self.records.keys().cloned());
-        keys.extend(self.expected.keys().cloned());
-        keys.iter().flat_map(|key| self.judge(key, Look { index, now, first })).collect()
+        out
     }
 
-    /// Judges what may change by time alone: releases under way, and digests that nothing has brought.
-    ///
-    /// Not to be called while the cluster cannot be reached: what is not seen does not stand still.
+    fn is_ready(&mut self, kind: WatchedKind, index: &ClusterIndex, now: Timestamp) -> bool {
+        if !index.sees(kind) {
+            return false;
+        }
+        let listed = *self.listed.entry(kind).or_insert(now);
+        index.is_settled(kind) || now >= saturating_add(listed, self.patience.first_lists)
+    }
+
+    /// Judges what may change by time alone: releases under way, digests that nothing has brought, and deployments that
+    /// Argo CD does not sync. What is not seen at present does not stand still.
     pub fn tick(&mut self, index: &ClusterIndex, now: Timestamp) -> Observations {
-        if !self.surveyed {
-            return self.survey(index, now);
-        }
+        let mut out = self.begin_kinds(index, now);
         let is_open =
             |records: &[ProgressRecord]| records.last().is_some_and(ProgressRecord::is_open);
         let open = self.records.iter().filter(|(_, records)| is_open(records)).map(|(key, _)| key);
-        let keys: BTreeSet<ObjectKey> = open.chain(self.unattributed.keys()).cloned().collect();
-        keys.iter().flat_map(|key| self.judge(key, Look { index, now, first: false })).collect()
+        let keys = open.chain(self.unattributed.keys()).filter(|key| self.is_seen(key, index));
+        let keys: BTreeSet<ObjectKey> = keys.cloned().collect();
+        out.extend(keys.iter().flat_map(|key| self.judge(key, Look { index, now, first: false })));
+        self.find_unsynced(index, now);
+        out
+    }
+
+    /// Checks that what happens to an object is seen at present.
+    fn is_seen(&self, key: &ObjectKey, index: &ClusterIndex) -> bool {
+        self.surveyed.contains(&key.kind) && index.sees(key.kind) && !index.is_interrupted(key.kind)
+    }
+
+    /// Finds the deployments that one of their workloads does not carry, where all of them are seen.
+    fn find_unsynced(&mut self, index: &ClusterIndex, now: Timestamp) {
+        let has_record = |key: &ObjectKey, id: &DeployId| {
+            self.records_of(key).iter().any(|record| {
+                let is_removed = matches!(record.state, RecordState::Removed { .. });
+                record.key.deploy_id.as_ref() == Some(id) && !is_removed
+            })
+        };
+        let is_missing = |one: &&ExpectedRevision| {
+            let parts = one.parts();
+            parts.iter().all(|key| self.is_seen(key, index))
+                && parts.iter().any(|key| !has_record(key, &one.deploy_id))
+        };
+        let revisions = self.expected.values().flatten().map(Arc::as_ref);
+        let missing: Vec<ExpectedRevision> =
+            revisions.filter(|one| one.awaiting).filter(is_missing).cloned().collect();
+        self.sync_waits.update(missing.iter(), now);
+    }
+
+    /// Returns how long Argo CD is still waited for.
+    pub fn sync_wait(&self, revision: &ExpectedRevision) -> SyncWait {
+        self.sync_waits.find(revision)
     }
 
     /// Returns the records of a workload, oldest first.
@@ -183,10 +245,11 @@ impl ProgressTracker {
     }
 
     fn look_at(&mut self, key: &ObjectKey, index: &ClusterIndex, now: Timestamp) -> Observations {
-        if !self.surveyed {
-            return self.survey(index, now);
+        let mut out = self.begin_kinds(index, now);
+        if self.surveyed.contains(&key.kind) {
+            out.extend(self.judge(key, Look { index, now, first: false }));
         }
-        self.judge(key, Look { index, now, first: false })
+        out
     }
 
     fn judge(&mut self, key: &ObjectKey, look: Look<'_>) -> Observations {
@@ -199,7 +262,7 @@ impl ProgressTracker {
         match look.index.get(key) {
             None => {
                 self.unattributed.remove(key);
-                self.unready.remove(key);
+                self.unready.forget(key);
                 close(&mut records, RecordState::Removed { at: look.now }, &mut out);
                 // Only what should be there may come back as the same release.
                 if !self.expected.contains_key(key) {
@@ -226,7 +289,13 @@ impl ProgressTracker {
         look: Look<'_>,
         out: &mut Observations,
     ) {
-        let Some(release) = CarriedRelease::read(object) else { return };
+        let Some(release) = CarriedRelease::read(object) else {
+            // It is being deleted, or somebody took its marks away.
+            if let Some(record) = records.last_mut() {
+                self.give_up_drifted(record, look.now, out);
+            }
+            return;
+        };
         let expected = self.expected.get(key).map_or(&[][..], Vec::as_slice);
         match release.attribute(&object.meta().uid, records.last(), expected) {
             Attribution::Unattributed => {
@@ -296,6 +365,8 @@ impl ProgressTracker {
             template_changed: before.is_none_or(|record| record.template != template),
             template,
             counts: ReplicaCounts::default(),
+            reached: ProgressMark::default(),
+            hidden: look.index.hidden_inputs(key.kind),
             step: None,
             progressed_at: look.now,
             stalled_since: None,
@@ -304,6 +375,7 @@ impl ProgressTracker {
             told_causes: Vec::new(),
             drift: None,
             canary_applied: look.index.canary_of(key).map(|one| one.applied.to_string()),
+            taken_over: before.is_some_and(|record| record.taken_over),
         }
     }
 
@@ -316,9 +388,16 @@ impl ProgressTracker {
         look: Look<'_>,
         out: &mut Observations,
     ) {
-        let context = context_of(records);
+        let mut context = context_of(records);
         let Some(record) = records.last_mut() else { return };
-        let drift = self.find_drift(key, object, record);
+        context.manifest_replicas =
+            self.revision_of(key, record).and_then(|revision| revision.replicas_of(key));
+        record.taken_over =
+            look.index.canary_of(key).is_some() || is_taken_over(object, look.index, &context);
+        context.taken_over = record.taken_over;
+        // Flagger takes the pods of its target away while nothing is analysed.
+        let manifest_replicas = context.manifest_replicas.filter(|_| !record.taken_over);
+        let drift = find_drift(object, record, manifest_replicas);
         let is_edited = drift == Some(ClusterDrift::Template);
         set_drift(record, drift, out);
         if !record.is_open() {
@@ -333,20 +412,21 @@ impl ProgressTracker {
         if let Some(canary) = look.index.canary_of(key) {
             record.canary_applied = Some(canary.applied.to_string());
         }
-        let WorkloadProgress { counts, step } = progress;
+        let WorkloadProgress { counts, former, step } = progress;
+        record.hidden = look.index.hidden_inputs(key.kind);
         match step {
             ProgressStep::Complete => {
                 record.counts = counts;
                 let at = finish_time(object, record, look);
                 finish(record, at, out);
-                self.unready.remove(key);
+                self.unready.forget(key);
             }
             ProgressStep::Failed { message } => {
-                let cause = final_cause(object, &message, look);
+                let cause = final_cause(object, &message, look.index);
                 fail(record, cause, look.now, out);
             }
             step => {
-                let pending = Pending { counts, step, cause: None };
+                let pending = Pending { counts, former, step, cause: None };
                 self.wait(key, object, record, pending, look, out);
             }
         }
@@ -362,15 +442,23 @@ impl ProgressTracker {
         look: Look<'_>,
         out: &mut Observations,
     ) {
-        let Pending { counts, step, cause } = pending;
+        let Pending { counts, former, step, cause } = pending;
         let before = (record.stalled_since.is_some(), record.failing.is_some());
         let is_other_step = record.step.as_ref() != Some(&step);
-        // A person resumes what is paused, and Flagger ends its run by itself.
-        let ends_elsewhere = matches!(step, ProgressStep::Paused | ProgressStep::Analysing { .. });
-        if record.counts != counts || ends_elsewhere {
+        // A person resumes what is paused, and Flagger ends its run by itself, seen or not.
+        let ends_elsewhere = matches!(
+            step,
+            ProgressStep::Paused
+                | ProgressStep::AwaitingDeletion
+                | ProgressStep::CanaryHidden
+                | ProgressStep::Analysing { .. }
+        );
+        // Counts that the controller has not looked at since are those of the release before.
+        let is_further = step != ProgressStep::Unobserved && record.reached.raise(counts, former);
+        if is_further || ends_elsewhere {
             record.progressed_at = look.now;
         }
-        let is_changed = record.counts != counts || is_other_step;
+        let is_changed = is_further || record.counts != counts || is_other_step;
         (record.counts, record.step) = (counts, Some(step.clone()));
 
         let deployment = object.deployment();
@@ -379,14 +467,15 @@ impl ProgressTracker {
         let is_unobserved = cause.is_none() && step == ProgressStep::Unobserved;
         let cause = match cause {
             None if is_unobserved => record.failing.as_ref().map(|failing| failing.cause.clone()),
-            None => self.find_cause(key, object, is_past_deadline, look),
+            None => self.unready.find_cause(object, is_past_deadline, look),
             Some(cause) => Some(cause),
         };
         let seconds = deployment.map_or(PROGRESS_DEADLINE_SECONDS, |one| one.deadline_seconds);
         let deadline =
             saturating_add(record.progressed_at, SignedDuration::from_secs(i64::from(seconds)));
-        // A Job ends by itself, however long it runs, unless its pods do not start.
-        let may_stall = !ends_elsewhere && (object.kind() != WatchedKind::Job || cause.is_some());
+        // A Job ends by itself, however long it runs, unless its pods do not start. A sync may wait for the workloads.
+        let ends_by_itself = object.kind() == WatchedKind::Job || self.has_workloads(key, record);
+        let may_stall = !ends_elsewhere && (!ends_by_itself || cause.is_some());
         let is_stalled = may_stall && (is_past_deadline || look.now >= deadline);
         record.stalled_since = is_stalled.then(|| record.stalled_since.unwrap_or(look.now));
         record.gives_up_at = may_stall.then(|| {
@@ -412,7 +501,7 @@ impl ProgressTracker {
             since.is_some_and(|since| now >= saturating_add(since, self.patience.after_deadline));
         match cause {
             Some(cause) if is_over || !cause.can_heal() => fail(record, cause, now, out),
-            None if is_over => fail(record, FailureCause::new(CauseKind::NoProgress, ""), now, out),
+            None if is_over => fail(record, stand_still(record), now, out),
             Some(_) | None => {}
         }
     }
@@ -434,55 +523,20 @@ impl ProgressTracker {
         }
     }
 
-    fn find_drift(
-        &self,
-        key: &ObjectKey,
-        object: &WatchedObject,
-        record: &ProgressRecord,
-    ) -> Option<ClusterDrift> {
-        if object.template() != record.template {
-            return Some(ClusterDrift::Template);
-        }
-        let expected = self.expected.get(key)?;
-        let is_its =
-            |one: &&Arc<ExpectedRevision>| record.key.deploy_id.as_ref() == Some(&one.deploy_id);
-        let manifest = expected.iter().find(is_its)?.replicas_of(key)?;
-        let cluster = object.replicas().filter(|cluster| *cluster != manifest)?;
-        Some(ClusterDrift::Replicas { manifest, cluster })
+    /// Finds the revision that a record is of.
+    fn revision_of(&self, key: &ObjectKey, record: &ProgressRecord) -> Option<&ExpectedRevision> {
+        let id = record.key.deploy_id.as_ref()?;
+        self.expected.get(key)?.iter().find(|one| one.deploy_id == *id).map(Arc::as_ref)
     }
 
-    /// Finds what is wrong with the workload's pods. One that runs is overdue by the service's own clock, because a
-    /// cluster's may be a day off, or when the controller sees no progress.
-    fn find_cause(
-        &mut self,
-        key: &ObjectKey,
-        object: &WatchedObject,
-        is_past_deadline: bool,
-        look: Look<'_>,
-    ) -> Option<FailureCause> {
-        let before = self.unready.remove(key).unwrap_or_default();
-        let since = |pod: &PodRow| before.get(&pod.meta.uid).copied().unwrap_or(look.now);
-        let pods = look.index.pods_of(object);
-        let unready: HashMap<Box<str>, Timestamp> = pods
-            .into_iter()
-            .filter(|pod| pod.is_running_unready())
-            .map(|pod| (pod.meta.uid.clone(), since(pod)))
-            .collect();
-        let is_overdue = |pod: &PodRow| {
-            let seconds = SignedDuration::from_secs(i64::from(pod.ready_seconds));
-            is_past_deadline
-                || unready
-                    .get(&pod.meta.uid)
-                    .is_some_and(|at| look.now >= saturating_add(*at, seconds))
-        };
-        let cause = workload_cause(object, look.index, &is_overdue);
-        if !unready.is_empty() {
-            self.unready.insert(key.clone(), unready);
-        }
-        cause
+    /// Checks that a record is of an Application whose revision has workloads, which end the deployment.
+    fn has_workloads(&self, key: &ObjectKey, record: &ProgressRecord) -> bool {
+        key.kind == WatchedKind::Application
+            && self.revision_of(key, record).is_some_and(|one| !one.workloads.is_empty())
     }
 
-    /// A revision without workloads is finished when Argo CD has synced it.
+    /// A revision without workloads is finished when Argo CD has synced it. For one with workloads the record holds why
+    /// the sync fails, and is silent.
     fn judge_application(
         &mut self,
         key: &ObjectKey,
@@ -506,7 +560,7 @@ impl ProgressTracker {
             let (digest, deploy_id) = (expected.digest.0.clone(), Some(expected.deploy_id.clone()));
             let record = ProgressRecord {
                 key: ProgressKey { digest, deploy_id, ..record.key },
-                announced: expected.awaiting || !look.first || progress != SyncProgress::Synced,
+                announced: expected.awaiting && expected.workloads.is_empty(),
                 ..record
             };
             start(record, records, look, out);
@@ -518,28 +572,22 @@ impl ProgressTracker {
                 return;
             }
             SyncProgress::Failing { message } => {
+                if record.failing.is_none() {
+                    record.progressed_at = look.now;
+                }
                 Some(FailureCause::new(CauseKind::SyncFailed, &message))
             }
-            SyncProgress::Syncing | SyncProgress::Waiting => None,
+            // A sync that is tried again has failed until it succeeds.
+            SyncProgress::Syncing | SyncProgress::Waiting => {
+                record.failing.as_ref().map(|failing| failing.cause.clone())
+            }
         };
-        let pending =
-            Pending { counts: ReplicaCounts::default(), step: ProgressStep::Updating, cause };
+        let (counts, step) = (ReplicaCounts::default(), ProgressStep::Updating);
+        let pending = Pending { counts, former: 0, step, cause };
         self.wait(key, object, record, pending, look, out);
     }
 }
 
-/// The cause of an end that a workload has by itself: what its pods show tells more.
-fn final_cause(object: &WatchedObject, message: &str, look: Look<'_>) -> FailureCause {
-    let kind = if object.kind() == WatchedKind::Job {
-        CauseKind::JobFailed
-    } else {
-        CauseKind::CanaryFailed
-    };
-    let end = FailureCause::new(kind, message);
-    match workload_cause(object, look.index, &|_| false) {
-        Some(cause) if kind == CauseKind::JobFailed => {
-            FailureCause { kind, message: end.message, ..cause }
-        }
-        Some(_) | None => end,
-    }
+fn is_judged(kind: WatchedKind) -> bool {
+    kind.is_workload() || kind == WatchedKind::Application
 }

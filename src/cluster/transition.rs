@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::cluster::failure::FailureCause;
+use crate::cluster::failure::{CauseKind, FailureCause, workload_cause};
 use crate::cluster::index::ClusterIndex;
+use crate::cluster::object::WatchedKind;
 use crate::cluster::observation::{ProgressEvent, ProgressObservation};
 use crate::cluster::progress::{ProgressContext, was_complete};
 use crate::cluster::record::{
@@ -19,7 +20,7 @@ pub(super) const REMEMBERED: usize = 8;
 pub(super) struct Look<'a> {
     pub(super) index: &'a ClusterIndex,
     pub(super) now: Timestamp,
-    /// The first look at everything.
+    /// The first look at objects of this kind.
     pub(super) first: bool,
 }
 
@@ -39,13 +40,17 @@ pub(super) fn observe(
     let is_told = record.announced
         || matches!(event, ProgressEvent::Drifted { .. } | ProgressEvent::Repaired);
     let event = if is_told { event } else { ProgressEvent::Recorded };
-    out.push(ProgressObservation { event, record: record.clone() });
+    let observation = ProgressObservation { event, record: record.clone() };
+    // Two things that are told of a release may be one where nothing is.
+    if out.last() != Some(&observation) {
+        out.push(observation);
+    }
 }
 
 /// Begins the record of a release that a workload carries, and decides whether people hear of it.
 ///
-/// Silent are: what was complete when the tracker first looked, unless its deployment waits for its end; a workload of
-/// ours that no deployment is known of; one that was deleted and made again after its release had ended.
+/// Silent are: what was complete when the tracker first looked; a workload of ours whose deployment does not wait for an
+/// end, or is not known; one that was deleted and made again after its release had ended.
 pub(super) fn begin(
     mut record: ProgressRecord,
     object: &WatchedObject,
@@ -56,12 +61,11 @@ pub(super) fn begin(
 ) {
     let is_ours = record.commit.is_none();
     let is_old = look.first && !awaiting && was_complete(object, look.index);
-    let mut is_silent = is_old || (is_ours && record.key.deploy_id.is_none());
+    let mut is_silent = is_old || (is_ours && !awaiting);
     if let Some(before) = records.last().filter(|before| before.key.digest == record.key.digest) {
         let is_same_object = before.key.uid == record.key.uid;
         if is_same_object && before.key.deploy_id.is_none() {
             // Word of the deployment came after its release.
-            is_silent |= !awaiting;
             record.started = before.started;
             record.template_changed = before.template_changed;
         }
@@ -189,6 +193,8 @@ pub(super) fn context_of(records: &[ProgressRecord]) -> ProgressContext {
         template_changed: newest.template_changed,
         promoted_template: finished.map(|record| record.template.clone()),
         canary_before: other.and_then(|record| record.canary_applied.clone()),
+        manifest_replicas: None,
+        taken_over: newest.taken_over,
     }
 }
 
@@ -236,4 +242,43 @@ pub(super) fn finish_time(
 pub(super) fn forget_oldest(records: &mut Vec<ProgressRecord>) {
     let excess = records.len().saturating_sub(REMEMBERED);
     records.drain(..excess);
+}
+
+/// Finds a change that somebody made in the cluster beside the manifest repository.
+pub(super) fn find_drift(
+    object: &WatchedObject,
+    record: &ProgressRecord,
+    manifest_replicas: Option<u32>,
+) -> Option<ClusterDrift> {
+    if object.template() != record.template {
+        return Some(ClusterDrift::Template);
+    }
+    let manifest = manifest_replicas?;
+    let cluster = object.replicas().filter(|cluster| *cluster != manifest)?;
+    Some(ClusterDrift::Replicas { manifest, cluster })
+}
+
+/// Makes the cause of a release that stands still, with the kinds that would tell more.
+pub(super) fn stand_still(record: &ProgressRecord) -> FailureCause {
+    FailureCause::new(CauseKind::NoProgress, &record.hidden_sentence().unwrap_or_default())
+}
+
+/// Finds the cause of an end that a workload has by itself: what its pods show tells more.
+pub(super) fn final_cause(
+    object: &WatchedObject,
+    message: &str,
+    index: &ClusterIndex,
+) -> FailureCause {
+    let kind = if object.kind() == WatchedKind::Job {
+        CauseKind::JobFailed
+    } else {
+        CauseKind::CanaryFailed
+    };
+    let end = FailureCause::new(kind, message);
+    match workload_cause(object, index, &|_| false) {
+        Some(cause) if kind == CauseKind::JobFailed => {
+            FailureCause { kind, message: end.message, ..cause }
+        }
+        Some(_) | None => end,
+    }
 }

@@ -91,15 +91,31 @@ impl ClusterView {
         &self.index
     }
 
-    /// Applies an event of the watches.
-    pub fn apply(&mut self, event: ClusterEvent, now: Timestamp) {
-        for change in event.apply_to(&mut self.index) {
+    /// Applies an event of the watches, whose state tells a kind that is not there from one that may not be seen.
+    pub fn apply(&mut self, event: ClusterEvent, health: &ClusterHealth, now: Timestamp) {
+        let changes = match event {
+            ClusterEvent::Unavailable(kind)
+                if health.kinds().get(&kind) != Some(&KindSight::Absent) =>
+            {
+                self.index.hide(kind)
+            }
+            ClusterEvent::Unseen { kind, .. } => {
+                self.index.interrupt(kind);
+                return;
+            }
+            ClusterEvent::Seen(kind) => {
+                self.index.resume(kind);
+                return;
+            }
+            event => event.apply_to(&mut self.index),
+        };
+        for change in changes {
             let observations = self.tracker.follow(&change, &self.index, now);
             self.records.extend(observations.into_iter().map(|observation| observation.record));
         }
     }
 
-    /// Judges what changes by time alone. Not to be called while the cluster cannot be seen.
+    /// Judges what changes by time alone. What is not seen at present does not stand still.
     pub fn tick(&mut self, now: Timestamp) {
         let observations = self.tracker.tick(&self.index, now);
         self.records.extend(observations.into_iter().map(|observation| observation.record));
@@ -146,20 +162,28 @@ impl ClusterView {
     /// Returns what has changed since the last call.
     pub fn take_news(&mut self, health: &ClusterHealth, now: Timestamp) -> ClusterNews {
         let records = newest_of_each(std::mem::take(&mut self.records));
-        let (unseen, tracker) = (health.unseen(), &self.tracker);
+        let (index, tracker) = (&self.index, &self.tracker);
         let has_argo_cd = can_be_seen(health, WatchedKind::Application);
         let mut deployments = Vec::new();
         for (id, deployment) in &mut self.open {
             let expected = &deployment.expected;
             let parts = expected.parts();
-            let records: Vec<ProgressRecord> =
-                parts.iter().flat_map(|key| tracker.records_of(key)).cloned().collect();
-            let mut progress = summarize(expected, &records);
+            let records: Vec<ProgressRecord> = expected
+                .watched()
+                .into_iter()
+                .flat_map(|key| tracker.records_of(key))
+                .cloned()
+                .collect();
+            let mut progress = summarize(expected, &records, tracker.sync_wait(expected));
             if parts.is_empty() || (expected.workloads.is_empty() && !has_argo_cd) {
                 progress = end_at_push(expected);
             }
-            if let Some(unseen) = &unseen {
-                wait_for_sight(&mut progress, unseen);
+            let is_unseen = |kind: &WatchedKind| !index.sees(*kind) || index.is_interrupted(*kind);
+            let kinds: BTreeSet<WatchedKind> = parts.iter().map(|key| key.kind).collect();
+            if kinds.iter().any(is_unseen)
+                && let Some(unseen) = health.unseen()
+            {
+                wait_for_sight(&mut progress, &unseen);
             }
             if deployment.shown.as_ref() == Some(&progress) {
                 continue;

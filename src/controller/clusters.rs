@@ -246,15 +246,13 @@ impl ClusterFollower {
                     let ControlFlow::Continue(gathered) = gathered else { return Ok(()) };
                     let now = clock.now();
                     for event in gathered {
-                        followed.view.apply(event, now);
+                        followed.view.apply(event, &self.health, now);
                     }
                 }
                 _ = ticks.tick() => {
                     self.look_for_pushes(followed).await?;
                     self.metrics.observe(&self.health, begun, clock.now());
-                    if self.health.unseen().is_none() {
-                        followed.view.tick(clock.now());
-                    }
+                    followed.view.tick(clock.now());
                 }
             }
             self.record(followed).await?;

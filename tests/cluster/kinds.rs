@@ -77,6 +77,51 @@ fn a_partition_is_kept() {
 }
 
 #[test]
+fn the_strategy_on_delete_waits_for_a_person() {
+    let spec = json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}});
+    let of_stateful_set = |observed: i64, updated: u32, available: u32| {
+        json!({
+            "observedGeneration": observed, "replicas": 3, "updatedReplicas": updated,
+            "availableReplicas": available, "currentRevision": "a", "updateRevision": "b",
+        })
+    };
+    let of_daemon_set = |observed: i64, updated: u32, available: u32| {
+        json!({
+            "observedGeneration": observed, "desiredNumberScheduled": 3,
+            "updatedNumberScheduled": updated, "numberAvailable": available,
+        })
+    };
+    for kind in [WatchedKind::StatefulSet, WatchedKind::DaemonSet] {
+        let status = |observed: i64, updated: u32, available: u32| {
+            if kind == WatchedKind::StatefulSet {
+                of_stateful_set(observed, updated, available)
+            } else {
+                of_daemon_set(observed, updated, available)
+            }
+        };
+        let mut world = World::new();
+        expect(&mut world, kind, 1, "v1");
+        let apply = |world: &mut World, n: i64, updated: u32, available: u32| {
+            let status = status(n, updated, available);
+            world.apply(kind, &object(kind, "v1", n, &spec, &status));
+        };
+        apply(&mut world, 1, 0, 3);
+        assert_eq!(world.told(), ["started v1"], "{kind}");
+        let waiting = world.summary(1).waiting.unwrap();
+        let what = format!("a person to delete the former pods of {kind} devx/web");
+        assert_eq!((waiting.what, waiting.gives_up_at), (what, None));
+        world.pass(100_000);
+        apply(&mut world, 2, 2, 3);
+        world.pass(100_000);
+        apply(&mut world, 3, 3, 2);
+        assert!(world.told().is_empty(), "{kind}: the last pod starts");
+        assert!(world.summary(1).waiting.unwrap().gives_up_at.is_some());
+        apply(&mut world, 4, 3, 3);
+        assert_eq!(world.told(), ["finished v1"], "{kind}");
+    }
+}
+
+#[test]
 fn a_daemon_set_is_finished_on_every_node() {
     let status = |observed: i64, updated: u32, available: u32| {
         json!({

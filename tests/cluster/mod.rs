@@ -1,5 +1,6 @@
 //! When a deployment is finished in a cluster: recorded watches, hand-made objects, and what is told of them.
 
+mod canaries;
 mod causes;
 mod fixed;
 mod kinds;
@@ -8,4 +9,6 @@ mod named;
 mod odd;
 mod property;
 mod recorded;
+mod sight;
+mod sync;
 mod world;

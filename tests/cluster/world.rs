@@ -23,8 +23,10 @@ pub(super) struct World {
     pub(super) store: BTreeMap<ProgressKey, ProgressRecord>,
     pub(super) present: BTreeMap<ObjectKey, WatchedObject>,
     pub(super) expected: Vec<ExpectedRevision>,
-    /// Kinds that the cluster lacks, or that may not be seen.
+    /// Kinds that the cluster lacks.
     pub(super) unavailable: Vec<WatchedKind>,
+    /// Kinds that may not be seen.
+    pub(super) hidden: Vec<WatchedKind>,
     told: Vec<String>,
     last: Option<(ProgressEvent, ProgressRecord)>,
 }
@@ -88,6 +90,7 @@ impl World {
             present: BTreeMap::new(),
             expected: Vec::new(),
             unavailable: Vec::new(),
+            hidden: Vec::new(),
             told: Vec::new(),
             last: None,
         }
@@ -114,6 +117,9 @@ impl World {
     pub(super) fn list(&mut self, kind: WatchedKind) {
         if self.unavailable.contains(&kind) {
             let changes = self.index.give_up(kind);
+            self.follow(changes);
+        } else if self.hidden.contains(&kind) {
+            let changes = self.index.hide(kind);
             self.follow(changes);
         } else {
             self.index.begin_list(kind);
@@ -222,7 +228,7 @@ impl World {
     pub(super) fn summary(&self, n: u32) -> DeploymentProgress {
         let expected = self.expected.iter().find(|one| one.deploy_id == deploy_id(n)).unwrap();
         let records: Vec<ProgressRecord> = self.store.values().cloned().collect();
-        summarize(expected, &records)
+        summarize(expected, &records, self.tracker.sync_wait(expected))
     }
 }
 
