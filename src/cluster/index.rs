@@ -10,6 +10,8 @@
 //! takes what comes, keeps the newest state of each object, and says which workload a change is about; what it means
 //! is decided elsewhere.
 //!
+//! Objects that belong to no followed workload are kept for a while only: the owner may come after its pods.
+//!
 //! A list replaces what is known of its kind: objects that it does not have are gone. Until it has ended, what was
 //! known stays. Nothing is said of a workload before its kind, and each kind that its rules read, was listed once or
 //! cannot be.
@@ -19,12 +21,22 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::cluster::flagger::FlaggerCanary;
 use crate::cluster::object::{ControllerRef, Marks, ObjectKey, WatchedKind};
 use crate::cluster::pod::PodRow;
+use crate::cluster::strangers::Strangers;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{KubeDeployment, ReplicaSet};
 
 /// How many objects the index of a cluster takes: three times the largest cluster that Kubernetes supports has
 /// workloads, and more pods than that of most. What comes above it is left out and counted.
-const MOST_OBJECTS: usize = 250_000;
+const MOST_OBJECTS: ObjectLimit = ObjectLimit(250_000);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ObjectLimit(usize);
+
+impl Default for ObjectLimit {
+    fn default() -> Self {
+        MOST_OBJECTS
+    }
+}
 
 /// The present objects of one cluster.
 #[derive(Debug, Default)]
@@ -40,7 +52,10 @@ pub struct ClusterIndex {
     interrupted: HashSet<WatchedKind>,
     /// Lists under way: what they had so far.
     lists: HashMap<WatchedKind, HashSet<ObjectKey>>,
-    left_out: u64,
+    strangers: Strangers,
+    limit: ObjectLimit,
+    /// How many objects of each kind were too many since its last list began.
+    left_out: HashMap<WatchedKind, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +100,7 @@ impl ClusterIndex {
     /// Begins a list of all objects of a kind. One that had begun before and did not end counts for nothing.
     pub fn begin_list(&mut self, kind: WatchedKind) {
         self.lists.insert(kind, HashSet::new());
+        self.left_out.remove(&kind);
     }
 
     /// Ends a list: what it did not have is gone.
@@ -94,7 +110,9 @@ impl ClusterIndex {
         let is_gone = |key: &&ObjectKey| key.kind == kind && !listed.contains(*key);
         let mut gone: Vec<ObjectKey> = self.objects.keys().filter(is_gone).cloned().collect();
         gone.sort();
-        gone.iter().filter_map(|key| self.delete(key)).collect()
+        let changes = gone.iter().filter_map(|key| self.delete(key)).collect();
+        self.limit_strangers(kind);
+        changes
     }
 
     /// Gives a kind up that the cluster does not have. The rules do without.
@@ -131,8 +149,9 @@ impl ClusterIndex {
             self.lists.get_mut(&key.kind).map(|list| list.insert(key.clone())).is_some();
         let change = match self.objects.get(&key) {
             Some(present) => compare(present, &object, is_listed)?,
-            None if self.objects.len() >= MOST_OBJECTS => {
-                self.left_out = self.left_out.saturating_add(1);
+            None if self.objects.len() >= self.limit.0 => {
+                let left_out = self.left_out.entry(key.kind).or_default();
+                *left_out = left_out.saturating_add(1);
                 return None;
             }
             None => ObjectChange::Added,
@@ -140,6 +159,7 @@ impl ClusterIndex {
         self.unlink(&key);
         self.link(&key, &object);
         self.objects.insert(key.clone(), object);
+        self.limit_stranger(&key);
         let workload = self.workload_of(&key);
         Some(IndexChange { key, change, workload })
     }
@@ -188,6 +208,65 @@ impl ClusterIndex {
         }
     }
 
+    /// Keeps an object that belongs to no followed workload for a while only.
+    fn limit_stranger(&mut self, key: &ObjectKey) {
+        if !self.objects.get(key).is_some_and(|object| self.is_stranger(object)) {
+            return;
+        }
+        let Some(oldest) = self.strangers.insert(key) else { return };
+        if self.objects.get(&oldest).is_some_and(|object| self.is_stranger(object)) {
+            self.unlink(&oldest);
+            self.objects.remove(&oldest);
+        }
+    }
+
+    /// Finds the objects whose owners are not in the list of a kind that has ended.
+    fn limit_strangers(&mut self, kind: WatchedKind) {
+        if !kind.is_workload() && kind != WatchedKind::ReplicaSet {
+            return;
+        }
+        let strangers = self.objects.values().filter(|object| self.is_stranger(object));
+        let mut strangers: Vec<_> =
+            strangers.map(|object| (object.meta().created, object.key())).collect();
+        strangers.sort();
+        for (_, key) in &strangers {
+            self.limit_stranger(key);
+        }
+    }
+
+    /// Checks that an object belongs to no workload that is followed, as far as the kinds of its owners were listed.
+    /// A `ReplicaSet` with pods is none: its Deployment may become one of ours, and is not judged without it.
+    fn is_stranger(&self, object: &WatchedObject) -> bool {
+        let has_pods = object.replica_set().is_some_and(|set| !set.is_empty());
+        if has_pods || matches!(object, WatchedObject::Application(_) | WatchedObject::Canary(_)) {
+            return false;
+        }
+        let owner = object.meta().controller.as_ref().and_then(|owner| owner.kind);
+        let owners: &[WatchedKind] = match owner {
+            Some(WatchedKind::ReplicaSet) => &[WatchedKind::ReplicaSet, WatchedKind::Deployment],
+            Some(WatchedKind::Job) => &[WatchedKind::Job, WatchedKind::CronJob],
+            Some(WatchedKind::Deployment) => &[WatchedKind::Deployment],
+            Some(WatchedKind::StatefulSet) => &[WatchedKind::StatefulSet],
+            Some(WatchedKind::DaemonSet) => &[WatchedKind::DaemonSet],
+            Some(WatchedKind::CronJob) => &[WatchedKind::CronJob],
+            Some(WatchedKind::Pod | WatchedKind::Application | WatchedKind::Canary) | None => &[],
+        };
+        owners.iter().all(|kind| self.settled.contains_key(kind)) && !self.is_followed(object)
+    }
+
+    /// Checks that an object is a workload that is ours, names a commit or is Flagger's copy of one, or a part of such.
+    fn is_followed(&self, object: &WatchedObject) -> bool {
+        let is_marked = |one: &WatchedObject| {
+            let meta = one.meta();
+            let owner = meta.controller.as_ref().and_then(|owner| owner.kind);
+            one.kind().is_workload()
+                && (meta.marks != Marks::Unmarked || owner == Some(WatchedKind::Canary))
+        };
+        let owner = self.owner_of(object);
+        let above = owner.and_then(|owner| self.owner_of(owner));
+        is_marked(object) || owner.is_some_and(is_marked) || above.is_some_and(is_marked)
+    }
+
     /// Checks that each kind that the rules read for objects of this kind was listed once, or cannot be.
     pub fn is_settled(&self, kind: WatchedKind) -> bool {
         let is_settled = |one: &WatchedKind| self.settled.contains_key(one);
@@ -215,9 +294,9 @@ impl ClusterIndex {
         self.settled.get(&kind) == Some(&Sight::Listed)
     }
 
-    /// Counts the objects that were too many.
+    /// Counts the objects that are too many, each once, and those that changed since again.
     pub fn left_out(&self) -> u64 {
-        self.left_out
+        self.left_out.values().fold(0, |sum, one| sum.saturating_add(*one))
     }
 
     /// Counts the objects.
@@ -355,4 +434,32 @@ fn compare(
         return None;
     }
     Some(if old.uid == new.uid { ObjectChange::Updated } else { ObjectChange::Replaced })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn application(name: &str) -> WatchedObject {
+        let json = json!({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}});
+        WatchedObject::read(WatchedKind::Application, &json).unwrap()
+    }
+
+    #[test]
+    fn objects_that_are_too_many_are_left_out_and_counted_until_the_next_list() {
+        let mut index = ClusterIndex { limit: ObjectLimit(2), ..ClusterIndex::default() };
+        let mut list = |names: &[&str]| {
+            index.begin_list(WatchedKind::Application);
+            for name in names {
+                index.apply(application(name));
+            }
+            let gone = index.end_list(WatchedKind::Application).len();
+            (index.len(), gone, index.left_out())
+        };
+        assert_eq!(list(&["a", "b", "c", "d"]), (2, 0, 2));
+        assert_eq!(list(&["b", "c", "d"]), (1, 1, 2), "the place is free for the next list");
+        assert_eq!(list(&["b", "c"]), (2, 0, 0));
+    }
 }

@@ -32,6 +32,7 @@ pub mod pod; // pods as rows
 pub mod argocd; // Argo CD's Application
 pub mod flagger; // Flagger's Canary
 pub mod watched; // any object that is watched
+mod strangers; // objects of nobody
 pub mod index; // the objects of one cluster
 pub mod progress; // the rules: how far a workload is
 pub mod failure; // causes of failures, and what to do

@@ -183,7 +183,11 @@ fn replica_sets_step(
         return None;
     }
     let Some(current) = index.current_replica_set(deployment) else {
-        return Some(ProgressStep::Updating);
+        // One without pods may be unknown: it is not kept while nobody is known to need it.
+        let is_empty = deployment.replicas == 0
+            && deployment.present == 0
+            && index.replica_sets(deployment).all(ReplicaSet::is_empty);
+        return (!is_empty).then_some(ProgressStep::Updating);
     };
     let is_left = |other: &ReplicaSet| other.meta.uid != current.meta.uid && !other.is_empty();
     if index.replica_sets(deployment).any(is_left) {

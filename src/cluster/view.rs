@@ -91,6 +91,11 @@ impl ClusterView {
         &self.index
     }
 
+    /// Counts the objects of the cluster that are too many to be kept.
+    pub fn left_out(&self) -> u64 {
+        self.index.left_out()
+    }
+
     /// Applies an event of the watches, whose state tells a kind that is not there from one that may not be seen.
     pub fn apply(&mut self, event: ClusterEvent, health: &ClusterHealth, now: Timestamp) {
         let changes = match event {
@@ -184,6 +189,9 @@ impl ClusterView {
                 && let Some(unseen) = health.unseen()
             {
                 wait_for_sight(&mut progress, &unseen);
+            }
+            if index.left_out() > 0 && progress.waiting.is_some() {
+                progress.sentence.push_str("; the cluster has more objects than the service keeps");
             }
             if deployment.shown.as_ref() == Some(&progress) {
                 continue;

@@ -3,6 +3,7 @@
 mod canaries;
 mod causes;
 mod fixed;
+mod index;
 mod kinds;
 mod log_tail; // the end of a container's log
 mod named;
