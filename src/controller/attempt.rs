@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::controller::outcome::{self, AttemptError, AttemptOutcome, Next};
-use crate::controller::worker::{Controller, Leased};
+use crate::controller::worker::{Controller, LeasedClaim};
 use crate::deployments::outcome::{DeployError, PlanError, Planned, Remedy, WriteOutcome};
 use crate::deployments::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed, Stage, State};
@@ -61,17 +61,17 @@ impl Controller {
     /// Works on a claim until its outcome is recorded.
     pub(super) async fn job(
         &self,
-        leased: &Leased,
+        leased_claim: &LeasedClaim,
         stop: &CancellationToken,
     ) -> Result<AttemptOutcome, StoreError> {
-        let claim = &leased.claim;
+        let claim = &leased_claim.claim;
         let request = &claim.deployment.request;
         let span = tracing::info_span!(
             "deployment", deployment = %claim.deployment.id, target = %request.target,
             repository = %request.release.repository, tag = %request.release.tag,
             attempt = claim.deployment.attempts,
         );
-        let outcome = Box::pin(self.with_lease(leased, stop)).instrument(span).await?;
+        let outcome = Box::pin(self.with_lease(leased_claim, stop)).instrument(span).await?;
         self.metrics.attempt(outcome.as_str());
         self.deployments.wake.outbox();
         Ok(outcome)
@@ -79,22 +79,22 @@ impl Controller {
 
     async fn with_lease(
         &self,
-        leased: &Leased,
+        leased_claim: &LeasedClaim,
         stop: &CancellationToken,
     ) -> Result<AttemptOutcome, StoreError> {
-        let claim = &leased.claim;
+        let claim = &leased_claim.claim;
         let stages = self.stages(claim);
         tokio::select! {
             biased;
-            outcome = self.catch_panic(leased, &stages) => outcome,
-            () = self.keep_lease(leased) => {
+            outcome = self.catch_panic(leased_claim, &stages) => outcome,
+            () = self.keep_lease(leased_claim) => {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
             }
             () = self.out_of_grace(stop) => {
                 tracing::info!("shutdown, deployment released");
-                let held = self.store.release(claim, self.clock.now()).await?;
-                Ok(AttemptOutcome::Released.if_held(held))
+                let lease = self.store.release(claim, self.clock.now()).await?;
+                Ok(AttemptOutcome::Released.if_held(lease))
             }
         }
     }
@@ -102,10 +102,10 @@ impl Controller {
     /// Runs the attempt and gives it an end even if it panics or takes too long.
     async fn catch_panic(
         &self,
-        leased: &Leased,
+        leased_claim: &LeasedClaim,
         stages: &Stages,
     ) -> Result<AttemptOutcome, StoreError> {
-        let claim = &leased.claim;
+        let claim = &leased_claim.claim;
         if claim.deaths >= MOST_DEATHS {
             return self
                 .handle_failure(claim, AttemptError::KillsProcess, Findings::default())
@@ -116,20 +116,20 @@ impl Controller {
                 .handle_failure(claim, AttemptError::DiedTooOften, Findings::default())
                 .await;
         }
-        let alone = (claim.deaths > 0).then(|| self.suspect.try_acquire());
-        if let Some(Err(_taken)) = alone {
-            let later = self.clock.now().checked_add(SUSPECT_WAITS).unwrap_or(Timestamp::MAX);
-            let held = self.store.release(claim, later).await?;
-            return Ok(AttemptOutcome::Released.if_held(held));
+        let permit = (claim.deaths > 0).then(|| self.suspect.try_acquire());
+        if let Some(Err(_taken)) = permit {
+            let retry_at = self.clock.now().checked_add(SUSPECT_WAITS).unwrap_or(Timestamp::MAX);
+            let lease = self.store.release(claim, retry_at).await?;
+            return Ok(AttemptOutcome::Released.if_held(lease));
         }
-        let mut known = Findings::default();
-        let attempt = Box::pin(self.run_stages(leased, stages, &mut known));
+        let mut findings = Findings::default();
+        let attempt = Box::pin(self.run_stages(leased_claim, stages, &mut findings));
         let attempt = AssertUnwindSafe(attempt).catch_unwind();
-        let ended = tokio::time::timeout(self.settings.longest_job, attempt).await;
-        let problem = match ended {
-            Ok(Ok(ended)) => {
-                known.stages = stages.times();
-                return self.record(claim, ended, known).await;
+        let result = tokio::time::timeout(self.settings.longest_job, attempt).await;
+        let problem = match result {
+            Ok(Ok(result)) => {
+                findings.stages = stages.times();
+                return self.record(claim, result, findings).await;
             }
             // The panic's own words are in the log; they are for developers.
             Ok(Err(_panic)) => {
@@ -142,19 +142,20 @@ impl Controller {
                 ))
             }
         };
-        let known = Findings { stages: stages.times(), ..Findings::default() };
-        self.handle_failure(claim, AttemptError::Problem(problem), known).await
+        let findings = Findings { stages: stages.times(), ..Findings::default() };
+        self.handle_failure(claim, AttemptError::Problem(problem), findings).await
     }
 
     async fn record(
         &self,
         claim: &Claim,
-        ended: Result<Completion, Abort>,
-        known: Findings,
+        result: Result<Completion, Abort>,
+        findings: Findings,
     ) -> Result<AttemptOutcome, StoreError> {
-        match ended {
-            Ok(ending) => {
-                self.end(claim, &Completion { known, ..ending }, AttemptOutcome::Succeeded).await
+        match result {
+            Ok(completion) => {
+                self.end(claim, &Completion { findings, ..completion }, AttemptOutcome::Succeeded)
+                    .await
             }
             Err(Abort::Superseded(by)) => {
                 tracing::info!(%by, "superseded by a newer deployment");
@@ -164,7 +165,9 @@ impl Controller {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
             }
-            Err(Abort::AttemptError(trouble)) => self.handle_failure(claim, trouble, known).await,
+            Err(Abort::AttemptError(attempt_error)) => {
+                self.handle_failure(claim, attempt_error, findings).await
+            }
             Err(Abort::Store(error)) => Err(error),
         }
     }
@@ -172,26 +175,29 @@ impl Controller {
     async fn handle_failure(
         &self,
         claim: &Claim,
-        trouble: AttemptError,
-        known: Findings,
+        attempt_error: AttemptError,
+        findings: Findings,
     ) -> Result<AttemptOutcome, StoreError> {
         let (policy, now) = (RetryPolicy::default(), self.clock.now());
-        if let AttemptError::Problem(DeployError { remedy: Remedy::Doubt, message }) = &trouble {
+        if let AttemptError::Problem(DeployError { remedy: Remedy::Doubt, message }) =
+            &attempt_error
+        {
             let since = claim.refused_since.unwrap_or(now);
             if let Some((at, summary)) = outcome::retry_refusal(message, since, claim.failures, now)
             {
                 tracing::warn!(%at, %since, reason = summary, "attempt failed, retry scheduled");
-                let held = self.store.retry_at(claim, at, &summary, Some(since)).await?;
-                return Ok(AttemptOutcome::RetryScheduled.if_held(held));
+                let lease = self.store.retry_at(claim, at, &summary, Some(since)).await?;
+                return Ok(AttemptOutcome::RetryScheduled.if_held(lease));
             }
         }
-        let received = claim.deployment.received_at;
-        match outcome::next_step(trouble, known, received, claim.failures, &policy, now) {
-            Next::End(ending) => self.end(claim, &ending, AttemptOutcome::Failed).await,
+        let received_at = claim.deployment.received_at;
+        match outcome::next_step(attempt_error, findings, received_at, claim.failures, &policy, now)
+        {
+            Next::End(completion) => self.end(claim, &completion, AttemptOutcome::Failed).await,
             Next::Retry { at, summary } => {
                 tracing::warn!(%at, reason = summary, "attempt failed, retry scheduled");
-                let held = self.store.retry_at(claim, at, &summary, None).await?;
-                Ok(AttemptOutcome::RetryScheduled.if_held(held))
+                let lease = self.store.retry_at(claim, at, &summary, None).await?;
+                Ok(AttemptOutcome::RetryScheduled.if_held(lease))
             }
         }
     }
@@ -199,15 +205,15 @@ impl Controller {
     async fn end(
         &self,
         claim: &Claim,
-        ending: &Completion,
+        completion: &Completion,
         outcome: AttemptOutcome,
     ) -> Result<AttemptOutcome, StoreError> {
-        if self.store.finish(claim, ending, self.clock.now()).await? == LeaseState::Lost {
+        if self.store.finish(claim, completion, self.clock.now()).await? == LeaseState::Lost {
             tracing::warn!("another worker took over, this attempt's end is not recorded");
             return Ok(AttemptOutcome::LeaseLost);
         }
-        let (violations, summary) = (ending.violations.len(), &ending.summary);
-        match ending.end {
+        let (violations, summary) = (completion.violations.len(), &completion.summary);
+        match completion.end {
             FinalState::Succeeded(_) => tracing::info!(violations, summary, "deployment succeeded"),
             FinalState::Syncing(_) => tracing::info!(violations, summary, "deployment pushed"),
             FinalState::Failed => tracing::warn!(violations, summary, "deployment failed"),
@@ -229,8 +235,8 @@ impl Controller {
         let deployment = &claim.deployment;
         let stages =
             Stages::new(deployment.id.clone(), self.clock.clone(), self.metrics.stages.clone());
-        let waited = self.clock.now().duration_since(deployment.received_at);
-        stages.took(Stage::Queue, u64::try_from(waited.as_micros()).unwrap_or(0));
+        let wait = self.clock.now().duration_since(deployment.received_at);
+        stages.record(Stage::Queue, u64::try_from(wait.as_micros()).unwrap_or(0));
         stages
     }
 
@@ -238,16 +244,16 @@ impl Controller {
     /// cannot know whether one has: it goes on, and pushes nothing once its lease has ended. When
     /// the database answers again and no other worker has taken over, the attempt has its lease
     /// again.
-    async fn keep_lease(&self, Leased { claim, lease }: &Leased) {
+    async fn keep_lease(&self, LeasedClaim { claim, lease }: &LeasedClaim) {
         let length = self.settings.lease;
         let mut pause = length / 3;
         loop {
             tokio::time::sleep(pause).await;
             let asked_at = self.clock.moment();
-            let extending = self.store.extend(claim, asked_at.wall, length);
+            let extension = self.store.extend(claim, asked_at.wall, length);
             // There is time for another try before it ends.
             pause = length / 10;
-            match tokio::time::timeout(length / 3, extending).await {
+            match tokio::time::timeout(length / 3, extension).await {
                 Ok(Ok(LeaseState::Held)) => {
                     lease.extend(asked_at, length);
                     pause = length / 3;
@@ -271,37 +277,37 @@ impl Controller {
     /// Runs the stages of a deployment: fetch, plan, take the turn to push, push.
     async fn run_stages(
         &self,
-        leased: &Leased,
+        leased_claim: &LeasedClaim,
         stages: &Stages,
-        known: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Completion, Abort> {
-        let claim = &leased.claim;
+        let claim = &leased_claim.claim;
         if claim.deployment.state == State::Pushing
-            && let Some(ending) = self.recover_push(claim, known).await?
+            && let Some(completion) = self.recover_push(claim, findings).await?
         {
-            return Ok(ending);
+            return Ok(completion);
         }
         if let Some(rollback) = &claim.deployment.rollback {
-            return self.run_rollback(leased, rollback, stages, known).await;
+            return self.run_rollback(leased_claim, rollback, stages, findings).await;
         }
         let fetching = stages.begin(Stage::Fetch);
         let waml = self.deployments.fetch_waml(&claim.deployment.request).await?;
         drop(fetching);
         let mut plans = 1;
         loop {
-            let planned = self.plan(claim, waml.clone(), stages, known).await?;
-            known.stages = stages.times();
-            return match self.store.begin_push(claim, known, self.clock.now()).await? {
+            let planned = self.plan(claim, waml.clone(), stages, findings).await?;
+            findings.stages = stages.times();
+            return match self.store.begin_push(claim, findings, self.clock.now()).await? {
                 PushTurn::Yes => {
-                    let (now, lease) = (self.clock.now(), &leased.lease);
+                    let (now, lease) = (self.clock.now(), &leased_claim.lease);
                     let warnings = planned.warnings.clone();
                     let pushing = stages.begin(Stage::Push);
-                    let wrote =
+                    let write_outcome =
                         self.deployments.write_plan(&claim.deployment, planned, now, lease).await;
                     drop(pushing);
-                    let WriteOutcome { ended, hand_edit } = wrote;
-                    known.hand_edit = hand_edit;
-                    Ok(self.completion(&claim.deployment, ended?, warnings))
+                    let WriteOutcome { result, hand_edit } = write_outcome;
+                    findings.hand_edit = hand_edit;
+                    Ok(self.completion(&claim.deployment, result?, warnings))
                 }
                 PushTurn::Superseded { by } => Err(Abort::Superseded(by)),
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
@@ -327,11 +333,11 @@ impl Controller {
     async fn recover_push(
         &self,
         claim: &Claim,
-        known: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Option<Completion>, DeployError> {
-        let earlier = self.deployments.find_earlier_push(&claim.deployment).await?;
-        Ok(earlier.map(|(pushed, hand_edit)| {
-            known.hand_edit = hand_edit;
+        let push = self.deployments.find_earlier_push(&claim.deployment).await?;
+        Ok(push.map(|(pushed, hand_edit)| {
+            findings.hand_edit = hand_edit;
             self.completion(&claim.deployment, pushed, vec![])
         }))
     }
@@ -341,23 +347,23 @@ impl Controller {
         claim: &Claim,
         waml: Vec<u8>,
         stages: &Stages,
-        known: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Planned, Abort> {
         if self.store.plan_alone(claim).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }
         match self.deployments.plan_attempt(&claim.deployment, waml, stages).await {
             Ok(planned) => {
-                known.app = Some(planned.write.revision.app.clone());
-                known.template = Some(planned.template.clone());
-                known.templates_commit.clone_from(&planned.templates_commit);
-                known.contact.clone_from(&planned.contact);
-                known.address.clone_from(&planned.address);
-                known.take_claims(planned.claims.clone());
+                findings.app = Some(planned.write.revision.app.clone());
+                findings.template = Some(planned.template.clone());
+                findings.templates_commit.clone_from(&planned.templates_commit);
+                findings.contact.clone_from(&planned.contact);
+                findings.address.clone_from(&planned.address);
+                findings.take_claims(planned.claims.clone());
                 Ok(planned)
             }
             Err(PlanError::Rejected { rejection, app, template, templates_commit, contact }) => {
-                *known =
+                *findings =
                     Findings { app, template, templates_commit, contact, ..Findings::default() };
                 Err(Abort::AttemptError(AttemptError::Rejected(rejection)))
             }
@@ -368,15 +374,15 @@ impl Controller {
     /// Runs the stages of a rollback: take the turn to push, push.
     async fn run_rollback(
         &self,
-        Leased { claim, lease }: &Leased,
+        LeasedClaim { claim, lease }: &LeasedClaim,
         rollback: &Rollback,
         stages: &Stages,
-        known: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Completion, Abort> {
         let deployment = &claim.deployment;
-        known.take_claims(self.deployments.restore_claims(deployment, rollback).await?);
-        known.stages = stages.times();
-        match self.store.begin_push(claim, known, self.clock.now()).await? {
+        findings.take_claims(self.deployments.restore_claims(deployment, rollback).await?);
+        findings.stages = stages.times();
+        match self.store.begin_push(claim, findings, self.clock.now()).await? {
             PushTurn::Yes => {}
             PushTurn::Superseded { by } => return Err(Abort::Superseded(by)),
             PushTurn::Locked(lock) => return Err(rollback_locked(&lock).into()),
@@ -389,18 +395,18 @@ impl Controller {
         }
         let pushing = stages.begin(Stage::Push);
         let now = self.clock.now();
-        let WriteOutcome { ended, hand_edit } =
+        let WriteOutcome { result, hand_edit } =
             self.deployments.restore_revision(deployment, rollback, now, lease).await;
         drop(pushing);
-        known.hand_edit = hand_edit;
-        Ok(self.completion(deployment, ended?, vec![]))
+        findings.hand_edit = hand_edit;
+        Ok(self.completion(deployment, result?, vec![]))
     }
 }
 
 /// Returns the error for a lock or hold that was placed after planning. The next attempt meets the rule,
 /// and ends with its violation.
-fn plan_again(what: &str, by: &str, reason: &str) -> DeployError {
-    DeployError::retry(format!("{by} {what} it while it was planned: {reason}"))
+fn plan_again(act: &str, by: &str, reason: &str) -> DeployError {
+    DeployError::retry(format!("{by} {act} it while it was planned: {reason}"))
 }
 
 /// Returns the error for a rollback of a locked app. No rule runs for it, so it uses the text of a rollback

@@ -57,8 +57,8 @@ impl AttemptOutcome {
     }
 
     /// Returns this outcome, or `LeaseLost` if another worker had the deployment by then.
-    pub(super) fn if_held(self, held: LeaseState) -> Self {
-        if held == LeaseState::Held { self } else { Self::LeaseLost }
+    pub(super) fn if_held(self, lease: LeaseState) -> Self {
+        if lease == LeaseState::Held { self } else { Self::LeaseLost }
     }
 }
 
@@ -92,17 +92,19 @@ pub enum Next {
 /// Returns the step after a failed attempt at a deployment received at that time; `failures` counts
 /// the failures before it.
 pub fn next_step(
-    trouble: AttemptError,
-    known: Findings,
+    attempt_error: AttemptError,
+    findings: Findings,
     received_at: Timestamp,
     failures: u32,
-    patience: &RetryPolicy,
+    policy: &RetryPolicy,
     now: Timestamp,
 ) -> Next {
-    let (state, sentence) = match trouble {
+    let (state, sentence) = match attempt_error {
         AttemptError::Rejected(rejection) => {
             let (sentence, violations) = (rejection.to_string(), rejection.violations.into());
-            return Next::End(failed(ForgeState::Failure, &sentence, violations, known).into());
+            return Next::End(
+                failure_completion(ForgeState::Failure, &sentence, violations, findings).into(),
+            );
         }
         AttemptError::DiedTooOften => {
             (ForgeState::Error, format!("given up: {failures} attempts failed or died on the way"))
@@ -125,7 +127,7 @@ pub fn next_step(
             }
             Remedy::Late { what, until } => {
                 let end = saturating_add(received_at, until);
-                if let Some(at) = patience.next_attempt(failures, None, now).filter(|_| now < end) {
+                if let Some(at) = policy.next_attempt(failures, None, now).filter(|_| now < end) {
                     // The last look is when the time is over, not some doubled delay before it.
                     let at = at.min(end);
                     let message = format!("waiting for GitHub to know {what}: {message}");
@@ -134,7 +136,7 @@ pub fn next_step(
                 (ForgeState::Failure, message)
             }
             Remedy::Retry { after } => {
-                if let Some(at) = patience.next_attempt(failures, after, now) {
+                if let Some(at) = policy.next_attempt(failures, after, now) {
                     return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
                 }
                 let times = failures.saturating_add(1);
@@ -143,7 +145,7 @@ pub fn next_step(
             }
         },
     };
-    Next::End(failed(state, &sentence, Violations::default(), known).into())
+    Next::End(failure_completion(state, &sentence, Violations::default(), findings).into())
 }
 
 /// Returns the time of the next attempt and its summary for something that was refused since that
@@ -159,8 +161,8 @@ pub(super) fn retry_refusal(
         return None;
     }
     // A clock that was put back since must not make it last longer.
-    let lasted = now.duration_since(since).try_into().unwrap_or(Duration::ZERO);
-    let at = saturating_add(now, lasted.max(FIRST_DOUBT)).min(end);
+    let duration = now.duration_since(since).try_into().unwrap_or(Duration::ZERO);
+    let at = saturating_add(now, duration.max(FIRST_DOUBT)).min(end);
     let until = end.strftime("%H:%M:%S");
     let message = format!("refused, and tried again until {until} UTC: {message}");
     Some((at, waiting_summary(&message, failures, at)))
@@ -173,12 +175,12 @@ pub(super) fn preview_retry(
     problem: &DeployError,
     received_at: Timestamp,
     failures: u32,
-    patience: &RetryPolicy,
+    policy: &RetryPolicy,
     now: Timestamp,
 ) -> Option<Timestamp> {
     match problem.remedy {
-        Remedy::Retry { after } => patience.next_attempt(failures, after, now),
-        Remedy::Late { until, .. } => patience
+        Remedy::Retry { after } => policy.next_attempt(failures, after, now),
+        Remedy::Late { until, .. } => policy
             .next_attempt(failures, None, now)
             .filter(|_| now < saturating_add(received_at, until)),
         Remedy::Reject | Remedy::Doubt | Remedy::GiveUp => None,
@@ -195,14 +197,14 @@ pub fn completion(
 ) -> Completion {
     let tag = &deployment.request.release.tag;
     let completion = match &deployment.rollback {
-        Some(rollback) => rolled_back(pushed, tag, rollback),
-        None => succeeded(pushed, tag, warnings),
+        Some(rollback) => rollback_completion(pushed, tag, rollback),
+        None => success_completion(pushed, tag, warnings),
     };
-    if is_watched { syncing(completion) } else { completion }
+    if is_watched { await_cluster(completion) } else { completion }
 }
 
 /// Returns the same, where the cluster says when the deployment ends.
-fn syncing(completion: Completion) -> Completion {
+fn await_cluster(completion: Completion) -> Completion {
     let FinalState::Succeeded(pushed) = completion.end else { return completion };
     let sentence = format!("{}; waiting for Argo CD to sync it", completion.summary);
     Completion {
@@ -213,43 +215,43 @@ fn syncing(completion: Completion) -> Completion {
     }
 }
 
-fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Completion {
+fn rollback_completion(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Completion {
     let Rollback { to, reason, hold, .. } = rollback;
     let commit = pushed.commit.short();
-    let what = if pushed.changed {
+    let sentence = if pushed.changed {
         format!("rolled back to {tag}, commit {commit}")
     } else {
         format!("nothing to roll back: commit {commit} has revision {to} of {tag}")
     };
-    let held = if *hold { "; automation is held" } else { "" };
+    let note = if *hold { "; automation is held" } else { "" };
     Completion {
         end: FinalState::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &format!("rolled back to {tag}: {reason}")),
-        summary: format!("{what}{held}"),
+        summary: format!("{sentence}{note}"),
         violations: Violations::default(),
-        known: Findings::default(),
+        findings: Findings::default(),
     }
 }
 
 /// Returns the completion of a deployment that is in the manifest repository.
-fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Completion {
+fn success_completion(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Completion {
     let commit = pushed.commit.short();
-    let what = if pushed.changed {
+    let change = if pushed.changed {
         format!("{tag} is in the manifest repository, commit {commit}")
     } else {
         format!("nothing to change for {tag}: commit {commit} has the same manifests")
     };
     let sentence = match warnings.len() {
-        0 => what,
-        1 => format!("{what}; 1 warning"),
-        n => format!("{what}; {n} warnings"),
+        0 => change,
+        1 => format!("{change}; 1 warning"),
+        n => format!("{change}; {n} warnings"),
     };
     Completion {
         end: FinalState::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &sentence),
         summary: sentence,
         violations: warnings.into(),
-        known: Findings::default(),
+        findings: Findings::default(),
     }
 }
 
@@ -282,18 +284,18 @@ pub(super) fn rollback_claim_error(conflict: &ClaimConflict) -> DeployError {
     DeployError::reject(format!("not rolled back: {message}"))
 }
 
-fn failed(
+fn failure_completion(
     state: ForgeState,
     sentence: &str,
     violations: Violations,
-    known: Findings,
+    findings: Findings,
 ) -> Completion {
     Completion {
         end: FinalState::Failed,
         status: ForgeStatus::new(state, sentence),
         summary: one_line(sentence, LONGEST_SUMMARY),
         violations,
-        known,
+        findings,
     }
 }
 
@@ -335,7 +337,7 @@ mod tests {
 
     fn end(next: Next) -> Completion {
         match next {
-            Next::End(ending) => *ending,
+            Next::End(completion) => *completion,
             Next::Retry { .. } => panic!("{next:?}"),
         }
     }
@@ -356,17 +358,17 @@ mod tests {
 
     #[test]
     fn the_other_sides_wish_is_heeded_within_bounds() {
-        let wish = |seconds| Remedy::Retry { after: Some(Duration::from_secs(seconds)) };
-        assert_eq!(delay(&next(wish(100), 0)), 100);
-        assert_eq!(delay(&next(wish(0), 3)), 8);
-        assert_eq!(delay(&next(wish(u64::MAX), 0)), 2 * 60 * 60);
+        let after = |seconds| Remedy::Retry { after: Some(Duration::from_secs(seconds)) };
+        assert_eq!(delay(&next(after(100), 0)), 100);
+        assert_eq!(delay(&next(after(0), 3)), 8);
+        assert_eq!(delay(&next(after(u64::MAX), 0)), 2 * 60 * 60);
     }
 
     #[test]
     fn the_last_failure_ends_it_with_its_reason() {
-        let ending = end(next(Remedy::Retry { after: None }, 5));
-        assert_eq!(ending.summary, "given up after 6 attempts: the forge does not answer");
-        assert_eq!(ending.status.state, ForgeState::Error);
+        let completion = end(next(Remedy::Retry { after: None }, 5));
+        assert_eq!(completion.summary, "given up after 6 attempts: the forge does not answer");
+        assert_eq!(completion.status.state, ForgeState::Error);
     }
 
     #[test]
@@ -386,37 +388,38 @@ mod tests {
             tries.push(now.as_second());
         }
         assert_eq!(tries, [15, 30, 60, 120, 240]);
-        let ending = end(next(Remedy::Doubt, 5));
+        let completion = end(next(Remedy::Doubt, 5));
         assert_eq!(
-            ending.summary,
+            completion.summary,
             "refused again and again for 4 minutes: the forge does not answer"
         );
-        assert_eq!(ending.status.state, ForgeState::Error);
+        assert_eq!(completion.status.state, ForgeState::Error);
     }
 
     #[test]
     fn a_forge_that_may_be_behind_is_waited_for_and_no_longer() {
         let late = Remedy::Late { what: "the commit", until: Duration::from_secs(20) };
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
-        let (mut now, mut looks) = (0, vec![]);
-        let ending = loop {
-            let failures = u32::try_from(looks.len()).unwrap();
-            let trouble = AttemptError::Problem(problem(late));
-            match next_step(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
+        let (mut now, mut times) = (0, vec![]);
+        let completion = loop {
+            let failures = u32::try_from(times.len()).unwrap();
+            let attempt_error = AttemptError::Problem(problem(late));
+            match next_step(attempt_error, Findings::default(), at(0), failures, &PATIENCE, at(now))
+            {
                 Next::Retry { at, summary } => {
                     assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
                     now = at.as_second();
-                    looks.push(now);
+                    times.push(now);
                 }
-                Next::End(ending) => break ending,
+                Next::End(completion) => break completion,
             }
         };
-        assert_eq!(looks, [1, 3, 7, 15, 20], "doubled, and once at the end");
-        assert_eq!(ending.summary, "the forge does not answer");
-        assert_eq!(ending.status.state, ForgeState::Failure);
-        let trouble = AttemptError::Problem(problem(late));
-        let long_ago = next_step(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
-        assert!(matches!(long_ago, Next::End(_)), "it waited for something else before");
+        assert_eq!(times, [1, 3, 7, 15, 20], "doubled, and once at the end");
+        assert_eq!(completion.summary, "the forge does not answer");
+        assert_eq!(completion.status.state, ForgeState::Failure);
+        let attempt_error = AttemptError::Problem(problem(late));
+        let step = next_step(attempt_error, Findings::default(), at(0), 0, &PATIENCE, at(21));
+        assert!(matches!(step, Next::End(_)), "it waited for something else before");
     }
 
     #[test]
@@ -430,19 +433,19 @@ mod tests {
         let violations =
             vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
         let rejection = Rejection::of(violations.clone()).unwrap();
-        let trouble = AttemptError::Rejected(rejection);
-        let ending = end(next_step(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
-        assert_eq!(ending.violations, violations.into());
-        assert_eq!(ending.status.description(), "no port [ports-map]");
+        let attempt_error = AttemptError::Rejected(rejection);
+        let completion = end(next_step(attempt_error, Findings::default(), NOW, 0, &PATIENCE, NOW));
+        assert_eq!(completion.violations, violations.into());
+        assert_eq!(completion.status.description(), "no port [ports-map]");
     }
 
     #[test]
     fn a_success_says_what_was_pushed_or_that_nothing_was() {
         let commit = CommitSha::parse("ab".repeat(20)).unwrap();
         let tag = ImageTag::parse("v1").unwrap();
-        let sentence = |written, warnings| {
-            let pushed = pushed(written, Digest(String::new()), vec![]);
-            succeeded(pushed, &tag, warnings).summary
+        let sentence = |push, warnings| {
+            let pushed = pushed(push, Digest(String::new()), vec![]);
+            success_completion(pushed, &tag, warnings).summary
         };
         let warning = Violation::warning("slo", "odd");
         assert_eq!(

@@ -40,7 +40,7 @@ const RETRY: RetryPolicy =
 /// The longest duration of an attempt.
 const LONGEST: Duration = Duration::from_mins(5);
 /// The time after which a preview that is still being computed is shown as under way.
-const MOMENT: Duration = Duration::from_secs(5);
+const UNDER_WAY_DELAY: Duration = Duration::from_secs(5);
 /// The poll interval of the loop.
 const POLL: Duration = Duration::from_secs(2);
 /// The interval of the search for outdated previews.
@@ -158,21 +158,21 @@ impl PreviewLoop {
             "preview", repository = %claim.request.repository, number = claim.request.number,
             head = claim.request.head.short(), attempt = claim.attempts,
         );
-        let did = Box::pin(self.with_lease(&claim)).instrument(span).await?;
-        let outcome = did.as_str();
+        let result = Box::pin(self.with_lease(&claim)).instrument(span).await?;
+        let outcome = result.as_str();
         self.metrics.attempts.get_or_create(&OutcomeLabel { outcome }).inc();
-        Ok(Some(did))
+        Ok(Some(result))
     }
 
     /// Schedules previews again whose live revision has changed; returns their number.
     pub async fn renew(&self) -> Result<u64, StoreError> {
-        let renewed = self.store.renew_previews(self.clock.now(), MOST_RENEWED).await?;
-        if renewed > 0 {
+        let count = self.store.renew_previews(self.clock.now(), MOST_RENEWED).await?;
+        if count > 0 {
             self.deployments.wake.previews.notify_one();
         }
         let waiting = self.store.previews_waiting().await?;
         self.metrics.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-        Ok(renewed)
+        Ok(count)
     }
 
     async fn work(&self, stop: &CancellationToken) {
@@ -234,7 +234,7 @@ impl PreviewLoop {
     async fn with_lease(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
         tokio::select! {
             biased;
-            did = self.catch_panic(claim) => did,
+            result = self.catch_panic(claim) => result,
             () = self.keep_lease(claim) => Ok(PreviewOutcome::Lost),
         }
     }
@@ -253,7 +253,7 @@ impl PreviewLoop {
         }
         let attempt = AssertUnwindSafe(Box::pin(self.attempt(claim))).catch_unwind();
         match tokio::time::timeout(LONGEST, attempt).await {
-            Ok(Ok(did)) => did,
+            Ok(Ok(result)) => result,
             Ok(Err(_panic)) => {
                 self.end(
                     claim,
@@ -271,11 +271,11 @@ impl PreviewLoop {
     }
 
     async fn attempt(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
-        let mut shown = claim.shown.clone();
-        match self.run_stages(claim, &mut shown).await {
-            Ok(did) => {
+        let mut last_check = claim.last_check.clone();
+        match self.run_stages(claim, &mut last_check).await {
+            Ok(outcome) => {
                 self.refused.store(false, Ordering::Relaxed);
-                self.end(claim, did, did.as_str()).await
+                self.end(claim, outcome, outcome.as_str()).await
             }
             Err(Abort::LeaseLost) => {
                 tracing::info!("a newer head arrived, this attempt stops");
@@ -284,7 +284,7 @@ impl PreviewLoop {
             Err(Abort::Store(error)) => Err(error),
             Err(Abort::Unshown(problem)) => self.handle_failure(claim, &problem).await,
             Err(Abort::Unknown(problem)) => {
-                self.retry_or_show_error(claim, &mut shown, &problem).await
+                self.retry_or_show_error(claim, &mut last_check, &problem).await
             }
         }
     }
@@ -293,33 +293,33 @@ impl PreviewLoop {
     async fn run_stages(
         &self,
         claim: &PreviewClaim,
-        shown: &mut Option<ShownCheck>,
+        last_check: &mut Option<ShownCheck>,
     ) -> Result<PreviewOutcome, Abort> {
         let request = &claim.request;
-        let glance = self.deployments.glance_at_pull_request(request, shown.is_some()).await;
+        let glance = self.deployments.glance_at_pull_request(request, last_check.is_some()).await;
         let text = match glance.map_err(Abort::Unshown)? {
             Glance::Nothing(reason) => {
                 tracing::info!(reason, "preview not needed");
                 return Ok(PreviewOutcome::Nothing);
             }
             Glance::Say(text) => text,
-            Glance::Look => self.compute_preview(claim, shown).await?,
+            Glance::Look => self.compute_preview(claim, last_check).await?,
         };
-        self.show(claim, shown, &text).await
+        self.show(claim, last_check, &text).await
     }
 
     /// Computes the preview; one that takes longer than a moment is shown as under way.
     async fn compute_preview(
         &self,
         claim: &PreviewClaim,
-        shown: &mut Option<ShownCheck>,
+        last_check: &mut Option<ShownCheck>,
     ) -> Result<PreviewText, Abort> {
-        let mut looking = Box::pin(self.deployments.preview_pull_request(&claim.request));
-        let text = match tokio::time::timeout(MOMENT, &mut looking).await {
+        let mut preview = Box::pin(self.deployments.preview_pull_request(&claim.request));
+        let text = match tokio::time::timeout(UNDER_WAY_DELAY, &mut preview).await {
             Ok(text) => text,
             Err(_elapsed) => {
-                self.show(claim, shown, &text::under_way()).await?;
-                looking.await
+                self.show(claim, last_check, &text::under_way()).await?;
+                preview.await
             }
         };
         text.map_err(Abort::Unknown)
@@ -328,16 +328,17 @@ impl PreviewLoop {
     async fn show(
         &self,
         claim: &PreviewClaim,
-        shown: &mut Option<ShownCheck>,
+        last_check: &mut Option<ShownCheck>,
         text: &PreviewText,
     ) -> Result<PreviewOutcome, Abort> {
         let digest = digest(text);
-        let here = shown.as_ref().filter(|shown| shown.head == claim.request.head);
-        if here.is_some_and(|here| here.digest == digest) {
+        let current =
+            last_check.as_ref().filter(|last_check| last_check.head == claim.request.head);
+        if current.is_some_and(|current| current.digest == digest) {
             return Ok(PreviewOutcome::Same);
         }
-        let place = match here {
-            Some(here) => Place::At(here.check),
+        let place = match current {
+            Some(current) => Place::At(current.check),
             // An earlier attempt, also one before the newest event, may have made one.
             None if claim.attempts > 1 || claim.turn > 1 => Place::Unsure,
             None => Place::New,
@@ -352,9 +353,9 @@ impl PreviewLoop {
             .show_preview(&claim.request, text, place)
             .await
             .map_err(Abort::Unshown)?;
-        let there = ShownCheck { head: claim.request.head.clone(), check, digest };
-        self.store.record_shown_preview(claim, &there).await?;
-        *shown = Some(there);
+        let new_check = ShownCheck { head: claim.request.head.clone(), check, digest };
+        self.store.record_shown_preview(claim, &new_check).await?;
+        *last_check = Some(new_check);
         Ok(PreviewOutcome::Shown)
     }
 
@@ -363,14 +364,14 @@ impl PreviewLoop {
     async fn retry_or_show_error(
         &self,
         claim: &PreviewClaim,
-        shown: &mut Option<ShownCheck>,
+        last_check: &mut Option<ShownCheck>,
         problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
         if self.next_attempt(claim, problem).is_some() {
             return self.handle_failure(claim, problem).await;
         }
         let text = text::not_known(&problem.message);
-        match self.show(claim, shown, &text).await {
+        match self.show(claim, last_check, &text).await {
             Ok(_) => self.end(claim, PreviewOutcome::Refused, &problem.message).await,
             Err(Abort::LeaseLost) => Ok(PreviewOutcome::Lost),
             Err(Abort::Store(error)) => Err(error),
@@ -393,8 +394,8 @@ impl PreviewLoop {
         let reason = &problem.message;
         if let Some(at) = self.next_attempt(claim, problem) {
             tracing::warn!(%at, reason, "preview failed, retry scheduled");
-            let held = self.store.retry_preview_at(claim, at, reason).await?;
-            return Ok(if held == LeaseState::Held {
+            let lease = self.store.retry_preview_at(claim, at, reason).await?;
+            return Ok(if lease == LeaseState::Held {
                 PreviewOutcome::PutOff
             } else {
                 PreviewOutcome::Lost
@@ -412,13 +413,13 @@ impl PreviewLoop {
     async fn end(
         &self,
         claim: &PreviewClaim,
-        did: PreviewOutcome,
+        outcome: PreviewOutcome,
         summary: &str,
     ) -> Result<PreviewOutcome, StoreError> {
         match self.store.end_preview(claim, self.clock.now(), summary).await? {
             LeaseState::Held => {
-                tracing::info!(outcome = did.as_str(), "preview done");
-                Ok(did)
+                tracing::info!(outcome = outcome.as_str(), "preview done");
+                Ok(outcome)
             }
             LeaseState::Lost => Ok(PreviewOutcome::Lost),
         }

@@ -17,12 +17,12 @@ use crate::support::retry::LONGEST_RETRY_AFTER;
 
 /// The most deployments that one transaction claims. A transaction for each would take longer than
 /// the rest of the claim; a long one would delay an event.
-const CLAIMED_AT_ONCE: usize = 8;
+const CLAIM_BATCH: usize = 8;
 /// The poll interval of a loop that was not woken: for retries, and other replicas' events.
 const POLL: Duration = Duration::from_secs(1);
 /// The interval of the check for due times too far ahead, which a clock that was set back leaves:
 /// an app waits in vain at most this long.
-const TIMES_LOOKED_AT: Duration = Duration::from_mins(1);
+const TIMES_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The settings of the loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Controller {
 }
 
 /// A claim, and the time until which this process may act on it.
-pub(super) struct Leased {
+pub(super) struct LeasedClaim {
     pub(super) claim: Claim,
     pub(super) lease: Lease,
 }
@@ -71,10 +71,10 @@ impl Controller {
     /// the grace period or are released.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         // Separate tasks, which end with this one: a panic in one of them ends no deployment.
-        let mut beside = JoinSet::new();
-        let (measuring, keeping) = (Arc::clone(&self), Arc::clone(&self));
-        beside.spawn(async move { measuring.measure().await });
-        beside.spawn(async move { keeping.keep_times_down().await });
+        let mut tasks = JoinSet::new();
+        let (measurer, corrector) = (Arc::clone(&self), Arc::clone(&self));
+        tasks.spawn(async move { measurer.measure().await });
+        tasks.spawn(async move { corrector.keep_times_down().await });
         self.give_out(&stop).await;
     }
 
@@ -85,9 +85,9 @@ impl Controller {
     async fn give_out(self: &Arc<Self>, stop: &CancellationToken) {
         let places = Arc::new(Semaphore::new(self.settings.workers.max(1)));
         let mut workers = JoinSet::new();
-        while let Some(free) = free(&places, stop).await {
+        while let Some(permits) = take_permits(&places, stop).await {
             while workers.try_join_next().is_some() {}
-            match self.claim(free.len(), stop).await {
+            match self.claim(permits.len(), stop).await {
                 Ok(claims) if claims.is_empty() => {
                     tokio::select! {
                         () = self.deployments.wake.workers.notified() => {}
@@ -95,10 +95,10 @@ impl Controller {
                     }
                 }
                 Ok(claims) => {
-                    for (leased, place) in claims.into_iter().zip(free) {
-                        let (this, stop) = (Arc::clone(self), stop.clone());
+                    for (leased_claim, place) in claims.into_iter().zip(permits) {
+                        let (controller, stop) = (Arc::clone(self), stop.clone());
                         workers.spawn(async move {
-                            this.work_on(&leased, &stop).await;
+                            controller.work_on(&leased_claim, &stop).await;
                             drop(place);
                         });
                     }
@@ -116,7 +116,7 @@ impl Controller {
     pub async fn step(&self) -> Result<Option<AttemptOutcome>, StoreError> {
         let stop = CancellationToken::new();
         match self.claim(1, &stop).await?.pop() {
-            Some(leased) => self.job(&leased, &stop).await.map(Some),
+            Some(leased_claim) => self.job(&leased_claim, &stop).await.map(Some),
             None => Ok(None),
         }
     }
@@ -136,7 +136,7 @@ impl Controller {
             if let Err(error) = self.bring_down_times().await {
                 tracing::warn!(%error, "due times that lie too far ahead could not be corrected");
             }
-            tokio::time::sleep(TIMES_LOOKED_AT).await;
+            tokio::time::sleep(TIMES_INTERVAL).await;
         }
     }
 
@@ -150,9 +150,9 @@ impl Controller {
         }
     }
 
-    async fn work_on(&self, leased: &Leased, stop: &CancellationToken) {
-        if let Err(error) = self.job(leased, stop).await {
-            let deployment = &leased.claim.deployment.id;
+    async fn work_on(&self, leased_claim: &LeasedClaim, stop: &CancellationToken) {
+        if let Err(error) = self.job(leased_claim, stop).await {
+            let deployment = &leased_claim.claim.deployment.id;
             tracing::error!(%error, %deployment, "attempt interrupted by the database, the worker waits");
             pause(stop).await;
         }
@@ -162,12 +162,12 @@ impl Controller {
 
     async fn claim(
         &self,
-        most: usize,
+        limit: usize,
         stop: &CancellationToken,
-    ) -> Result<Vec<Leased>, StoreError> {
+    ) -> Result<Vec<LeasedClaim>, StoreError> {
         let (asked_at, length) = (self.clock.moment(), self.settings.lease);
         let claims =
-            self.store.claim_some(&self.settings.name, asked_at.wall, length, most).await?;
+            self.store.claim_some(&self.settings.name, asked_at.wall, length, limit).await?;
         if stop.is_cancelled() {
             // The shutdown came while the claims were made: nothing new begins. A claim
             // that was lost meanwhile needs no release.
@@ -179,8 +179,8 @@ impl Controller {
         if !claims.is_empty() {
             self.deployments.wake.outbox();
         }
-        let leased = |claim| Leased { claim, lease: Lease::asked_for(asked_at, length) };
-        Ok(claims.into_iter().map(leased).collect())
+        let to_leased = |claim| LeasedClaim { claim, lease: Lease::asked_for(asked_at, length) };
+        Ok(claims.into_iter().map(to_leased).collect())
     }
 }
 
@@ -189,7 +189,7 @@ async fn pause(stop: &CancellationToken) {
 }
 
 /// Takes permits for more workers, at least one; none once it is time to stop.
-async fn free(
+async fn take_permits(
     places: &Arc<Semaphore>,
     stop: &CancellationToken,
 ) -> Option<Vec<OwnedSemaphorePermit>> {
@@ -199,5 +199,5 @@ async fn free(
         place = Arc::clone(places).acquire_owned() => place.ok()?,
     };
     let more = std::iter::from_fn(|| Arc::clone(places).try_acquire_owned().ok());
-    Some(std::iter::once(first).chain(more.take(CLAIMED_AT_ONCE - 1)).collect())
+    Some(std::iter::once(first).chain(more.take(CLAIM_BATCH - 1)).collect())
 }

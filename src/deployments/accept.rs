@@ -9,7 +9,7 @@ use crate::model::event::{
 use crate::model::id::{AppKey, DeliveryId, DeployId};
 use crate::model::release::Release;
 use crate::store::{
-    Accepted as Stored, NewRollback, Noted, PendingAnswer, RollbackTurn, StoreError,
+    Accepted as Stored, NewRollback, PendingAnswer, PreviewIntake, RollbackTurn, StoreError,
 };
 
 /// The result of accepting a deployment.
@@ -90,16 +90,16 @@ impl Deployments {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        by: Option<DirectRequest<'_>>,
+        direct_request: Option<DirectRequest<'_>>,
     ) -> Result<Acceptance, StoreError> {
         let mut draw = 1;
         let (id, stored) = loop {
             let (id, now) = (DeployId::of(self.clock.draw()), self.clock.now());
-            let stored = match by {
+            let stored = match direct_request {
                 None => self.store.accept(delivery, request, &id, now).await,
                 Some((act, answer)) => {
-                    let (entry, kept) = (self.deploy_entry(request, &id, act), answer(&id));
-                    let act = Some((&entry, kept.as_ref()));
+                    let (entry, pending) = (self.deploy_entry(request, &id, act), answer(&id));
+                    let act = Some((&entry, pending.as_ref()));
                     self.store.accept_act(delivery, request, &id, act, now).await
                 }
             };
@@ -118,9 +118,9 @@ impl Deployments {
                 );
                 Ok(Acceptance::New(id))
             }
-            Stored::Duplicate(first) => {
-                tracing::info!(deployment = %first, %delivery, "duplicate event, nothing to do");
-                Ok(Acceptance::Duplicate(first))
+            Stored::Duplicate(existing) => {
+                tracing::info!(deployment = %existing, %delivery, "duplicate event, nothing to do");
+                Ok(Acceptance::Duplicate(existing))
             }
         }
     }
@@ -169,8 +169,8 @@ impl Deployments {
 impl Deployments {
     /// Records the name that a repository has. Every event carries it: a lost one costs the time
     /// until the next.
-    pub(crate) async fn recognize_repository(&self, named: &NamedRepository) {
-        let NamedRepository { name, identity } = named;
+    pub(crate) async fn recognize_repository(&self, repository: &NamedRepository) {
+        let NamedRepository { name, identity } = repository;
         let now = self.clock.now();
         if let Err(error) = self.store.recognize_repository(*identity, name, now).await {
             tracing::warn!(repository = %name, %error, "repository name could not be recorded");
@@ -180,14 +180,14 @@ impl Deployments {
     /// Returns true if the service follows the branch that has moved; then the branch is read soon.
     /// The event itself is not needed any more: a lost one costs the time until the next poll.
     pub(crate) fn notice_push(&self, push: &BranchPush) -> bool {
-        self.templates.pushed(push)
+        self.templates.notice_push(push)
     }
 
     /// Stores durably that a pull request needs a preview, or forgets one that is closed.
     pub(crate) async fn note_pull_request(
         &self,
         request: &PullRequest,
-    ) -> Result<Noted, StoreError> {
+    ) -> Result<PreviewIntake, StoreError> {
         let noted = self.store.note_pull_request(request, self.clock.now()).await?;
         let PullRequest { repository, number, head, .. } = request;
         tracing::info!(%repository, number, head = head.short(), ?noted, "pull request recorded");

@@ -42,7 +42,7 @@ pub struct AppNow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Synced {
     /// It was delivered at that time.
-    Told(Timestamp),
+    Delivered(Timestamp),
     /// It waits to be sent.
     Waiting,
     /// It is parked for this reason; Argo CD polls every few minutes by itself.
@@ -58,14 +58,14 @@ impl Deployments {
     /// Returns the state of the app; `None` if the service never heard of the app on that target.
     pub(crate) async fn find_app(
         &self,
-        spot: &AppInstance,
+        instance: &AppInstance,
     ) -> Result<Option<AppNow>, HistoryError> {
-        let last = self.newest(of_app(spot)).await?;
-        if self.manifests_of(&spot.target).is_err() && last.is_none() {
+        let last = self.newest(app_filter(instance)).await?;
+        if self.manifests_of(&instance.target).is_err() && last.is_none() {
             return Ok(None);
         }
-        let history = self.history_of(spot).await?;
-        let placed = self.facts.app(spot).await;
+        let history = self.history_of(instance).await?;
+        let placed = self.facts.app(instance).await;
         let placed = placed.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
         if placed.is_none() && last.is_none() {
             return Ok(None);
@@ -77,16 +77,20 @@ impl Deployments {
         let owner = placed.as_ref().and_then(|placed| placed.owner.clone());
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
         let locks = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
-        let live = history.revisions.into_iter().find(|one| one.live);
-        let arrived = self.newest(Filter::pushed(&spot.target, &spot.app)).await?;
+        let live = history.revisions.into_iter().find(|entry| entry.live);
+        let newest_push = self.newest(Filter::pushed(&instance.target, &instance.app)).await?;
         Ok(Some(AppNow {
             hand_edited: history.hand_edited,
-            hold: self.store.hold(&spot.target, &spot.app).await.map_err(BackendError::new)?,
-            sync: self.sync(arrived.as_ref()).await?,
-            rollback: arrived.filter(|one| is_back_to(one, live.as_ref())),
+            hold: self
+                .store
+                .hold(&instance.target, &instance.app)
+                .await
+                .map_err(BackendError::new)?,
+            sync: self.sync(newest_push.as_ref()).await?,
+            rollback: newest_push.filter(|deployment| is_back_to(deployment, live.as_ref())),
             live,
-            under_way: self.under_way(spot, repository).await?,
-            locks: apps::stopping_locks(locks, spot, owner.as_deref()),
+            under_way: self.under_way(instance, repository).await?,
+            locks: apps::stopping_locks(locks, instance, owner.as_deref()),
             placed,
             last,
         }))
@@ -95,10 +99,10 @@ impl Deployments {
     /// Returns the app's history; `None` if the manifest repository has nothing of it.
     pub(crate) async fn find_history(
         &self,
-        spot: &AppInstance,
+        instance: &AppInstance,
     ) -> Result<Option<History>, HistoryError> {
-        let history = self.history_of(spot).await?;
-        Ok(Some(history).filter(|all| all.hand_edited || !all.revisions.is_empty()))
+        let history = self.history_of(instance).await?;
+        Ok(Some(history).filter(|history| history.hand_edited || !history.revisions.is_empty()))
     }
 }
 
@@ -112,46 +116,53 @@ impl Deployments {
     /// until then it may be any app of its repository.
     async fn under_way(
         &self,
-        spot: &AppInstance,
+        instance: &AppInstance,
         repository: Option<RepoName>,
     ) -> Result<Vec<Deployment>, BackendError> {
-        let target = Some(spot.target.clone());
+        let target = Some(instance.target.clone());
         let filter = match repository {
             Some(_) => Filter { target, repository, ..Filter::default() },
-            None => of_app(spot),
+            None => app_filter(instance),
         };
         let filter = Filter { unfinished: true, ..filter };
         let page = self.store.deployments(&filter, None, MOST_UNDER_WAY).await;
-        let mut found = page.map_err(BackendError::new)?.deployments;
-        found.retain(|one| one.app.as_ref().is_none_or(|app| *app == spot.app));
-        Ok(found)
+        let mut deployments = page.map_err(BackendError::new)?.deployments;
+        deployments
+            .retain(|deployment| deployment.app.as_ref().is_none_or(|app| *app == instance.app));
+        Ok(deployments)
     }
 
     /// Returns the state of the message about the newest push.
-    async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, BackendError> {
-        let Some(last) = arrived else { return Ok(Synced::ByItself) };
-        let messages: Result<_, StoreError> = self.store.messages(&last.id).await;
+    async fn sync(&self, newest_push: Option<&Deployment>) -> Result<Synced, BackendError> {
+        let Some(deployment) = newest_push else { return Ok(Synced::ByItself) };
+        let messages: Result<_, StoreError> = self.store.messages(&deployment.id).await;
         let mut messages = messages.map_err(BackendError::new)?.into_iter();
-        Ok(messages.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
+        Ok(messages
+            .rfind(|message| matches!(message.sink, Sink::ArgoCd(_)))
+            .map_or(Synced::ByItself, sync))
     }
 }
 
 /// Returns true if the deployment is a rollback to that revision.
 fn is_back_to(deployment: &Deployment, live: Option<&HistoryEntry>) -> bool {
-    let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
-    to.is_some() && to == live.map(|live| &live.id)
+    let target_id = deployment.rollback.as_ref().map(|rollback| &rollback.to);
+    target_id.is_some() && target_id == live.map(|live| &live.id)
 }
 
 fn sync(message: Notification) -> Synced {
     match (message.sent_at, message.parked, message.skipped) {
-        (Some(at), _, _) => Synced::Told(at),
+        (Some(at), _, _) => Synced::Delivered(at),
         (None, Some(why), _) | (None, None, Some(why)) => Synced::GivenUp(why),
         (None, None, None) => Synced::Waiting,
     }
 }
 
-fn of_app(spot: &AppInstance) -> Filter {
-    Filter { target: Some(spot.target.clone()), app: Some(spot.app.clone()), ..Filter::default() }
+fn app_filter(instance: &AppInstance) -> Filter {
+    Filter {
+        target: Some(instance.target.clone()),
+        app: Some(instance.app.clone()),
+        ..Filter::default()
+    }
 }
 
 #[cfg(test)]
@@ -172,7 +183,7 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             reference: None,
         };
-        assert_eq!(sync(notification(true, None, None)), Synced::Told(at));
+        assert_eq!(sync(notification(true, None, None)), Synced::Delivered(at));
         assert_eq!(sync(notification(false, None, None)), Synced::Waiting);
         let why = Synced::GivenUp("no token".to_owned());
         assert_eq!(sync(notification(false, Some("no token"), None)), why);

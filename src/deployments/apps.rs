@@ -101,43 +101,44 @@ impl Deployments {
         let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
         // One more tells whether there is another page.
         let facts = &self.facts;
-        let found = facts.apps(target.as_ref(), app.as_ref(), after.as_ref(), limit + 1).await;
-        let AppListing { mut apps, missing } = found.map_err(|FactUnavailable(why)| why)?;
-        let more = apps.len() > limit;
+        let listing = facts.apps(target.as_ref(), app.as_ref(), after.as_ref(), limit + 1).await;
+        let AppListing { mut apps, missing } = listing.map_err(|FactUnavailable(why)| why)?;
+        let has_more = apps.len() > limit;
         apps.truncate(limit);
-        let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
+        let next = apps.last().filter(|_| has_more).map(|app| app.spot.clone());
         let locks =
             self.store.locks(self.clock.now()).await.map_err(|error| database_error(&error))?;
         let holds =
             self.store.holds(target.as_ref()).await.map_err(|error| database_error(&error))?;
-        let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
+        let live: Vec<DeployId> = apps.iter().filter_map(|app| app.live.clone()).collect();
         let releases = self.store.releases(&live).await.map_err(|error| database_error(&error))?;
-        let spots: Vec<&AppInstance> = apps.iter().map(|one| &one.spot).collect();
-        let mut failed =
-            self.store.newest_failed(&spots).await.map_err(|error| database_error(&error))?;
+        let instances: Vec<&AppInstance> = apps.iter().map(|app| &app.spot).collect();
+        let mut failures =
+            self.store.newest_failed(&instances).await.map_err(|error| database_error(&error))?;
         let to_line = |placed: Placed| {
-            let known = placed.live.as_ref().and_then(|id| releases.get(id));
+            let release = placed.live.as_ref().and_then(|id| releases.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
             let AppInstance { target, app } = &placed.spot;
-            let (spot, owner) = (&placed.spot, placed.owner.as_deref());
+            let (instance, owner) = (&placed.spot, placed.owner.as_deref());
             AppLine {
-                locked: locks.iter().any(|(_, lock)| stops(&lock.scope, spot, owner)),
+                locked: locks.iter().any(|(_, lock)| stops(&lock.scope, instance, owner)),
                 held: holds.iter().any(|hold| hold.target == *target && hold.app == *app),
-                tag: known.map(|(tag, _)| tag.clone()),
-                at: known.map(|(_, at)| *at).or(at),
-                failed: failed.remove(&placed.spot),
+                tag: release.map(|(tag, _)| tag.clone()),
+                at: release.map(|(_, at)| *at).or(at),
+                failed: failures.remove(&placed.spot),
                 placed,
             }
         };
         // A page of those that are left may be short; `next` leads on all the same.
-        let of_owner = |line: &AppLine| {
-            let theirs = line.placed.owner.as_deref();
+        let has_owner = |line: &AppLine| {
+            let line_owner = line.placed.owner.as_deref();
             owner
                 .as_ref()
-                .is_none_or(|owner| theirs.is_some_and(|one| one.eq_ignore_ascii_case(owner)))
+                .is_none_or(|owner| line_owner.is_some_and(|name| name.eq_ignore_ascii_case(owner)))
         };
-        let in_state = |line: &AppLine| state.is_none_or(|state| line.is(state));
-        let apps = apps.into_iter().map(to_line).filter(|line| of_owner(line) && in_state(line));
+        let is_in_state = |line: &AppLine| state.is_none_or(|state| line.is(state));
+        let apps =
+            apps.into_iter().map(to_line).filter(|line| has_owner(line) && is_in_state(line));
         Ok(AppsPage { apps: apps.collect(), next, missing })
     }
 }
@@ -150,19 +151,21 @@ fn database_error(error: &StoreError) -> String {
 /// Returns those of the locks that stop an app, in their order.
 pub(super) fn stopping_locks(
     locks: Vec<(LockId, Lock)>,
-    spot: &AppInstance,
+    instance: &AppInstance,
     owner: Option<&str>,
 ) -> Vec<(LockId, Lock)> {
-    locks.into_iter().filter(|(_, lock)| stops(&lock.scope, spot, owner)).collect()
+    locks.into_iter().filter(|(_, lock)| stops(&lock.scope, instance, owner)).collect()
 }
 
 /// Returns true if a lock of that scope stops the app. Owners are compared without case.
-fn stops(scope: &LockScope, spot: &AppInstance, owner: Option<&str>) -> bool {
+fn stops(scope: &LockScope, instance: &AppInstance, owner: Option<&str>) -> bool {
     match scope {
         LockScope::Everything => true,
-        LockScope::Target(target) => *target == spot.target,
-        LockScope::Owner(whose) => owner.is_some_and(|owner| owner.eq_ignore_ascii_case(whose)),
-        LockScope::App(target, app) => *target == spot.target && *app == spot.app,
+        LockScope::Target(target) => *target == instance.target,
+        LockScope::Owner(locked_owner) => {
+            owner.is_some_and(|owner| owner.eq_ignore_ascii_case(locked_owner))
+        }
+        LockScope::App(target, app) => *target == instance.target && *app == instance.app,
     }
 }
 
@@ -172,21 +175,21 @@ mod tests {
 
     #[test]
     fn a_lock_stops_what_it_is_for() {
-        let spot = AppInstance::parse("prod/devx/shop").unwrap();
+        let instance = AppInstance::parse("prod/devx/shop").unwrap();
         let owner = Some("Squad@example.com");
         let other = AppInstance::parse("prod/devx/cart").unwrap();
-        for (scope, stopped) in [
+        for (scope, is_stopped) in [
             (LockScope::Everything, true),
             (LockScope::Target("prod".parse().unwrap()), true),
             (LockScope::Target("dev".parse().unwrap()), false),
             (LockScope::Owner("squad@example.com".to_owned()), true),
             (LockScope::Owner("other@example.com".to_owned()), false),
-            (LockScope::App(spot.target.clone(), spot.app.clone()), true),
-            (LockScope::App("dev".parse().unwrap(), spot.app.clone()), false),
+            (LockScope::App(instance.target.clone(), instance.app.clone()), true),
+            (LockScope::App("dev".parse().unwrap(), instance.app.clone()), false),
             (LockScope::App(other.target.clone(), other.app.clone()), false),
         ] {
-            assert_eq!(stops(&scope, &spot, owner), stopped, "{scope}");
+            assert_eq!(stops(&scope, &instance, owner), is_stopped, "{scope}");
         }
-        assert!(!stops(&LockScope::Owner("squad@example.com".to_owned()), &spot, None));
+        assert!(!stops(&LockScope::Owner("squad@example.com".to_owned()), &instance, None));
     }
 }

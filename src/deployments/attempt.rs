@@ -40,8 +40,9 @@ impl Deployments {
         &self,
         target: &TargetName,
     ) -> Result<&ServedRepository, DeployError> {
-        let found = self.manifests.iter().find(|one| one.targets.is_match(target.as_str()));
-        found.ok_or_else(|| {
+        let repository =
+            self.manifests.iter().find(|repository| repository.targets.is_match(target.as_str()));
+        repository.ok_or_else(|| {
             DeployError::give_up(format!(
                 "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
             ))
@@ -50,36 +51,40 @@ impl Deployments {
 
     /// Plans on a thread of its own and within a bound: a template's computation cannot be
     /// interrupted. Returns the claims of what the app has live, too.
-    async fn planned(
+    async fn compute_plan(
         &self,
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
     ) -> Result<(Rendered, Arc<Waml>, LiveClaims), PlanError> {
-        let going = stages.begin(Stage::Facts);
-        let (this, request) = (self.clone(), deployment.request.clone());
+        let timer = stages.begin(Stage::Facts);
+        let (deployments, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
-            self.cpu_pool.run_blocking(move || this.read(&request, &waml)).await??;
-        let asked = questions.is_some();
+            self.cpu_pool.run_blocking(move || deployments.read(&request, &waml)).await??;
+        let has_questions = questions.is_some();
         let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {
-            self.can_be_written(&deployment.request.target).await?;
+            self.check_writable(&deployment.request.target).await?;
         }
-        drop(going);
+        drop(timer);
         let live = LiveClaims::from_facts(&facts);
         let stages = stages.clone();
         let (rendered, waml) =
             self.cpu_pool.run_blocking(move || plan_now(&input, &facts, &stages)).await??;
         // Lookups are skipped where a rule refuses the WAML anyway. If no rule did, locks and owners must not be
         // skipped.
-        let unasked = "no rule refused a WAML without lookups: a fault in the-deployer itself";
-        if asked { Ok((rendered, waml, live)) } else { Err(DeployError::give_up(unasked).into()) }
+        let fault = "no rule refused a WAML without lookups: a fault in the-deployer itself";
+        if has_questions {
+            Ok((rendered, waml, live))
+        } else {
+            Err(DeployError::give_up(fault).into())
+        }
     }
 
     /// Checks that the manifest repository can be written. One that cannot be read cannot be
     /// written to either: the attempt waits for it, as for a push, and does not fail for missing
     /// facts.
-    async fn can_be_written(&self, target: &TargetName) -> Result<(), DeployError> {
+    async fn check_writable(&self, target: &TargetName) -> Result<(), DeployError> {
         let repository = &self.manifests_of(target)?.repository;
         match tokio::time::timeout(LONGEST_LOOK, repository.ready()).await {
             Ok(ready) => Ok(ready?),
@@ -94,8 +99,8 @@ impl Deployments {
         bytes: &[u8],
     ) -> Result<(Input, Option<Questions>), PlanError> {
         let waml = self.parse(bytes).map_err(|rejection| {
-            let all = self.all_violations(rejection, bytes, Some(&request.target));
-            rejected(all, None, None)
+            let violations = self.all_violations(rejection, bytes, Some(&request.target));
+            reject(violations, None, None)
         })?;
         let input = Input {
             waml: Arc::new(waml),
@@ -104,13 +109,13 @@ impl Deployments {
             templates: self.templates.now(),
         };
         let questions = fact_requests::collect_questions(&input, &self.clusters)
-            .map(|questions| asked_by(request, questions));
+            .map(|questions| with_actor(request, questions));
         Ok((input, questions))
     }
 }
 
 /// Adds the actor to the lookups, which the WAML does not name.
-fn asked_by(request: &DeploymentRequest, questions: Questions) -> Questions {
+fn with_actor(request: &DeploymentRequest, questions: Questions) -> Questions {
     let (automatic, actor) = (request.automatic, Some(request.actor.clone()));
     Questions { automatic, actor, ..questions }
 }
@@ -120,22 +125,20 @@ fn plan_now(
     facts: &Facts,
     stages: &Stages,
 ) -> Result<(Rendered, Arc<Waml>), PlanError> {
-    let mut going = Some(stages.begin(Stage::Merge));
+    let mut timer = Some(stages.begin(Stage::Merge));
     let rendered = pipeline::plan_observed(input, facts, &mut |finished| {
-        going.take();
-        going = next(finished).map(|stage| stages.begin(stage));
+        timer.take();
+        timer = next_stage(finished).map(|stage| stages.begin(stage));
     });
-    drop(going);
+    drop(timer);
     match rendered {
         Ok(rendered) => Ok((rendered, input.waml.clone())),
-        Err(rejection) => {
-            Err(rejected(rejection, Some(&input.waml), input.templates.commit.clone()))
-        }
+        Err(rejection) => Err(reject(rejection, Some(&input.waml), input.templates.commit.clone())),
     }
 }
 
 /// Returns the stage of planning that follows.
-fn next(finished: Stage) -> Option<Stage> {
+fn next_stage(finished: Stage) -> Option<Stage> {
     match finished {
         Stage::Merge => Some(Stage::Default),
         Stage::Default => Some(Stage::Validate),
@@ -144,7 +147,7 @@ fn next(finished: Stage) -> Option<Stage> {
     }
 }
 
-fn rejected(
+fn reject(
     rejection: Rejection,
     waml: Option<&Waml>,
     templates_commit: Option<CommitSha>,
@@ -194,10 +197,10 @@ impl LiveClaims {
 
 /// Returns the claims on the objects of an app's files; `live` are those that the app has already.
 pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<ObjectClaim> {
-    let mut interned = Interned::default();
-    let live = names::names(live, &mut interned);
+    let mut interner = Interned::default();
+    let live = names::names(live, &mut interner);
     let (objects, _) = names::objects(files);
-    claim::object_claims(&names::names(&objects, &mut interned), &live)
+    claim::object_claims(&names::names(&objects, &mut interner), &live)
 }
 
 /// Returns the routes that an app's files make live, as far as they can be read: other files are
@@ -218,7 +221,7 @@ pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim
 
 /// Assembles the change to write: the files of a deployment, the app's Application, and the commit
 /// message.
-fn write_of(
+fn build_change(
     rendered: &Rendered,
     waml: &Waml,
     id: &DeployId,
@@ -226,7 +229,7 @@ fn write_of(
     source: &Source,
     forge_url: Option<&str>,
 ) -> DeploymentChange {
-    let about = ApplicationInfo {
+    let info = ApplicationInfo {
         app: &rendered.app,
         owner: &waml.owner,
         slack: waml.slack.as_deref(),
@@ -244,7 +247,7 @@ fn write_of(
             files: rendered.files.clone(),
             digest: rendered.digest.clone(),
         },
-        application: Some(application::of_app(&about, &rendered.target, source)),
+        application: Some(application::of_app(&info, &rendered.target, source)),
         project: project.map(|bytes| ProjectFile { bytes, follow: project::with_destinations }),
         parent: Some(application::of_cluster(&rendered.target, source)),
         note: Note {
@@ -269,8 +272,8 @@ impl Deployments {
     ) -> Result<Vec<u8>, DeployError> {
         let release = &request.release;
         self.facts.prepare(&request.target);
-        let read = self.read_waml(&release.repository, &release.commit).await;
-        read.map_err(|error| match (DeployError::from(error), &self.forge) {
+        let result = self.read_waml(&release.repository, &release.commit).await;
+        result.map_err(|error| match (DeployError::from(error), &self.forge) {
             // Repositories in a folder never lag behind their events.
             (DeployError { remedy: Remedy::Late { .. }, message }, Forge::Local(_)) => {
                 DeployError::reject(message)
@@ -288,9 +291,10 @@ impl Deployments {
     ) -> Result<Planned, PlanError> {
         let source = self.manifests_of(&deployment.request.target)?;
         let pending = source.repository.announce(&deployment.request.release);
-        let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
+        let (rendered, waml, live) = self.compute_plan(deployment, waml, stages).await?;
         let (request, forge_url) = (&deployment.request, self.forge_url.as_deref());
-        let write = write_of(&rendered, &waml, &deployment.id, request, &source.source, forge_url);
+        let write =
+            build_change(&rendered, &waml, &deployment.id, request, &source.source, forge_url);
         let routes = routes_of(&rendered.app, &rendered.files);
         Ok(Planned {
             address: address(&routes),
@@ -324,8 +328,8 @@ impl Deployments {
         let (digest, hand_edits) = (write.revision.digest.clone(), write.hand_edits.clone());
         let files = write.revision.files.iter().map(|file| file.name.clone()).collect();
         // A repeat changes nothing: the deploy id shows what was pushed.
-        let written = repository.write_announced(*write, at, lease, Some(pending)).await;
-        if matches!(written, Ok(PushOutcome::Pushed { .. })) {
+        let push = repository.write_announced(*write, at, lease, Some(pending)).await;
+        if matches!(push, Ok(PushOutcome::Pushed { .. })) {
             self.facts.pushed();
         }
         let hand_edit = hand_edits.read_hand_edit();
@@ -336,9 +340,8 @@ impl Deployments {
                 "manual edit found"
             );
         }
-        let ended =
-            written.map(|written| pushed(written, digest, files)).map_err(DeployError::from);
-        WriteOutcome { ended, hand_edit }
+        let result = push.map(|push| pushed(push, digest, files)).map_err(DeployError::from);
+        WriteOutcome { result, hand_edit }
     }
 
     /// Returns the push of an earlier attempt at this deployment, if there is one. Called where a

@@ -149,7 +149,10 @@ type Unknown = Vec<(TargetName, String)>;
 
 impl Deployments {
     /// Returns the target of the app's newest deployment, whose WAML names the image.
-    pub(crate) async fn built_for(&self, query: &BuildsQuery) -> Result<TargetName, NoBuilds> {
+    pub(crate) async fn find_image_target(
+        &self,
+        query: &BuildsQuery,
+    ) -> Result<TargetName, NoBuilds> {
         Ok(newest(self, query).await?.request.target)
     }
 
@@ -157,7 +160,7 @@ impl Deployments {
     pub(crate) async fn find_image(&self, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
         let newest = newest(self, query).await?;
         let input = Input {
-            waml: waml(self, &newest).await?,
+            waml: fetch_waml(self, &newest).await?,
             target: newest.request.target.clone(),
             release: newest.request.release.clone(),
             templates: self.templates.now(),
@@ -171,18 +174,18 @@ impl Deployments {
         request: BuildsOfWaml,
     ) -> Result<AppImage, NoBuilds> {
         let BuildsOfWaml { repository, waml, target, page: _ } = request;
-        let busy = || {
+        let busy_error = || {
             NoBuilds::Unavailable(
                 "the service computes too many plans at once: ask again in a moment".to_owned(),
             )
         };
-        let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy)?;
-        let this = self.clone();
-        let read = cpu_pool.run_blocking(move || this.parse(waml.as_bytes())).await;
-        let read = read.map_err(|problem| NoBuilds::Unavailable(problem.message))?;
-        let unread =
+        let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy_error)?;
+        let deployments = self.clone();
+        let result = cpu_pool.run_blocking(move || deployments.parse(waml.as_bytes())).await;
+        let result = result.map_err(|problem| NoBuilds::Unavailable(problem.message))?;
+        let unreadable =
             |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned());
-        let waml = Arc::new(read.map_err(unread)?);
+        let waml = Arc::new(result.map_err(unreadable)?);
         let first = || waml.targets().into_iter().next().cloned();
         let target = target.or_else(first).ok_or_else(|| {
             NoBuilds::NoImage(format!("the WAML of {} has no target under `deploy`", waml.app))
@@ -196,31 +199,32 @@ impl Deployments {
     /// live: neither a tag nor a note reveals another.
     pub(crate) async fn list_builds(
         &self,
-        of: &AppImage,
+        app_image: &AppImage,
         visible: &[TargetName],
         page: BuildsPage,
     ) -> Result<Builds, NoBuilds> {
-        let image = ImageReference::parse(&of.image);
-        let image = image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", of.image)))?;
+        let image = ImageReference::parse(&app_image.image);
+        let image =
+            image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", app_image.image)))?;
         let [skip, limit] =
             [page.after, page.limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        let (found, (live, unknown, mut notes)) = tokio::join!(
+        let (listing, (live, unknown, mut notes)) = tokio::join!(
             self.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
-            live_tags(self, of, visible),
+            live_tags(self, app_image, visible),
         );
-        let found = found.map_err(|FactUnavailable(why)| NoBuilds::Unavailable(why))?;
-        let mut builds = found.builds;
+        let listing = listing.map_err(|FactUnavailable(why)| NoBuilds::Unavailable(why))?;
+        let mut builds = listing.builds;
         if skip == 0 {
-            let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
-            let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
-            let mut looked_up = self.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
-            // What is live is in the list, even if the registry does not have it.
+            let is_unlisted = |tag: &&String| !builds.iter().any(|build| build.tag == **tag);
+            let missing: Vec<String> = live.keys().filter(is_unlisted).cloned().collect();
+            let mut live_builds = self.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
+            // A live build is in the list, even if the registry does not have it.
             for tag in missing {
-                if !looked_up.iter().any(|one| one.tag == tag) {
+                if !live_builds.iter().any(|build| build.tag == tag) {
                     notes.push(format!(
                         "{tag} is live, and the registry does not have it any more, or did not answer"
                     ));
-                    looked_up.push(registry::ImageBuild {
+                    live_builds.push(registry::ImageBuild {
                         tag,
                         digest: None,
                         created: None,
@@ -228,24 +232,24 @@ impl Deployments {
                     });
                 }
             }
-            builds.extend(looked_up);
-            builds.sort_by_key(|one| std::cmp::Reverse(one.created));
+            builds.extend(live_builds);
+            builds.sort_by_key(|build| std::cmp::Reverse(build.created));
         }
-        let builds = builds.into_iter().map(|one| Build {
-            live: live.get(&one.tag).cloned().unwrap_or_default(),
-            tag: one.tag,
-            digest: one.digest,
-            created: one.created,
-            commit: one.commit,
+        let builds = builds.into_iter().map(|build| Build {
+            live: live.get(&build.tag).cloned().unwrap_or_default(),
+            tag: build.tag,
+            digest: build.digest,
+            created: build.created,
+            commit: build.commit,
         });
         Ok(Builds {
-            image: of.image.clone(),
+            image: app_image.image.clone(),
             builds: builds.collect(),
-            next: found.next.and_then(|next| u32::try_from(next).ok()),
-            tags: found.tags,
-            complete: found.complete,
+            next: listing.next.and_then(|next| u32::try_from(next).ok()),
+            tags: listing.tags,
+            complete: listing.complete,
             unknown,
-            notes: found.notes.into_iter().chain(notes).collect(),
+            notes: listing.notes.into_iter().chain(notes).collect(),
         })
     }
 }
@@ -275,7 +279,7 @@ async fn newest(deployments: &Deployments, query: &BuildsQuery) -> Result<Deploy
     })
 }
 
-async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds> {
+async fn fetch_waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds> {
     let Release { repository, commit, tag: _ } = &newest.request.release;
     let bytes = deployments.read_waml(repository, commit).await.map_err(|error| {
         match error.disposition() {
@@ -291,9 +295,9 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
 
 /// Returns the image that the target's section names.
 fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, NoBuilds> {
-    let named = fact_requests::collect_questions(input, &deployments.clusters)
+    let image_name = fact_requests::collect_questions(input, &deployments.clusters)
         .map(|questions| questions.image);
-    let image = named.as_deref().and_then(ImageReference::parse);
+    let image = image_name.as_deref().and_then(ImageReference::parse);
     let app = &input.waml.app;
     let image = image.ok_or_else(|| {
         let place = &input.target;
@@ -321,7 +325,7 @@ async fn live_tags(
     visible: &[TargetName],
 ) -> (Live, Unknown, Vec<String>) {
     let AppImage { app, release, .. } = image;
-    let asking: Vec<_> = visible
+    let lookups: Vec<_> = visible
         .iter()
         .map(|target| {
             Box::pin(
@@ -329,9 +333,9 @@ async fn live_tags(
             )
         })
         .collect();
-    let mut answers = futures::stream::iter(asking).buffered(AT_ONCE);
+    let mut answers = futures::stream::iter(lookups).buffered(AT_ONCE);
     let (mut live, mut unknown, mut notes) = (Live::new(), Unknown::new(), Vec::new());
-    let all = async {
+    let collection = async {
         while let Some((answer, target)) = answers.next().await {
             match answer {
                 Ok(Some(tag)) => live.entry(tag).or_default().push(target),
@@ -340,7 +344,7 @@ async fn live_tags(
             }
         }
     };
-    if tokio::time::timeout(PATIENCE, all).await.is_err() {
+    if tokio::time::timeout(PATIENCE, collection).await.is_err() {
         let late =
             "the manifest repositories did not answer in time, so a build's targets may be missing";
         notes.push(late.to_owned());
@@ -352,7 +356,7 @@ async fn live_tag(
     deployments: &Deployments,
     app: &AppKey,
     target: &TargetName,
-    ours: &Release,
+    release: &Release,
 ) -> Result<Option<String>, String> {
     let folder = layout::latest_folder(target, app).to_string();
     let manifests = deployments.manifests_of(target).map_err(|problem| problem.message)?;
@@ -361,6 +365,6 @@ async fn live_tag(
         return Ok(None);
     }
     let succeeded = deployments.succeeded(app, target).await.map_err(|error| error.to_string())?;
-    let (_, tag) = live::release(&files, &succeeded, ours);
+    let (_, tag) = live::release(&files, &succeeded, release);
     Ok(tag.map(String::from))
 }

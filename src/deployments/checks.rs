@@ -14,10 +14,10 @@ impl Deployments {
         let Self { health, clock, .. } = self;
         let database = check("database", health.database(&self.store, clock));
         let disk = check("disk", health.disk(clock));
-        let repositories = self.manifests.iter().map(|one| {
+        let repositories = self.manifests.iter().map(|served| {
             check(
-                format!("manifest repository {}", one.name),
-                Health::repository((&one.name, &one.repository), &one.readiness, clock),
+                format!("manifest repository {}", served.name),
+                Health::repository((&served.name, &served.repository), &served.readiness, clock),
             )
         });
         let repositories = futures::future::join_all(repositories);
@@ -29,8 +29,8 @@ impl Deployments {
             waiting_for: None,
             note: Some(remark),
         });
-        let all = [database, disk].into_iter().chain(repositories).chain([templates]);
-        all.chain(forge).collect()
+        let checks = [database, disk].into_iter().chain(repositories).chain([templates]);
+        checks.chain(forge).collect()
     }
 
     /// Returns a sentence for people who look at deployments while the code host limits the
@@ -52,7 +52,7 @@ async fn check_within(
     ready: impl Future<Output = CheckResult>,
 ) -> HealthCheck {
     let waiting_for = match tokio::time::timeout(longest, ready).await {
-        Ok(answer) => answer.err().map(|not| not.waiting_for),
+        Ok(answer) => answer.err().map(|not_ready| not_ready.waiting_for),
         Err(_elapsed) => Some(format!("no answer within {} s", longest.as_secs())),
     };
     HealthCheck { name: name.into(), waiting_for, note: None }
@@ -64,8 +64,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_check_that_hangs_is_not_waited_for() {
-        let hangs = check_within(Duration::ZERO, "it", std::future::pending()).await;
-        assert_eq!(hangs.waiting_for.as_deref(), Some("no answer within 0 s"));
+        let check = check_within(Duration::ZERO, "it", std::future::pending()).await;
+        assert_eq!(check.waiting_for.as_deref(), Some("no answer within 0 s"));
         let ready = check_within(LONGEST_CHECK, "it", std::future::ready(Ok(()))).await;
         assert_eq!((ready.name.as_str(), ready.waiting_for), ("it", None));
     }

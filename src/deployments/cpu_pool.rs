@@ -19,7 +19,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// memory and the processors from tasks that answer events.
 #[derive(Clone)]
 pub(crate) struct CpuPool {
-    all: Arc<Semaphore>,
+    computations: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
     /// The place of a dry run, shared by its parts, where this is the pool of one.
@@ -38,8 +38,8 @@ impl CpuPool {
 
     fn with_limits(processors: usize, longest_wait: Duration) -> Self {
         let places = |n| Arc::new(Semaphore::new(n));
-        let (all, dry_runs) = (places(processors), places(DRY_RUNS));
-        Self { all, dry_runs, longest_wait, dry_run: None }
+        let (computations, dry_runs) = (places(processors), places(DRY_RUNS));
+        Self { computations, dry_runs, longest_wait, dry_run: None }
     }
 
     /// Returns the pool for one dry run if a place is free now, without waiting. The place is
@@ -55,7 +55,7 @@ impl CpuPool {
         &self,
         part: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, DeployError> {
-        let place = Arc::clone(&self.all).acquire_owned();
+        let place = Arc::clone(&self.computations).acquire_owned();
         let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
             return Err(DeployError::retry(format!(
                 "for {} s no processor was free to plan: other plans are being computed and none of them \
@@ -64,12 +64,12 @@ impl CpuPool {
             )));
         };
         let places = (place, self.dry_run.clone());
-        let running = tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(move || {
             let _places = places;
             part()
         });
-        match tokio::time::timeout(LONGEST_PLAN, running).await {
-            Ok(Ok(done)) => Ok(done),
+        match tokio::time::timeout(LONGEST_PLAN, task).await {
+            Ok(Ok(value)) => Ok(value),
             Ok(Err(_fault)) => Err(DeployError::give_up(
                 "planning failed by a fault in the-deployer itself; its log has the details",
             )),
@@ -92,11 +92,11 @@ mod tests {
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
     async fn begin_and_leave(cpu_pool: &CpuPool) -> mpsc::Sender<()> {
-        let (end, ended) = mpsc::channel::<()>();
+        let (end, end_signal) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
         let part = cpu_pool.run_blocking(move || {
             drop(begin);
-            let _ = ended.recv();
+            let _ = end_signal.recv();
         });
         tokio::select! {
             _ = part => panic!("it ended"),
@@ -109,14 +109,15 @@ mod tests {
     async fn a_place_stays_taken_until_the_part_has_ended() {
         let cpu_pool = CpuPool::with_limits(1, LONGEST_WAIT);
         let end = begin_and_leave(&cpu_pool).await;
-        let ran = Arc::new(AtomicBool::new(false));
-        let run = Arc::clone(&ran);
-        let mut second = Box::pin(cpu_pool.run_blocking(move || run.store(true, Ordering::SeqCst)));
-        let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
-        assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
+        let has_run = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&has_run);
+        let mut second =
+            Box::pin(cpu_pool.run_blocking(move || flag.store(true, Ordering::SeqCst)));
+        let result = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
+        assert!(result.is_err() && !has_run.load(Ordering::SeqCst), "two computed in one place");
         drop(end);
         second.await.unwrap();
-        assert!(ran.load(Ordering::SeqCst));
+        assert!(has_run.load(Ordering::SeqCst));
     }
 
     #[tokio::test]

@@ -62,12 +62,15 @@ impl Deployments {
     /// Creates a deployment where the code host has none, and records the actor.
     pub(crate) async fn create_deployment(
         &self,
-        wanted: DeploymentToCreate,
+        new_deployment: DeploymentToCreate,
         by: Principal,
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, CreateError> {
-        let Forge::Local(local) = &self.forge else { return Err(self.created_elsewhere(&wanted)) };
-        let DeploymentToCreate { repository, git_ref, tag, target, description, actor } = wanted;
+        let Forge::Local(local) = &self.forge else {
+            return Err(self.elsewhere_error(&new_deployment));
+        };
+        let DeploymentToCreate { repository, git_ref, tag, target, description, actor } =
+            new_deployment;
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
             CreateError::Unknown(format!(
@@ -94,7 +97,7 @@ impl Deployments {
                 DeliveryId::parse(format!("api-{forge_id}")).map_err(BackendError::new)?;
             let answer =
                 |id: &DeployId| reply.answer(&CreatedDeployment { id: id.clone(), forge_id });
-            let received = self
+            let acceptance = self
                 .record_direct(
                     &delivery,
                     &request,
@@ -102,20 +105,20 @@ impl Deployments {
                     &answer,
                 )
                 .await;
-            let received = received.map_err(BackendError::new)?;
-            if let Acceptance::New(id) = received {
+            let acceptance = acceptance.map_err(BackendError::new)?;
+            if let Acceptance::New(id) = acceptance {
                 return Ok(CreatedDeployment { id, forge_id });
             }
         }
         Err(BackendError::new("no number of a deployment is free").into())
     }
 
-    fn created_elsewhere(&self, wanted: &DeploymentToCreate) -> CreateError {
+    fn elsewhere_error(&self, new_deployment: &DeploymentToCreate) -> CreateError {
         let api = match &self.code_host {
             CodeHost::GitHub { api_url, .. } => api_url.as_str(),
             CodeHost::Local => "GitHub",
         };
-        let repository = &wanted.repository;
+        let repository = &new_deployment.repository;
         CreateError::Elsewhere(format!(
             "deployments are created on GitHub, whose event starts them here: \
              POST {api}/repos/{repository}/deployments, or `bart deploy`"
@@ -127,8 +130,8 @@ impl Deployments {
     async fn app_of(&self, release: &Release) -> Option<AppKey> {
         let Release { repository, commit, tag: _ } = release;
         let bytes = self.read_waml(repository, commit).await.ok()?;
-        let this = self.clone();
-        let waml = self.cpu_pool.run_blocking(move || this.parse(&bytes)).await.ok()?;
+        let deployments = self.clone();
+        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
 }

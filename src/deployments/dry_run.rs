@@ -87,18 +87,18 @@ impl Deployments {
     pub(crate) async fn dry_run(
         &self,
         request: DryRunInput,
-        seen: impl Fn(&AppKey) -> bool + Send + Sync,
+        is_visible: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
         let cpu_pool = self.cpu_pool.for_dry_run().ok_or(DryRunError::Busy)?;
-        let commit = commit(self, &request).await?;
-        let bytes = waml(self, &request, commit.as_ref()).await?;
-        let (this, target) = (self.clone(), request.target.clone());
+        let commit = resolve_commit(self, &request).await?;
+        let bytes = load_waml(self, &request, commit.as_ref()).await?;
+        let (deployments, target) = (self.clone(), request.target.clone());
         let parse = move || {
-            let waml = this.parse(&bytes);
-            waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
+            let waml = deployments.parse(&bytes);
+            waml.map_err(|rejection| deployments.all_violations(rejection, &bytes, Some(&target)))
         };
         match cpu_pool.run_blocking(parse).await? {
-            Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
+            Ok(waml) if !is_visible(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
                 let (request, names) = under_present_name(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
@@ -116,7 +116,7 @@ impl Deployments {
 }
 
 /// Returns the commit that the request names.
-async fn commit(
+async fn resolve_commit(
     deployments: &Deployments,
     request: &DryRunInput,
 ) -> Result<Option<CommitSha>, DryRunError> {
@@ -136,7 +136,7 @@ async fn commit(
 }
 
 /// Returns the WAML that the request names.
-async fn waml(
+async fn load_waml(
     deployments: &Deployments,
     request: &DryRunInput,
     commit: Option<&CommitSha>,
@@ -144,14 +144,14 @@ async fn waml(
     if let Some(text) = &request.waml {
         return Ok(text.clone().into_bytes());
     }
-    let nothing = || {
+    let no_source = || {
         DryRunError::Unmeant(
             "the request names no commit and no WAML: set `commit`, `ref` or `waml`".to_owned(),
         )
     };
-    let commit = commit.ok_or_else(nothing)?;
-    let read = deployments.read_waml(&request.repository, commit).await;
-    Ok(read.map_err(DeployError::from)?)
+    let commit = commit.ok_or_else(no_source)?;
+    let result = deployments.read_waml(&request.repository, commit).await;
+    Ok(result.map_err(DeployError::from)?)
 }
 
 /// The other names of a request's repository.
@@ -177,28 +177,30 @@ async fn under_present_name(
     let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
         return Ok((request, OtherNames::default()));
     };
-    let named =
+    let repository =
         deployments.forge.named_repository(&request.repository, deployments.clock.now()).await;
-    let Ok(Some(NamedRepository { name, identity })) = named else {
+    let Ok(Some(NamedRepository { name, identity })) = repository else {
         return Ok((request, OtherNames::default()));
     };
-    let known = deployments.store.repository_identity(&owner).await.map_err(BackendError::new)?;
-    let recorded = Some(owner).filter(|owner| is_the_one(owner, known, &name, identity));
+    let owner_identity =
+        deployments.store.repository_identity(&owner).await.map_err(BackendError::new)?;
+    let recorded = Some(owner).filter(|owner| is_owner(owner, owner_identity, &name, identity));
     let renamed = Some(name.clone()).filter(|name| !name.is_same(&request.repository));
     Ok((DryRunInput { repository: name, ..request }, OtherNames { renamed, recorded }))
 }
 
 /// Returns true if a deployment of the repository makes it the app's owner under its present name.
 /// A transferred repository needs an operator, as a deployment of it does.
-fn is_the_one(
+fn is_owner(
     owner: &RepoName,
-    known: Option<RepositoryIdentity>,
+    owner_identity: Option<RepositoryIdentity>,
     name: &RepoName,
     identity: RepositoryIdentity,
 ) -> bool {
-    known.is_some_and(|known| {
-        let same_account = identity.owner.is_some() && identity.owner == known.owner;
-        known.repository == identity.repository && (same_account || owner.had_owner_of(name))
+    owner_identity.is_some_and(|owner_identity| {
+        let is_same_account = identity.owner.is_some() && identity.owner == owner_identity.owner;
+        owner_identity.repository == identity.repository
+            && (is_same_account || owner.had_owner_of(name))
     })
 }
 
@@ -215,11 +217,11 @@ struct DryRunRequest<'a> {
 
 impl DryRunRequest<'_> {
     async fn plan(self) -> Result<Plan, DryRunError> {
-        let (ours, live) = self.live().await?;
+        let (is_ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
-        let notes = self.notes(&live, ours).await?;
+        let notes = self.notes(&live, is_ours).await?;
         let run = self.run(tag.clone(), live).await?;
-        if !ours && run.outcome != DryRunOutcome::Refused {
+        if !is_ours && run.outcome != DryRunOutcome::Refused {
             // The rule did not have the fact, and no caller may look into another repository's app.
             let sentence = "the owner of this app cannot be looked up: ask again in a moment; if its files \
                         were put there by hand, its next deployment records the owner";
@@ -239,28 +241,28 @@ impl DryRunRequest<'_> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let owner =
             self.deployments.store.ownership(target, app).await.map_err(BackendError::new)?.app;
-        let ours = owner.as_ref().map(|theirs| self.is_same_repository(theirs));
-        if ours == Some(false) || self.deployments.clusters.find(target).is_none() {
-            return Ok((ours != Some(false), Vec::new()));
+        let is_ours = owner.as_ref().map(|owner| self.is_same_repository(owner));
+        if is_ours == Some(false) || self.deployments.clusters.find(target).is_none() {
+            return Ok((is_ours != Some(false), Vec::new()));
         }
         let live = self.deployments.live(app, target).await?;
-        let ours = ours.unwrap_or(live.is_empty());
-        Ok((ours, if ours { live } else { Vec::new() }))
+        let is_ours = is_ours.unwrap_or(live.is_empty());
+        Ok((is_ours, if is_ours { live } else { Vec::new() }))
     }
 
     /// Returns true if a name on record is that of the request's repository.
-    fn is_same_repository(&self, theirs: &RepoName) -> bool {
+    fn is_same_repository(&self, owner: &RepoName) -> bool {
         let recorded = self.names.recorded.as_ref();
-        theirs.is_same(&self.request.repository) || recorded.is_some_and(|it| it.is_same(theirs))
+        owner.is_same(&self.request.repository) || recorded.is_some_and(|name| name.is_same(owner))
     }
 
     /// Returns the owners as a deployment would find them: its event changes the name on record to
     /// the present one.
     fn present_owners(&self, mut owner: Fact<Ownership>) -> Fact<Ownership> {
         if let Fact::Known { value, .. } = &mut owner {
-            for theirs in value.app.iter_mut().chain(&mut value.namespace) {
-                if self.is_same_repository(theirs) {
-                    *theirs = self.request.repository.clone();
+            for name in value.app.iter_mut().chain(&mut value.namespace) {
+                if self.is_same_repository(name) {
+                    *name = self.request.repository.clone();
                 }
             }
         }
@@ -281,8 +283,9 @@ impl DryRunRequest<'_> {
     }
 
     fn release(&self, tag: ImageTag) -> Release {
-        let nobodys = || CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
-        let commit = self.commit.clone().unwrap_or_else(nobodys);
+        let placeholder =
+            || CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
+        let commit = self.commit.clone().unwrap_or_else(placeholder);
         Release { repository: self.request.repository.clone(), commit, tag }
     }
 
@@ -294,12 +297,12 @@ impl DryRunRequest<'_> {
             release: self.release(tag),
             templates: self.deployments.templates.now(),
         };
-        let asking = move || {
+        let collect = move || {
             let questions = fact_requests::collect_questions(&input, &clusters);
             (input, questions)
         };
-        let (input, questions) = cpu_pool.run_blocking(asking).await?;
-        let asked = questions.is_some();
+        let (input, questions) = cpu_pool.run_blocking(collect).await?;
+        let has_questions = questions.is_some();
         let questions = questions.map(|mut questions| {
             if self.commit.is_none() {
                 questions.target.policies.branches = None;
@@ -310,13 +313,17 @@ impl DryRunRequest<'_> {
         facts.owner = self.present_owners(facts.owner);
         let run =
             cpu_pool.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
-        if !asked && run.outcome != DryRunOutcome::Refused {
+        if !has_questions && run.outcome != DryRunOutcome::Refused {
             return Err(BackendError::new("no rule refused a WAML without lookups").into());
         }
         Ok(run)
     }
 
-    async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, DryRunError> {
+    async fn notes(
+        &self,
+        live: &[ManifestFile],
+        is_ours: bool,
+    ) -> Result<Vec<String>, DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let mut notes = Vec::new();
         if let Some(name) = &self.names.renamed {
@@ -324,14 +331,14 @@ impl DryRunRequest<'_> {
                 "the repository was renamed to {name}: `git remote set-url origin` lets the other commands know it"
             ));
         }
-        if ours && live.is_empty() {
+        if is_ours && live.is_empty() {
             notes.push(format!("nothing of {app} is deployed to {target} yet"));
         }
         if !live.is_empty() && self.edited().await? {
             let sentence = "the live files were edited by hand: the changes are shown against the edited files";
             notes.push(sentence.to_owned());
         }
-        if ours
+        if is_ours
             && let Some(id) =
                 self.deployments.store.deploying(target, app).await.map_err(BackendError::new)?
         {
@@ -339,7 +346,7 @@ impl DryRunRequest<'_> {
                 "deployment {id} is under way or waits, and may change what is live"
             ));
         }
-        if ours
+        if is_ours
             && let Some(hold) =
                 self.deployments.store.hold(target, app).await.map_err(BackendError::new)?
         {
@@ -362,7 +369,7 @@ impl DryRunRequest<'_> {
 }
 
 /// Explains the effect of a hold on a deployment by the target's policy; `None` where that stops
-/// nobody.
+/// no deployment.
 fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
     match holds {
         Holds::Off => None,
@@ -393,20 +400,21 @@ mod tests {
 
     #[test]
     fn a_retired_name_is_its_repositorys_by_the_same_test_as_a_deployments() {
-        let judged =
-            |owner: &str, name: &str, account: Option<i64>, known: Option<(i64, Option<i64>)>| {
-                let identity =
-                    |(repository, owner)| RepositoryIdentity { repository, owner, at: None };
-                let (owner, name) = (owner.parse().unwrap(), name.parse().unwrap());
-                is_the_one(&owner, known.map(identity), &name, identity((7, account)))
-            };
+        let judge = |owner: &str,
+                     name: &str,
+                     account: Option<i64>,
+                     recorded: Option<(i64, Option<i64>)>| {
+            let identity = |(repository, owner)| RepositoryIdentity { repository, owner, at: None };
+            let (owner, name) = (owner.parse().unwrap(), name.parse().unwrap());
+            is_owner(&owner, recorded.map(identity), &name, identity((7, account)))
+        };
         let retired = "-acme/shop.former-7";
-        assert!(judged(retired, "acme/web-shop", None, Some((7, None))));
-        assert!(judged("acme/shop", "acme/web-shop", None, Some((7, None))));
-        assert!(!judged(retired, "bob/shop", None, Some((7, None))), "it was transferred");
-        assert!(judged("acme/shop", "new-acme/shop", Some(1), Some((7, Some(1)))));
-        assert!(!judged(retired, "acme/web-shop", None, Some((8, None))), "another one");
-        assert!(!judged(retired, "acme/web-shop", None, None));
+        assert!(judge(retired, "acme/web-shop", None, Some((7, None))));
+        assert!(judge("acme/shop", "acme/web-shop", None, Some((7, None))));
+        assert!(!judge(retired, "bob/shop", None, Some((7, None))), "it was transferred");
+        assert!(judge("acme/shop", "new-acme/shop", Some(1), Some((7, Some(1)))));
+        assert!(!judge(retired, "acme/web-shop", None, Some((8, None))), "another one");
+        assert!(!judge(retired, "acme/web-shop", None, None));
     }
 
     #[test]

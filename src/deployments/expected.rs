@@ -1,4 +1,4 @@
-//! What a pushed deployment should bring about in its cluster, read from the manifest repository.
+//! Reads from the manifest repository the objects that a pushed deployment should bring about in its cluster.
 
 use jiff::Timestamp;
 
@@ -34,15 +34,15 @@ impl Deployments {
         let folder = layout::latest_folder(target, app).to_string();
         let files = repository.files_beside(&folder).await?;
         // Files that the service did not write have no digest.
-        let is_its = files::digest_of(&files).is_none_or(|digest| digest == pushed.digest);
-        if files.is_empty() || !is_its {
+        let is_own = files::digest_of(&files).is_none_or(|digest| digest == pushed.digest);
+        if files.is_empty() || !is_own {
             return Ok(None);
         }
         let namespace = app.namespace.as_str();
         let workloads = read_workloads(&files);
-        let is_its =
+        let is_own =
             |workload: &&ManifestWorkload| workload.digest.as_ref() == Some(&pushed.digest.0);
-        let workloads = workloads.iter().filter(is_its);
+        let workloads = workloads.iter().filter(is_own);
         let argocd = self.clusters.find(target).map(|target| {
             let name = application_name(app, &target);
             ObjectKey::new(WatchedKind::Application, target.argocd.namespace.as_str(), &name)
@@ -51,7 +51,9 @@ impl Deployments {
             app: app.clone(),
             deploy_id: id.clone(),
             digest: pushed.digest.clone(),
-            workloads: workloads.filter_map(|workload| expected(workload, namespace)).collect(),
+            workloads: workloads
+                .filter_map(|workload| expected_workload(workload, namespace))
+                .collect(),
             application: argocd,
             commits: commits_with(deployment, &self.commits_since(target, *pushed_at).await?),
             awaiting: matches!(state, State::Syncing | State::Progressing),
@@ -80,11 +82,11 @@ pub(crate) fn commits_with(
     pushes: &[(Timestamp, String)],
 ) -> Vec<String> {
     let later = pushes.iter().filter(|(at, _)| *at >= deployment.pushed_at);
-    let own = deployment.pushed.commit.to_string();
-    std::iter::once(own).chain(later.map(|(_, commit)| commit.clone())).collect()
+    let own_commit = deployment.pushed.commit.to_string();
+    std::iter::once(own_commit).chain(later.map(|(_, commit)| commit.clone())).collect()
 }
 
-fn expected(workload: &ManifestWorkload, namespace: &str) -> Option<ExpectedWorkload> {
+fn expected_workload(workload: &ManifestWorkload, namespace: &str) -> Option<ExpectedWorkload> {
     let kind = WatchedKind::parse(&workload.kind).filter(|kind| kind.is_workload())?;
     let namespace = workload.namespace.as_deref().unwrap_or(namespace);
     let key = ObjectKey::new(kind, namespace, &workload.name);

@@ -70,17 +70,17 @@ impl FactCollector {
         let now = self.0.clock.now();
         let lookups = FactLookups { inner: &self.0, questions, now };
         // Each future is on the heap: together they would be a large part of a worker's stack.
-        let (apps, recorded, secrets, image, branches, deployer) = tokio::join!(
-            Box::pin(lookups.bounded("the manifest repository", lookups.other_apps())),
-            Box::pin(lookups.bounded("the database", lookups.recorded())),
+        let (apps, records, secrets, image, branches, deployer) = tokio::join!(
+            Box::pin(lookups.with_limit("the manifest repository", lookups.other_apps())),
+            Box::pin(lookups.with_limit("the database", lookups.find_records())),
             Box::pin(lookups.secrets()),
             Box::pin(lookups.image()),
             Box::pin(lookups.branches()),
             Box::pin(lookups.deployer()),
         );
         let RepositoryFacts { routes, own_routes, live, namespace } =
-            RepositoryFacts::of(apps, questions);
-        let routes = lookups.with_claims(routes, &recorded).await;
+            RepositoryFacts::from_lookup(apps, questions);
+        let routes = lookups.with_claims(routes, &records).await;
         let facts = Facts {
             taken_at: now,
             clusters,
@@ -89,13 +89,13 @@ impl FactCollector {
             secrets,
             image,
             branches,
-            owner: part(&recorded, |recorded| recorded.owners.clone()),
-            locks: part(&recorded, |recorded| recorded.locks.clone()),
+            owner: part(&records, |records| records.owners.clone()),
+            locks: part(&records, |records| records.locks.clone()),
             deployer,
-            hold: part(&recorded, |recorded| recorded.hold.clone()),
+            hold: part(&records, |records| records.hold.clone()),
             automatic: questions.automatic,
             live,
-            namespace: with_claimed_objects(namespace, recorded),
+            namespace: with_claimed_objects(namespace, records),
         };
         log_missing_facts(&facts, questions);
         facts
@@ -112,18 +112,18 @@ impl FactCollector {
         target: Option<&TargetName>,
         app: Option<&AppKey>,
         after: Option<&AppInstance>,
-        most: usize,
+        limit: usize,
     ) -> Result<AppListing, FactUnavailable> {
-        let page = |now, patience| self.0.inventory.page(target, app, after, most, now, patience);
-        self.bounded(page).await
+        let page = |now, patience| self.0.inventory.page(target, app, after, limit, now, patience);
+        self.with_limit(page).await
     }
 
     /// Returns one app from its manifest repository; `None` if the repository does not have it.
     ///
     /// # Errors
     /// When the target's repository is missing.
-    pub async fn app(&self, spot: &AppInstance) -> Result<Option<Placed>, FactUnavailable> {
-        self.bounded(|now, patience| self.0.inventory.app(spot, now, patience)).await
+    pub async fn app(&self, instance: &AppInstance) -> Result<Option<Placed>, FactUnavailable> {
+        self.with_limit(|now, patience| self.0.inventory.app(instance, now, patience)).await
     }
 
     /// Builds the index over all apps, and keeps it current until `stop`.
@@ -147,12 +147,13 @@ impl FactCollector {
         app: &AppKey,
         hosts: &[String],
     ) -> Result<(Vec<Route>, Vec<Route>), FactUnavailable> {
-        let found =
-            self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now)).await?;
-        let (Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
+        let app_facts = self
+            .with_limit(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now))
+            .await?;
+        let (Looked { routes, own_routes, live: _, namespace: _ }, _) = app_facts;
         let now = self.0.clock.now();
         let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
-        Ok((routes.map_err(|error| not_known(&error))?, own_routes))
+        Ok((routes.map_err(|error| unavailable(&error))?, own_routes))
     }
 
     /// Returns the objects of the apps of a namespace on a target, and those that deployments under
@@ -165,10 +166,11 @@ impl FactCollector {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
-        let found =
-            self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, &[], now)).await?;
-        let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
-        Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
+        let app_facts = self
+            .with_limit(|now, _| self.0.inventory.read_app_facts(target, app, &[], now))
+            .await?;
+        let claims = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
+        Ok(app_facts.0.namespace.with_claims(claims.map_err(|error| unavailable(&error))?))
     }
 
     /// Fetches what is new from the server of a target's repository, unless that was done just now;
@@ -177,21 +179,21 @@ impl FactCollector {
     /// # Errors
     /// When the server has not answered for some minutes.
     pub async fn current(&self, target: &TargetName) -> Result<bool, FactUnavailable> {
-        self.bounded(|now, patience| self.0.inventory.current(target, now, patience)).await
+        self.with_limit(|now, patience| self.0.inventory.current(target, now, patience)).await
     }
 
     /// Runs a lookup within the time that it may take.
-    async fn bounded<T, F>(
+    async fn with_limit<T, F>(
         &self,
         look: impl FnOnce(Timestamp, Duration) -> F,
     ) -> Result<T, FactUnavailable>
     where
         F: Future<Output = Result<T, FactUnavailable>>,
     {
-        let most = self.0.lookups.most;
-        let looking = look(self.0.clock.now(), most.mul_f32(0.8));
-        tokio::time::timeout(most, looking).await.unwrap_or_else(|_| {
-            let why = format!("the manifest repository did not answer within {most:?}");
+        let limit = self.0.lookups.most;
+        let lookup = look(self.0.clock.now(), limit.mul_f32(0.8));
+        tokio::time::timeout(limit, lookup).await.unwrap_or_else(|_| {
+            let why = format!("the manifest repository did not answer within {limit:?}");
             Err(FactUnavailable::new(why))
         })
     }
@@ -240,16 +242,16 @@ struct FactLookups<'a> {
 }
 
 impl FactLookups<'_> {
-    async fn bounded<T>(
+    async fn with_limit<T>(
         &self,
-        who: &str,
-        asking: impl Future<Output = Result<Dated<T>, FactUnavailable>>,
+        source: &str,
+        lookup: impl Future<Output = Result<Dated<T>, FactUnavailable>>,
     ) -> Fact<T> {
-        let most = self.inner.lookups.most;
-        match tokio::time::timeout(most, asking).await {
+        let limit = self.inner.lookups.most;
+        match tokio::time::timeout(limit, lookup).await {
             Ok(Ok((value, at))) => Fact::Known { value, at },
             Ok(Err(FactUnavailable(why))) => Fact::Missing { why },
-            Err(_) => Fact::Missing { why: format!("{who} did not answer within {most:?}") },
+            Err(_) => Fact::Missing { why: format!("{source} did not answer within {limit:?}") },
         }
     }
 
@@ -258,12 +260,12 @@ impl FactLookups<'_> {
         self.inner.inventory.read_app_facts(&target.name, app, hosts, self.now).await
     }
 
-    async fn recorded(&self) -> Result<Dated<RecordedFacts>, FactUnavailable> {
+    async fn find_records(&self) -> Result<Dated<RecordedFacts>, FactUnavailable> {
         let Questions { target, app, owner, hosts, .. } = self.questions;
         let store = &self.inner.store;
-        let found =
+        let records =
             store.recorded_facts(&target.name, app, owner.as_deref(), hosts, self.now).await;
-        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+        records.map(|records| (records, self.now)).map_err(|error| unavailable(&error))
     }
 
     /// Adds the owners of the routes, and the routes that deployments under way have claimed: live
@@ -271,16 +273,16 @@ impl FactLookups<'_> {
     async fn with_claims(
         &self,
         routes: Fact<Vec<Route>>,
-        recorded: &Fact<RecordedFacts>,
+        records: &Fact<RecordedFacts>,
     ) -> Fact<Vec<Route>> {
-        match (routes, recorded) {
-            (Fact::Known { value, at }, Fact::Known { value: recorded, .. }) => {
+        match (routes, records) {
+            (Fact::Known { value, at }, Fact::Known { value: records, .. }) => {
                 let (store, target) = (&self.inner.store, &self.questions.target.name);
-                let asking = async {
-                    let routes = store.with_claimed(target, value, recorded.routes.clone()).await;
-                    routes.map(|routes| (routes, at)).map_err(|error| not_known(&error))
+                let lookup = async {
+                    let routes = store.with_claimed(target, value, records.routes.clone()).await;
+                    routes.map(|routes| (routes, at)).map_err(|error| unavailable(&error))
                 };
-                self.bounded("the database", asking).await
+                self.with_limit("the database", lookup).await
             }
             (Fact::Known { .. }, Fact::Missing { why }) => Fact::Missing { why: why.clone() },
             (routes, _) => routes,
@@ -300,20 +302,20 @@ impl FactLookups<'_> {
                 format!("the WAML names more than {MOST_SECRETS} secrets; no more are looked up");
             return Fact::Missing { why };
         }
-        let all = async {
+        let collection = async {
             let ask = |(name, question): (&String, &SecretQuestion)| {
                 place.keys(&app.namespace, name.clone(), question.clone(), self.now)
             };
-            let asking: Vec<_> = secrets.iter().map(ask).collect();
-            let mut answers = futures::stream::iter(asking).buffer_unordered(SECRETS_AT_ONCE);
-            let mut found = BTreeMap::new();
+            let lookups: Vec<_> = secrets.iter().map(ask).collect();
+            let mut answers = futures::stream::iter(lookups).buffer_unordered(SECRETS_AT_ONCE);
+            let mut keys_by_name = BTreeMap::new();
             while let Some(answer) = answers.next().await {
                 let (name, keys) = answer?;
-                found.insert(name, keys);
+                keys_by_name.insert(name, keys);
             }
-            Ok((found, self.now))
+            Ok((keys_by_name, self.now))
         };
-        self.bounded(place.name(), all).await
+        self.with_limit(place.name(), collection).await
     }
 
     async fn image(&self) -> Fact<bool> {
@@ -322,29 +324,29 @@ impl FactLookups<'_> {
         let Some(image) = image.filter(|image| registries.may_ask(image)) else {
             return Fact::NotAsked;
         };
-        let asking = async {
-            let found = registries.find_tag(&image, self.now).await?;
-            Ok((found.there, found.at))
+        let lookup = async {
+            let tag = registries.find_tag(&image, self.now).await?;
+            Ok((tag.there, tag.at))
         };
-        self.bounded(&format!("the registry {}", image.host), asking).await
+        self.with_limit(&format!("the registry {}", image.host), lookup).await
     }
 
     async fn branches(&self) -> Fact<Vec<String>> {
         let Questions { target, release, .. } = self.questions;
         let Some(globs) = &target.policies.branches else { return Fact::NotAsked };
-        let asking = async {
+        let lookup = async {
             let ask =
                 || self.inner.forge.branches_with(&release.repository, &release.commit, globs);
-            let found = match ask().await {
+            let branches = match ask().await {
                 Err(error) if error.disposition() == Disposition::Retry { after: None } => {
                     tokio::time::sleep(PAUSE).await;
                     ask().await
                 }
-                found => found,
+                branches => branches,
             };
-            found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+            branches.map(|branches| (branches, self.now)).map_err(|error| unavailable(&error))
         };
-        self.bounded("the code host", asking).await
+        self.with_limit("the code host", lookup).await
     }
 }
 
@@ -361,12 +363,12 @@ impl FactLookups<'_> {
         if !forge.knows_people() {
             return Fact::NotAsked;
         }
-        let asking = async {
-            let found = forge.is_in_one(&release.repository, &login, &teams).await;
-            let is_in_team = found.map_err(|error| not_known(&error))?;
+        let lookup = async {
+            let membership = forge.is_in_one(&release.repository, &login, &teams).await;
+            let is_in_team = membership.map_err(|error| unavailable(&error))?;
             Ok((Deployer { login: login.clone(), is_in_team }, self.now))
         };
-        self.bounded("the code host", asking).await
+        self.with_limit("the code host", lookup).await
     }
 }
 
@@ -384,11 +386,11 @@ fn part<T, U>(fact: &Fact<T>, part: impl FnOnce(&T) -> U) -> Fact<U> {
 /// more.
 fn with_claimed_objects(
     namespace: Fact<Arc<NamespaceObjects>>,
-    recorded: Fact<RecordedFacts>,
+    records: Fact<RecordedFacts>,
 ) -> Fact<Arc<NamespaceObjects>> {
-    match (namespace, recorded) {
-        (Fact::Known { value, at }, Fact::Known { value: recorded, .. }) => {
-            Fact::Known { value: value.with_claims(recorded.objects), at }
+    match (namespace, records) {
+        (Fact::Known { value, at }, Fact::Known { value: records, .. }) => {
+            Fact::Known { value: value.with_claims(records.objects), at }
         }
         (namespace, _) => namespace,
     }
@@ -404,8 +406,8 @@ struct RepositoryFacts {
 
 impl RepositoryFacts {
     /// Turns one look into four facts. An app without hosts needs no routes.
-    fn of(looked: Fact<Looked>, questions: &Questions) -> Self {
-        let mut facts = match looked {
+    fn from_lookup(lookup: Fact<Looked>, questions: &Questions) -> Self {
+        let mut facts = match lookup {
             Fact::NotAsked => Self {
                 routes: Fact::NotAsked,
                 own_routes: Fact::NotAsked,
@@ -435,7 +437,7 @@ impl RepositoryFacts {
     }
 }
 
-fn not_known(error: &dyn std::error::Error) -> FactUnavailable {
+fn unavailable(error: &dyn std::error::Error) -> FactUnavailable {
     FactUnavailable::new(error.to_string())
 }
 
@@ -459,24 +461,24 @@ fn log_missing_facts(facts: &Facts, questions: &Questions) {
         // This fact is missing together with the live files.
         namespace: _,
     } = facts;
-    let all = [
-        ("routes", why(routes)),
-        ("secrets", why(secrets)),
-        ("image", why(image)),
-        ("branches", why(branches)),
-        ("owner", why(owner)),
-        ("locks", why(locks)),
-        ("deployer", why(deployer)),
-        ("hold", why(hold)),
-        ("live", why(live)),
+    let reasons = [
+        ("routes", missing_reason(routes)),
+        ("secrets", missing_reason(secrets)),
+        ("image", missing_reason(image)),
+        ("branches", missing_reason(branches)),
+        ("owner", missing_reason(owner)),
+        ("locks", missing_reason(locks)),
+        ("deployer", missing_reason(deployer)),
+        ("hold", missing_reason(hold)),
+        ("live", missing_reason(live)),
     ];
-    for (fact, why) in all.into_iter().filter_map(|(fact, why)| Some((fact, why?))) {
+    for (fact, why) in reasons.into_iter().filter_map(|(fact, why)| Some((fact, why?))) {
         let (app, target) = (&questions.app, &questions.target.name);
         tracing::warn!(fact, reason = why, %app, %target, "lookup failed");
     }
 }
 
-fn why<T>(fact: &Fact<T>) -> Option<&str> {
+fn missing_reason<T>(fact: &Fact<T>) -> Option<&str> {
     match fact {
         Fact::Missing { why } => Some(why),
         Fact::NotAsked | Fact::Known { .. } => None,

@@ -53,23 +53,23 @@ impl Health {
                 cause: error.to_string(),
             })
         };
-        self.database.or("database", clock.clone(), ask).await
+        self.database.get_or_check("database", clock.clone(), ask).await
     }
 
     /// Checks that clones and the embedded database can be written.
     pub(crate) async fn disk(&self, clock: &Clock) -> CheckResult {
         let folder = self.folder.clone();
         let ask = async move {
-            let tried = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
-            match tried {
-                Ok(tried) => tried.map_err(|error| NotReady {
+            let result = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
+            match result {
+                Ok(result) => result.map_err(|error| NotReady {
                     waiting_for: disk::describe_io_error(&error).to_owned(),
                     cause: error.to_string(),
                 }),
                 Err(fault) => Err(NotReady::new(fault.to_string())),
             }
         };
-        self.disk.or("disk", clock.clone(), ask).await
+        self.disk.get_or_check("disk", clock.clone(), ask).await
     }
 
     /// Checks that a change could be pushed.
@@ -80,7 +80,7 @@ impl Health {
     ) -> CheckResult {
         let repository = repository.clone();
         let ask = async move { repository.ready().await.map_err(|error| not_ready(&error)) };
-        readiness.or(name, clock.clone(), ask).await
+        readiness.get_or_check(name, clock.clone(), ask).await
     }
 }
 
@@ -116,9 +116,9 @@ pub(crate) struct NotReady {
 
 impl NotReady {
     /// Uses the same text for both.
-    pub(crate) fn new(words: impl Into<String>) -> Self {
-        let words = words.into();
-        Self { waiting_for: words.clone(), cause: words }
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { waiting_for: text.clone(), cause: text }
     }
 }
 
@@ -144,7 +144,7 @@ impl CachedCheck {
 
     /// Returns the cached result while it is fresh, otherwise a new one. One caller runs the check
     /// at a time, to its end even if that caller has gone; all others wait for its result.
-    pub(crate) async fn or(
+    pub(crate) async fn get_or_check(
         &self,
         name: &str,
         clock: Clock,
@@ -159,13 +159,13 @@ impl CachedCheck {
             return answer.clone();
         }
         let name = name.to_owned();
-        let asking = tokio::spawn(async move {
+        let check = tokio::spawn(async move {
             let answer = ask.await;
             log(&name, last.as_ref().map(|(_, before)| before), &answer);
             *last = Some((clock.now(), answer.clone()));
             answer
         });
-        asking.await.unwrap_or_else(|fault| Err(NotReady::new(fault.to_string())))
+        check.await.unwrap_or_else(|fault| Err(NotReady::new(fault.to_string())))
     }
 }
 
@@ -192,14 +192,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_again_at_once_gets_the_same_answer() {
-        let (clock, asked) = (Clock::manual(Timestamp::UNIX_EPOCH), Arc::new(AtomicU32::new(0)));
+        let (clock, count) = (Clock::manual(Timestamp::UNIX_EPOCH), Arc::new(AtomicU32::new(0)));
         let readiness = CachedCheck::default();
         let ask = async || {
-            let asked = Arc::clone(&asked);
+            let count = Arc::clone(&count);
             let ask = async move {
-                Err(NotReady::new(format!("no {}", asked.fetch_add(1, Ordering::SeqCst))))
+                Err(NotReady::new(format!("no {}", count.fetch_add(1, Ordering::SeqCst))))
             };
-            readiness.or("it", clock.clone(), ask).await.unwrap_err().waiting_for
+            readiness.get_or_check("it", clock.clone(), ask).await.unwrap_err().waiting_for
         };
         assert_eq!((ask().await, ask().await), ("no 0".to_owned(), "no 0".to_owned()));
         clock.advance(Duration::from_secs(4));
@@ -211,19 +211,23 @@ mod tests {
     #[tokio::test]
     async fn a_question_is_heard_out_although_who_asked_it_has_gone() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let (readiness, goes_on) = (CachedCheck::default(), Arc::new(Notify::new()));
-        let slow = {
-            let goes_on = Arc::clone(&goes_on);
+        let (readiness, signal) = (CachedCheck::default(), Arc::new(Notify::new()));
+        let check = {
+            let signal = Arc::clone(&signal);
             async move {
-                goes_on.notified().await;
+                signal.notified().await;
                 Err(NotReady::new("slow"))
             }
         };
-        let left =
-            tokio::time::timeout(Duration::ZERO, readiness.or("it", clock.clone(), slow)).await;
-        assert!(left.is_err());
-        goes_on.notify_one();
-        let second = readiness.or("it", clock, async { panic!("it is asked only once") }).await;
+        let first = tokio::time::timeout(
+            Duration::ZERO,
+            readiness.get_or_check("it", clock.clone(), check),
+        )
+        .await;
+        assert!(first.is_err());
+        signal.notify_one();
+        let second =
+            readiness.get_or_check("it", clock, async { panic!("it is asked only once") }).await;
         assert_eq!(second, Err(NotReady::new("slow")));
     }
 }

@@ -73,7 +73,7 @@ pub struct RevisionFiles {
 const CONTEXT: usize = 2;
 /// The number of past live revisions that are read: five revisions are kept, and some may have been
 /// live again and again.
-const LOOKED_BACK: u32 = 100;
+const HISTORY_LENGTH: u32 = 100;
 
 /// The reason why an app cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -92,41 +92,42 @@ impl Deployments {
     /// repository.
     pub(super) async fn repository(
         &self,
-        spot: &AppInstance,
+        instance: &AppInstance,
     ) -> Result<Option<(&ManifestRepository, bool)>, HistoryError> {
-        let Ok(manifests) = self.manifests_of(&spot.target) else { return Ok(None) };
-        let current = self.facts.current(&spot.target).await;
+        let Ok(manifests) = self.manifests_of(&instance.target) else { return Ok(None) };
+        let current = self.facts.current(&instance.target).await;
         let branch = current.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
         Ok(Some((&manifests.repository, branch)))
     }
 
     /// Returns the app's history; empty where the repository has nothing of it.
-    pub(super) async fn history_of(&self, spot: &AppInstance) -> Result<History, HistoryError> {
-        let Some((repository, branch)) = self.repository(spot).await? else {
+    pub(super) async fn history_of(&self, instance: &AppInstance) -> Result<History, HistoryError> {
+        let Some((repository, branch)) = self.repository(instance).await? else {
             return Ok(History::default());
         };
-        let found = match repository.revisions(&spot.target, &spot.app).await {
+        let result = match repository.revisions(&instance.target, &instance.app).await {
             // The server has no branch: nothing was ever pushed.
             Err(_) if !branch => return Ok(History::default()),
-            found => found,
+            result => result,
         };
-        let kept = found.map_err(|error| repository_error(&error))?;
-        let live = kept.live().cloned();
-        let hand_edited = kept.latest.is_some() && live.is_none();
-        let mut known = BTreeMap::new();
-        for (id, _) in &kept.revisions {
+        let folders = result.map_err(|error| repository_error(&error))?;
+        let live = folders.live().cloned();
+        let hand_edited = folders.latest.is_some() && live.is_none();
+        let mut records = BTreeMap::new();
+        for (id, _) in &folders.revisions {
             if let Some(record) = self.store.deployment(id).await.map_err(BackendError::new)? {
-                known.insert(id.clone(), record);
+                records.insert(id.clone(), record);
             }
         }
-        let unknown = kept.revisions.iter().map(|(id, _)| id).filter(|id| !known.contains_key(id));
+        let unknown =
+            folders.revisions.iter().map(|(id, _)| id).filter(|id| !records.contains_key(id));
         let notes = repository.said_of(unknown.cloned().collect()).await;
         let mut notes = notes.map_err(|error| repository_error(&error))?;
-        let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
-        let revisions = kept.revisions.into_iter().map(|(id, TreeId(tree))| {
+        let mut rolled_back = self.rolled_back_from(instance, &folders).await?;
+        let revisions = folders.revisions.into_iter().map(|(id, TreeId(tree))| {
             let live = live.as_ref() == Some(&id);
             let rolled_back = rolled_back.remove(&id);
-            let revision = match (known.remove(&id), notes.remove(&id)) {
+            let revision = match (records.remove(&id), notes.remove(&id)) {
                 (Some(record), _) => entry_of_record(id, tree, live, record),
                 (None, notes) => entry_of_commit(id, tree, live, notes),
             };
@@ -143,36 +144,41 @@ impl Deployments {
         app: &AppKey,
     ) -> Result<LiveHistory, BackendError> {
         let filter = Filter::pushed(target, app);
-        let page =
-            self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(BackendError::new)?;
+        let page = self
+            .store
+            .deployments(&filter, None, HISTORY_LENGTH)
+            .await
+            .map_err(BackendError::new)?;
         Ok(LiveHistory::of(&page.deployments))
     }
 
     async fn rolled_back_from(
         &self,
-        spot: &AppInstance,
-        kept: &AppFolders,
+        instance: &AppInstance,
+        folders: &AppFolders,
     ) -> Result<BTreeMap<DeployId, RolledBackFrom>, BackendError> {
-        let past = self.live_history(&spot.target, &spot.app).await?;
-        let found = past.rolled_back_from(kept);
-        let bad = |(id, tree): &(DeployId, TreeId)| Some((id.clone(), found.get(tree)?.clone()));
-        Ok(kept.revisions.iter().filter_map(bad).collect())
+        let past = self.live_history(&instance.target, &instance.app).await?;
+        let rollbacks = past.rolled_back_from(folders);
+        let with_rollback =
+            |(id, tree): &(DeployId, TreeId)| Some((id.clone(), rollbacks.get(tree)?.clone()));
+        Ok(folders.revisions.iter().filter_map(with_rollback).collect())
     }
 
     /// Returns one revision with its files and the changes against the live ones; `None` if it is
     /// not kept.
     pub(crate) async fn find_revision(
         &self,
-        spot: &AppInstance,
+        instance: &AppInstance,
         id: &DeployId,
     ) -> Result<Option<RevisionFiles>, HistoryError> {
-        let history = self.history_of(spot).await?;
-        let found = history.revisions.into_iter().find(|one| one.id == *id);
-        let (Some(revision), Some((repository, _))) = (found, self.repository(spot).await?) else {
+        let history = self.history_of(instance).await?;
+        let revision = history.revisions.into_iter().find(|entry| entry.id == *id);
+        let (Some(revision), Some((repository, _))) = (revision, self.repository(instance).await?)
+        else {
             return Ok(None);
         };
-        let files = repository.files_of(&spot.target, &spot.app, Some(id)).await;
-        let latest = repository.files_of(&spot.target, &spot.app, None).await;
+        let files = repository.files_of(&instance.target, &instance.app, Some(id)).await;
+        let latest = repository.files_of(&instance.target, &instance.app, None).await;
         let (files, latest) = (
             files.map_err(|error| repository_error(&error))?,
             latest.map_err(|error| repository_error(&error))?,
@@ -213,11 +219,11 @@ fn entry_of_commit(
     id: DeployId,
     tree: String,
     live: bool,
-    found: Option<CommitNote>,
+    note: Option<CommitNote>,
 ) -> HistoryEntry {
-    let (said, at) =
-        found.map_or((RevisionTrailers::default(), None), |one| (one.said, Some(one.at)));
-    let RevisionTrailers { tag, repository, commit, actor, template, digest, reason } = said;
+    let (trailers, at) =
+        note.map_or((RevisionTrailers::default(), None), |note| (note.said, Some(note.at)));
+    let RevisionTrailers { tag, repository, commit, actor, template, digest, reason } = trailers;
     HistoryEntry {
         id,
         tree,
@@ -258,10 +264,11 @@ mod tests {
         };
         let before = [object("ConfigMap", "one"), object("Secret", "hunter2")];
         let after = [object("ConfigMap", "two"), object("Secret", "hunter3")];
-        let found = changes(&before, &after).unwrap();
-        let told: Vec<_> = found.iter().map(|one| (one.kind.as_str(), one.diff.as_str())).collect();
-        let [("ConfigMap", shown), ("Secret", hidden)] = told[..] else { panic!("{told:?}") };
-        assert!(shown.contains("-  b: one\n+  b: two\n"), "{shown}");
+        let differences = changes(&before, &after).unwrap();
+        let diffs: Vec<_> =
+            differences.iter().map(|change| (change.kind.as_str(), change.diff.as_str())).collect();
+        let [("ConfigMap", visible), ("Secret", hidden)] = diffs[..] else { panic!("{diffs:?}") };
+        assert!(visible.contains("-  b: one\n+  b: two\n"), "{visible}");
         assert_eq!(hidden, "@@ a secret is not shown @@\n");
         assert_eq!(changes(&[file("a.yaml", "a: [\n")], &after), None);
     }

@@ -7,7 +7,7 @@ use crate::deployments::fault::AUDIT;
 use crate::model::audit::{AuditRecord, AuditRecords, Principal, Search};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::target::Clusters;
-use crate::store::{Moved, Owned, Store, StoreError};
+use crate::store::{Moved, OwnerRecord, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::waml::suggest;
 
@@ -46,7 +46,10 @@ impl Ledger {
     ///
     /// # Errors
     /// When the database fails; the same holds for all functions that follow.
-    pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
+    pub async fn owners(
+        &self,
+        target: Option<&TargetName>,
+    ) -> Result<Vec<OwnerRecord>, StoreError> {
         self.store.owners(target).await
     }
 
@@ -56,14 +59,15 @@ impl Ledger {
         target: &TargetName,
         app: &AppKey,
         to: &RepoName,
-        moved: &Moved,
+        act: &Moved,
     ) -> Result<Option<RepoName>, StoreError> {
         let entry = (self.clock.now(), &DeployId::of(self.clock.draw()));
-        let from = self.store.move_owner(target, app, to, moved, entry).await?;
-        let (Moved { by, reason }, was) = (moved, from.as_ref().map_or("nobody", RepoName::as_str));
+        let from = self.store.move_owner(target, app, to, act, entry).await?;
+        let (Moved { by, reason }, former_owner) =
+            (act, from.as_ref().map_or("nobody", RepoName::as_str));
         tracing::info!(
             target: AUDIT,
-            %app, target = %target, from = was, %to, by, reason, "app owner changed"
+            %app, target = %target, from = former_owner, %to, by, reason, "app owner changed"
         );
         Ok(from)
     }
@@ -95,7 +99,7 @@ pub fn check_target(clusters: &Clusters, target: &TargetName) -> Result<(), (Str
     if clusters.find(target).is_some() {
         return Ok(());
     }
-    let known = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
-    let hint = suggest::hint(target.as_str(), known);
+    let names = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
+    let hint = suggest::hint(target.as_str(), names);
     Err((format!("the configuration has no cluster `{target}`"), hint))
 }

@@ -8,7 +8,7 @@ use crate::model::audit::{AuthMethod, Principal};
 use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, LockId};
 use crate::model::lock::{Lock, LockFilter, LockScope};
-use crate::store::{Cancelled, Locked, Reply, Unlocked};
+use crate::store::{Cancelled, LockPlacement, Reply, Unlocked};
 use crate::support::clock;
 
 /// The request for a lock.
@@ -94,9 +94,9 @@ pub enum NotCancelled {
 impl Ledger {
     /// Returns the locks that are placed now and match the filter, oldest first.
     pub async fn locks(&self, filter: &LockFilter) -> Result<Vec<(LockId, Lock)>, BackendError> {
-        let mut all = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
-        all.retain(|(_, lock)| filter.takes(&lock.scope));
-        Ok(all)
+        let mut locks = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
+        locks.retain(|(_, lock)| filter.takes(&lock.scope));
+        Ok(locks)
     }
 
     /// Returns a lock as it was placed, also one that has ended.
@@ -112,24 +112,24 @@ impl Ledger {
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<(LockId, Lock), NotLocked> {
         let NewLock { scope, reason, ends } = request;
-        self.is_known(&scope).map_err(NotLocked::Unmeant)?;
+        self.check_scope(&scope).map_err(NotLocked::Unmeant)?;
         let since = self.clock.now();
         let longest = (by.via != AuthMethod::Operator).then_some(LONGEST_LOCK);
         let until = ends.map(|ends| end(ends, since, longest)).transpose()?;
-        let (id, who) = (LockId::of(&clock::random_digits()), by.name.clone());
-        let lock = Lock { scope, reason: reason.clone(), by: who.clone(), since, until };
+        let (id, holder) = (LockId::of(&clock::random_digits()), by.name.clone());
+        let lock = Lock { scope, reason: reason.clone(), by: holder.clone(), since, until };
         let entry = self.entry("lock", reason, by);
-        let placed = (id, lock);
-        let kept = reply.answer(&placed);
-        let (id, lock) = &placed;
-        let added = self.store.add_lock(id, lock, &entry, kept.as_ref()).await;
-        match added.map_err(BackendError::new)? {
-            Locked::TooMany => return Err(NotLocked::TooMany),
-            Locked::Yes => {}
+        let placed_lock = (id, lock);
+        let answer = reply.answer(&placed_lock);
+        let (id, lock) = &placed_lock;
+        let placement = self.store.add_lock(id, lock, &entry, answer.as_ref()).await;
+        match placement.map_err(BackendError::new)? {
+            LockPlacement::TooMany => return Err(NotLocked::TooMany),
+            LockPlacement::Yes => {}
         }
         let (scope, reason) = (&lock.scope, &lock.reason);
-        tracing::info!(target: AUDIT, %id, %scope, by = who, reason, "lock placed");
-        Ok(placed)
+        tracing::info!(target: AUDIT, %id, %scope, by = holder, reason, "lock placed");
+        Ok(placed_lock)
     }
 
     /// Takes a lock away and returns it.
@@ -141,8 +141,8 @@ impl Ledger {
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<Lock, NotUnlocked> {
         let entry = self.entry("unlock", reason, by);
-        let unlocked = self.store.remove_lock(id, &entry, reply).await;
-        let lock = match unlocked.map_err(BackendError::new)? {
+        let result = self.store.remove_lock(id, &entry, reply).await;
+        let lock = match result.map_err(BackendError::new)? {
             Unlocked::Yes(lock) => lock,
             Unlocked::NotThere => return Err(NotUnlocked::Unknown(id.clone())),
             Unlocked::Before { lock: _, by, at, why } => {
@@ -157,11 +157,11 @@ impl Ledger {
 
     /// Checks that the scope exists: a lock on a mistyped target would do nothing and look as if it
     /// did.
-    fn is_known(&self, scope: &LockScope) -> Result<(), String> {
+    fn check_scope(&self, scope: &LockScope) -> Result<(), String> {
         match scope {
             LockScope::Everything | LockScope::Owner(_) => Ok(()),
             LockScope::Target(target) | LockScope::App(target, _) => {
-                self.check_target(target).map_err(|(unknown, hint)| format!("{unknown}: {hint}"))
+                self.check_target(target).map_err(|(problem, hint)| format!("{problem}: {hint}"))
             }
         }
     }
@@ -188,10 +188,10 @@ impl Deployments {
             Cancelled::Pushing => Err(NotCancelled::TooLate(format!(
                 "the push of deployment {id} has begun, and may have arrived: roll back instead"
             ))),
-            Cancelled::Ended(was) => Err(NotCancelled::TooLate(format!(
+            Cancelled::Ended(deployment) => Err(NotCancelled::TooLate(format!(
                 "deployment {id} has {}: {}",
-                was.state.as_str(),
-                was.summary
+                deployment.state.as_str(),
+                deployment.summary
             ))),
         }
     }
@@ -210,11 +210,11 @@ fn end(
 ) -> Result<Timestamp, NotLocked> {
     let at = match ends {
         Ends::At(at) => at,
-        Ends::After(lasting) => now.checked_add(lasting).map_err(|_| NotLocked::TooLong)?,
+        Ends::After(duration) => now.checked_add(duration).map_err(|_| NotLocked::TooLong)?,
     };
     if at <= now {
-        let before = format!("the lock would end before it begins: it is {now} now");
-        return Err(NotLocked::Unmeant(before));
+        let message = format!("the lock would end before it begins: it is {now} now");
+        return Err(NotLocked::Unmeant(message));
     }
     let is_too_long = longest.is_some_and(|longest| at.duration_since(now) > longest);
     if is_too_long { Err(NotLocked::TooLong) } else { Ok(at) }
@@ -247,8 +247,8 @@ mod tests {
         assert!(end(days(100_000_000), now, None).is_err(), "it would never end");
         let late = Ends::At("9999-01-01T00:00:00Z".parse().unwrap());
         for long in [days(367), days(1_000_000), hours(100_000_000), late] {
-            let said = end(long, now, LONGEST).unwrap_err().to_string();
-            assert!(said.contains("a year at most"), "{said}");
+            let message = end(long, now, LONGEST).unwrap_err().to_string();
+            assert!(message.contains("a year at most"), "{message}");
         }
     }
 }

@@ -65,20 +65,20 @@ impl From<DeployError> for PlanError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteOutcome {
     /// The push, or the error.
-    pub ended: Result<Pushed, DeployError>,
+    pub result: Result<Pushed, DeployError>,
     /// The manual edit that the write found.
     pub hand_edit: Option<HandEdit>,
 }
 
 impl From<DeployError> for WriteOutcome {
     fn from(problem: DeployError) -> Self {
-        Self { ended: Err(problem), hand_edit: None }
+        Self { result: Err(problem), hand_edit: None }
     }
 }
 
 /// Returns the record of a push.
-pub(crate) fn pushed(written: PushOutcome, digest: Digest, files: Vec<String>) -> Pushed {
-    let (commit, changed) = match written {
+pub(crate) fn pushed(push: PushOutcome, digest: Digest, files: Vec<String>) -> Pushed {
+    let (commit, changed) = match push {
         PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit } => (commit, true),
         PushOutcome::Unchanged { commit } => (commit, false),
     };
@@ -90,7 +90,7 @@ pub(crate) fn pushed(written: PushOutcome, digest: Digest, files: Vec<String>) -
 pub struct DeployError {
     /// The remedy.
     pub remedy: Remedy,
-    /// What is wrong, where, and what to do; for the person who deploys. One line, no secret.
+    /// The fault, its place and the way out, for the person who deploys. One line, no secret.
     pub message: String,
 }
 
@@ -122,11 +122,11 @@ pub enum Remedy {
 }
 
 /// The time for which GitHub's API may lag behind its own event.
-const BEHIND: Duration = Duration::from_mins(2);
+const API_LAG: Duration = Duration::from_mins(2);
 /// The same for a file. An answer that the commit does not have the file shows that the commit is
 /// known, though another machine of GitHub's may still lag behind. An author who forgot the file
 /// should not wait long for the answer.
-const FILE_BEHIND: Duration = Duration::from_secs(5);
+const FILE_LAG: Duration = Duration::from_secs(5);
 
 impl DeployError {
     /// Creates a problem that may pass.
@@ -171,9 +171,9 @@ impl From<&ForgeError> for DeployError {
     fn from(error: &ForgeError) -> Self {
         let late = |what, until| Remedy::Late { what, until };
         let remedy = match (error, error.disposition()) {
-            (ForgeError::NoRepository { .. }, Disposition::Stop) => late("the repository", BEHIND),
-            (ForgeError::NoCommit { .. }, Disposition::Stop) => late("the commit", BEHIND),
-            (ForgeError::NoFile { .. }, Disposition::Stop) => late("the file", FILE_BEHIND),
+            (ForgeError::NoRepository { .. }, Disposition::Stop) => late("the repository", API_LAG),
+            (ForgeError::NoCommit { .. }, Disposition::Stop) => late("the commit", API_LAG),
+            (ForgeError::NoFile { .. }, Disposition::Stop) => late("the file", FILE_LAG),
             (ForgeError::TooLarge { .. } | ForgeError::Renamed { .. }, Disposition::Stop) => {
                 Remedy::Reject
             }

@@ -16,7 +16,7 @@ use crate::waml::Waml;
 
 /// The number of newest deployments that are searched for the live revision: it is among those that
 /// succeeded, unless it was edited by hand.
-const LOOKED_BACK: u32 = 20;
+const SEARCH_LIMIT: u32 = 20;
 
 impl Deployments {
     /// Returns the bytes of the WAML at a commit, not more than the configured limit.
@@ -71,6 +71,6 @@ impl Deployments {
         target: &TargetName,
     ) -> Result<Vec<Deployment>, StoreError> {
         let filter = Filter::pushed(target, app);
-        Ok(self.store.deployments(&filter, None, LOOKED_BACK).await?.deployments)
+        Ok(self.store.deployments(&filter, None, SEARCH_LIMIT).await?.deployments)
     }
 }

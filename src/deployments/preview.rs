@@ -48,12 +48,12 @@ pub enum Place {
 }
 
 impl Deployments {
-    /// Returns the work that the pull request needs. `shown` is true if an earlier head has a check
+    /// Returns the work that the pull request needs. `is_shown` is true if an earlier head has a check
     /// run.
     pub(crate) async fn glance_at_pull_request(
         &self,
         request: &PullRequest,
-        shown: bool,
+        is_shown: bool,
     ) -> Result<Glance, DeployError> {
         if request.is_from_fork() && !self.previews.forks {
             return Ok(Glance::Say(text::from_fork()));
@@ -63,7 +63,7 @@ impl Deployments {
             return Ok(Glance::Look);
         }
         // A check run of an earlier head must not be the last result that people see.
-        Ok(if shown || self.previews.always {
+        Ok(if is_shown || self.previews.always {
             Glance::Say(text::untouched(&self.waml.path))
         } else {
             Glance::Nothing("the WAML is not touched")
@@ -78,19 +78,20 @@ impl Deployments {
         let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
             return Ok(text::no_file(&self.waml.path));
         };
-        let before = self.waml_at(&request.repository, &request.base_commit).await?;
-        let this = self.clone();
-        let parsed = self.cpu_pool.run_blocking(move || {
-            let before = before.and_then(|bytes| this.parse(&bytes).ok());
-            let waml = this.parse(&bytes);
-            let waml = waml.map_err(|rejection| this.all_violations(rejection, &bytes, None));
-            waml.map(|waml| (Arc::new(waml), before))
+        let base_waml = self.waml_at(&request.repository, &request.base_commit).await?;
+        let deployments = self.clone();
+        let parsing = self.cpu_pool.run_blocking(move || {
+            let base_waml = base_waml.and_then(|bytes| deployments.parse(&bytes).ok());
+            let waml = deployments.parse(&bytes);
+            let waml =
+                waml.map_err(|rejection| deployments.all_violations(rejection, &bytes, None));
+            waml.map(|waml| (Arc::new(waml), base_waml))
         });
-        let (waml, before) = match parsed.await? {
-            Ok(both) => both,
+        let (waml, base_waml) = match parsing.await? {
+            Ok(wamls) => wamls,
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
-        let preview = self.preview_targets(request, &waml, before.as_ref()).await?;
+        let preview = self.preview_targets(request, &waml, base_waml.as_ref()).await?;
         self.cpu_pool.run_blocking(move || text::describe_preview(&preview)).await
     }
 
@@ -103,14 +104,14 @@ impl Deployments {
     ) -> Result<i64, DeployError> {
         let check = check_run(request, text, &self.waml.path);
         let repository = &request.repository;
-        let found = match place {
+        let check_id = match place {
             Place::New => None,
             Place::At(id) => Some(id),
             Place::Unsure => {
                 self.forge.find_check(repository, &check.head, CHECK, &check.external_id).await?
             }
         };
-        match found {
+        match check_id {
             Some(id) => {
                 self.forge.update_check(repository, id, &check).await?;
                 Ok(id)
@@ -138,12 +139,12 @@ impl Deployments {
         &self,
         request: &PullRequest,
         waml: &Arc<Waml>,
-        before: Option<&Waml>,
+        base_waml: Option<&Waml>,
     ) -> Result<Preview, DeployError> {
         let templates = self.templates.now();
-        let all = waml.targets();
+        let names = waml.targets();
         let mut targets = Vec::new();
-        for target in all.iter().take(MOST_TARGETS) {
+        for target in names.iter().take(MOST_TARGETS) {
             targets.push(self.preview_target(request, waml, target, &templates).await?);
         }
         Ok(Preview {
@@ -151,8 +152,8 @@ impl Deployments {
             app: waml.app.clone(),
             base: request.base.clone(),
             targets,
-            not_looked_at: all.len().saturating_sub(MOST_TARGETS),
-            left: before.and_then(|before| preview::left(before, waml)),
+            not_looked_at: names.len().saturating_sub(MOST_TARGETS),
+            left: base_waml.and_then(|base_waml| preview::left(base_waml, waml)),
         })
     }
 
@@ -219,7 +220,7 @@ impl Deployments {
         target: &TargetName,
     ) -> Result<(), DeployError> {
         match self.store.ownership(target, &waml.app).await?.app {
-            Some(theirs) if !theirs.is_same(&request.repository) => {
+            Some(owner) if !owner.is_same(&request.repository) => {
                 Err(DeployError::reject(format!(
                     "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
                  and what is live is not shown",
@@ -238,13 +239,13 @@ impl Deployments {
         target: &TargetName,
         live: &[ManifestFile],
     ) -> Result<(Release, Option<crate::model::id::ImageTag>), DeployError> {
-        let ours = Release {
+        let release = Release {
             repository: request.repository.clone(),
             commit: request.head.clone(),
             tag: live::no_tag(),
         };
         let succeeded = self.succeeded(&waml.app, target).await?;
-        Ok(live::release(live, &succeeded, &ours))
+        Ok(live::release(live, &succeeded, &release))
     }
 }
 

@@ -13,11 +13,11 @@ impl Deployments {
         &self,
         id: &DeployId,
     ) -> Result<Option<(Deployment, Vec<Notification>)>, BackendError> {
-        let Some(found) = self.store.deployment(id).await.map_err(BackendError::new)? else {
+        let Some(deployment) = self.store.deployment(id).await.map_err(BackendError::new)? else {
             return Ok(None);
         };
         let statuses = self.store.statuses(id).await.map_err(BackendError::new)?;
-        Ok(Some((found, statuses)))
+        Ok(Some((deployment, statuses)))
     }
 
     /// Returns the changes of a deployment in its app's `latest`; `None` where they cannot be
@@ -29,11 +29,11 @@ impl Deployments {
         }
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target).ok()?.repository;
-        let around = repository.around(&pushed.commit, target, app).await;
-        let around = around.inspect_err(|error| {
+        let contents = repository.around(&pushed.commit, target, app).await;
+        let contents = contents.inspect_err(|error| {
             tracing::warn!(deployment = %deployment.id, %error, "changes of a deployment cannot be read");
         });
-        let Around { before, after } = around.ok()??;
+        let Around { before, after } = contents.ok()??;
         history::changes(&before, &after)
     }
 
@@ -48,7 +48,7 @@ impl Deployments {
         id: &DeployId,
     ) -> Result<Option<(Deployment, Vec<Notification>)>, StoreError> {
         let Some(deployment) = self.store.deployment(id).await? else { return Ok(None) };
-        let told = self.store.messages(id).await?;
-        Ok(Some((deployment, told)))
+        let messages = self.store.messages(id).await?;
+        Ok(Some((deployment, messages)))
     }
 }

@@ -23,7 +23,7 @@ use crate::support::retry::Disposition;
 
 /// The result of a request to remove an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct RemovalResult {
     /// The record.
     pub removal: RemovalRecord,
     /// The meaning of the record.
@@ -80,12 +80,12 @@ impl Deployments {
     pub(crate) async fn remove(
         &self,
         request: NewRemoval,
-        reply: Reply<Gone>,
-    ) -> Result<Gone, NotRemoved> {
-        let this = self.clone();
+        reply: Reply<RemovalResult>,
+    ) -> Result<RemovalResult, NotRemoved> {
+        let deployments = self.clone();
         // A task of its own: a caller that stops waiting must not leave it half recorded.
-        let removing = tokio::spawn(async move { remove(&this, request, reply).await });
-        removing.await.unwrap_or_else(|fault| Err(BackendError::new(fault).into()))
+        let task = tokio::spawn(async move { remove(&deployments, request, reply).await });
+        task.await.unwrap_or_else(|fault| Err(BackendError::new(fault).into()))
     }
 }
 
@@ -93,44 +93,44 @@ impl Deployments {
 async fn remove(
     deployments: &Deployments,
     request: NewRemoval,
-    reply: Reply<Gone>,
-) -> Result<Gone, NotRemoved> {
+    reply: Reply<RemovalResult>,
+) -> Result<RemovalResult, NotRemoved> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
-        && let Some(gone) = find_begun_removal(deployments, act).await?
+        && let Some(result) = find_begun_removal(deployments, act).await?
     {
-        return Ok(gone);
+        return Ok(result);
     }
     let manifests = deployments
         .manifests_of(&request.target)
         .map_err(|problem| NotRemoved::Unknown(problem.message))?;
     // The record checks this again; the check here refuses early, instead of waiting for a push that is under way.
-    if let Some(by) = deployments
+    if let Some(deployment) = deployments
         .store
         .deploying(&request.target, &request.app)
         .await
         .map_err(BackendError::new)?
     {
-        return Err(busy_error(&by, &request.app, &request.target));
+        return Err(busy_error(&deployment, &request.app, &request.target));
     }
-    let before = deployments
+    let removals = deployments
         .store
         .removals(&request.target, &request.app)
         .await
         .map_err(BackendError::new)?;
     let now = deployments.clock.now();
-    for abandoned in before.iter().filter(|one| one.ended.is_none()) {
-        settle_if_abandoned(deployments, abandoned, now).await?;
+    for removal in removals.iter().filter(|removal| removal.ended.is_none()) {
+        settle_if_abandoned(deployments, removal, now).await?;
     }
-    let found = manifests.repository.footprint(&request.target, &request.app).await;
-    let found = found.map_err(not_written)?;
-    if found.is_empty() {
+    let footprint = manifests.repository.footprint(&request.target, &request.app).await;
+    let footprint = footprint.map_err(write_error)?;
+    if footprint.is_empty() {
         return find_past_removal(deployments, &request).await;
     }
-    let removal = judge(deployments, &request, &found)?;
+    let removal = judge(deployments, &request, &footprint)?;
     if request.dry_run {
-        return Ok(Gone { removal, outcome: RemovalOutcome::Would });
+        return Ok(RemovalResult { removal, outcome: RemovalOutcome::Would });
     }
-    carry_out(deployments, manifests, (removal, &request.by, &reply), found).await
+    carry_out(deployments, manifests, (removal, &request.by, &reply), footprint).await
 }
 
 /// Returns the result of a removal that a process which died began under the same key; `None` where
@@ -138,7 +138,7 @@ async fn remove(
 async fn find_begun_removal(
     deployments: &Deployments,
     act: &DeployId,
-) -> Result<Option<Gone>, NotRemoved> {
+) -> Result<Option<RemovalResult>, NotRemoved> {
     let read = async || deployments.store.removal(act).await.map_err(BackendError::new);
     if let Some(open) = read().await?.filter(|removal| removal.ended.is_none()) {
         settle_if_abandoned(deployments, &open, deployments.clock.now()).await?;
@@ -146,8 +146,8 @@ async fn find_begun_removal(
     let Some(removal) = read().await? else { return Ok(None) };
     match &removal.ended {
         None => Err(NotRemoved::Busy(format!("removal {act} of {} is under way", removal.app))),
-        Some(ended) if ended.commit.is_some() => {
-            Ok(Some(Gone { removal, outcome: RemovalOutcome::Now }))
+        Some(end) if end.commit.is_some() => {
+            Ok(Some(RemovalResult { removal, outcome: RemovalOutcome::Now }))
         }
         Some(_) => Ok(None),
     }
@@ -157,16 +157,17 @@ async fn find_begun_removal(
 async fn find_past_removal(
     deployments: &Deployments,
     request: &NewRemoval,
-) -> Result<Gone, NotRemoved> {
+) -> Result<RemovalResult, NotRemoved> {
     let NewRemoval { target, app, .. } = request;
-    let before = deployments.store.removals(target, app).await.map_err(BackendError::new)?;
-    if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
+    let removals = deployments.store.removals(target, app).await.map_err(BackendError::new)?;
+    if let Some(open) = removals.iter().find(|removal| removal.ended.is_none()) {
         return Err(NotRemoved::Busy(format!("removal {} of {app} is under way", open.id)));
     }
-    let last =
-        before.into_iter().find(|one| one.ended.as_ref().is_some_and(|e| e.commit.is_some()));
+    let last = removals
+        .into_iter()
+        .find(|removal| removal.ended.as_ref().is_some_and(|e| e.commit.is_some()));
     match last {
-        Some(removal) => Ok(Gone { removal, outcome: RemovalOutcome::Before }),
+        Some(removal) => Ok(RemovalResult { removal, outcome: RemovalOutcome::Before }),
         None => Err(NotRemoved::Unknown(format!("there is no {app} on {target}"))),
     }
 }
@@ -175,43 +176,46 @@ async fn find_past_removal(
 fn judge(
     deployments: &Deployments,
     request: &NewRemoval,
-    found: &Footprint,
+    footprint: &Footprint,
 ) -> Result<RemovalRecord, NotRemoved> {
-    if !found.others.is_empty() {
-        return Err(NotRemoved::Foreign(found.others.clone()));
+    if !footprint.others.is_empty() {
+        return Err(NotRemoved::Foreign(footprint.others.clone()));
     }
-    let taken =
-        removal::plan_removal(&found.latest, found.application.as_deref(), found.paths.clone());
-    if !taken.keeps_data.is_empty() && !request.with_data {
-        return Err(NotRemoved::KeepsData(taken.keeps_data));
+    let plan = removal::plan_removal(
+        &footprint.latest,
+        footprint.application.as_deref(),
+        footprint.paths.clone(),
+    );
+    if !plan.keeps_data.is_empty() && !request.with_data {
+        return Err(NotRemoved::KeepsData(plan.keeps_data));
     }
     let NewRemoval { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
     let actor = by.name;
     let (id, asked_at) = (DeployId::of(deployments.clock.draw()), deployments.clock.now());
-    Ok(RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended: None })
+    Ok(RemovalRecord { id, target, app, actor, reason, taken: plan, asked_at, ended: None })
 }
 
 async fn carry_out(
     deployments: &Deployments,
     manifests: &ServedRepository,
-    (removal, by, reply): (RemovalRecord, &Principal, &Reply<Gone>),
-    found: Footprint,
-) -> Result<Gone, NotRemoved> {
+    (removal, by, reply): (RemovalRecord, &Principal, &Reply<RemovalResult>),
+    footprint: Footprint,
+) -> Result<RemovalResult, NotRemoved> {
     let RemovalRecord { id, app, target, .. } = &removal;
     let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
     let turn =
         deployments.store.begin_removal((&removal, by), key_lease, asked_at.wall, HOLD).await;
     match turn.map_err(BackendError::new)? {
         ActTurn::Yes => {}
-        ActTurn::Deploying(by) => return Err(busy_error(&by, app, target)),
-        ActTurn::Acting(by) => {
-            return Err(NotRemoved::Busy(format!("removal {by} of {app} is under way")));
+        ActTurn::Deploying(other) => return Err(busy_error(&other, app, target)),
+        ActTurn::Acting(other) => {
+            return Err(NotRemoved::Busy(format!("removal {other} of {app} is under way")));
         }
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
-    let (change, lease) = (build_edit(&removal, found), Lease::asked_for(asked_at, HOLD));
-    let written = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
-    match written {
+    let (change, lease) = (build_edit(&removal, footprint), Lease::asked_for(asked_at, HOLD));
+    let push = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
+    match push {
         Ok(PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit }) => {
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
             deployments.facts.pushed();
@@ -224,26 +228,26 @@ async fn carry_out(
         }
         Err(error) => {
             give_up(deployments, &removal, &error).await?;
-            Err(not_written(error))
+            Err(write_error(error))
         }
     }
 }
 
-fn busy_error(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
+fn busy_error(deployment: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
     NotRemoved::Busy(format!(
-        "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
+        "deployment {deployment} of {app} to {target} is under way or waits: ask again when it has ended"
     ))
 }
 
-fn build_edit(removal: &RemovalRecord, found: Footprint) -> ConditionalEdit {
-    let RemovalRecord { id, target, app, actor, reason, taken, .. } = removal.clone();
-    let digest = taken.digest.map(|digest| digest.0).unwrap_or_default();
+fn build_edit(removal: &RemovalRecord, footprint: Footprint) -> ConditionalEdit {
+    let RemovalRecord { id, target, app, actor, reason, taken: plan, .. } = removal.clone();
+    let digest = plan.digest.map(|digest| digest.0).unwrap_or_default();
     let note = RemovalNote { id, app, target, actor, reason, digest };
-    let there = found.seen.iter().filter(|(_, seen)| seen.is_something());
+    let existing = footprint.seen.iter().filter(|(_, precondition)| precondition.is_something());
     ConditionalEdit {
-        edits: there.map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
+        edits: existing.map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
         message: CommitMessage::of_removal(&note),
-        seen: found.seen,
+        seen: footprint.seen,
     }
 }
 
@@ -251,22 +255,23 @@ async fn end_removal(
     deployments: &Deployments,
     removal: RemovalRecord,
     (commit, summary): (Option<CommitSha>, String),
-    reply: &Reply<Gone>,
-) -> Result<Gone, NotRemoved> {
-    let ended = RemovalEnd { at: deployments.clock.now(), commit, summary };
-    let outcome = if ended.commit.is_some() { RemovalOutcome::Now } else { RemovalOutcome::Before };
-    let gone = Gone { removal: RemovalRecord { ended: Some(ended.clone()), ..removal }, outcome };
-    let (id, kept) = (&gone.removal.id, reply.answer(&gone));
-    let recorded = deployments.store.end_removal(id, &ended, kept.as_ref()).await;
-    if let Err(error) = recorded {
+    reply: &Reply<RemovalResult>,
+) -> Result<RemovalResult, NotRemoved> {
+    let end = RemovalEnd { at: deployments.clock.now(), commit, summary };
+    let outcome = if end.commit.is_some() { RemovalOutcome::Now } else { RemovalOutcome::Before };
+    let removal_result =
+        RemovalResult { removal: RemovalRecord { ended: Some(end.clone()), ..removal }, outcome };
+    let (id, answer) = (&removal_result.removal.id, reply.answer(&removal_result));
+    let result = deployments.store.end_removal(id, &end, answer.as_ref()).await;
+    if let Err(error) = result {
         // A repeat need not wait until the record is due: the next request finds the result in the repository.
         if let Err(error) = deployments.store.abandon_removal(id, deployments.clock.now()).await {
             tracing::warn!(removal = %id, %error, "removal could not be released");
         }
         return Err(BackendError::new(error).into());
     }
-    tracing::info!(removal = %id, summary = ended.summary, "removal recorded");
-    Ok(gone)
+    tracing::info!(removal = %id, summary = end.summary, "removal recorded");
+    Ok(removal_result)
 }
 
 /// Releases a removal that was not done. After an error that may hide a push that arrived, only the
@@ -282,14 +287,14 @@ async fn give_up(
         Disposition::Retry { .. } => deployments.store.abandon_removal(&removal.id, at).await,
         Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
-            let ended = RemovalEnd { at, commit: None, summary };
-            deployments.store.end_removal(&removal.id, &ended, None).await
+            let end = RemovalEnd { at, commit: None, summary };
+            deployments.store.end_removal(&removal.id, &end, None).await
         }
     }
     .map_err(|error| BackendError::new(error).into())
 }
 
-fn not_written(error: WriteError) -> NotRemoved {
+fn write_error(error: WriteError) -> NotRemoved {
     match error {
         WriteError::Moved { .. } => NotRemoved::Changed(error.to_string()),
         other => NotRemoved::Repository(other.to_string()),
@@ -311,16 +316,16 @@ pub(crate) async fn keep_records(deployments: Deployments, stop: CancellationTok
 
 /// Completes records once; returns the number of removals that have their end now.
 pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize, StoreError> {
-    let mut settled = 0;
+    let mut count = 0;
     for removal in &deployments.store.abandoned_removals(deployments.clock.now()).await? {
         match settle(deployments, removal).await {
-            Ok(()) => settled += 1,
+            Ok(()) => count += 1,
             Err(error) => {
                 tracing::warn!(removal = %removal.id, %error, "result of a removal cannot be determined yet");
             }
         }
     }
-    Ok(settled)
+    Ok(count)
 }
 
 async fn settle_if_abandoned(
@@ -328,8 +333,8 @@ async fn settle_if_abandoned(
     removal: &RemovalRecord,
     now: jiff::Timestamp,
 ) -> Result<(), NotRemoved> {
-    let abandoned = deployments.store.abandoned_removals(now).await.map_err(BackendError::new)?;
-    if abandoned.iter().any(|one| one.id == removal.id) {
+    let removals = deployments.store.abandoned_removals(now).await.map_err(BackendError::new)?;
+    if removals.iter().any(|other| other.id == removal.id) {
         return settle(deployments, removal).await;
     }
     Ok(())
@@ -338,20 +343,20 @@ async fn settle_if_abandoned(
 /// Records the result of a removal whose process has died.
 async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<(), NotRemoved> {
     let manifests = deployments.manifests_of(&removal.target);
-    let ended = match manifests {
+    let result = match manifests {
         Err(_) => {
             (None, "not known: its manifest repository is not configured any more".to_owned())
         }
         Ok(manifests) => {
-            determine_result(&manifests.repository, removal).await.map_err(not_written)?
+            determine_result(&manifests.repository, removal).await.map_err(write_error)?
         }
     };
-    let (commit, summary) = ended;
+    let (commit, summary) = result;
     tracing::info!(removal = %removal.id, summary, "removal recorded for a process that died");
-    let ended = RemovalEnd { at: deployments.clock.now(), commit, summary };
+    let end = RemovalEnd { at: deployments.clock.now(), commit, summary };
     deployments
         .store
-        .end_removal(&removal.id, &ended, None)
+        .end_removal(&removal.id, &end, None)
         .await
         .map_err(|error| BackendError::new(error).into())
 }

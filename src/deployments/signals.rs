@@ -135,12 +135,12 @@ mod tests {
     #[test]
     fn what_holds_up_most_is_said_with_its_end() {
         let at = |second| Timestamp::from_second(second).ok();
-        let said = |everything, writes, hour| {
+        let sentence = |everything, writes, hour| {
             limit_sentence(Limited { everything, writes }, hour).unwrap_or_default()
         };
-        assert!(said(at(60), at(120), at(180)).contains("no requests until 00:01:00 UTC"));
-        assert!(said(None, at(120), at(180)).contains("no statuses until 00:02:00 UTC"));
-        assert!(said(None, None, at(180)).contains("the next at 00:03:00 UTC"));
-        assert_eq!(said(None, None, None), "");
+        assert!(sentence(at(60), at(120), at(180)).contains("no requests until 00:01:00 UTC"));
+        assert!(sentence(None, at(120), at(180)).contains("no statuses until 00:02:00 UTC"));
+        assert!(sentence(None, None, at(180)).contains("the next at 00:03:00 UTC"));
+        assert_eq!(sentence(None, None, None), "");
     }
 }

@@ -68,7 +68,7 @@ impl Stages {
     }
 
     /// Records a stage that has ended.
-    pub fn took(&self, stage: Stage, micros: u64) {
+    pub fn record(&self, stage: Stage, micros: u64) {
         let Inner { deployment, durations, .. } = &*self.0;
         tracing::info!(
             target: "the_deployer::stage",
@@ -88,7 +88,7 @@ impl Stages {
 
 impl Drop for StageTimer {
     fn drop(&mut self) {
-        self.stages.took(self.stage, self.since.micros());
+        self.stages.record(self.stage, self.since.micros());
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     fn stages_are_recorded_in_the_order_of_their_ends() {
         let id = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
         let stages = Stages::new(id, Clock::system(), StageDurations::default());
-        stages.took(Stage::Queue, 1500);
+        stages.record(Stage::Queue, 1500);
         drop(stages.begin(Stage::Fetch));
         let order: Vec<_> = stages.times().into_iter().map(|time| time.stage).collect();
         assert_eq!(order, [Stage::Queue, Stage::Fetch]);

@@ -24,9 +24,9 @@ pub enum DeliveryState {
     /// The message is still to be sent.
     Waits,
     /// The message was sent; with its place, if that is known.
-    Told(Option<MessageRef>),
+    Sent(Option<MessageRef>),
     /// No message was needed, or it had no receiver.
-    Untold,
+    Unsent,
 }
 
 /// The place of a message.
@@ -120,7 +120,7 @@ pub fn for_person(state: ForgeState) -> Action {
 #[expect(clippy::option_option, reason = "whether it was told, and whether anybody knows where")]
 fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
     match (&earlier.message, earlier.state) {
-        (DeliveryState::Told(reference), ForgeState::Failure | ForgeState::Error) => {
+        (DeliveryState::Sent(reference), ForgeState::Failure | ForgeState::Error) => {
             Some(reference.as_ref())
         }
         _ => None,
@@ -179,11 +179,11 @@ mod tests {
             for_channel(
                 FAILURE,
                 ChannelPrefs::default(),
-                &[earlier(SUCCESS, DeliveryState::Untold)]
+                &[earlier(SUCCESS, DeliveryState::Unsent)]
             ),
             first
         );
-        let first_failure = earlier(FAILURE, DeliveryState::Told(Some(at("1.0", None))));
+        let first_failure = earlier(FAILURE, DeliveryState::Sent(Some(at("1.0", None))));
         let next = Action::Post {
             kind: NewsKind::GivenUp,
             thread: Some(at("1.0", None)),
@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn a_recovery_ends_the_story_in_its_thread() {
         let row = [
-            earlier(ForgeState::Error, DeliveryState::Told(Some(at("2.0", Some("1.0"))))),
-            earlier(FAILURE, DeliveryState::Untold),
-            earlier(FAILURE, DeliveryState::Told(Some(at("1.0", None)))),
-            earlier(SUCCESS, DeliveryState::Untold),
-            earlier(FAILURE, DeliveryState::Told(Some(at("0.5", None)))),
+            earlier(ForgeState::Error, DeliveryState::Sent(Some(at("2.0", Some("1.0"))))),
+            earlier(FAILURE, DeliveryState::Unsent),
+            earlier(FAILURE, DeliveryState::Sent(Some(at("1.0", None)))),
+            earlier(SUCCESS, DeliveryState::Unsent),
+            earlier(FAILURE, DeliveryState::Sent(Some(at("0.5", None)))),
         ];
         let thread = Some(at("2.0", Some("1.0")));
         let kind = NewsKind::Recovered { failures: 2 };
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn failures_that_nobody_heard_of_need_no_recovery() {
-        let row = [earlier(FAILURE, DeliveryState::Untold)];
+        let row = [earlier(FAILURE, DeliveryState::Unsent)];
         assert!(matches!(for_channel(SUCCESS, ChannelPrefs::default(), &row), Action::Skip(_)));
         let expected = Action::Post { kind: NewsKind::Deployed, thread: None, broadcast: true };
         assert_eq!(for_channel(SUCCESS, ALL, &row), expected);
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn one_that_was_told_without_a_thread_is_recovered_from_without_one() {
-        let row = [earlier(FAILURE, DeliveryState::Told(None))];
+        let row = [earlier(FAILURE, DeliveryState::Sent(None))];
         let kind = NewsKind::Recovered { failures: 1 };
         let recovery = Action::Post { kind, thread: None, broadcast: false };
         assert_eq!(for_channel(SUCCESS, ChannelPrefs::default(), &row), recovery);
@@ -230,12 +230,12 @@ mod tests {
 
     #[test]
     fn nothing_overtakes_what_still_waits() {
-        let row = [earlier(FAILURE, DeliveryState::Untold), earlier(FAILURE, DeliveryState::Waits)];
+        let row = [earlier(FAILURE, DeliveryState::Unsent), earlier(FAILURE, DeliveryState::Waits)];
         for state in [SUCCESS, FAILURE, ForgeState::Error] {
             assert_eq!(for_channel(state, ChannelPrefs::default(), &row), Action::Defer);
         }
         let before =
-            [earlier(SUCCESS, DeliveryState::Untold), earlier(FAILURE, DeliveryState::Waits)];
+            [earlier(SUCCESS, DeliveryState::Unsent), earlier(FAILURE, DeliveryState::Waits)];
         assert!(matches!(
             for_channel(FAILURE, ChannelPrefs::default(), &before),
             Action::Post { .. }

@@ -46,15 +46,15 @@ impl CircuitBreaker {
         Self { limiter, gate: RetryGate::default(), consecutive_failures: 0, half_open: true }
     }
 
-    /// Acquires permits for at most `most` calls; returns how many.
-    pub(super) fn try_acquire(&mut self, most: u32, now: Timestamp) -> u32 {
+    /// Acquires permits for at most `limit` calls; returns how many.
+    pub(super) fn try_acquire(&mut self, limit: u32, now: Timestamp) -> u32 {
         if self.open_until(now).is_some() {
             return 0;
         }
-        let most = if self.half_open { most.min(1) } else { most };
-        let acquired = self.limiter.available(now).min(most);
-        self.limiter.spend(acquired, now);
-        acquired
+        let limit = if self.half_open { limit.min(1) } else { limit };
+        let permits = self.limiter.available(now).min(limit);
+        self.limiter.spend(permits, now);
+        permits
     }
 
     /// Gives back the permits of `n` calls that were not made.
@@ -92,7 +92,7 @@ impl CircuitBreaker {
                 self.consecutive_failures = self.consecutive_failures.saturating_add(1);
                 self.open(wait, now)
             }
-            Observation::Wait(wish) => self.open(wish, now),
+            Observation::Wait(wait) => self.open(wait, now),
         }
     }
 

@@ -17,11 +17,11 @@ use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 /// The number of final statuses that are checked at the same time.
-const TAKEN: u32 = 2;
+const BATCH: u32 = 2;
 /// The time after which a status in doubt is not applied any more.
 const LAST_LOOK: SignedDuration = SignedDuration::from_mins(10);
 /// The delay between two checks, where one failed or found something.
-const SOON: Duration = Duration::from_mins(1);
+const RECHECK_DELAY: Duration = Duration::from_mins(1);
 /// The time after which checks that fail or are deferred are given up.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 
@@ -29,53 +29,61 @@ impl Outbox {
     /// Checks the final statuses that are due; returns their number.
     pub(super) async fn confirm_some(&self, sender: &Sender) -> Result<usize, StoreError> {
         let now = self.clock.now();
-        let take = |most| self.store.take_confirmations(now, self.settings.lease, most);
-        let (taken, quota) = self.take(sender, TAKEN, now, take).await?;
-        let checked = taken.iter().map(|one| self.confirm(sender, one, quota.as_ref()));
-        join_all(checked).await.into_iter().collect::<Result<(), _>>()?;
-        Ok(taken.len())
+        let take = |limit| self.store.take_confirmations(now, self.settings.lease, limit);
+        let (confirmations, quota) = self.take(sender, BATCH, now, take).await?;
+        let checks = confirmations
+            .iter()
+            .map(|confirmation| self.confirm(sender, confirmation, quota.as_ref()));
+        join_all(checks).await.into_iter().collect::<Result<(), _>>()?;
+        Ok(confirmations.len())
     }
 
     async fn confirm(
         &self,
         sender: &Sender,
-        one: &Confirmation,
+        confirmation: &Confirmation,
         quota: Option<&Mutex<HourlyQuota>>,
     ) -> Result<(), StoreError> {
-        let (message, now) = (&one.message, self.clock.now());
+        let (message, now) = (&confirmation.message, self.clock.now());
         // The final status may have to be sent again: that call counts in the hourly quota.
         let decision = quota.map(|quota| lock(quota).decide(message, now));
         if let Some(QuotaDecision::Defer(until)) = decision {
             sender.breaker().release(1);
-            return self.store.record_confirmation(one, Some(until), None).await;
+            return self.store.record_confirmation(confirmation, Some(until), None).await;
         }
         let longest = self.settings.lease / 2;
-        let checked = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
-        let checked = checked.unwrap_or_else(|_elapsed| Err(NotDelivered::never_ended(longest)));
+        let result = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
+        let result = result.unwrap_or_else(|_elapsed| Err(NotDelivered::never_ended(longest)));
         let now = self.clock.now();
-        let reason = checked.as_ref().err().map_or("", |error| error.problem.message.as_str());
-        match observation(&checked) {
+        let reason = result.as_ref().err().map_or("", |error| error.problem.message.as_str());
+        match observation(&result) {
             Some(observation) => sender.observe(observation, now, reason),
             None => sender.breaker().release(1),
         }
-        let retold_at = (checked == Ok(EndCheck::Retold)).then_some(now);
+        let retold_at = (result == Ok(EndCheck::Retold)).then_some(now);
         if retold_at.is_some() {
             let (deployment, sink, state) =
                 (&message.deployment, &message.sink, message.status.state.as_str());
             tracing::warn!(%deployment, %sink, state, "an older status was applied late, final status sent again");
         }
-        self.store.record_confirmation(one, next_check(&checked, one.told_at, now), retold_at).await
+        self.store
+            .record_confirmation(
+                confirmation,
+                next_check(&result, confirmation.told_at, now),
+                retold_at,
+            )
+            .await
     }
 }
 
 /// Returns the observation of a check; `None` where no call was made.
-fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
-    match checked {
+fn observation(result: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
+    match result {
         Ok(EndCheck::Shown | EndCheck::Retold) => Some(Observation::Answer),
         Ok(EndCheck::Deferred { .. }) => None,
         Err(NotDelivered { problem, .. }) => Some(match problem.remedy {
             Remedy::Retry { after: None } => Observation::Silence,
-            Remedy::Retry { after: Some(wish) } => Observation::Wait(wish),
+            Remedy::Retry { after: Some(wait) } => Observation::Wait(wait),
             Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => {
                 Observation::Answer
             }
@@ -85,20 +93,20 @@ fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> 
 
 /// Returns the time of the next check, if there is one.
 fn next_check(
-    checked: &Result<EndCheck, NotDelivered>,
+    result: &Result<EndCheck, NotDelivered>,
     told_at: Timestamp,
     now: Timestamp,
 ) -> Option<Timestamp> {
     let last = saturating_add(told_at, LAST_LOOK);
-    let soon = saturating_add(now, SOON);
-    match checked {
+    let soon = saturating_add(now, RECHECK_DELAY);
+    match result {
         Ok(EndCheck::Shown) => (now < last).then_some(last),
         Ok(EndCheck::Retold) => Some(soon),
         Ok(EndCheck::Deferred { .. }) | Err(_) if now.duration_since(told_at) > PATIENCE => None,
         Ok(EndCheck::Deferred { until }) => Some(soon.max(*until)),
         Err(NotDelivered { problem, .. }) => match problem.remedy {
-            Remedy::Retry { after: Some(wish) } => Some(
-                soon.max(saturating_add(now, SignedDuration::try_from(wish).unwrap_or(LAST_LOOK))),
+            Remedy::Retry { after: Some(wait) } => Some(
+                soon.max(saturating_add(now, SignedDuration::try_from(wait).unwrap_or(LAST_LOOK))),
             ),
             Remedy::Retry { after: None }
             | Remedy::Reject
@@ -132,9 +140,9 @@ mod tests {
         assert_eq!(next_check(&failed(None), at(0), at(600)), Some(at(660)));
         let deferred = Ok(EndCheck::Deferred { until: at(2400) });
         assert_eq!(next_check(&deferred, at(0), at(600)), Some(at(2400)));
-        let wish = failed(Some(Duration::from_mins(30)));
-        assert_eq!(next_check(&wish, at(0), at(600)), Some(at(2400)));
-        assert_eq!(next_check(&wish, at(0), at(25 * 3600)), None, "nobody looks for ever");
+        let failure = failed(Some(Duration::from_mins(30)));
+        assert_eq!(next_check(&failure, at(0), at(600)), Some(at(2400)));
+        assert_eq!(next_check(&failure, at(0), at(25 * 3600)), None, "nobody looks for ever");
     }
 
     /// Otherwise the next final status would be sent to a host that does not answer, and wait for

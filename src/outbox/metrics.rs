@@ -73,16 +73,18 @@ impl OutboxMetrics {
     pub(super) fn family(
         &self,
         family: &str,
-        waiting: Option<&OutboxBacklog>,
+        backlog: Option<&OutboxBacklog>,
         open_until: Option<Timestamp>,
         now: Timestamp,
     ) {
         let label = FamilyLabel { family: family.to_owned() };
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let since = waiting.and_then(|one| one.oldest);
+        let since = backlog.and_then(|backlog| backlog.oldest);
         let age = since.map_or(0, |since| now.duration_since(since).as_secs().max(0));
-        self.waiting.get_or_create(&label).set(waiting.map_or(0, |one| number(one.waiting)));
-        self.parked.get_or_create(&label).set(waiting.map_or(0, |one| number(one.parked)));
+        self.waiting
+            .get_or_create(&label)
+            .set(backlog.map_or(0, |backlog| number(backlog.waiting)));
+        self.parked.get_or_create(&label).set(backlog.map_or(0, |backlog| number(backlog.parked)));
         self.oldest.get_or_create(&label).set(age);
         self.closed.get_or_create(&label).set(open_until.map_or(0, Timestamp::as_second));
     }

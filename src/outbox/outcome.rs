@@ -40,20 +40,20 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// The fewest attempts before that, or a service that was off for a week would park messages at
 /// once.
-const TRIED_OFTEN: u32 = 20;
+const FEWEST_ATTEMPTS: u32 = 20;
 
 /// Returns the reason why a message is not needed any more, if there is one.
-pub(super) fn overtaken(message: &OutboxMessage, now: Timestamp) -> Option<String> {
-    let old = now.duration_since(message.at) > FRESH;
-    let (forge, state) =
+pub(super) fn skip_reason(message: &OutboxMessage, now: Timestamp) -> Option<String> {
+    let is_old = now.duration_since(message.at) > FRESH;
+    let (is_forge, state) =
         (message.sink.family() == SinkFamily::Forge, message.status.state.as_str());
-    (forge && old && message.followed)
+    (is_forge && is_old && message.followed)
         .then(|| format!("{state} was not sent: a newer status replaced it"))
 }
 
 /// Returns what is recorded of a message for which the hourly quota has no call left; `None` where
 /// it has.
-pub(super) fn not_granted(
+pub(super) fn quota_outcome(
     message: &OutboxMessage,
     decision: QuotaDecision,
 ) -> Option<DeliveryOutcome> {
@@ -67,17 +67,17 @@ pub(super) fn not_granted(
 }
 
 /// Returns the outcome that releases the message as if it had not been claimed.
-pub(super) fn untried(message: &OutboxMessage) -> DeliveryOutcome {
+pub(super) fn release_outcome(message: &OutboxMessage) -> DeliveryOutcome {
     DeliveryOutcome::Again { at: message.due_at, unsure: message.unsure, failed: false }
 }
 
 /// Returns what is recorded of a message that was delivered, or had nothing to send.
-pub(super) fn delivered(
+pub(super) fn delivery_outcome(
     message: &OutboxMessage,
-    delivered: Delivered,
+    delivery: Delivered,
     now: Timestamp,
 ) -> DeliveryOutcome {
-    match delivered {
+    match delivery {
         Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
         Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
         Delivered::Later { .. } if has_waited_long(message, now) => {
@@ -94,16 +94,16 @@ pub(super) fn delivered(
 
 /// Returns what is recorded of a message that was not delivered, and the observation of the
 /// receiver.
-pub(super) fn not_delivered(
+pub(super) fn failure_outcome(
     message: &OutboxMessage,
-    trouble: NotDelivered,
-    patiences: &RetryPolicies,
+    failure: NotDelivered,
+    policies: &RetryPolicies,
     now: Timestamp,
 ) -> (DeliveryOutcome, Observation) {
-    let NotDelivered { problem: DeployError { remedy, message: reason }, unsure } = trouble;
+    let NotDelivered { problem: DeployError { remedy, message: reason }, unsure } = failure;
     // A doubt of an earlier attempt stays until a search for the message has ended it.
     let unsure = unsure || message.unsure;
-    let again = |patience: &RetryPolicy| match patience.next_attempt(message.failures, None, now) {
+    let retry = |policy: &RetryPolicy| match policy.next_attempt(message.failures, None, now) {
         Some(at) => DeliveryOutcome::Again { at, unsure, failed: true },
         None => park(message, &reason),
     };
@@ -111,15 +111,15 @@ pub(super) fn not_delivered(
         Remedy::Reject => (DeliveryOutcome::Parked(reason), Observation::Answer),
         Remedy::Late { until, .. } => {
             let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
-            let young = now.duration_since(message.at) < until;
+            let is_young = now.duration_since(message.at) < until;
             // Later this counts as a refusal: the right to see it may be granted again.
-            let patience = if young { &patiences.silence } else { &patiences.refusal };
-            (again(patience), Observation::Answer)
+            let policy = if is_young { &policies.silence } else { &policies.refusal };
+            (retry(policy), Observation::Answer)
         }
-        Remedy::Doubt | Remedy::GiveUp => (again(&patiences.refusal), Observation::Answer),
-        Remedy::Retry { after: None } => (again(&patiences.silence), Observation::Silence),
-        Remedy::Retry { after: Some(wish) } => {
-            (defer(message, unsure, wish, &reason, now), Observation::Wait(wish))
+        Remedy::Doubt | Remedy::GiveUp => (retry(&policies.refusal), Observation::Answer),
+        Remedy::Retry { after: None } => (retry(&policies.silence), Observation::Silence),
+        Remedy::Retry { after: Some(wait) } => {
+            (defer(message, unsure, wait, &reason, now), Observation::Wait(wait))
         }
     }
 }
@@ -128,17 +128,17 @@ pub(super) fn not_delivered(
 fn defer(
     message: &OutboxMessage,
     unsure: bool,
-    wish: Duration,
+    wait: Duration,
     reason: &str,
     now: Timestamp,
 ) -> DeliveryOutcome {
     if has_waited_long(message, now) {
         return park(message, reason);
     }
-    let wish =
-        SignedDuration::try_from(wish.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
+    let wait =
+        SignedDuration::try_from(wait.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
     // A wait of no time at all would be an endless loop.
-    let at = saturating_add(now, wish.max(SignedDuration::from_millis(1)));
+    let at = saturating_add(now, wait.max(SignedDuration::from_millis(1)));
     DeliveryOutcome::Again { at, unsure, failed: false }
 }
 
@@ -154,7 +154,7 @@ pub(super) fn word(answer: &DeliveryOutcome) -> &'static str {
 }
 
 fn has_waited_long(message: &OutboxMessage, now: Timestamp) -> bool {
-    now.duration_since(message.at) > LONGEST_WAIT && message.attempts > TRIED_OFTEN
+    now.duration_since(message.at) > LONGEST_WAIT && message.attempts > FEWEST_ATTEMPTS
 }
 
 fn park(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
@@ -191,7 +191,7 @@ mod tests {
         let message = OutboxMessage { failures, attempts: failures + 1, ..message(Sink::Forge) };
         let problem = DeployError { remedy, message: "no answer".to_owned() };
         let trouble = NotDelivered { problem, unsure: false };
-        not_delivered(&message, trouble, &PATIENCES, at(now))
+        failure_outcome(&message, trouble, &PATIENCES, at(now))
     }
 
     fn again(seconds: i64, failed: bool) -> DeliveryOutcome {
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn a_wish_to_wait_is_no_failure_until_a_week_is_over() {
         let minute = Duration::from_mins(1);
-        let wish = Remedy::Retry { after: Some(minute) };
-        assert_eq!(trouble(wish, 0, 7), (again(67, false), Observation::Wait(minute)));
+        let retry = Remedy::Retry { after: Some(minute) };
+        assert_eq!(trouble(retry, 0, 7), (again(67, false), Observation::Wait(minute)));
         let week = 7 * 24 * 3600;
-        assert_eq!(trouble(wish, 0, 2 * week).0, again(2 * week + 60, false), "tried too seldom");
-        assert!(matches!(trouble(wish, 20, 2 * week).0, DeliveryOutcome::Parked(_)));
+        assert_eq!(trouble(retry, 0, 2 * week).0, again(2 * week + 60, false), "tried too seldom");
+        assert!(matches!(trouble(retry, 20, 2 * week).0, DeliveryOutcome::Parked(_)));
         let absurd = Remedy::Retry { after: Some(Duration::from_hours(9999)) };
         assert_eq!(trouble(absurd, 0, 0).0, again(2 * 3600, false));
     }
@@ -237,10 +237,10 @@ mod tests {
     #[test]
     fn a_day_without_an_answer_is_outlasted_by_far() {
         let RetryPolicies { silence, refusal } = RETRY;
-        for patience in [silence, refusal] {
+        for policy in [silence, refusal] {
             let mut now = at(0);
             let mut failures = 0;
-            while let Some(next) = patience.next_attempt(failures, None, now) {
+            while let Some(next) = policy.next_attempt(failures, None, now) {
                 (now, failures) = (next, failures + 1);
             }
             let hours = now.as_second() / 3600;
@@ -253,17 +253,20 @@ mod tests {
         let message = OutboxMessage { unsure: true, ..message(Sink::Forge) };
         let problem = DeployError { remedy: Remedy::Retry { after: None }, message: String::new() };
         let trouble = NotDelivered { problem, unsure: false };
-        let (answer, _) = not_delivered(&message, trouble, &PATIENCES, at(0));
+        let (answer, _) = failure_outcome(&message, trouble, &PATIENCES, at(0));
         assert_eq!(answer, DeliveryOutcome::Again { at: at(1), unsure: true, failed: true });
         let back = DeliveryOutcome::Again { at: at(3), unsure: true, failed: false };
-        assert_eq!(untried(&message), back);
+        assert_eq!(release_outcome(&message), back);
     }
 
     #[test]
     fn a_message_that_asks_for_later_is_no_failure() {
         let message = message(Sink::Channel);
-        assert_eq!(delivered(&message, Delivered::Later { at: at(9) }, at(7)), again(9, false));
-        let now = delivered(&message, Delivered::Later { at: at(7) }, at(7));
+        assert_eq!(
+            delivery_outcome(&message, Delivered::Later { at: at(9) }, at(7)),
+            again(9, false)
+        );
+        let now = delivery_outcome(&message, Delivered::Later { at: at(7) }, at(7));
         let DeliveryOutcome::Again { at: next, .. } = now else { panic!("{now:?}") };
         assert!(next > at(7), "never at the same moment");
     }
@@ -273,7 +276,7 @@ mod tests {
         let week = 7 * 24 * 3600;
         let later = |attempts, now| {
             let message = OutboxMessage { attempts, ..message(Sink::Forge) };
-            delivered(&message, Delivered::Later { at: at(now + 9) }, at(now))
+            delivery_outcome(&message, Delivered::Later { at: at(now + 9) }, at(now))
         };
         assert!(matches!(later(21, 2 * week), DeliveryOutcome::Parked(_)));
         assert_eq!(later(20, 2 * week), again(2 * week + 9, false), "tried too seldom");
@@ -284,13 +287,13 @@ mod tests {
     fn an_old_status_with_a_newer_one_behind_it_is_left_out() {
         let followed = |sink| OutboxMessage { followed: true, ..message(sink) };
         let forge = followed(Sink::Forge);
-        assert_eq!(overtaken(&forge, at(5)), None, "on an idle system all go out");
+        assert_eq!(skip_reason(&forge, at(5)), None, "on an idle system all go out");
         let reason = "queued was not sent: a newer status replaced it";
-        assert_eq!(overtaken(&forge, at(6)).as_deref(), Some(reason));
-        assert!(overtaken(&followed(Sink::Commit), at(6)).is_some());
-        assert_eq!(overtaken(&message(Sink::Forge), at(99)), None, "the last is always told");
+        assert_eq!(skip_reason(&forge, at(6)).as_deref(), Some(reason));
+        assert!(skip_reason(&followed(Sink::Commit), at(6)).is_some());
+        assert_eq!(skip_reason(&message(Sink::Forge), at(99)), None, "the last is always told");
         for sink in [Sink::Events("warehouse".to_owned()), Sink::Channel, Sink::Person] {
-            assert_eq!(overtaken(&followed(sink), at(99)), None, "a record has no gaps");
+            assert_eq!(skip_reason(&followed(sink), at(99)), None, "a record has no gaps");
         }
         assert_eq!(ForgeStatus::queued().state, ForgeState::Queued);
     }

@@ -20,7 +20,7 @@ use crate::support::time::saturating_add;
 /// The period of GitHub's quota.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// The time for which sent ends count as a sign of how many are to come.
-const LATELY: SignedDuration = SignedDuration::from_mins(10);
+const RECENT: SignedDuration = SignedDuration::from_mins(10);
 /// The delay before a deferred end of a commit is tried again.
 const REST: SignedDuration = SignedDuration::from_mins(5);
 /// The age at which an end of a commit may use what the other ends leave of the quota.
@@ -81,11 +81,11 @@ pub(super) struct HourlyQuota {
 
 impl Priority {
     pub(super) fn of(message: &OutboxMessage) -> Self {
-        let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
+        let is_ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
         match (&message.sink, message.status.state) {
-            (Sink::Commit, _) if ended && !message.continues => Self::RepeatedEnd,
+            (Sink::Commit, _) if is_ended && !message.continues => Self::RepeatedEnd,
             (_, ForgeState::InProgress) if message.sink == Sink::Forge => Self::Progress,
-            (_, _) if !ended => Self::Pending,
+            (_, _) if !is_ended => Self::Pending,
             (_, _) => Self::End,
         }
     }
@@ -102,7 +102,7 @@ impl HourlyQuota {
     }
 
     fn add(&mut self, call: &ForgeCalls, now: Timestamp) {
-        let is_end = call.told.as_ref().is_some_and(|(sink, state)| is_end(sink, *state));
+        let is_end = call.status.as_ref().is_some_and(|(sink, state)| is_end(sink, *state));
         let load = self.accounts.entry(account(self.hourly, &call.repository)).or_default();
         match call.at {
             None if is_end => load.waiting += call.count,
@@ -110,17 +110,17 @@ impl HourlyQuota {
             Some(at) if now.duration_since(at) >= HOUR => {}
             Some(at) => {
                 load.calls.extend(std::iter::repeat_n(at, call.count));
-                load.lately += usize::from(is_end && now.duration_since(at) < LATELY);
+                load.lately += usize::from(is_end && now.duration_since(at) < RECENT);
             }
         }
     }
 
     /// Decides about a message; one that may be sent is counted.
     pub(super) fn decide(&mut self, message: &OutboxMessage, now: Timestamp) -> QuotaDecision {
-        let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
         let load = self.accounts.entry(account(self.hourly, &message.repository)).or_default();
         let (priority, age) = (Priority::of(message), now.duration_since(message.at));
-        let decision = load.decide(priority, age, most, now);
+        let decision = load.decide(priority, age, limit, now);
         if decision == QuotaDecision::Send {
             let calls = if message.begins_there() { 2 } else { 1 };
             load.calls.extend(std::iter::repeat_n(now, calls));
@@ -134,8 +134,8 @@ impl HourlyQuota {
 
     /// Returns the time until which even ends have to wait, for the account that waits longest.
     pub(super) fn spent_until(&self) -> Option<Timestamp> {
-        let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
-        self.accounts.values().filter_map(|load| load.spent_until(most)).max()
+        let limit = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
+        self.accounts.values().filter_map(|load| load.spent_until(limit)).max()
     }
 }
 
@@ -144,37 +144,37 @@ impl AccountUsage {
         &self,
         priority: Priority,
         age: SignedDuration,
-        most: usize,
+        limit: usize,
         now: Timestamp,
     ) -> QuotaDecision {
         let (used, ends) = (self.calls.len(), self.lately + self.waiting);
-        let left = |what: &str| {
+        let shed = |reason: &str| {
             QuotaDecision::Shed(format!(
-                "skipped: GitHub takes {most} statuses an hour, and many deployments end now; {what}"
+                "skipped: GitHub takes {limit} statuses an hour, and many deployments end now; {reason}"
             ))
         };
         match priority {
-            Priority::Pending if ends < most / 30 && used < most / 8 * 5 => QuotaDecision::Send,
-            Priority::Progress if ends < most / 20 && used < most / 4 * 3 => QuotaDecision::Send,
-            Priority::Pending | Priority::Progress => left("the final status is sent"),
-            Priority::RepeatedEnd if used + self.waiting < most / 16 * 5 => QuotaDecision::Send,
-            Priority::RepeatedEnd if age >= PATIENT && used + self.waiting < most / 6 * 5 => {
+            Priority::Pending if ends < limit / 30 && used < limit / 8 * 5 => QuotaDecision::Send,
+            Priority::Progress if ends < limit / 20 && used < limit / 4 * 3 => QuotaDecision::Send,
+            Priority::Pending | Priority::Progress => shed("the final status is sent"),
+            Priority::RepeatedEnd if used + self.waiting < limit / 16 * 5 => QuotaDecision::Send,
+            Priority::RepeatedEnd if age >= PATIENT && used + self.waiting < limit / 6 * 5 => {
                 QuotaDecision::Send
             }
             Priority::RepeatedEnd if age >= STALE => {
-                left("the deployment's own status says the same")
+                shed("the deployment's own status says the same")
             }
             Priority::RepeatedEnd => QuotaDecision::Defer(saturating_add(now, REST)),
             Priority::End => {
-                self.spent_until(most).map_or(QuotaDecision::Send, QuotaDecision::Defer)
+                self.spent_until(limit).map_or(QuotaDecision::Send, QuotaDecision::Defer)
             }
         }
     }
 
     /// Returns the time of the next call, if the quota is used up.
-    fn spent_until(&self, most: usize) -> Option<Timestamp> {
-        let over = self.calls.len().checked_sub(most)?;
-        self.calls.get(over).map(|at| saturating_add(*at, HOUR))
+    fn spent_until(&self, limit: usize) -> Option<Timestamp> {
+        let index = self.calls.len().checked_sub(limit)?;
+        self.calls.get(index).map(|at| saturating_add(*at, HOUR))
     }
 }
 
@@ -206,9 +206,9 @@ mod tests {
         fixture::message(sink, state, at(0))
     }
 
-    fn call(told: (Sink, ForgeState), seconds: Option<i64>) -> ForgeCalls {
+    fn call(status: (Sink, ForgeState), seconds: Option<i64>) -> ForgeCalls {
         let repository = RepoName::parse("acme/web").unwrap();
-        ForgeCalls { repository, told: Some(told), at: seconds.map(at), count: 1 }
+        ForgeCalls { repository, status: Some(status), at: seconds.map(at), count: 1 }
     }
 
     #[test]
@@ -223,23 +223,23 @@ mod tests {
     #[test]
     fn where_many_end_queued_goes_first_then_progress_and_ends_stay() {
         let waiting = |n| vec![call((Sink::Forge, ForgeState::Success), None); n];
-        let granted = |n, sink: Sink, state| {
+        let is_sent = |n, sink: Sink, state| {
             let mut quota = HourlyQuota::new(HOURLY, &waiting(n), at(0));
             quota.decide(&message(sink, state), at(0)) == QuotaDecision::Send
         };
-        let all = |n| {
+        let decisions = |n| {
             [
-                granted(n, Sink::Commit, ForgeState::Queued),
-                granted(n, Sink::Forge, ForgeState::Queued),
-                granted(n, Sink::Forge, ForgeState::InProgress),
-                granted(n, Sink::Commit, ForgeState::Success),
-                granted(n, Sink::Forge, ForgeState::Failure),
+                is_sent(n, Sink::Commit, ForgeState::Queued),
+                is_sent(n, Sink::Forge, ForgeState::Queued),
+                is_sent(n, Sink::Forge, ForgeState::InProgress),
+                is_sent(n, Sink::Commit, ForgeState::Success),
+                is_sent(n, Sink::Forge, ForgeState::Failure),
             ]
         };
-        assert_eq!(all(15), [true, true, true, true, true]);
-        assert_eq!(all(16), [false, false, true, true, true]);
-        assert_eq!(all(24), [false, false, false, true, true]);
-        assert_eq!(all(150), [false, false, false, false, true]);
+        assert_eq!(decisions(15), [true, true, true, true, true]);
+        assert_eq!(decisions(16), [false, false, true, true, true]);
+        assert_eq!(decisions(24), [false, false, false, true, true]);
+        assert_eq!(decisions(150), [false, false, false, false, true]);
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
             let (mut now, mut ends) = (0, 0);
             for n in 0..200 {
                 now = now.max(n * pause);
-                let all = [
+                let statuses = [
                     (Sink::Forge, ForgeState::Queued),
                     (Sink::Commit, ForgeState::Queued),
                     (Sink::Forge, ForgeState::InProgress),
@@ -282,10 +282,11 @@ mod tests {
                     (Sink::Forge, ForgeState::Inactive),
                     (Sink::Commit, ForgeState::Success),
                 ];
-                for (sink, state) in all {
+                for (sink, state) in statuses {
                     let mut quota = HourlyQuota::new(HOURLY, &calls, at(now));
-                    let one = OutboxMessage { at: at(now), ..message(sink.clone(), state) };
-                    if quota.decide(&one, at(now)) == QuotaDecision::Send {
+                    let outbox_message =
+                        OutboxMessage { at: at(now), ..message(sink.clone(), state) };
+                    if quota.decide(&outbox_message, at(now)) == QuotaDecision::Send {
                         ends += usize::from(is_end(&sink, state));
                         calls.push(call((sink, state), Some(now)));
                         now += 1;

@@ -28,14 +28,14 @@ use crate::support::rate_limit::Rate;
 use crate::support::sync::lock;
 
 /// The number of messages that are claimed at once; all must be sent within a lease.
-const TAKEN: u32 = 32;
+const BATCH: u32 = 32;
 /// The number of calls at the same time: code hosts limit the open requests.
 const AT_ONCE: usize = 8;
 /// The poll interval of a sender that was not woken: for retries, and other replicas' messages.
 const POLL: Duration = Duration::from_secs(1);
 /// The time for which a sender that has found messages waits for more: under load each look at the
 /// database costs more than a message.
-const GATHERED: Duration = Duration::from_millis(25);
+const GATHER_DELAY: Duration = Duration::from_millis(25);
 
 /// The settings of the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,11 +77,11 @@ impl Sender {
 
     /// Records the result of one call; a change of the breaker is logged once.
     pub(super) fn observe(&self, observation: Observation, now: Timestamp, reason: &str) {
-        let (opened, until) = {
+        let (has_opened, until) = {
             let mut breaker = self.breaker();
             (breaker.observe(observation, now), breaker.open_until(now))
         };
-        if let Some(until) = until.filter(|_| opened) {
+        if let Some(until) = until.filter(|_| has_opened) {
             let family = &self.family;
             tracing::warn!(%family, %until, reason, "circuit breaker opened");
         }
@@ -93,7 +93,7 @@ struct Processed {
     message: OutboxMessage,
     answer: DeliveryOutcome,
     /// False where it was released unchanged.
-    tried: bool,
+    is_counted: bool,
 }
 
 /// The rest of the hourly quota, shared by messages that are sent at the same time.
@@ -110,13 +110,13 @@ impl Outbox {
     /// Sends messages until `stop`, and then those that are left within the grace period.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut senders = JoinSet::new();
-        for sender in self.known_senders(&stop).await {
-            let (this, stop) = (Arc::clone(&self), stop.clone());
-            senders.spawn(async move { this.relay(&sender, &stop).await });
+        for sender in self.wait_for_senders(&stop).await {
+            let (outbox, stop) = (Arc::clone(&self), stop.clone());
+            senders.spawn(async move { outbox.relay(&sender, &stop).await });
         }
         // A separate task, which ends with this one: a panic in it stops no message.
-        let mut beside = JoinSet::new();
-        beside.spawn(async move {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
             while !stop.is_cancelled() {
                 if let Err(error) = self.measure().await {
                     tracing::warn!(%error, "outbox depth could not be measured");
@@ -129,31 +129,31 @@ impl Outbox {
 
     /// Sends all messages that may be sent now; returns their number.
     pub async fn send(&self) -> Result<usize, StoreError> {
-        let mut sent = 0;
-        for sender in self.senders_beside(&self.store.waiting().await?) {
-            sent += self.send_to(&sender).await?;
+        let mut count = 0;
+        for sender in self.senders_for(&self.store.waiting().await?) {
+            count += self.send_to(&sender).await?;
         }
-        Ok(sent)
+        Ok(count)
     }
 
     /// Returns the time at which a family with waiting messages may be called again, if none may be
     /// called now.
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
-        let waits = |family: &SinkFamily| {
-            waiting.iter().any(|one| one.waiting > 0 && one.family == *family)
+        let (now, backlogs) = (self.clock.now(), self.store.waiting().await?);
+        let has_waiting = |family: &SinkFamily| {
+            backlogs.iter().any(|backlog| backlog.waiting > 0 && backlog.family == *family)
         };
-        let senders = self.senders_beside(&waiting);
-        let waited_for = senders.iter().filter(|sender| waits(&sender.family));
-        let opens = waited_for.map(|sender| sender.breaker().next_call(now));
-        Ok(opens.filter(|opens| *opens > now).min())
+        let senders = self.senders_for(&backlogs);
+        let waiting_senders = senders.iter().filter(|sender| has_waiting(&sender.family));
+        let time = waiting_senders.map(|sender| sender.breaker().next_call(now));
+        Ok(time.filter(|time| *time > now).min())
     }
 
     /// Returns the senders of all configured families; retries until the database answers, or `stop`.
-    async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
+    async fn wait_for_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
         loop {
             match self.store.waiting().await {
-                Ok(waiting) => return self.senders_beside(&waiting),
+                Ok(backlogs) => return self.senders_for(&backlogs),
                 Err(_) if stop.is_cancelled() => return Vec::new(),
                 Err(error) => {
                     tracing::error!(%error, "messages could not be read");
@@ -165,10 +165,13 @@ impl Outbox {
 
     /// Returns a sender for every configured family, and for those that still have messages
     /// although they are not configured any more: those messages need an outcome, too.
-    fn senders_beside(&self, waiting: &[OutboxBacklog]) -> Vec<Arc<Sender>> {
-        let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
+    fn senders_for(&self, backlogs: &[OutboxBacklog]) -> Vec<Arc<Sender>> {
+        let families = backlogs
+            .iter()
+            .filter(|backlog| backlog.waiting > 0)
+            .map(|backlog| backlog.family.clone());
         let mut senders = lock(&self.senders);
-        for family in self.store.subscriptions().families().into_iter().chain(waiting) {
+        for family in self.store.subscriptions().families().into_iter().chain(families) {
             let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
             senders.entry(family.clone()).or_insert_with(|| {
                 Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
@@ -183,7 +186,7 @@ impl Outbox {
         while !stop.is_cancelled() {
             match self.send_to(sender).await {
                 Ok(0) => self.wait_for(sender, &mut messages, stop).await,
-                Ok(_) => tokio::time::sleep(GATHERED).await,
+                Ok(_) => tokio::time::sleep(GATHER_DELAY).await,
                 Err(error) => {
                     let family = sender.family.to_string();
                     tracing::error!(%error, family, "messages could not be read or recorded");
@@ -192,8 +195,8 @@ impl Outbox {
             }
         }
         // The messages of the last deployments; those that are not sent now wait for the next start.
-        let last = async { while matches!(self.send_to(sender).await, Ok(1..)) {} };
-        let _elapsed = tokio::time::timeout(self.settings.grace, last).await;
+        let remainder = async { while matches!(self.send_to(sender).await, Ok(1..)) {} };
+        let _elapsed = tokio::time::timeout(self.settings.grace, remainder).await;
     }
 
     /// Waits until there may be a message or the timer ends, or until the breaker closes.
@@ -208,18 +211,18 @@ impl Outbox {
         let next = Duration::try_from(next).unwrap_or(Duration::ZERO);
         tokio::select! {
             // The signal lives as long as the use cases do.
-            _closed = messages.changed() => tokio::time::sleep(GATHERED).await,
+            _closed = messages.changed() => tokio::time::sleep(GATHER_DELAY).await,
             () = tokio::time::sleep(if next.is_zero() { POLL } else { next.min(POLL) }) => {}
             () = stop.cancelled() => {}
         }
     }
 
     async fn measure(&self) -> Result<(), StoreError> {
-        let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
-        for sender in self.senders_beside(&waiting) {
-            let of = waiting.iter().find(|one| one.family == sender.family);
+        let (now, backlogs) = (self.clock.now(), self.store.waiting().await?);
+        for sender in self.senders_for(&backlogs) {
+            let backlog = backlogs.iter().find(|backlog| backlog.family == sender.family);
             let open_until = sender.breaker().open_until(now);
-            self.metrics.family(&sender.family.to_string(), of, open_until, now);
+            self.metrics.family(&sender.family.to_string(), backlog, open_until, now);
         }
         // Health checks read this count, so that they cost no query.
         let quota = self.quota(&SinkFamily::Forge, now).await?;
@@ -231,52 +234,52 @@ impl Outbox {
 
     /// Sends one family's messages that may be sent now; returns how many were processed.
     async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
-        let sent = self.send_messages(sender).await?;
+        let count = self.send_messages(sender).await?;
         // Messages come first: they are worth more than checks of earlier ones.
-        let looks = sender.family == SinkFamily::Forge;
-        Ok(sent + if looks { self.confirm_some(sender).await? } else { 0 })
+        let has_checks = sender.family == SinkFamily::Forge;
+        Ok(count + if has_checks { self.confirm_some(sender).await? } else { 0 })
     }
 
     async fn send_messages(&self, sender: &Sender) -> Result<usize, StoreError> {
         let (asked_at, length) = (self.clock.moment(), self.settings.lease);
         let (family, now) = (&sender.family, asked_at.wall);
-        let take = |most| self.store.take_messages(family, now, length, most);
-        let (taken, quota) = self.take(sender, TAKEN, now, take).await?;
+        let take = |limit| self.store.take_messages(family, now, length, limit);
+        let (messages, quota) = self.take(sender, BATCH, now, take).await?;
         let lease = Lease::asked_for(asked_at, length);
-        let messages = taken.into_iter();
-        let processing =
+        let messages = messages.into_iter();
+        let deliveries =
             messages.map(|message| self.process(sender, message, &lease, quota.as_ref()));
         let at_once = if family.in_order() { 1 } else { AT_ONCE };
-        let mut processing = stream::iter(processing).buffer_unordered(at_once);
-        let (done, answers) = mpsc::unbounded_channel();
+        let mut deliveries = stream::iter(deliveries).buffer_unordered(at_once);
+        let (results, answers) = mpsc::unbounded_channel();
         let sending = async move {
-            while let Some(processed) = processing.next().await {
+            while let Some(processed) = deliveries.next().await {
                 // If the recorder has stopped, its error is returned below.
-                let _unrecorded = done.send(processed);
+                let _unrecorded = results.send(processed);
             }
         };
-        let ((), recorded) = tokio::join!(sending, self.record(sender, answers));
-        recorded
+        let ((), result) = tokio::join!(sending, self.record(sender, answers));
+        result
     }
 
     /// Claims as many messages as the breaker allows, with the rest of the hourly quota.
     pub(super) async fn take<T, F: Future<Output = Result<Vec<T>, StoreError>>>(
         &self,
         sender: &Sender,
-        most: u32,
+        limit: u32,
         now: Timestamp,
         take: impl FnOnce(u32) -> F,
     ) -> Result<(Vec<T>, SharedQuota), StoreError> {
-        let acquired = sender.breaker().try_acquire(most, now);
-        if acquired == 0 {
+        let permits = sender.breaker().try_acquire(limit, now);
+        if permits == 0 {
             return Ok((Vec::new(), None));
         }
-        let taken = take(acquired).await;
-        let came = taken.as_ref().map_or(0, |taken| u32::try_from(taken.len()).unwrap_or(acquired));
-        sender.breaker().release(acquired.saturating_sub(came));
-        let taken = taken?;
-        let quota = if taken.is_empty() { None } else { self.quota(&sender.family, now).await? };
-        Ok((taken, quota.map(Mutex::new)))
+        let items = take(permits).await;
+        let count = items.as_ref().map_or(0, |items| u32::try_from(items.len()).unwrap_or(permits));
+        sender.breaker().release(permits.saturating_sub(count));
+        let items = items?;
+        let quota = if items.is_empty() { None } else { self.quota(&sender.family, now).await? };
+        Ok((items, quota.map(Mutex::new)))
     }
 
     /// Records outcomes as they come, several at once where they come together; returns how many
@@ -289,22 +292,24 @@ impl Outbox {
         sender: &Sender,
         mut answers: mpsc::UnboundedReceiver<Processed>,
     ) -> Result<usize, StoreError> {
-        let mut tried = 0;
-        let mut together = Vec::new();
-        while answers.recv_many(&mut together, TAKEN as usize).await > 0 {
-            tried += together.iter().filter(|one| one.tried).count();
-            let answers: Vec<_> =
-                together.drain(..).map(|one: Processed| (one.message, one.answer)).collect();
-            let held = self.store.record_outcomes(&answers, self.clock.now()).await?;
-            for ((message, answer), held) in answers.iter().zip(held) {
+        let mut count = 0;
+        let mut batch = Vec::new();
+        while answers.recv_many(&mut batch, BATCH as usize).await > 0 {
+            count += batch.iter().filter(|processed| processed.is_counted).count();
+            let answers: Vec<_> = batch
+                .drain(..)
+                .map(|processed: Processed| (processed.message, processed.answer))
+                .collect();
+            let leases = self.store.record_outcomes(&answers, self.clock.now()).await?;
+            for ((message, answer), lease) in answers.iter().zip(leases) {
                 self.metrics.report(&sender.family.to_string(), outcome::word(answer));
-                if held == LeaseState::Lost {
+                if lease == LeaseState::Lost {
                     let OutboxMessage { deployment, sink, seq, .. } = message;
                     tracing::warn!(%deployment, %sink, seq, "another sender took over");
                 }
             }
         }
-        Ok(tried)
+        Ok(count)
     }
 
     /// Returns the calls and waiting messages of a family with an hourly quota; `None` for other
@@ -329,46 +334,56 @@ impl Outbox {
         quota: Option<&Mutex<HourlyQuota>>,
     ) -> Processed {
         let now = self.clock.now();
-        if let Some(reason) = outcome::overtaken(&message, now) {
+        if let Some(reason) = outcome::skip_reason(&message, now) {
             sender.breaker().release(1);
-            return Processed { message, answer: DeliveryOutcome::Skipped(reason), tried: true };
+            return Processed {
+                message,
+                answer: DeliveryOutcome::Skipped(reason),
+                is_counted: true,
+            };
         }
         // The lease must not end during a call, or another sender would send the message as well.
-        let late = lease.left(self.clock.moment()) < self.settings.lease / 2;
-        if late || sender.breaker().open_until(now).is_some() {
+        let is_late = lease.left(self.clock.moment()) < self.settings.lease / 2;
+        if is_late || sender.breaker().open_until(now).is_some() {
             sender.breaker().release(1);
-            return Processed { answer: outcome::untried(&message), message, tried: false };
+            return Processed {
+                answer: outcome::release_outcome(&message),
+                message,
+                is_counted: false,
+            };
         }
         let decision = quota.map(|quota| lock(quota).decide(&message, now));
-        if let Some(answer) = decision.and_then(|one| outcome::not_granted(&message, one)) {
+        if let Some(answer) =
+            decision.and_then(|decision| outcome::quota_outcome(&message, decision))
+        {
             sender.breaker().release(1);
-            return Processed { message, answer, tried: true };
+            return Processed { message, answer, is_counted: true };
         }
         if message.begins_there() {
             // The deployment is created at the code host before its first status.
             sender.breaker().spend(1, now);
         }
-        let delivered = self.deliver(&message, lease).await;
+        let result = self.deliver(&message, lease).await;
         let now = self.clock.now();
-        let answer = match delivered {
-            Ok(delivered) => {
-                match &delivered {
+        let answer = match result {
+            Ok(delivery) => {
+                match &delivery {
                     Delivered::Yes { .. } => sender.observe(Observation::Answer, now, ""),
                     // No call was made, so there is no observation of the receiver.
                     Delivered::Nothing(_) | Delivered::Later { .. } => sender.breaker().release(1),
                 }
-                outcome::delivered(&message, delivered, now)
+                outcome::delivery_outcome(&message, delivery, now)
             }
-            Err(trouble) => {
-                let reason = trouble.problem.message.clone();
+            Err(failure) => {
+                let reason = failure.problem.message.clone();
                 let (answer, observation) =
-                    outcome::not_delivered(&message, trouble, &outcome::RETRY, now);
+                    outcome::failure_outcome(&message, failure, &outcome::RETRY, now);
                 sender.observe(observation, now, &reason);
                 log(&message, &answer, &reason);
                 answer
             }
         };
-        Processed { message, answer, tried: true }
+        Processed { message, answer, is_counted: true }
     }
 
     /// Makes the call, with an end even if it panics or takes too long. A process that was
@@ -379,11 +394,11 @@ impl Outbox {
         lease: &Lease,
     ) -> Result<Delivered, NotDelivered> {
         let longest = self.settings.lease / 2;
-        let delivering = self.sinks.deliver(message, self.clock.now());
-        let delivering = AssertUnwindSafe(delivering).catch_unwind();
-        let delivering = lease.while_it_lasts(|| self.clock.moment(), delivering);
-        match tokio::time::timeout(longest, delivering).await {
-            Ok(Some(Ok(delivered))) => delivered,
+        let delivery = self.sinks.deliver(message, self.clock.now());
+        let delivery = AssertUnwindSafe(delivery).catch_unwind();
+        let delivery = lease.while_it_lasts(|| self.clock.moment(), delivery);
+        match tokio::time::timeout(longest, delivery).await {
+            Ok(Some(Ok(result))) => result,
             Ok(Some(Err(_panic))) => Err(NotDelivered::panicked()),
             Ok(None) | Err(_) => Err(NotDelivered::never_ended(longest)),
         }

@@ -32,7 +32,7 @@ use crate::server::deliveries::WebhookOutcome;
 use crate::server::limits::{Class, ServerLimits};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::{Shared, Webhook};
-use crate::store::Noted;
+use crate::store::PreviewIntake;
 
 /// The longest time in which a sender may be slower than [`PACE`].
 const SLOW_FOR: Duration = Duration::from_secs(4);
@@ -106,10 +106,10 @@ async fn store_pull_request(shared: &Shared, request: PullRequest) -> Result<Res
         )
     })?;
     let preview = match outcome {
-        Noted::New => "waiting",
-        Noted::Known => "known",
-        Noted::Forgotten => "forgotten",
-        Noted::Full => {
+        PreviewIntake::New => "waiting",
+        PreviewIntake::Known => "known",
+        PreviewIntake::Forgotten => "forgotten",
+        PreviewIntake::Full => {
             tracing::error!(%repository, number, "preview refused: too many wait");
             shared.count(WebhookOutcome::NotStored);
             let detail = "too many previews wait; deliver it again later";

@@ -22,8 +22,8 @@ pub(super) async fn note(
          subject, reason, outcome) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let person = (name, via.as_str(), from, request);
-    let about = (act.as_ref(), target, app.as_ref(), subject, reason, outcome);
-    query(sql, (id, at, person, about)).execute(write.sql(), DOING).await.map(drop)
+    let details = (act.as_ref(), target, app.as_ref(), subject, reason, outcome);
+    query(sql, (id, at, person, details)).execute(write.sql(), DOING).await.map(drop)
 }
 
 impl Store {
@@ -56,8 +56,8 @@ impl Store {
             by.name.len() + subject.len() + reason.len() + outcome.len() + 500
         };
         let page = query_of(sql, values).page(&self.pool, READING, limit, read_record, size);
-        let (entries, more) = page.await?;
-        let next = entries.last().filter(|_| more).map(|last: &AuditRecord| last.id.clone());
+        let (entries, has_more) = page.await?;
+        let next = entries.last().filter(|_| has_more).map(|entry: &AuditRecord| entry.id.clone());
         Ok(AuditRecords { entries, next })
     }
 }

@@ -39,16 +39,16 @@ impl Store {
         reply: &Reply<Deployment>,
     ) -> Result<Cancelled, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let Some(found) = read(&mut write, id).await? else { return Ok(Cancelled::NotThere) };
-        let release = &found.request.release;
+        let Some(deployment) = read(&mut write, id).await? else { return Ok(Cancelled::NotThere) };
+        let release = &deployment.request.release;
         // With the lane locked, no worker can get the turn to push meanwhile.
-        lane::lock(self, &mut write, &release.repository, &found.request.target);
+        lane::lock(self, &mut write, &release.repository, &deployment.request.target);
         let Some(row) = end(&mut write, id, entry).await? else {
-            let now = read(&mut write, id).await?;
+            let current = read(&mut write, id).await?;
             // A dropped transaction releases the lane only some time later.
             write.commit().await?;
-            return Ok(match now {
-                Some(now) if now.state.is_final() => Cancelled::Ended(Box::new(now)),
+            return Ok(match current {
+                Some(current) if current.state.is_final() => Cancelled::Ended(Box::new(current)),
                 Some(_) => Cancelled::Pushing,
                 None => Cancelled::NotThere,
             });
@@ -56,13 +56,13 @@ impl Store {
         let cancelled = row::deployment(&row)?;
         let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
         self.enqueue_messages(&mut write, id, &status, entry.at);
-        let about = AuditRecord {
+        let record = AuditRecord {
             target: Some(cancelled.request.target.clone()),
             app: cancelled.app.clone(),
             subject: format!("deployment {id} of {}", release.repository),
             ..entry.clone()
         };
-        audit::note(&mut write, &about).await?;
+        audit::note(&mut write, &record).await?;
         idempotency_keys::keep(&mut write, reply.answer(&cancelled).as_ref()).await?;
         write.commit().await?;
         Ok(Cancelled::Yes(Box::new(cancelled)))

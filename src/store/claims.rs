@@ -1,10 +1,10 @@
 //! Claims: a deployment that begins to push reserves its app, its namespace, and the routes and objects that it
-//! will make live, in the transaction that gives it the turn. Rules judge what was live when they ran;
+//! will make live, in the transaction that gives it the turn. Rules judge the state that was live when they ran;
 //! of two deployments that ran at the same moment, the claim stops one, which is planned again.
 //!
 //! A claim counts by the state of its deployment: while that pushes, and some minutes after its
-//! success. So nothing has to be released for a claim to end, whatever ends its deployment. What is
-//! live for longer is in the manifest repository and in the table of owners: an empty table of claims, as
+//! success. So nothing has to be released for a claim to end, whatever ends its deployment. The names
+//! that are live for longer are in the manifest repository and in the table of owners: an empty table of claims, as
 //! after an upgrade, loses nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use crate::store::write::WriteTransaction;
 
 /// The time for which a claim counts after a success: longer than any replica takes to see a push
 /// of another one, and than their clocks may differ.
-const SETTLES: SignedDuration = SignedDuration::from_mins(10);
+const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// A name that another deployment has claimed, or another repository owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +69,8 @@ impl Store {
         live: Vec<Route>,
         now: Timestamp,
     ) -> Result<Vec<Route>, StoreError> {
-        let claimed = claimed((target, app), hosts, now).fetch_all(&self.pool, DOING).await?;
-        self.with_claimed(target, live, read_claimed(&claimed)?).await
+        let rows = claimed_routes((target, app), hosts, now).fetch_all(&self.pool, DOING).await?;
+        self.with_claimed(target, live, read_claimed_routes(&rows)?).await
     }
 
     /// Does the same with claimed routes that [`Store::recorded_facts`] has found.
@@ -78,7 +78,7 @@ impl Store {
         &self,
         target: &TargetName,
         live: Vec<Route>,
-        claimed: Vec<Route>,
+        claims: Vec<Route>,
     ) -> Result<Vec<Route>, StoreError> {
         let apps: BTreeSet<&AppKey> = live.iter().map(|route| &route.app).collect();
         let mut owners = BTreeMap::new();
@@ -93,11 +93,11 @@ impl Store {
         };
         let mut routes: Vec<Route> = live.into_iter().map(with_owner).collect();
         let is_new = |claim: &Route| {
-            let is_it = |live: &Route| live.app == claim.app && live.host == claim.host;
-            !routes.iter().any(|live| is_it(live) && live.path == claim.path)
+            let is_same = |live: &Route| live.app == claim.app && live.host == claim.host;
+            !routes.iter().any(|live| is_same(live) && live.path == claim.path)
         };
-        let new: Vec<Route> = claimed.into_iter().filter(is_new).collect();
-        routes.extend(new);
+        let new_routes: Vec<Route> = claims.into_iter().filter(is_new).collect();
+        routes.extend(new_routes);
         Ok(routes)
     }
 
@@ -116,27 +116,27 @@ impl Store {
 /// Locks the claims of the target, and returns the queries for everything that could keep the deployment
 /// from its own: the owners of the app, and the claimed routes and objects. No other deployment claims
 /// anything on the target until the transaction ends.
-pub(super) fn questions(
+pub(super) fn conflict_queries(
     store: &Store,
     write: &mut WriteTransaction,
     (target, app): (&TargetName, &AppKey),
-    known: &Findings,
+    findings: &Findings,
     now: Timestamp,
 ) -> [Query; 3] {
     lock(store, write, target);
-    let hosts: Vec<String> = known.routes.iter().map(|route| route.host.clone()).collect();
-    let names: BTreeSet<&str> = new_objects(known).map(|object| &*object.name).collect();
+    let hosts: Vec<String> = findings.routes.iter().map(|route| route.host.clone()).collect();
+    let names: BTreeSet<&str> = new_objects(findings).map(|object| &*object.name).collect();
     let objects = claimed_objects((target, app), Some(&names), now);
-    [ownership(target, app), claimed((target, app), &hosts, now), objects]
+    [ownership(target, app), claimed_routes((target, app), &hosts, now), objects]
 }
 
 /// Returns the conflict that keeps the deployment from its claims, by those answers; `None` where it
 /// may have them.
-pub(super) fn conflict(
+pub(super) fn find_conflict(
     [owners, routes, objects]: &[Answer; 3],
     claim: &Claim,
     app: &AppKey,
-    known: &Findings,
+    findings: &Findings,
 ) -> Result<Option<ClaimConflict>, StoreError> {
     let Deployment { request, rollback, .. } = &claim.deployment;
     let repository = &request.release.repository;
@@ -148,35 +148,41 @@ pub(super) fn conflict(
             Ok(()) => {}
         }
     }
-    let is_in_the_way =
-        |theirs: &Route| known.routes.iter().any(|ours| ours.is_refused_beside(theirs, repository));
-    if let Some(route) = read_claimed(&routes.rows)?.into_iter().find(is_in_the_way) {
+    let is_in_the_way = |other: &Route| {
+        findings.routes.iter().any(|route| route.is_refused_beside(other, repository))
+    };
+    if let Some(route) = read_claimed_routes(&routes.rows)?.into_iter().find(is_in_the_way) {
         return Ok(Some(ClaimConflict::Route(route)));
     }
     // Of two apps of a namespace whose deployments would create an object of one kind and name at the
     // same moment, one gets the turn to push; the rule `collision` judges by what was live before.
-    let new: BTreeSet<&ObjectName> = new_objects(known).collect();
+    let own_objects: BTreeSet<&ObjectName> = new_objects(findings).collect();
     let mut others = read_claimed_objects(&objects.rows)?.into_iter();
-    let taken = others.find(|other| new.contains(&other.object));
-    Ok(taken.map(|ClaimedObject { app: slug, object }| {
+    let claimed_object = others.find(|other| own_objects.contains(&other.object));
+    Ok(claimed_object.map(|ClaimedObject { app: slug, object }| {
         let namespace = app.namespace.clone();
         ClaimConflict::Object { object, app: AppKey { namespace, slug } }
     }))
 }
 
 /// Returns the claimed objects that the app does not have already.
-fn new_objects(known: &Findings) -> impl Iterator<Item = &ObjectName> {
-    known.objects.iter().filter(|claim| !claim.live).map(|claim| &claim.object)
+fn new_objects(findings: &Findings) -> impl Iterator<Item = &ObjectName> {
+    findings.objects.iter().filter(|claim| !claim.live).map(|claim| &claim.object)
 }
 
 /// Writes the deployment's claims, in place of those of an earlier attempt.
-pub(super) fn take(write: &mut WriteTransaction, claim: &Claim, known: &Findings, now: Timestamp) {
+pub(super) fn take(
+    write: &mut WriteTransaction,
+    claim: &Claim,
+    findings: &Findings,
+    now: Timestamp,
+) {
     let Deployment { id, app, request, .. } = &claim.deployment;
-    let Some(app) = known.app.as_ref().or(app.as_ref()) else { return };
+    let Some(app) = findings.app.as_ref().or(app.as_ref()) else { return };
     if claim.deployment.attempts > 1 {
-        drop_those_of(write, id);
+        delete_claims(write, id);
     }
-    let routes = known.routes.iter().map(|route| (normal_host(&route.host), route.path.clone()));
+    let routes = findings.routes.iter().map(|route| (normal_host(&route.host), route.path.clone()));
     let mut rows: BTreeSet<(String, String)> = routes.collect();
     rows.insert((String::new(), String::new()));
     let rows: Vec<(String, String)> = rows.into_iter().collect();
@@ -191,7 +197,8 @@ pub(super) fn take(write: &mut WriteTransaction, claim: &Claim, known: &Findings
         let app = (id, &request.target, app, &request.release.repository, now);
         write.later(query_of(sql, (app, rows.to_vec())));
     }
-    let objects: BTreeSet<&ObjectName> = known.objects.iter().map(|claim| &claim.object).collect();
+    let objects: BTreeSet<&ObjectName> =
+        findings.objects.iter().map(|claim| &claim.object).collect();
     let objects: Vec<&ObjectName> = objects.into_iter().collect();
     for objects in objects.chunks(ROWS) {
         let place = |n: usize| {
@@ -215,16 +222,16 @@ pub(super) fn settle(
     write: &mut WriteTransaction,
     deployment: &Deployment,
     app: Option<&AppKey>,
-    succeeded: bool,
+    has_succeeded: bool,
     now: Timestamp,
 ) {
-    if !succeeded {
-        return drop_those_of(write, &deployment.id);
+    if !has_succeeded {
+        return delete_claims(write, &deployment.id);
     }
     let Some(app) = app.or(deployment.app.as_ref()) else { return };
-    let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
+    let horizon = now.checked_sub(SETTLE_TIME).unwrap_or(Timestamp::MIN);
     let target = &deployment.request.target;
-    for (delete, old) in [
+    for (delete, selection) in [
         (
             "DELETE FROM claims WHERE (deployment, host, path) IN (",
             "SELECT c.deployment, c.host, c.path FROM claims c",
@@ -234,15 +241,15 @@ pub(super) fn settle(
             "SELECT c.deployment, c.api_group, c.kind, c.name FROM object_claims c",
         ),
     ] {
-        let old = format!(
-            "{old} WHERE c.deployment <> $1 \
+        let selection = format!(
+            "{selection} WHERE c.deployment <> $1 \
              AND ((c.target = $2 AND c.namespace = $3 AND c.slug = $4) OR c.claimed_at < $5) \
              AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = c.deployment \
              AND (d.finished_at IS NULL OR (d.finished_at >= $5 AND NOT (c.target = $2 \
              AND c.namespace = $3 AND c.slug = $4))))"
         );
-        let values = (&deployment.id, target, app, settled);
-        write.later(query(store.skipping_locked(delete, &old), values));
+        let values = (&deployment.id, target, app, horizon);
+        write.later(query(store.skipping_locked(delete, &selection), values));
     }
 }
 
@@ -271,7 +278,7 @@ fn lock(store: &Store, write: &mut WriteTransaction, target: &TargetName) {
 }
 
 /// Deletes the claims of the deployment.
-fn drop_those_of(write: &mut WriteTransaction, id: &DeployId) {
+fn delete_claims(write: &mut WriteTransaction, id: &DeployId) {
     for table in TABLES {
         write.later(query_of(format!("DELETE FROM {table} WHERE deployment = $1"), id));
     }
@@ -312,17 +319,17 @@ pub(super) fn read_ownership(answer: &Answer) -> Result<Ownership, StoreError> {
 
 /// Returns the query for the routes that deployments of other apps have claimed and that may take
 /// requests of the hosts.
-pub(super) fn claimed(
+pub(super) fn claimed_routes(
     (target, app): (&TargetName, &AppKey),
     hosts: &[String],
     now: Timestamp,
 ) -> Query {
     let names: BTreeSet<String> = hosts.iter().flat_map(|host| hosts_over(host)).collect();
     // A wildcard stands for more names than a list can hold.
-    let by_name = names.len() <= MOST_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
+    let is_by_name = names.len() <= MOST_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
     let condition = match names.len() {
         0 => "FALSE".to_owned(),
-        count if by_name => format!("c.host IN ({})", placeholders(5, count)),
+        count if is_by_name => format!("c.host IN ({})", placeholders(5, count)),
         _ => "c.host <> ''".to_owned(),
     };
     let sql = format!(
@@ -332,16 +339,16 @@ pub(super) fn claimed(
          WHERE c.target = $1 AND NOT (c.namespace = $2 AND c.slug = $3) AND {condition} \
          ORDER BY c.host, c.path, c.deployment"
     );
-    let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
-    let names: Vec<String> = names.into_iter().filter(|_| by_name).collect();
-    query_of(sql, (target, app, settled, names))
+    let horizon = now.checked_sub(SETTLE_TIME).unwrap_or(Timestamp::MIN);
+    let names: Vec<String> = names.into_iter().filter(|_| is_by_name).collect();
+    query_of(sql, (target, app, horizon, names))
 }
 
-pub(super) fn read_claimed(rows: &[Row]) -> Result<Vec<Route>, StoreError> {
-    rows.iter().map(route).collect()
+pub(super) fn read_claimed_routes(rows: &[Row]) -> Result<Vec<Route>, StoreError> {
+    rows.iter().map(read_route).collect()
 }
 
-fn route(row: &Row) -> Result<Route, StoreError> {
+fn read_route(row: &Row) -> Result<Route, StoreError> {
     Ok(Route {
         host: row.text("host")?,
         path: row.text("path")?,
@@ -357,7 +364,7 @@ pub(super) fn claimed_objects(
     names: Option<&BTreeSet<&str>>,
     now: Timestamp,
 ) -> Query {
-    let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
+    let horizon = now.checked_sub(SETTLE_TIME).unwrap_or(Timestamp::MIN);
     let names = names.filter(|names| names.len() <= MOST_NAMES);
     let condition = match names.map(BTreeSet::len) {
         None => String::new(),
@@ -374,22 +381,21 @@ pub(super) fn claimed_objects(
          GROUP BY c.slug ORDER BY c.slug"
     );
     let names: Vec<&str> = names.into_iter().flatten().copied().collect();
-    query_of(sql, (target, app, settled, names))
+    query_of(sql, (target, app, horizon, names))
 }
 
 pub(super) fn read_claimed_objects(rows: &[Row]) -> Result<Vec<ClaimedObject>, StoreError> {
-    let mut claimed = Vec::new();
+    let mut claims = Vec::new();
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);
         let parsed = objects.lines().map(|line| {
             parse_object_name(line).ok_or_else(|| row.corrupt("objects", &format!("`{line}`")))
         });
         let objects = parsed.collect::<Result<BTreeSet<ObjectName>, StoreError>>()?;
-        claimed
-            .extend(objects.into_iter().map(|object| ClaimedObject { app: app.clone(), object }));
+        claims.extend(objects.into_iter().map(|object| ClaimedObject { app: app.clone(), object }));
     }
-    claimed.sort_by(|one, other| one.object.cmp(&other.object));
-    Ok(claimed)
+    claims.sort_by(|a, b| a.object.cmp(&b.object));
+    Ok(claims)
 }
 
 fn parse_object_name(line: &str) -> Option<ObjectName> {

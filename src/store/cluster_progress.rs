@@ -47,7 +47,7 @@ pub struct PushedDeployment {
     pub state: State,
 }
 
-/// What is remembered of one release of a workload. The text is the caller's own.
+/// The record of one release of a workload. The text is the caller's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadRecord {
     /// The workload: `Deployment/devx/my-app`.
@@ -92,7 +92,7 @@ impl Store {
         lease.transpose()
     }
 
-    /// Extends the lease, also one that has ended and that nobody has taken since.
+    /// Extends the lease, also one that has ended and that no other process has taken since.
     pub async fn extend_cluster_lease(
         &self,
         lease: &ClusterLease,
@@ -155,7 +155,7 @@ impl Store {
         &self,
         targets: &[TargetName],
         since: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<(Timestamp, CommitSha)>, StoreError> {
         if targets.is_empty() {
             return Ok(Vec::new());
@@ -167,7 +167,7 @@ impl Store {
              ORDER BY finished_at DESC LIMIT $2"
         );
         let targets: Vec<&TargetName> = targets.iter().collect();
-        let rows = query_of(sql, ((since, most), targets)).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, ((since, limit), targets)).fetch_all(&self.pool, READING).await?;
         let commit =
             |row: &Row| Ok((row.time("finished_at")?, row.json::<Pushed>("pushed")?.commit));
         rows.iter().map(commit).collect()
@@ -186,8 +186,8 @@ impl Store {
         let fence = "UPDATE cluster_leases SET lease_end = lease_end \
              WHERE cluster = $1 AND holder = $2 AND fence = $3";
         let values = (&lease.cluster, &lease.holder, lease.fence);
-        let held = query(fence, values).execute(write.sql(), RECORDING).await?;
-        if LeaseState::by_rows(held) == LeaseState::Lost {
+        let count = query(fence, values).execute(write.sql(), RECORDING).await?;
+        if LeaseState::by_rows(count) == LeaseState::Lost {
             return Ok(LeaseState::Lost);
         }
         for record in records {
@@ -211,7 +211,7 @@ impl Store {
         if change.state == State::Succeeded {
             let deployment = row::overview(&row)?;
             let older = inactive::older(self, &deployment).ask(write.sql(), RECORDING).await?;
-            inactive::replaced(self, write, &deployment, &older, now).await?;
+            inactive::enqueue_replaced(self, write, &deployment, &older, now).await?;
         }
         self.enqueue_change(write, &change.deployment, status, now);
         Ok(())
@@ -242,10 +242,10 @@ fn keep_record(
          DO UPDATE SET deployment = excluded.deployment, record = excluded.record, at = excluded.at";
     let values = ((cluster, workload, uid, *sequence), (deployment, record, now));
     write.later(query(sql, values));
-    if let Some(before) = sequence.checked_sub(KEPT_RELEASES) {
+    if let Some(oldest) = sequence.checked_sub(KEPT_RELEASES) {
         let sql = "DELETE FROM cluster_progress WHERE cluster = $1 AND workload = $2 \
              AND sequence <= $3";
-        write.later(query(sql, (cluster, workload, before)));
+        write.later(query(sql, (cluster, workload, oldest)));
     }
 }
 

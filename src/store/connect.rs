@@ -33,7 +33,7 @@ const DURABLE_CONNECTIONS: u32 = 4;
 
 /// The idle time after which a connection is tested before use: a server closes idle connections,
 /// and those of a network that is gone.
-const RESTED: Duration = Duration::from_secs(1);
+const TEST_AFTER: Duration = Duration::from_secs(1);
 
 /// The time that an operation waits for a connection before it fails.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -95,28 +95,28 @@ pub(super) struct Pools {
 
 pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     install_default_drivers();
-    let Place { kind, url, shown } = match url.expose_secret().split_once(':') {
+    let Place { kind, url, display_url } = match url.expose_secret().split_once(':') {
         Some(("sqlite", path)) => sqlite(path)?,
         Some(("postgres" | "postgresql", _)) => postgres(url)?,
         _ => {
             return Err(url_error(&redact_url(url.expose_secret()), "the scheme is not supported"));
         }
     };
-    let open = |source| StoreError::open(shown.clone(), source);
+    let open = |source| StoreError::open(display_url.clone(), source);
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
     let settings = match kind {
         DatabaseBackend::Sqlite => SQLITE,
         DatabaseBackend::Postgres => POSTGRES,
     };
-    migrate(&options, settings, &shown).await?;
-    let pool = connections(kind, settings, CONNECTIONS, RESTED);
+    migrate(&options, settings, &display_url).await?;
+    let pool = connections(kind, settings, CONNECTIONS, TEST_AFTER);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
-    let most = match kind {
+    let limit = match kind {
         DatabaseBackend::Sqlite => 1,
         DatabaseBackend::Postgres => DURABLE_CONNECTIONS,
     };
     // An event that fails on a closed connection is not sent again.
-    let writers = connections(kind, settings, most, Duration::ZERO);
+    let writers = connections(kind, settings, limit, Duration::ZERO);
     let writers = writers.connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, writers, kind })
 }
@@ -128,33 +128,33 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
 async fn migrate(
     options: &AnyConnectOptions,
     settings: &'static str,
-    shown: &str,
+    display_url: &str,
 ) -> Result<(), StoreError> {
-    let open = |source| StoreError::open(shown.to_owned(), source);
+    let open = |source| StoreError::open(display_url.to_owned(), source);
     let connect = async {
         let mut connection = AnyConnection::connect_with(options).await?;
         connection.execute(sqlx::raw_sql(settings)).await?;
         Ok(connection)
     };
-    let connected = tokio::time::timeout(PATIENCE, connect).await;
-    let connected = connected.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let mut connection = connected.map_err(open)?;
-    let migrated = migrator(MIGRATIONS).run(&mut connection).await;
-    let closed = connection.close().await;
-    migrated.map_err(|source| match source {
+    let connecting = tokio::time::timeout(PATIENCE, connect).await;
+    let connecting = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let mut connection = connecting.map_err(open)?;
+    let result = migrator(MIGRATIONS).run(&mut connection).await;
+    let closing = connection.close().await;
+    result.map_err(|source| match source {
         // An older version stops before it touches tables that it does not know.
         MigrateError::VersionMissing(migration) => {
-            let known = MIGRATIONS.last().map_or(0, |(version, _, _)| *version);
-            StoreError::Newer { shown: shown.to_owned(), migration, known }
+            let newest_known = MIGRATIONS.last().map_or(0, |(version, _, _)| *version);
+            StoreError::Newer { display_url: display_url.to_owned(), migration, newest_known }
         }
-        source => StoreError::migrate(shown.to_owned(), source),
+        source => StoreError::migrate(display_url.to_owned(), source),
     })?;
-    closed.map_err(open)
+    closing.map_err(open)
 }
 
 /// Returns true if this version knows a migration.
 pub(super) fn knows_migration(version: i64) -> bool {
-    MIGRATIONS.iter().any(|(known, _, _)| *known == version)
+    MIGRATIONS.iter().any(|(number, _, _)| *number == version)
 }
 
 /// Returns the file of a SQLite URL; `None` for another database.
@@ -182,17 +182,17 @@ pub(super) async fn sqlite_connection(
 fn connections(
     kind: DatabaseBackend,
     settings: &'static str,
-    most: u32,
-    rested: Duration,
+    limit: u32,
+    idle_limit: Duration,
 ) -> AnyPoolOptions {
     AnyPoolOptions::new()
-        .max_connections(most)
+        .max_connections(limit)
         .acquire_timeout(PATIENCE)
         .test_before_acquire(false)
         // A file does not hang up; a server does, and a round trip finds it out.
         .before_acquire(move |connection, rest| {
             Box::pin(async move {
-                if kind == DatabaseBackend::Postgres && rest.idle_for >= rested {
+                if kind == DatabaseBackend::Postgres && rest.idle_for >= idle_limit {
                     connection.ping().await?;
                 }
                 Ok(true)
@@ -215,20 +215,20 @@ fn migrator(migrations: &[(i64, &'static str, &'static str)]) -> Migrator {
 struct Place {
     kind: DatabaseBackend,
     url: String,
-    shown: String,
+    display_url: String,
 }
 
 fn sqlite(path: &str) -> Result<Place, StoreError> {
     let path = path.strip_prefix("//").unwrap_or(path);
-    let shown = format!("sqlite:{path}");
+    let display_url = format!("sqlite:{path}");
     if path.is_empty() || path.contains('?') || path == ":memory:" {
-        return Err(url_error(&shown, "the path of a file is needed, without options"));
+        return Err(url_error(&display_url, "the path of a file is needed, without options"));
     }
-    let failed = |source| StoreError::File { path: PathBuf::from(path), source };
-    let path = std::path::absolute(path).map_err(failed)?;
+    let to_error = |source| StoreError::File { path: PathBuf::from(path), source };
+    let path = std::path::absolute(path).map_err(to_error)?;
     make_private(&path)?;
     let url = format!("sqlite://{}", encode_path(path.as_os_str().as_encoded_bytes()));
-    Ok(Place { kind: DatabaseBackend::Sqlite, url, shown })
+    Ok(Place { kind: DatabaseBackend::Sqlite, url, display_url })
 }
 
 /// Creates the file before SQLite does: its journal files take over its owner and permissions.
@@ -249,12 +249,12 @@ pub(super) fn shown_url(url: &SecretString) -> String {
 
 fn postgres(url: &SecretString) -> Result<Place, StoreError> {
     let url = url.expose_secret();
-    let shown = redact_url(url);
+    let display_url = redact_url(url);
     if AnyConnectOptions::from_str(url).is_err() {
         // The parser's message is left out, since it might quote a part of the URL.
-        return Err(url_error(&shown, "not a URL"));
+        return Err(url_error(&display_url, "not a URL"));
     }
-    Ok(Place { kind: DatabaseBackend::Postgres, url: url.to_owned(), shown })
+    Ok(Place { kind: DatabaseBackend::Postgres, url: url.to_owned(), display_url })
 }
 
 /// Removes from a URL all that may be secret: the user, the password, the options, and the whole
@@ -266,8 +266,8 @@ fn redact_url(url: &str) -> String {
     format!("{scheme}://{}", place.trim_start_matches('/'))
 }
 
-fn url_error(shown: &str, reason: &str) -> StoreError {
-    StoreError::Url { shown: shown.to_owned(), reason: reason.to_owned() }
+fn url_error(display_url: &str, reason: &str) -> StoreError {
+    StoreError::Url { display_url: display_url.to_owned(), reason: reason.to_owned() }
 }
 
 #[cfg(test)]

@@ -106,19 +106,19 @@ impl Store {
     pub(super) async fn begin_as(
         &self,
         durability: Durability,
-        at_once: bool,
+        is_urgent: bool,
         doing: &'static str,
     ) -> Result<WriteTransaction, StoreError> {
-        let pooled = |connection| WriteConnection::Pooled(Some(connection));
+        let to_pooled = |connection| WriteConnection::Pooled(Some(connection));
         let connection = match (self.kind, durability) {
             (DatabaseBackend::Sqlite, _) => {
-                self.turns.turn(at_once, &self.writers).await.map(WriteConnection::Turn)
+                self.turns.turn(is_urgent, &self.writers).await.map(WriteConnection::Turn)
             }
             (DatabaseBackend::Postgres, Durability::Process) => {
-                self.pool.acquire().await.map(pooled)
+                self.pool.acquire().await.map(to_pooled)
             }
             (DatabaseBackend::Postgres, Durability::Disk) => {
-                self.writers.acquire().await.map(pooled)
+                self.writers.acquire().await.map(to_pooled)
             }
         };
         let connection = connection.map_err(StoreError::doing(doing))?;
@@ -169,10 +169,10 @@ mod tests {
 
     /// Returns how far the commit of a transaction waits for the disk: 2 is FULL, 1 is NORMAL.
     async fn synchronous(mut write: WriteTransaction) -> i64 {
-        let row = query("PRAGMA synchronous", ()).one(write.sql(), "asking").await.unwrap();
-        let found = row.number("synchronous").unwrap();
+        let row = query("PRAGMA synchronous", ()).fetch_one(write.sql(), "asking").await.unwrap();
+        let number = row.number("synchronous").unwrap();
         write.commit().await.unwrap();
-        found
+        number
     }
 
     #[tokio::test]

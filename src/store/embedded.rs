@@ -71,12 +71,12 @@ pub enum EmbeddedError {
         why: String,
     },
     /// SQLite finds errors in it.
-    #[error("{path} is damaged: {what}")]
+    #[error("{path} is damaged: {fault}")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The first error.
-        what: String,
+        fault: String,
     },
     /// A newer version wrote it.
     #[error(
@@ -97,7 +97,7 @@ pub enum EmbeddedError {
     },
     /// Changes after the backup would be lost.
     #[error(
-        "the database at {path} has changes that the backup does not have ({ours}, the backup {theirs}): with \
+        "the database at {path} has changes that the backup does not have ({present}, the backup {backup}): with \
          --force it is kept beside, and `the-deployer rebuild --merge` brings back what the manifest \
          repositories know of the time since"
     )]
@@ -105,9 +105,9 @@ pub enum EmbeddedError {
         /// The database.
         path: PathBuf,
         /// The contents of the database.
-        ours: Contents,
+        present: Contents,
         /// The contents of the backup.
-        theirs: Contents,
+        backup: Contents,
     },
     /// The database cannot be read, so the loss is unknown.
     #[error("the database at {path} cannot be read ({why}): with --force it is kept beside")]
@@ -178,7 +178,7 @@ pub struct Restored {
     /// Its present contents.
     pub contents: Contents,
     /// The path of the database before it; `None` where there was none.
-    pub kept: Option<PathBuf>,
+    pub former: Option<PathBuf>,
 }
 
 /// The journals that SQLite keeps beside a database in use. They would destroy another database.
@@ -191,8 +191,8 @@ impl Embedded {
     /// The URL of another database without its secrets: that one has tools of its own.
     pub fn from_url(url: &SecretString) -> Result<Self, String> {
         let is_relative = connect::is_relative(url);
-        let found = connect::sqlite_file(url).map(|path| Self { path, is_relative });
-        found.ok_or_else(|| connect::shown_url(url))
+        let file = connect::sqlite_file(url).map(|path| Self { path, is_relative });
+        file.ok_or_else(|| connect::shown_url(url))
     }
 
     /// Refuses a relative place whose folder does not exist: the service runs in another working
@@ -224,12 +224,12 @@ impl Embedded {
         }
         // Reserves the name, so that two backups never write one file.
         drop(create_private(file)?);
-        let part = beside(file, &format!(".part-{}", std::process::id()));
-        let copied = self.copy_into(&part, file).await;
-        if copied.is_err() {
+        let part = sibling(file, &format!(".part-{}", std::process::id()));
+        let result = self.copy_into(&part, file).await;
+        if result.is_err() {
             let _nothing_of_it_is_left = (std::fs::remove_file(&part), std::fs::remove_file(file));
         }
-        copied
+        result
     }
 
     async fn copy_into(&self, part: &Path, file: &Path) -> Result<Contents, EmbeddedError> {
@@ -240,12 +240,12 @@ impl Embedded {
             path: part.to_owned(),
             source: std::io::Error::other("SQLite takes a path in UTF-8 only"),
         })?;
-        let failed = EmbeddedError::database(self.path());
+        let to_error = EmbeddedError::database(self.path());
         let mut connection =
-            connect::sqlite_connection(self.path(), "mode=rw").await.map_err(&failed)?;
+            connect::sqlite_connection(self.path(), "mode=rw").await.map_err(&to_error)?;
         let copy = sqlx::query("VACUUM INTO $1").bind(path).execute(&mut connection).await;
         let _unused = connection.close().await;
-        copy.map_err(&failed)?;
+        copy.map_err(&to_error)?;
         let contents = check_contents(part).await?;
         sync_to_disk(part)?;
         std::fs::rename(part, file).map_err(EmbeddedError::file("write", file))?;
@@ -267,12 +267,12 @@ impl Embedded {
         suffix: &str,
         force: bool,
     ) -> Result<Restored, EmbeddedError> {
-        let theirs = self.check(file).await?;
+        let backup = self.check(file).await?;
         if self.path().exists() {
-            match self.at_rest().await {
-                Ok(ours) if ours.knows_more_than(&theirs) && !force => {
+            match self.contents_at_rest().await {
+                Ok(present) if present.knows_more_than(&backup) && !force => {
                     let path = self.path().to_owned();
-                    return Err(EmbeddedError::KnowsMore { path, ours, theirs });
+                    return Err(EmbeddedError::KnowsMore { path, present, backup });
                 }
                 Err(error @ EmbeddedError::InUse { .. }) => return Err(error),
                 Err(error) if !force => {
@@ -282,12 +282,12 @@ impl Embedded {
                 Ok(_) | Err(_) => {}
             }
         }
-        let part = beside(self.path(), &format!(".restoring-{}", std::process::id()));
-        let placed = self.replace(file, &part, suffix).await;
-        if placed.is_err() {
+        let part = sibling(self.path(), &format!(".restoring-{}", std::process::id()));
+        let result = self.replace(file, &part, suffix).await;
+        if result.is_err() {
             let _not_there = std::fs::remove_file(&part);
         }
-        Ok(Restored { database: self.path().to_owned(), contents: theirs, kept: placed? })
+        Ok(Restored { database: self.path().to_owned(), contents: backup, former: result? })
     }
 
     /// Returns the contents of a backup, if this version can use it.
@@ -296,7 +296,7 @@ impl Embedded {
             return Err(EmbeddedError::NotThere { path: file.to_owned() });
         }
         let path = file.to_owned();
-        if JOURNALS.iter().any(|journal| beside(file, journal).exists()) {
+        if JOURNALS.iter().any(|journal| sibling(file, journal).exists()) {
             let why = "SQLite's journal lies beside it, so it is a database in use; make a backup of \
                        it with `the-deployer backup`";
             return Err(EmbeddedError::NotOurs { path, why: why.to_owned() });
@@ -310,18 +310,19 @@ impl Embedded {
 
     /// Returns the contents of the database, after everything is in its one file: that works only
     /// if no other process has it open.
-    async fn at_rest(&self) -> Result<Contents, EmbeddedError> {
+    async fn contents_at_rest(&self) -> Result<Contents, EmbeddedError> {
         let path = self.path();
-        let failed = EmbeddedError::database(path);
-        let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;
+        let to_error = EmbeddedError::database(path);
+        let mut connection =
+            connect::sqlite_connection(path, "mode=rw").await.map_err(&to_error)?;
         let rest = sqlx::query("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await;
-        let looked = match rest {
+        let result = match rest {
             Ok(_) => contents(&mut connection, path).await,
             Err(error) if is_busy(&error) => Err(EmbeddedError::InUse { path: path.to_owned() }),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(to_error(error)),
         };
         let _unused = connection.close().await;
-        looked
+        result
     }
 
     async fn replace(
@@ -341,25 +342,25 @@ impl Embedded {
         copy_ownership(part, path).map_err(EmbeddedError::file("write", part))?;
         mark_messages_unsure(part).await?;
         sync_to_disk(part)?;
-        let kept = if path.exists() { Some(keep_old(path, suffix)?) } else { None };
+        let old_path = if path.exists() { Some(keep_old(path, suffix)?) } else { None };
         std::fs::rename(part, path).map_err(EmbeddedError::file("write", path))?;
         sync_to_disk(path)?;
-        Ok(kept)
+        Ok(old_path)
     }
 }
 
 /// Opens a file that no process writes; it and its folder may be read-only.
-async fn at_rest(path: &Path) -> Result<AnyConnection, EmbeddedError> {
-    let opened = connect::sqlite_connection(path, "mode=ro&immutable=1").await;
-    opened.map_err(EmbeddedError::database(path))
+async fn open_at_rest(path: &Path) -> Result<AnyConnection, EmbeddedError> {
+    let connection = connect::sqlite_connection(path, "mode=ro&immutable=1").await;
+    connection.map_err(EmbeddedError::database(path))
 }
 
 /// Reads the contents of a file in which SQLite finds no error.
 async fn check_contents(path: &Path) -> Result<Contents, EmbeddedError> {
-    let mut connection = at_rest(path).await?;
-    let looked = check_integrity(&mut connection, path).await;
+    let mut connection = open_at_rest(path).await?;
+    let result = check_integrity(&mut connection, path).await;
     let _unused = connection.close().await;
-    looked
+    result
 }
 
 async fn check_integrity(
@@ -370,9 +371,9 @@ async fn check_integrity(
     let row = sqlx::query_scalar("SELECT integrity_check FROM pragma_integrity_check");
     match row.fetch_one(&mut *connection).await {
         Ok(word) if word == "ok" => contents(connection, path).await,
-        Ok(what) => Err(EmbeddedError::Damaged { path: path.to_owned(), what }),
+        Ok(fault) => Err(EmbeddedError::Damaged { path: path.to_owned(), fault }),
         Err(error) => {
-            Err(EmbeddedError::Damaged { path: path.to_owned(), what: error.to_string() })
+            Err(EmbeddedError::Damaged { path: path.to_owned(), fault: error.to_string() })
         }
     }
 }
@@ -401,7 +402,7 @@ async fn contents(connection: &mut AnyConnection, path: &Path) -> Result<Content
 async fn read(connection: &mut AnyConnection) -> Result<Contents, StoreError> {
     let sql = "SELECT 'contents' AS id, (SELECT MAX(version) FROM _sqlx_migrations) AS migration, \
          (SELECT COUNT(*) FROM deployments) AS deployments";
-    let row = query(sql, ()).one(&mut *connection, "reading what is in it").await?;
+    let row = query(sql, ()).fetch_one(&mut *connection, "reading what is in it").await?;
     let (migration, deployments) = (row.number("migration")?, row.count("deployments")?);
     let mut newest = None;
     for (table, column) in TIMES {
@@ -415,21 +416,21 @@ async fn last_change(
     table: &'static str,
     column: &'static str,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let there = "SELECT name AS id FROM sqlite_master WHERE type = 'table' AND name = $1";
-    let there = query(there, table).first(&mut *connection, "looking for a table").await?;
-    if there.is_none() {
+    let table_row = "SELECT name AS id FROM sqlite_master WHERE type = 'table' AND name = $1";
+    let table_row = query(table_row, table).first(&mut *connection, "looking for a table").await?;
+    if table_row.is_none() {
         return Ok(None);
     }
     // Both names are constants.
     let sql = format!("SELECT 'newest' AS id, MAX({column}) AS newest FROM {table}");
-    let row = query_of(sql, ()).one(connection, "looking for the last change").await?;
+    let row = query_of(sql, ()).fetch_one(connection, "looking for the last change").await?;
     row.maybe_time("newest")
 }
 
 /// Returns the path beside another, with that ending behind its name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
+    name.push(suffix);
     path.with_file_name(name)
 }
 
@@ -461,9 +462,9 @@ fn sync_to_disk(path: &Path) -> Result<(), EmbeddedError> {
 /// the service must be able to open it, whoever restores the backup.
 fn copy_ownership(part: &Path, path: &Path) -> std::io::Result<()> {
     match std::fs::metadata(path) {
-        Ok(before) => {
-            std::fs::set_permissions(part, before.permissions())?;
-            ownership::give_to_owner_of(part, &before)
+        Ok(metadata) => {
+            std::fs::set_permissions(part, metadata.permissions())?;
+            ownership::give_to_owner_of(part, &metadata)
         }
         Err(_none) => ownership::give_to_folder_owner(part),
     }
@@ -480,45 +481,45 @@ impl Contents {
 /// it where the file system has no links. Its journals, if it could not be brought to rest, go with
 /// it.
 fn keep_old(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
-    let kept = beside(path, suffix);
-    if std::fs::hard_link(path, &kept).is_err() {
-        drop(create_private(&kept)?);
-        std::fs::copy(path, &kept).map_err(EmbeddedError::file("write", &kept))?;
+    let old_path = sibling(path, suffix);
+    if std::fs::hard_link(path, &old_path).is_err() {
+        drop(create_private(&old_path)?);
+        std::fs::copy(path, &old_path).map_err(EmbeddedError::file("write", &old_path))?;
     }
     for journal in JOURNALS {
-        let (from, to) = (beside(path, journal), beside(&kept, journal));
+        let (from, to) = (sibling(path, journal), sibling(&old_path, journal));
         if from.exists() {
             std::fs::rename(&from, &to).map_err(EmbeddedError::file("move", &from))?;
         }
     }
-    Ok(kept)
+    Ok(old_path)
 }
 
 /// Returns the first migration of a file that this version does not know.
 async fn unknown_migration(path: &Path) -> Result<Option<i64>, EmbeddedError> {
-    let failed = EmbeddedError::database(path);
-    let mut connection = at_rest(path).await?;
+    let to_error = EmbeddedError::database(path);
+    let mut connection = open_at_rest(path).await?;
     let sql = "SELECT version FROM _sqlx_migrations ORDER BY version";
     let versions = sqlx::query_scalar(sql).fetch_all(&mut connection).await;
     let _unused = connection.close().await;
-    let versions: Vec<i64> = versions.map_err(failed)?;
+    let versions: Vec<i64> = versions.map_err(to_error)?;
     Ok(versions.into_iter().find(|version| !connect::knows_migration(*version)))
 }
 
 /// Marks the waiting messages of the outbox as in doubt: they may have been sent after the backup.
 async fn mark_messages_unsure(path: &Path) -> Result<(), EmbeddedError> {
-    let failed = EmbeddedError::database(path);
-    let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;
-    let marked = mark_unsure(&mut connection).await;
+    let to_error = EmbeddedError::database(path);
+    let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&to_error)?;
+    let result = mark_unsure(&mut connection).await;
     let _unused = connection.close().await;
-    marked.map_err(failed)
+    result.map_err(to_error)
 }
 
 /// Marks messages where the outbox has the column for it; before that version it searched for every
 /// message.
 async fn mark_unsure(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
-    let knows = "SELECT name FROM pragma_table_info('outbox') WHERE name = 'unsure'";
-    if sqlx::query(knows).fetch_optional(&mut *connection).await?.is_some() {
+    let column = "SELECT name FROM pragma_table_info('outbox') WHERE name = 'unsure'";
+    if sqlx::query(column).fetch_optional(&mut *connection).await?.is_some() {
         let sql = "UPDATE outbox SET unsure = 1 WHERE outcome IS NULL";
         sqlx::query(sql).execute(&mut *connection).await?;
     }

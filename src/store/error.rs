@@ -16,10 +16,12 @@ const WAYS_OUT: &str = "stop the service, and restore a backup with `the-deploye
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The URL names no supported database.
-    #[error("storage url {shown}: {reason}; use sqlite:PATH or postgres://USER@HOST/DATABASE")]
+    #[error(
+        "storage url {display_url}: {reason}; use sqlite:PATH or postgres://USER@HOST/DATABASE"
+    )]
     Url {
         /// The URL without its password.
-        shown: String,
+        display_url: String,
         /// The error in the URL.
         reason: String,
     },
@@ -32,34 +34,34 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// There is no connection.
-    #[error("cannot open the database {shown}: {source}")]
+    #[error("cannot open the database {display_url}: {source}")]
     Open {
         /// The URL without its password.
-        shown: String,
+        display_url: String,
         /// The driver's error.
         source: sqlx::Error,
     },
     /// The tables could not be brought up to date.
-    #[error("cannot bring the tables of {shown} up to date: {source}")]
+    #[error("cannot bring the tables of {display_url} up to date: {source}")]
     Migrate {
         /// The URL without its password.
-        shown: String,
+        display_url: String,
         /// The migrator's error.
         source: MigrateError,
     },
     /// A newer version of the service has used the database, and changed its tables.
     #[error(
-        "the tables of {shown} were changed by a newer the-deployer (migration {migration}; this \
-         version knows those up to {known}): start that version again, or a later one; to go back, \
+        "the tables of {display_url} were changed by a newer the-deployer (migration {migration}; this \
+         version knows those up to {newest_known}): start that version again, or a later one; to go back, \
          restore a backup from before the upgrade"
     )]
     Newer {
         /// The URL without its password.
-        shown: String,
+        display_url: String,
         /// The migration that this version does not know.
         migration: i64,
         /// The newest migration that it knows.
-        known: i64,
+        newest_known: i64,
     },
     /// A statement failed.
     #[error("the database failed while {doing}: {source}")]
@@ -70,10 +72,10 @@ pub enum StoreError {
         source: sqlx::Error,
     },
     /// The file is no database, or its tables contradict each other: found when it was opened.
-    #[error("the database {shown} is damaged ({source}): {WAYS_OUT}")]
+    #[error("the database {display_url} is damaged ({source}): {WAYS_OUT}")]
     DamagedAt {
         /// The URL without its password.
-        shown: String,
+        display_url: String,
         /// The driver's error.
         source: sqlx::Error,
     },
@@ -128,22 +130,22 @@ impl StoreError {
     }
 
     /// Returns the error for a connection that failed.
-    pub(super) fn open(shown: String, source: sqlx::Error) -> Self {
+    pub(super) fn open(display_url: String, source: sqlx::Error) -> Self {
         match ailment(&source) {
-            Ailment::Damaged => Self::DamagedAt { shown, source },
-            _ => Self::Open { shown, source },
+            Ailment::Damaged => Self::DamagedAt { display_url, source },
+            _ => Self::Open { display_url, source },
         }
     }
 
     /// Returns the error for tables that could not be brought up to date.
-    pub(super) fn migrate(shown: String, source: MigrateError) -> Self {
+    pub(super) fn migrate(display_url: String, source: MigrateError) -> Self {
         match source {
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)
                 if ailment(&source) == Ailment::Damaged =>
             {
-                Self::DamagedAt { shown, source }
+                Self::DamagedAt { display_url, source }
             }
-            source => Self::Migrate { shown, source },
+            source => Self::Migrate { display_url, source },
         }
     }
 
@@ -199,7 +201,7 @@ pub enum Ailment {
 fn ailment(error: &sqlx::Error) -> Ailment {
     match error {
         sqlx::Error::Database(error) => {
-            error.code().map_or(Ailment::Other, |code| of_code(code.as_ref()))
+            error.code().map_or(Ailment::Other, |code| parse_code(code.as_ref()))
         }
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
@@ -213,7 +215,7 @@ fn ailment(error: &sqlx::Error) -> Ailment {
 /// Returns the fault for an error code. PostgreSQL has codes of five characters ("PostgreSQL Error
 /// Codes"), SQLite has numbers of at most four digits, whose low byte is the kind ("Result and
 /// Error Codes").
-fn of_code(code: &str) -> Ailment {
+fn parse_code(code: &str) -> Ailment {
     if code.len() == 5 {
         return match code {
             "53100" => Ailment::Full,
@@ -262,7 +264,7 @@ mod tests {
             ("23505", Ailment::Other),
             ("", Ailment::Other),
         ] {
-            assert_eq!(of_code(code), means, "{code}");
+            assert_eq!(parse_code(code), means, "{code}");
         }
     }
 }

@@ -40,9 +40,9 @@ impl Store {
     ) -> Result<RecordedFacts, StoreError> {
         let queries = [
             claims::ownership(target, app),
-            locks::stop((target, app), owner, now),
+            locks::select_stopping((target, app), owner, now),
             holds::select_hold(target, app),
-            claims::claimed((target, app), hosts, now),
+            claims::claimed_routes((target, app), hosts, now),
             claims::claimed_objects((target, app), None, now),
         ];
         let [owners, locks, hold, routes, objects] =
@@ -50,8 +50,8 @@ impl Store {
         Ok(RecordedFacts {
             owners: claims::read_ownership(&owners)?,
             locks: locks::read_locks(&locks.rows)?,
-            hold: hold.rows.first().map(holds::hold).transpose()?,
-            routes: claims::read_claimed(&routes.rows)?,
+            hold: hold.rows.first().map(holds::read_hold).transpose()?,
+            routes: claims::read_claimed_routes(&routes.rows)?,
             objects: claims::read_claimed_objects(&objects.rows)?,
         })
     }

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(3);
 const FILLER: usize = 64 << 10;
 
 /// The time after which the row of a replica that is gone is deleted, in milliseconds.
-const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
+const RETENTION_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
     /// Checks that the database accepts writes: writes a row as an event does, and one as a worker
@@ -53,12 +53,12 @@ impl Store {
     async fn write_row(
         &self,
         write: WriteTransaction,
-        (row, by): (&str, &str),
+        (row, writer): (&str, &str),
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let now = now.as_millisecond();
         // Other bytes than before: SQLite writes nothing where nothing has changed.
-        let filler = format!("{by} {now} ");
+        let filler = format!("{writer} {now} ");
         let filler = match self.kind {
             DatabaseBackend::Sqlite => filler.repeat(FILLER / filler.len()),
             // The server manages its journal; a small row shows whether it accepts one.
@@ -66,9 +66,9 @@ impl Store {
         };
         let sql = "INSERT INTO health (name, at, filler) VALUES ($1, $2, $3) \
              ON CONFLICT (name) DO UPDATE SET at = $2, filler = $3";
-        let fill = query(sql, (row, now, filler));
-        let old = now.saturating_sub(KEPT_MILLIS);
-        let forget = query("DELETE FROM health WHERE at < $1", old);
-        write.commit_unannounced(vec![fill, forget]).await.map(drop)
+        let upsert = query(sql, (row, now, filler));
+        let horizon = now.saturating_sub(RETENTION_MILLIS);
+        let deletion = query("DELETE FROM health WHERE at < $1", horizon);
+        write.commit_unannounced(vec![upsert, deletion]).await.map(drop)
     }
 }

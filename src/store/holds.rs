@@ -30,11 +30,11 @@ impl Store {
         let mut write = self.begin_durable(DOING).await?;
         // A deployment that asks for the turn to push has asked before, or sees the hold.
         lane::lock_all(self, &mut write, Some(&hold.target)).await?;
-        let placed = place(&mut write, &entry.id, hold).await?;
+        let placed_hold = place(&mut write, &entry.id, hold).await?;
         audit::note(&mut write, entry).await?;
-        idempotency_keys::keep(&mut write, reply.answer(&placed).as_ref()).await?;
+        idempotency_keys::keep(&mut write, reply.answer(&placed_hold).as_ref()).await?;
         write.commit().await?;
-        Ok(placed)
+        Ok(placed_hold)
     }
 
     /// Ends the hold of an app on a target, with an entry in the audit log; returns the hold, if
@@ -47,15 +47,15 @@ impl Store {
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let why = (entry.by.name.as_str(), entry.reason.as_str());
-        let rows = end((target, app), why, (entry.at, entry.at));
-        let ended = ended(&rows.fetch_all(write.sql(), DOING).await?)?;
-        if let Some(hold) = &ended {
+        let end_reason = (entry.by.name.as_str(), entry.reason.as_str());
+        let rows = end((target, app), end_reason, (entry.at, entry.at));
+        let ended_hold = first_hold(&rows.fetch_all(write.sql(), DOING).await?)?;
+        if let Some(hold) = &ended_hold {
             audit::note(&mut write, entry).await?;
             idempotency_keys::keep(&mut write, reply.answer(hold).as_ref()).await?;
         }
         write.commit().await?;
-        Ok(ended)
+        Ok(ended_hold)
     }
 
     /// Returns the hold of an app on a target.
@@ -65,18 +65,18 @@ impl Store {
         app: &AppKey,
     ) -> Result<Option<Hold>, StoreError> {
         let row = select_hold(target, app).first(&self.pool, "reading a hold").await?;
-        row.as_ref().map(hold).transpose()
+        row.as_ref().map(read_hold).transpose()
     }
 
     /// Returns all holds, or those on a target: the oldest first, at most a thousand.
     pub async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, StoreError> {
-        let on = if target.is_some() { "AND target = $1" } else { "" };
+        let condition = if target.is_some() { "AND target = $1" } else { "" };
         let sql = format!(
-            "SELECT * FROM holds WHERE ended_at IS NULL {on} ORDER BY since, id LIMIT 1000"
+            "SELECT * FROM holds WHERE ended_at IS NULL {condition} ORDER BY since, id LIMIT 1000"
         );
         let target: Vec<&TargetName> = target.into_iter().collect();
         let rows = query_of(sql, target).fetch_all(&self.pool, "listing holds").await?;
-        rows.iter().map(hold).collect()
+        rows.iter().map(read_hold).collect()
     }
 }
 
@@ -112,10 +112,10 @@ pub(super) async fn after_success(
             place(write, &deployment.id, &hold).await.map(drop)
         }
         None if !request.automatic => {
-            let why = format!("deployed {}", request.release.tag);
-            let by = (request.actor.as_str(), why.as_str());
+            let reason = format!("deployed {}", request.release.tag);
+            let end_reason = (request.actor.as_str(), reason.as_str());
             let times = (deployment.received_at, now);
-            write.later(end((&request.target, app), by, times));
+            write.later(end((&request.target, app), end_reason, times));
             Ok(())
         }
         Some(_) | None => Ok(()),
@@ -127,10 +127,12 @@ pub(super) async fn place(
     id: &DeployId,
     hold: &Hold,
 ) -> Result<Hold, StoreError> {
-    let (key, why) = ((&hold.target, &hold.app), (hold.by.as_str(), "another hold took its place"));
-    let before = end(key, why, (hold.since, hold.since)).fetch_all(write.sql(), DOING).await?;
-    let before = ended(&before)?;
-    let hold = hold.clone().over(before);
+    let (key, end_reason) =
+        ((&hold.target, &hold.app), (hold.by.as_str(), "another hold took its place"));
+    let former =
+        end(key, end_reason, (hold.since, hold.since)).fetch_all(write.sql(), DOING).await?;
+    let former = first_hold(&former)?;
+    let hold = hold.clone().over(former);
     let Hold { target, app, by, reason, since, rollback, away, to } = &hold;
     let sql = "INSERT INTO holds (id, target, namespace, slug, placed_by, reason, since, rollback, away, \
          to_tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
@@ -143,20 +145,20 @@ pub(super) async fn place(
 /// Returns the statement that ends the holds that were placed until the first time, at the second.
 fn end(
     (target, app): (&TargetName, &AppKey),
-    (by, why): (&str, &str),
+    (by, reason): (&str, &str),
     (placed_until, now): (Timestamp, Timestamp),
 ) -> Query {
     let sql = "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
          AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *";
-    query(sql, (target, app, now, by, why, placed_until))
+    query(sql, (target, app, now, by, reason, placed_until))
 }
 
 /// Returns the first ended hold: two that were placed at the same moment both end.
-fn ended(rows: &[Row]) -> Result<Option<Hold>, StoreError> {
-    rows.first().map(hold).transpose()
+fn first_hold(rows: &[Row]) -> Result<Option<Hold>, StoreError> {
+    rows.first().map(read_hold).transpose()
 }
 
-pub(super) fn hold(row: &Row) -> Result<Hold, StoreError> {
+pub(super) fn read_hold(row: &Row) -> Result<Hold, StoreError> {
     Ok(Hold {
         target: row.id("target")?,
         app: row.app()?,

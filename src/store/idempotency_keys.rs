@@ -24,7 +24,7 @@ use crate::store::query::{Bind, BoundValue, query};
 use crate::store::write::WriteTransaction;
 
 /// The time for which a repeat is recognized.
-const KEPT: SignedDuration = SignedDuration::from_hours(24);
+const RETENTION: SignedDuration = SignedDuration::from_hours(24);
 /// The lease of a request, longer than any act takes; after it the process has died, and a repeat
 /// begins anew.
 const LEASE: Duration = Duration::from_mins(5);
@@ -171,9 +171,9 @@ impl<T> Reply<T> {
 /// [`StoreError::KeyLost`] where another request has the key by now: then the act must not be done.
 pub(super) async fn keep(
     write: &mut WriteTransaction,
-    kept: Option<&PendingAnswer>,
+    pending: Option<&PendingAnswer>,
 ) -> Result<(), StoreError> {
-    let Some(PendingAnswer { lease, answer }) = kept else { return Ok(()) };
+    let Some(PendingAnswer { lease, answer }) = pending else { return Ok(()) };
     if write_answer(write, lease, answer).await? { Ok(()) } else { Err(key_lost(lease)) }
 }
 
@@ -189,8 +189,8 @@ pub(super) async fn note_act(
     let Some(lease) = lease else { return Ok(()) };
     let sql = "UPDATE answers SET act = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
          AND due_at = $4 AND status IS NULL";
-    let done = query(sql, (lease, act)).execute(write.sql(), DOING).await?;
-    if done == 1 { Ok(()) } else { Err(key_lost(lease)) }
+    let count = query(sql, (lease, act)).execute(write.sql(), DOING).await?;
+    if count == 1 { Ok(()) } else { Err(key_lost(lease)) }
 }
 
 /// Ends the leases of processes that are known to be dead; see `Store::end_leases`.
@@ -214,8 +214,10 @@ impl Store {
     ) -> Result<Begin, StoreError> {
         let mut write = self.begin(DOING).await?;
         forget_old(&mut write, now).await?;
-        let begun = if insert(&mut write, key, now).await? {
-            if query(COUNT, &key.caller).one(write.sql(), DOING).await?.number("n")? > MOST_OF_ONE {
+        let begin = if insert(&mut write, key, now).await? {
+            if query(COUNT, &key.caller).fetch_one(write.sql(), DOING).await?.number("n")?
+                > MOST_OF_ONE
+            {
                 return Ok(Begin::TooMany);
             }
             Begin::Started(KeyLease { key: key.clone(), due_at: end_of(now, LEASE), act: None })
@@ -223,7 +225,7 @@ impl Store {
             self.look_up(&mut write, key, now).await?
         };
         write.commit().await?;
-        Ok(begun)
+        Ok(begin)
     }
 
     /// Stores the answer of a request that had nothing to do, or was answered by a record, so that
@@ -275,11 +277,11 @@ impl Store {
             let answer = StoredAnswer { status: row.count("status")?, body: row.text("body")? };
             return Ok(Begin::Replay(answer));
         }
-        let before = row.number("due_at")?;
-        if before > now.as_millisecond() {
+        let due_at = row.number("due_at")?;
+        if due_at > now.as_millisecond() {
             return Ok(Begin::InProgress);
         }
-        let lease = KeyLease { key: key.clone(), due_at: before, act: row.maybe_id("act")? };
+        let lease = KeyLease { key: key.clone(), due_at, act: row.maybe_id("act")? };
         take_over(write, lease, now).await
     }
 }
@@ -297,13 +299,14 @@ async fn write_answer(
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE answers SET status = $5, body = $6 WHERE caller = $1 AND route = $2 \
          AND request_key = $3 AND due_at = $4 AND status IS NULL";
-    let done = query(sql, (lease, answer.status, &answer.body)).execute(write.sql(), DOING).await?;
-    Ok(done == 1)
+    let count =
+        query(sql, (lease, answer.status, &answer.body)).execute(write.sql(), DOING).await?;
+    Ok(count == 1)
 }
 
 async fn forget_old(write: &mut WriteTransaction, now: Timestamp) -> Result<(), StoreError> {
-    let before = now.checked_sub(KEPT).unwrap_or(Timestamp::UNIX_EPOCH);
-    query("DELETE FROM answers WHERE begun_at <= $1", before)
+    let horizon = now.checked_sub(RETENTION).unwrap_or(Timestamp::UNIX_EPOCH);
+    query("DELETE FROM answers WHERE begun_at <= $1", horizon)
         .execute(write.sql(), DOING)
         .await
         .map(drop)
@@ -318,23 +321,23 @@ async fn insert(
     let IdempotencyKey { caller, route, key, digest } = request;
     let sql = "INSERT INTO answers (caller, route, request_key, digest, begun_at, due_at) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (caller, route, request_key) DO NOTHING";
-    let done = query(sql, (caller, route, key, digest, now, end_of(now, LEASE)))
+    let count = query(sql, (caller, route, key, digest, now, end_of(now, LEASE)))
         .execute(write.sql(), DOING)
         .await?;
-    Ok(done == 1)
+    Ok(count == 1)
 }
 
 /// Replaces a lease that has ended.
 async fn take_over(
     write: &mut WriteTransaction,
-    ended: KeyLease,
+    lease: KeyLease,
     now: Timestamp,
 ) -> Result<Begin, StoreError> {
     let due_at = end_of(now, LEASE);
     let sql = "UPDATE answers SET due_at = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
          AND due_at = $4";
-    query(sql, (&ended, due_at)).execute(write.sql(), DOING).await?;
-    Ok(Begin::Started(KeyLease { due_at, ..ended }))
+    query(sql, (&lease, due_at)).execute(write.sql(), DOING).await?;
+    Ok(Begin::Started(KeyLease { due_at, ..lease }))
 }
 
 #[cfg(test)]

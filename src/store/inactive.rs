@@ -47,22 +47,22 @@ const OLDER: &str = active!(
 );
 
 /// Returns the query that finds and locks the older deployments of the lane of a success.
-pub(super) fn older(store: &Store, by: &Deployment) -> Query {
-    query(store.locking(OLDER, "FOR UPDATE OF d"), (&by.id, &by.request.target))
+pub(super) fn older(store: &Store, deployment: &Deployment) -> Query {
+    query(store.locking(OLDER, "FOR UPDATE OF d"), (&deployment.id, &deployment.request.target))
 }
 
 /// Enqueues `inactive` for the older deployments of a lane after a success.
-pub(super) async fn replaced(
+pub(super) async fn enqueue_replaced(
     store: &Store,
     write: &mut WriteTransaction,
-    by: &Deployment,
+    deployment: &Deployment,
     older: &Answer,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let request = &by.request;
-    let older = still_active(store, write, older, OLDER, (&by.id, &request.target)).await?;
+    let request = &deployment.request;
+    let older = still_active(store, write, older, OLDER, (&deployment.id, &request.target)).await?;
     let tag = &request.release.tag;
-    let status = match &by.rollback {
+    let status = match &deployment.rollback {
         Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
         None => ForgeStatus::replaced(request.forge_id, tag),
     };
@@ -73,7 +73,7 @@ pub(super) async fn replaced(
 /// Enqueues `inactive` for all deployments of an app on the target, after a removal by that commit.
 /// Programs get it with the newest deployment, and get nothing else that is inactive after a
 /// success; so does Argo CD.
-pub(super) async fn removed(
+pub(super) async fn enqueue_removed(
     store: &Store,
     write: &mut WriteTransaction,
     removal: &RemovalRecord,
@@ -91,18 +91,18 @@ pub(super) async fn removed(
         );
     }
     let sql = active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3");
-    let gone = query(store.locking(sql, "FOR UPDATE OF d"), (target, app));
-    let gone = gone.ask(write.sql(), DOING).await?;
-    let gone = still_active(store, write, &gone, sql, (target, app)).await?;
+    let deployments = query(store.locking(sql, "FOR UPDATE OF d"), (target, app));
+    let deployments = deployments.ask(write.sql(), DOING).await?;
+    let deployments = still_active(store, write, &deployments, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
     cluster_state::end_removed(store, write, (target, app), &status, now).await?;
-    if let Some(newest) = gone.first() {
+    if let Some(newest) = deployments.first() {
         for name in &store.subscriptions.events {
             let sink = Sink::Events(name.clone());
             outbox::enqueue(write, newest, &sink, &status, now);
         }
     }
-    enqueue_inactive(write, &gone, &status, now);
+    enqueue_inactive(write, &deployments, &status, now);
     Ok(())
 }
 
@@ -127,17 +127,17 @@ async fn newest(
 async fn still_active(
     store: &Store,
     write: &mut WriteTransaction,
-    locked: &Answer,
+    deployments: &Answer,
     sql: &'static str,
     values: impl Bind,
 ) -> Result<Vec<DeployId>, StoreError> {
-    let mut locked = ids(&locked.rows)?;
+    let mut deployments = ids(&deployments.rows)?;
     // On SQLite the writer is alone, and most lanes have nothing to enqueue.
-    if store.kind == DatabaseBackend::Postgres && !locked.is_empty() {
-        let again = ids(&query(sql, values).fetch_all(write.sql(), DOING).await?)?;
-        locked.retain(|id| again.contains(id));
+    if store.kind == DatabaseBackend::Postgres && !deployments.is_empty() {
+        let active = ids(&query(sql, values).fetch_all(write.sql(), DOING).await?)?;
+        deployments.retain(|id| active.contains(id));
     }
-    Ok(locked)
+    Ok(deployments)
 }
 
 /// Enqueues the deployment's own status alone: its commit was deployed all the same, and people get

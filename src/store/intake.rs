@@ -53,28 +53,30 @@ impl Store {
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let named = &request.release.repository;
-        let name = repositories::recognize(self, &mut write, request.identity, named, now).await?;
-        let renamed = (name != *named).then(|| request.clone().of_repository(name));
-        let request = renamed.as_ref().unwrap_or(request);
+        let requested_name = &request.release.repository;
+        let name = repositories::recognize(self, &mut write, request.identity, requested_name, now)
+            .await?;
+        let renamed_request =
+            (name != *requested_name).then(|| request.clone().of_repository(name));
+        let request = renamed_request.as_ref().unwrap_or(request);
         let (repository, target) = (&request.release.repository, &request.target);
         lane::ensure(&mut write, repository, target);
         let insert = |delivery: &str| insert(delivery, request, id, now);
-        let first = [insert(delivery.as_str()), lane::entries(repository, target)];
-        let [inserted, mut entries] = write.ask_all(first, DOING).await?;
-        if inserted.changed == 0 {
+        let queries = [insert(delivery.as_str()), lane::entries(repository, target)];
+        let [insertion, mut entries] = write.ask_all(queries, DOING).await?;
+        if insertion.changed == 0 {
             // There is nothing to commit for a duplicate: its lane exists already.
-            if let Some(first) = find(&mut write, request).await? {
-                return Ok(Accepted::Duplicate(first));
+            if let Some(existing) = find(&mut write, request).await? {
+                return Ok(Accepted::Duplicate(existing));
             }
             // Another deployment has the delivery's id: it is a header, which no signature covers.
-            let alias = format!("{delivery}/{id}");
-            let again = [insert(&alias), lane::entries(repository, target)];
-            let [inserted, now_there] = write.ask_all(again, DOING).await?;
-            entries = now_there;
-            if inserted.changed == 0 {
+            let alias_id = format!("{delivery}/{id}");
+            let queries = [insert(&alias_id), lane::entries(repository, target)];
+            let [insertion, current] = write.ask_all(queries, DOING).await?;
+            entries = current;
+            if insertion.changed == 0 {
                 return match find(&mut write, request).await? {
-                    Some(first) => Ok(Accepted::Duplicate(first)),
+                    Some(existing) => Ok(Accepted::Duplicate(existing)),
                     None => Err(StoreError::IdTaken(id.clone())),
                 };
             }
@@ -83,9 +85,9 @@ impl Store {
         self.enqueue_messages(&mut write, id, &ForgeStatus::queued(), now);
         let lane = lane::from_rows(&entries.rows)?;
         lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
-        if let Some((entry, kept)) = act {
+        if let Some((entry, answer)) = act {
             audit::note(&mut write, entry).await?;
-            idempotency_keys::keep(&mut write, kept).await?;
+            idempotency_keys::keep(&mut write, answer).await?;
         }
         write.commit().await?;
         Ok(Accepted::New)
@@ -112,8 +114,8 @@ fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Times
          $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING";
     let lane = (id, delivery, &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
-    let waits = (State::Queued.as_str(), now, "waiting for a worker");
-    let values = (lane, request_columns, waits, production, automatic, recipient.stored());
+    let waiting = (State::Queued.as_str(), now, "waiting for a worker");
+    let values = (lane, request_columns, waiting, production, automatic, recipient.stored());
     query(sql, values)
 }
 

@@ -80,8 +80,8 @@ pub(super) fn entries(repository: &RepoName, target: &TargetName) -> Query {
 pub(super) fn from_rows(rows: &[Row]) -> Result<Lane, StoreError> {
     let entries = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
     let has_ended = |entry: &LaneEntry| matches!(entry.state, State::Succeeded | State::Failed);
-    let (ended, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
-    Ok(Lane { open, newest_ended: ended.into_iter().next().map(|entry| entry.place) })
+    let (ended_entries, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
+    Ok(Lane { open, newest_ended: ended_entries.into_iter().next().map(|entry| entry.place) })
 }
 
 fn entry(row: &Row) -> Result<LaneEntry, StoreError> {
@@ -126,10 +126,10 @@ async fn end(
 ) -> Result<(), StoreError> {
     let sql = "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
          WHERE id = $1 AND state IN ('queued', 'running')";
-    let done = query(sql, (id, State::Superseded.as_str(), now, status.description()))
+    let count = query(sql, (id, State::Superseded.as_str(), now, status.description()))
         .execute(write.sql(), "superseding a deployment")
         .await?;
-    if done == 1 {
+    if count == 1 {
         store.enqueue_messages(write, id, status, now);
     }
     Ok(())

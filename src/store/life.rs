@@ -31,7 +31,7 @@ pub struct Completion {
     /// Violations of a failure, or warnings of a success.
     pub violations: Violations,
     /// The findings.
-    pub known: Findings,
+    pub findings: Findings,
     /// The status for the code host.
     pub status: ForgeStatus,
 }
@@ -71,7 +71,7 @@ pub enum PushTurn {
 }
 
 /// The records that decide whether a push may begin.
-struct Seen {
+struct PushState {
     /// The present name of the repository.
     repository: RepoName,
     lane: Lane,
@@ -109,41 +109,44 @@ impl Store {
     pub async fn begin_push(
         &self,
         claim: &Claim,
-        known: &Findings,
+        findings: &Findings,
         now: Timestamp,
     ) -> Result<PushTurn, StoreError> {
         let mut write = self.begin(BEGINNING).await?;
-        let Some(seen) = self.read_push_state(&mut write, claim, known, now).await? else {
+        let Some(push_state) = self.read_push_state(&mut write, claim, findings, now).await? else {
             // A dropped transaction releases the lane only some time later.
             write.commit().await?;
             return Ok(PushTurn::Lost);
         };
-        if seen.repository != claim.deployment.request.release.repository {
+        if push_state.repository != claim.deployment.request.release.repository {
             // Another lane must be locked. A rename of a repository locks its lanes first.
             write.commit().await?;
-            let renamed = under_name(claim, &seen.repository);
-            return Box::pin(self.begin_push(&renamed, known, now)).await;
+            let renamed = under_name(claim, &push_state.repository);
+            return Box::pin(self.begin_push(&renamed, findings, now)).await;
         }
-        let turn = turn(&seen, claim, known)?;
-        let (state, found) = match &turn {
-            PushTurn::Yes => (State::Pushing, Cow::Borrowed(known)),
+        let turn = decide_turn(&push_state, claim, findings)?;
+        let (state, recorded_findings) = match &turn {
+            PushTurn::Yes => (State::Pushing, Cow::Borrowed(findings)),
             // An earlier attempt may have begun to push.
             PushTurn::Claimed(_) => {
-                let nobodys = Findings { app: None, ..known.clone() };
-                (claim.deployment.state, Cow::Owned(nobodys))
+                let without_app = Findings { app: None, ..findings.clone() };
+                (claim.deployment.state, Cow::Owned(without_app))
             }
             PushTurn::Superseded { .. }
             | PushTurn::Locked(_)
             | PushTurn::HeldBack(_)
-            | PushTurn::Lost => (State::Running, Cow::Borrowed(known)),
+            | PushTurn::Lost => (State::Running, Cow::Borrowed(findings)),
         };
-        write.later(query(concat!(progress!(), " ", fence!()), progress(claim, state, &found)));
+        write.later(query(
+            concat!(progress!(), " ", fence!()),
+            progress(claim, state, &recorded_findings),
+        ));
         if turn == PushTurn::Yes {
-            claims::take(&mut write, claim, known, now);
+            claims::take(&mut write, claim, findings, now);
         }
         if let PushTurn::Superseded { by } = &turn {
             let superseded = [(claim.deployment.id.clone(), by.clone())];
-            lane::supersede(self, &mut write, &seen.lane, &superseded, now).await?;
+            lane::supersede(self, &mut write, &push_state.lane, &superseded, now).await?;
         }
         write.commit().await?;
         Ok(turn)
@@ -155,32 +158,32 @@ impl Store {
         &self,
         write: &mut WriteTransaction,
         claim: &Claim,
-        known: &Findings,
+        findings: &Findings,
         now: Timestamp,
-    ) -> Result<Option<Seen>, StoreError> {
+    ) -> Result<Option<PushState>, StoreError> {
         let Deployment { app, contact, request, .. } = &claim.deployment;
         let (repository, target) = (&request.release.repository, &request.target);
         lane::lock(self, write, repository, target);
-        let held = "SELECT id, repository FROM deployments \
+        let sql = "SELECT id, repository FROM deployments \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let mut queries =
-            vec![query(self.locking(held, "FOR UPDATE"), claim), lane::entries(repository, target)];
-        if let Some(app) = known.app.as_ref().or(app.as_ref()) {
-            let owner = known.contact.as_ref().or(contact.as_ref());
+            vec![query(self.locking(sql, "FOR UPDATE"), claim), lane::entries(repository, target)];
+        if let Some(app) = findings.app.as_ref().or(app.as_ref()) {
+            let owner = findings.contact.as_ref().or(contact.as_ref());
             let owner = owner.map(|contact| contact.owner.as_str());
-            queries.push(locks::stop((target, app), owner, now));
+            queries.push(locks::select_stopping((target, app), owner, now));
             queries.push(holds::select_hold(target, app));
-            queries.extend(claims::questions(self, write, (target, app), known, now));
+            queries.extend(claims::conflict_queries(self, write, (target, app), findings, now));
         }
         let mut answers = write.ask_many(queries, BEGINNING).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
-        let (held, lane) = (next(), next());
-        let Some(row) = held.rows.first() else { return Ok(None) };
-        Ok(Some(Seen {
+        let (lease, lane) = (next(), next());
+        let Some(row) = lease.rows.first() else { return Ok(None) };
+        Ok(Some(PushState {
             repository: row.id("repository")?,
             lane: lane::from_rows(&lane.rows)?,
             locks: locks::read_locks(&next().rows)?,
-            hold: next().rows.first().map(holds::hold).transpose()?,
+            hold: next().rows.first().map(holds::read_hold).transpose()?,
             claims: [next(), next(), next()],
         }))
     }
@@ -200,18 +203,18 @@ impl Store {
              failures = failures + 1, refused_since = $5, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
-        let put_off = query(sql, (claim, at, summary, refused_since));
-        self.run(put_off, "scheduling a retry").await.map(LeaseState::by_rows)
+        let retry = query(sql, (claim, at, summary, refused_since));
+        self.run(retry, "scheduling a retry").await.map(LeaseState::by_rows)
     }
 
     /// Ends the deployment, and enqueues its messages in the same transaction.
     pub async fn finish(
         &self,
         claim: &Claim,
-        ending: &Completion,
+        completion: &Completion,
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
-        let Completion { end, summary, violations, known, status } = ending;
+        let Completion { end, summary, violations, findings, status } = completion;
         let (state, pushed) = match end {
             // For workers it has ended: `cluster_state` says how it goes on.
             FinalState::Succeeded(pushed) | FinalState::Syncing(pushed) => {
@@ -227,35 +230,36 @@ impl Store {
             fence!()
         );
         let counts = (violations.errors(), violations.warnings());
-        let syncing = matches!(end, FinalState::Syncing(_));
-        let in_cluster = syncing.then(|| (State::Syncing.as_str(), now)).unzip();
+        let is_syncing = matches!(end, FinalState::Syncing(_));
+        let in_cluster = is_syncing.then(|| (State::Syncing.as_str(), now)).unzip();
         let values = (now, summary, to_json(violations), pushed, (counts, in_cluster));
-        let finish = query(sql, (progress(claim, state, known), values));
-        let app = known.app.as_ref();
+        let finish = query(sql, (progress(claim, state, findings), values));
+        let app = findings.app.as_ref();
         let mut write = self.begin("finishing a deployment").await?;
-        let succeeded = state == State::Succeeded;
-        if succeeded {
+        let has_succeeded = state == State::Succeeded;
+        if has_succeeded {
             let queries =
                 [finish, owners::claim(id, now), inactive::older(self, &claim.deployment)];
-            let [done, owner, older] = write.ask_all(queries, "finishing a deployment").await?;
-            if LeaseState::by_rows(done.changed) == LeaseState::Lost {
+            let [update, owner, older] = write.ask_all(queries, "finishing a deployment").await?;
+            if LeaseState::by_rows(update.changed) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }
-            owners::claimed(self, &mut write, &owner)?;
+            owners::follow_claim(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
             cluster_state::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
             // A release that the cluster does not run yet replaces none.
-            if !syncing {
-                inactive::replaced(self, &mut write, &claim.deployment, &older, now).await?;
+            if !is_syncing {
+                inactive::enqueue_replaced(self, &mut write, &claim.deployment, &older, now)
+                    .await?;
             }
         } else {
-            let done = finish.execute(write.sql(), "finishing a deployment").await?;
-            if LeaseState::by_rows(done) == LeaseState::Lost {
+            let count = finish.execute(write.sql(), "finishing a deployment").await?;
+            if LeaseState::by_rows(count) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }
             owners::disown(&mut write, id);
         }
-        claims::settle(self, &mut write, &claim.deployment, app, succeeded, now);
+        claims::settle(self, &mut write, &claim.deployment, app, has_succeeded, now);
         self.enqueue_change(&mut write, id, status, now);
         if let FinalState::Succeeded(Pushed { commit, changed: true, .. })
         | FinalState::Syncing(Pushed { commit, changed: true, .. }) = end
@@ -277,22 +281,27 @@ fn under_name(claim: &Claim, name: &RepoName) -> Claim {
 /// Returns the answer to a request for the turn to push. An act of a person since the rules ran stops the
 /// push: a lock, or a hold that is newer than the claim. A hold that was there before was judged by its
 /// rule. A push that had begun may have arrived, so no lock stops it any more.
-fn turn(seen: &Seen, claim: &Claim, known: &Findings) -> Result<PushTurn, StoreError> {
+fn decide_turn(
+    push_state: &PushState,
+    claim: &Claim,
+    findings: &Findings,
+) -> Result<PushTurn, StoreError> {
     let deployment = &claim.deployment;
-    if let Some(newer) = superseding(&seen.lane, deployment) {
+    if let Some(newer) = superseding(&push_state.lane, deployment) {
         return Ok(PushTurn::Superseded { by: newer.id });
     }
-    if let Some(lock) = seen.locks.first().filter(|_| deployment.state != State::Pushing) {
+    if let Some(lock) = push_state.locks.first().filter(|_| deployment.state != State::Pushing) {
         return Ok(PushTurn::Locked(Box::new(lock.clone())));
     }
-    let judged = deployment.state != State::Running || deployment.rollback.is_some();
-    if let Some(hold) = seen.hold.as_ref().filter(|hold| !judged && hold.since >= claim.at) {
+    let is_judged = deployment.state != State::Running || deployment.rollback.is_some();
+    if let Some(hold) = push_state.hold.as_ref().filter(|hold| !is_judged && hold.since >= claim.at)
+    {
         return Ok(PushTurn::HeldBack(Box::new(hold.clone())));
     }
-    let Some(app) = known.app.as_ref().or(deployment.app.as_ref()) else {
+    let Some(app) = findings.app.as_ref().or(deployment.app.as_ref()) else {
         return Ok(PushTurn::Yes);
     };
-    let conflict = claims::conflict(&seen.claims, claim, app, known)?;
+    let conflict = claims::find_conflict(&push_state.claims, claim, app, findings)?;
     Ok(conflict.map_or(PushTurn::Yes, |conflict| PushTurn::Claimed(Box::new(conflict))))
 }
 
@@ -301,15 +310,22 @@ fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     if deployment.state == State::Pushing || deployment.rollback.is_some() {
         return None;
     }
-    let mine = lane.open.iter().find(|entry| entry.place.id == deployment.id)?;
-    lane.newer_than(&mine.place)
+    let own_entry = lane.open.iter().find(|entry| entry.place.id == deployment.id)?;
+    lane.newer_than(&own_entry.place)
 }
 
 /// Returns the values of a statement that begins with `progress!`.
-fn progress(claim: &Claim, state: State, known: &Findings) -> impl Bind {
+fn progress(claim: &Claim, state: State, findings: &Findings) -> impl Bind {
     let Findings { app, template, templates_commit, contact, address, hand_edit, stages, .. } =
-        known;
+        findings;
     let template = (template, to_json(stages), templates_commit);
-    let reached = (contact.as_ref().map(to_json), address);
-    (claim, state.as_str(), app.as_ref(), template, reached, hand_edit.as_ref().map(to_json))
+    let contact_columns = (contact.as_ref().map(to_json), address);
+    (
+        claim,
+        state.as_str(),
+        app.as_ref(),
+        template,
+        contact_columns,
+        hand_edit.as_ref().map(to_json),
+    )
 }

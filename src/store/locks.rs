@@ -16,7 +16,7 @@ use crate::store::{audit, idempotency_keys, lane};
 /// The result of placing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "it may not have been placed"]
-pub enum Locked {
+pub enum LockPlacement {
     /// It is placed.
     Yes,
     /// There are as many locks as a person can still look through; nothing was changed.
@@ -63,19 +63,19 @@ impl Store {
         id: &LockId,
         lock: &Lock,
         entry: &AuditRecord,
-        kept: Option<&PendingAnswer>,
-    ) -> Result<Locked, StoreError> {
+        answer: Option<&PendingAnswer>,
+    ) -> Result<LockPlacement, StoreError> {
         let mut write = self.begin_durable(PLACING).await?;
         if count(&mut write, entry.at).await? >= MOST {
-            return Ok(Locked::TooMany);
+            return Ok(LockPlacement::TooMany);
         }
         // A deployment that asks for the turn to push has asked before, or sees the lock.
         lane::lock_all(self, &mut write, place(&lock.scope).0).await?;
         insert(&mut write, id, lock).await?;
-        audit::note(&mut write, &about(entry, id, lock)).await?;
-        idempotency_keys::keep(&mut write, kept).await?;
+        audit::note(&mut write, &add_subject(entry, id, lock)).await?;
+        idempotency_keys::keep(&mut write, answer).await?;
         write.commit().await?;
-        Ok(Locked::Yes)
+        Ok(LockPlacement::Yes)
     }
 
     /// Takes a lock away that has not ended; the principal and the reason stay with it. The answer
@@ -95,18 +95,18 @@ impl Store {
             .first(write.sql(), TAKING)
             .await?;
         let Some(row) = row else { return unlock_refusal(&mut write, id).await };
-        let found = read_lock_with_id(&row)?;
-        audit::note(&mut write, &about(entry, id, &found.1)).await?;
-        idempotency_keys::keep(&mut write, reply.answer(&found).as_ref()).await?;
+        let placed_lock = read_lock_with_id(&row)?;
+        audit::note(&mut write, &add_subject(entry, id, &placed_lock.1)).await?;
+        idempotency_keys::keep(&mut write, reply.answer(&placed_lock).as_ref()).await?;
         write.commit().await?;
-        Ok(Unlocked::Yes(found.1))
+        Ok(Unlocked::Yes(placed_lock.1))
     }
 
     /// Returns a lock as it was placed, also one that has ended.
     pub async fn lock(&self, id: &LockId) -> Result<Option<Lock>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE id = $1");
         let row = query_of(sql, id).first(&self.pool, "reading a lock").await?;
-        row.map(|row| lock(&row)).transpose()
+        row.map(|row| read_lock(&row)).transpose()
     }
 
     /// Returns the locks that are placed now, oldest first.
@@ -125,13 +125,13 @@ impl Store {
         owner: Option<&str>,
         now: Timestamp,
     ) -> Result<Vec<Lock>, StoreError> {
-        let asking = "reading the locks that stop a deployment";
-        read_locks(&stop((target, app), owner, now).fetch_all(&self.pool, asking).await?)
+        let doing = "reading the locks that stop a deployment";
+        read_locks(&select_stopping((target, app), owner, now).fetch_all(&self.pool, doing).await?)
     }
 }
 
 /// Returns the query for the locks that stop a deployment of the app to the target now.
-pub(super) fn stop(
+pub(super) fn select_stopping(
     (target, app): (&TargetName, &AppKey),
     owner: Option<&str>,
     now: Timestamp,
@@ -147,12 +147,12 @@ pub(super) fn stop(
 }
 
 pub(super) fn read_locks(rows: &[Row]) -> Result<Vec<Lock>, StoreError> {
-    rows.iter().map(lock).collect()
+    rows.iter().map(read_lock).collect()
 }
 
 async fn count(write: &mut WriteTransaction, now: Timestamp) -> Result<i64, StoreError> {
     let sql = format!("SELECT '' AS id, COUNT(*) AS placed FROM locks WHERE {PLACED}");
-    let row = query_of(sql, now).one(write.sql(), PLACING).await?;
+    let row = query_of(sql, now).fetch_one(write.sql(), PLACING).await?;
     row.number("placed")
 }
 
@@ -183,7 +183,7 @@ fn place(scope: &LockScope) -> (Option<&TargetName>, Option<&AppKey>) {
 }
 
 /// Returns the entry with its subject.
-fn about(entry: &AuditRecord, id: &LockId, lock: &Lock) -> AuditRecord {
+fn add_subject(entry: &AuditRecord, id: &LockId, lock: &Lock) -> AuditRecord {
     let (target, app) = place(&lock.scope);
     let subject = format!("lock {id}, {}", lock.scope);
     AuditRecord { target: target.cloned(), app: app.cloned(), subject, ..entry.clone() }
@@ -195,7 +195,7 @@ async fn unlock_refusal(write: &mut WriteTransaction, id: &LockId) -> Result<Unl
         format!("SELECT {COLUMNS}, removed_at, removed_by, removed_why FROM locks WHERE id = $1");
     let row = query_of(sql, id).first(write.sql(), TAKING).await?;
     let Some(row) = row else { return Ok(Unlocked::NotThere) };
-    let lock = lock(&row)?;
+    let lock = read_lock(&row)?;
     Ok(match row.maybe_time("removed_at")? {
         Some(at) => Unlocked::Before {
             lock,
@@ -208,12 +208,12 @@ async fn unlock_refusal(write: &mut WriteTransaction, id: &LockId) -> Result<Unl
 }
 
 fn read_lock_with_id(row: &Row) -> Result<(LockId, Lock), StoreError> {
-    Ok((row.id("id")?, lock(row)?))
+    Ok((row.id("id")?, read_lock(row)?))
 }
 
-fn lock(row: &Row) -> Result<Lock, StoreError> {
+fn read_lock(row: &Row) -> Result<Lock, StoreError> {
     Ok(Lock {
-        scope: scope(row)?,
+        scope: read_scope(row)?,
         reason: row.text("reason")?,
         by: row.text("placed_by")?,
         since: row.time("since")?,
@@ -221,7 +221,7 @@ fn lock(row: &Row) -> Result<Lock, StoreError> {
     })
 }
 
-fn scope(row: &Row) -> Result<LockScope, StoreError> {
+fn read_scope(row: &Row) -> Result<LockScope, StoreError> {
     let word = row.text("scope")?;
     Ok(match word.as_str() {
         "everything" => LockScope::Everything,

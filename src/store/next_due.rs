@@ -46,7 +46,7 @@ impl Store {
              SELECT due_at FROM deployments WHERE finished_at IS NULL \
              UNION ALL SELECT due_at FROM outbox WHERE outcome IS NULL) waiting \
              WHERE due_at > $1";
-        let row = query(sql, now).one(&self.pool, DOING).await?;
+        let row = query(sql, now).fetch_one(&self.pool, DOING).await?;
         row.maybe_time("due_at")
     }
 
@@ -62,48 +62,49 @@ impl Store {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let LongestDelays { lease, retry, act } = longest;
-        let waits = (saturating_add(now, retry.saturating_add(lease)), now);
-        let leased = (saturating_add(now, lease.saturating_mul(2)), saturating_add(now, lease));
+        let retry_bounds = (saturating_add(now, retry.saturating_add(lease)), now);
+        let lease_bounds =
+            (saturating_add(now, lease.saturating_mul(2)), saturating_add(now, lease));
         // The table does not show whether a message is on its way or waits for its next attempt.
-        let unsure = (waits.0, leased.1);
-        let acts = (saturating_add(now, act.saturating_add(lease)), saturating_add(now, act));
+        let message_bounds = (retry_bounds.0, lease_bounds.1);
+        let act_bounds = (saturating_add(now, act.saturating_add(lease)), saturating_add(now, act));
         self.bring_down(&[
             (
                 "UPDATE deployments SET due_at = $2 \
                  WHERE finished_at IS NULL AND worker IS NULL AND due_at > $1",
-                waits,
+                retry_bounds,
             ),
             (
                 "UPDATE deployments SET due_at = $2 \
                  WHERE finished_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                leased,
+                lease_bounds,
             ),
             (
                 "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 0 AND due_at > $1",
-                waits,
+                retry_bounds,
             ),
             (
                 "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1",
-                unsure,
+                message_bounds,
             ),
             (
                 "UPDATE outbox SET confirm_at = $2 \
                  WHERE confirm_at IS NOT NULL AND confirm_at > $1",
-                waits,
+                retry_bounds,
             ),
             (
                 "UPDATE previews SET due_at = $2 \
                  WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
-                waits,
+                retry_bounds,
             ),
             (
                 "UPDATE previews SET due_at = $2 \
                  WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                leased,
+                lease_bounds,
             ),
             (
                 "UPDATE acts SET due_at = $2 WHERE finished_at IS NULL AND due_at > $1",
-                acts,
+                act_bounds,
             ),
         ])
         .await
@@ -116,13 +117,13 @@ impl Store {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let LongestRests { lease, wait, every } = longest;
-        let ahead = |rest: Duration| saturating_add(now, rest.saturating_add(lease));
+        let limit = |rest: Duration| saturating_add(now, rest.saturating_add(lease));
         self.bring_down(&[
-            ("UPDATE sweeps SET due_at = $2 WHERE due_at > $1", (ahead(every), now)),
-            ("UPDATE sweeps SET not_before = $2 WHERE not_before > $1", (ahead(wait), now)),
+            ("UPDATE sweeps SET due_at = $2 WHERE due_at > $1", (limit(every), now)),
+            ("UPDATE sweeps SET not_before = $2 WHERE not_before > $1", (limit(wait), now)),
             (
                 "UPDATE sweeps SET lease_end = $2 WHERE lease_end > $1",
-                (ahead(lease), saturating_add(now, lease)),
+                (limit(lease), saturating_add(now, lease)),
             ),
         ])
         .await
@@ -131,9 +132,9 @@ impl Store {
     async fn bring_down(&self, rules: &[Rule]) -> Result<u64, StoreError> {
         let mut write = self.begin(BRINGING_DOWN).await?;
         let mut brought = 0;
-        for (sql, (beyond, to)) in rules {
-            let done = query(*sql, (beyond, to)).execute(write.sql(), BRINGING_DOWN).await?;
-            brought += done;
+        for (sql, (limit, new_time)) in rules {
+            let count = query(*sql, (limit, new_time)).execute(write.sql(), BRINGING_DOWN).await?;
+            brought += count;
         }
         if brought > 0 {
             write.commit().await?;

@@ -61,7 +61,7 @@ pub struct ForgeCalls {
     /// The repository, which determines the account.
     pub repository: RepoName,
     /// The sink and the state of the status; `None` for a preview.
-    pub told: Option<(Sink, ForgeState)>,
+    pub status: Option<(Sink, ForgeState)>,
     /// The time of the calls; `None` while they wait.
     pub at: Option<Timestamp>,
     /// The number of calls.
@@ -79,9 +79,9 @@ impl Store {
 
     /// Returns the statuses of a deployment for the code host, in order.
     pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
-        let mut all = self.messages(id).await?;
-        all.retain(|told| told.sink == Sink::Forge);
-        Ok(all)
+        let mut messages = self.messages(id).await?;
+        messages.retain(|message| message.sink == Sink::Forge);
+        Ok(messages)
     }
 
     /// Returns the waiting and parked messages, for each family that has any.
@@ -92,7 +92,7 @@ impl Store {
              COUNT(CASE WHEN outcome = 'parked' THEN 1 END) AS parked FROM outbox \
              WHERE outcome IS NULL OR outcome = 'parked' GROUP BY family ORDER BY family";
         let rows = query(sql, ()).fetch_all(&self.pool, "measuring the outbox").await?;
-        rows.iter().map(waiting).collect()
+        rows.iter().map(read_backlog).collect()
     }
 
     /// Returns the newest deployment of the message's commit to its target, if it is newer than the
@@ -146,7 +146,7 @@ impl Store {
     pub async fn earlier_messages(
         &self,
         message: &OutboxMessage,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Notification>, StoreError> {
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.outcome, \
              o.done_at, o.reason, o.reference \
@@ -155,7 +155,7 @@ impl Store {
              AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
         let OutboxMessage { repository, target, place, sink, deployment, .. } = message;
-        let values = (repository, target, place, sink, most, deployment);
+        let values = (repository, target, place, sink, limit, deployment);
         let rows = query(sql, values).fetch_all(&self.pool, "reading earlier messages").await?;
         rows.iter().map(read_notification).collect()
     }
@@ -172,28 +172,28 @@ impl Store {
     pub async fn forge_calls(&self, now: Timestamp) -> Result<Vec<ForgeCalls>, StoreError> {
         let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
         // Counted by the database: while the code host is down, everything waits.
-        let waiting = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
+        let backlog = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state";
-        let rows = query(waiting, ()).fetch_all(&self.pool, COUNTING).await?;
+        let rows = query(backlog, ()).fetch_all(&self.pool, COUNTING).await?;
         let mut calls =
             rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
         // The first status of a rollback also creates a deployment there.
-        let sent = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
+        let deliveries = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
              CAST(CASE WHEN d.rollback IS NOT NULL AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
              ELSE 1 END AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome = 'sent' AND o.done_at > $1 \
              ORDER BY o.done_at DESC LIMIT $2";
-        let retold = "SELECT o.deployment AS id, o.sink, o.state, o.retold_at AS made_at, d.repository, \
+        let repeats = "SELECT o.deployment AS id, o.sink, o.state, o.retold_at AS made_at, d.repository, \
              CAST(1 AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.retold_at IS NOT NULL AND o.retold_at > $1 ORDER BY o.retold_at DESC LIMIT $2";
         let previews = "SELECT repository AS id, repository, done_at AS made_at, \
              CAST(1 AS BIGINT) AS calls FROM previews \
              WHERE done_at IS NOT NULL AND done_at > $1 AND shown_turn > 0 \
              ORDER BY done_at DESC LIMIT $2";
-        for (sql, is_told) in [(sent, true), (retold, true), (previews, false)] {
+        for (sql, is_status) in [(deliveries, true), (repeats, true), (previews, false)] {
             for row in query(sql, (since, MOST)).fetch_all(&self.pool, COUNTING).await? {
-                calls.push(calls_of(&row, is_told, Some(row.time("made_at")?))?);
+                calls.push(calls_of(&row, is_status, Some(row.time("made_at")?))?);
             }
         }
         calls.sort_by_key(|call| call.at);
@@ -201,28 +201,28 @@ impl Store {
     }
 }
 
-fn calls_of(row: &Row, is_told: bool, at: Option<Timestamp>) -> Result<ForgeCalls, StoreError> {
-    let told = if is_told { Some((outbox::sink(row)?, outbox::state(row)?)) } else { None };
-    Ok(ForgeCalls { repository: row.id("repository")?, told, at, count: row.count("calls")? })
+fn calls_of(row: &Row, is_status: bool, at: Option<Timestamp>) -> Result<ForgeCalls, StoreError> {
+    let status = if is_status { Some((outbox::sink(row)?, outbox::state(row)?)) } else { None };
+    Ok(ForgeCalls { repository: row.id("repository")?, status, at, count: row.count("calls")? })
 }
 
 fn read_notification(row: &Row) -> Result<Notification, StoreError> {
     let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
     let done_at = row.maybe_time("done_at")?;
-    let was = |word: &str| outcome.as_deref() == Some(word);
+    let has_outcome = |word: &str| outcome.as_deref() == Some(word);
     Ok(Notification {
         sink: outbox::sink(row)?,
         seq: row.number("seq")?,
         status: outbox::status(row)?,
         at: row.time("at")?,
-        sent_at: done_at.filter(|_| was("sent")),
-        parked: reason.clone().filter(|_| was("parked")),
-        skipped: reason.filter(|_| was("skipped")),
+        sent_at: done_at.filter(|_| has_outcome("sent")),
+        parked: reason.clone().filter(|_| has_outcome("parked")),
+        skipped: reason.filter(|_| has_outcome("skipped")),
         reference: row.maybe_text("reference")?,
     })
 }
 
-fn waiting(row: &Row) -> Result<OutboxBacklog, StoreError> {
+fn read_backlog(row: &Row) -> Result<OutboxBacklog, StoreError> {
     let word = row.text("id")?;
     Ok(OutboxBacklog {
         family: SinkFamily::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,

@@ -119,12 +119,12 @@ impl Store {
         family: &SinkFamily,
         now: Timestamp,
         lease: Duration,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<OutboxMessage>, StoreError> {
         // This query runs all the time, and often in vain, so it takes no turn to write.
-        let waits = "SELECT deployment AS id FROM outbox \
+        let sql = "SELECT deployment AS id FROM outbox \
              WHERE outcome IS NULL AND family = $1 AND due_at <= $2 LIMIT 1";
-        if query(waits, (family, now)).first(&self.pool, DOING).await?.is_none() {
+        if query(sql, (family, now)).first(&self.pool, DOING).await?.is_none() {
             return Ok(Vec::new());
         }
         let mut write = self.begin(DOING).await?;
@@ -139,28 +139,28 @@ impl Store {
             SinkFamily::Slack | SinkFamily::Events(_) => ("0", "o.due_at, o.at"),
         };
         // The other columns are read only for the claimed messages: very many may wait.
-        let first = format!(
+        let selection = format!(
             "SELECT o.deployment, o.sink, o.seq, o.unsure, o.due_at, o.at, {worth} AS worth \
              FROM outbox o WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 \
              AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment \
              AND e.sink = o.sink AND e.seq < o.seq AND e.outcome IS NULL) \
              ORDER BY {order} LIMIT $3"
         );
-        let first = self.locking(&first, "FOR UPDATE OF o SKIP LOCKED");
+        let selection = self.locking(&selection, "FOR UPDATE OF o SKIP LOCKED");
         let sql = format!(
             "{columns} FROM ({}) o JOIN deployments d ON d.id = o.deployment ORDER BY {order}",
-            first.0
+            selection.0
         );
-        let rows = query_of(sql, (family, now, most)).fetch_all(write.sql(), DOING).await?;
+        let rows = query_of(sql, (family, now, limit)).fetch_all(write.sql(), DOING).await?;
         // One by one: as a part of the update, PostgreSQL may run the query again and
         // again, and claim more than the limit.
-        let taking = rows.iter().map(|row| take(row, now, lease));
-        let taken = write.commit_with(taking.collect::<Result<_, _>>()?).await?;
+        let claims = rows.iter().map(|row| take(row, now, lease));
+        let answers = write.commit_with(claims.collect::<Result<_, _>>()?).await?;
         // A message that another sender has claimed has no row.
         let messages = rows
             .iter()
-            .zip(&taken)
-            .filter_map(|(before, answer)| answer.rows.first().map(|now| message(before, now)));
+            .zip(&answers)
+            .filter_map(|(row, answer)| answer.rows.first().map(|claim| message(row, claim)));
         messages.collect()
     }
 
@@ -172,8 +172,8 @@ impl Store {
     ) -> Result<Vec<LeaseState>, StoreError> {
         let write = self.begin("recording the outcomes of messages").await?;
         let records = answers.iter().map(|(message, answer)| record(message, answer, now));
-        let done = write.commit_with(records.collect()).await?;
-        Ok(done.iter().map(|answer| LeaseState::by_rows(answer.changed)).collect())
+        let results = write.commit_with(records.collect()).await?;
+        Ok(results.iter().map(|answer| LeaseState::by_rows(answer.changed)).collect())
     }
 
     /// Claims final statuses that are due for a check. One that is not the last any more is
@@ -182,7 +182,7 @@ impl Store {
         &self,
         now: Timestamp,
         lease: Duration,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Confirmation>, StoreError> {
         if !self.has_confirmations(now).await? {
             return Ok(Vec::new());
@@ -195,21 +195,21 @@ impl Store {
              AS followers, CAST(1 AS BIGINT) AS told \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.confirm_at IS NOT NULL AND o.confirm_at <= $1 ORDER BY o.confirm_at LIMIT $2";
-        let rows = query(self.locking(sql, "FOR UPDATE OF o SKIP LOCKED"), (now, most))
+        let rows = query(self.locking(sql, "FOR UPDATE OF o SKIP LOCKED"), (now, limit))
             .fetch_all(write.sql(), LOOKING)
             .await?;
         let lease_end = end_of(now, lease);
-        let mut taken = Vec::with_capacity(rows.len());
+        let mut confirmations = Vec::with_capacity(rows.len());
         for row in rows {
             let message = message(&row, &row)?;
-            let until = (!message.followed).then_some(lease_end);
-            look_again(&mut write, &message, until);
-            if until.is_some() {
-                taken.push(Confirmation { message, told_at: row.time("done_at")? });
+            let next_check = (!message.followed).then_some(lease_end);
+            set_next_check(&mut write, &message, next_check);
+            if next_check.is_some() {
+                confirmations.push(Confirmation { message, told_at: row.time("done_at")? });
             }
         }
         write.commit().await?;
-        Ok(taken)
+        Ok(confirmations)
     }
 
     /// Returns true if a check is due. It is called all the time, and mostly in vain, so it takes
@@ -225,11 +225,15 @@ impl Store {
     pub async fn record_confirmation(
         &self,
         confirmation: &Confirmation,
-        again: Option<Timestamp>,
+        next_check: Option<Timestamp>,
         retold_at: Option<Timestamp>,
     ) -> Result<(), StoreError> {
         let mut write = self.begin("recording a check of a final status").await?;
-        look_again(&mut write, &confirmation.message, again.map(Timestamp::as_millisecond));
+        set_next_check(
+            &mut write,
+            &confirmation.message,
+            next_check.map(Timestamp::as_millisecond),
+        );
         if let Some(at) = retold_at {
             let OutboxMessage { deployment, sink, seq, .. } = &confirmation.message;
             let sql =
@@ -313,14 +317,14 @@ pub(super) async fn abandon(
 fn record(message: &OutboxMessage, answer: &DeliveryOutcome, now: Timestamp) -> Query {
     let (mut due_at, mut unsure, mut failed, mut reference) = (None, false, false, None);
     let (outcome, reason) = match answer {
-        DeliveryOutcome::Sent { reference: called } => {
-            reference = called.as_ref();
+        DeliveryOutcome::Sent { reference: reference_id } => {
+            reference = reference_id.as_ref();
             (Some("sent"), None)
         }
         DeliveryOutcome::Skipped(reason) => (Some("skipped"), Some(reason)),
         DeliveryOutcome::Parked(reason) => (Some("parked"), Some(reason)),
-        DeliveryOutcome::Again { at, unsure: still, failed: in_vain } => {
-            (due_at, unsure, failed) = (Some(*at), *still, *in_vain);
+        DeliveryOutcome::Again { at, unsure: is_unsure, failed: has_failed } => {
+            (due_at, unsure, failed) = (Some(*at), *is_unsure, *has_failed);
             (None, None)
         }
     };
@@ -344,14 +348,15 @@ fn first_look(
     answer: &DeliveryOutcome,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let shown = matches!(message.sink, Sink::Forge | Sink::Commit);
-    let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
-    let sent = matches!(answer, DeliveryOutcome::Sent { .. });
-    (shown && ended && sent).then(|| now.checked_add(FIRST_LOOK).unwrap_or(Timestamp::MAX))
+    let is_visible = matches!(message.sink, Sink::Forge | Sink::Commit);
+    let is_final = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
+    let is_sent = matches!(answer, DeliveryOutcome::Sent { .. });
+    (is_visible && is_final && is_sent)
+        .then(|| now.checked_add(FIRST_LOOK).unwrap_or(Timestamp::MAX))
 }
 
 /// Sets the time of the next check of a sent message.
-fn look_again(write: &mut WriteTransaction, message: &OutboxMessage, at: Option<i64>) {
+fn set_next_check(write: &mut WriteTransaction, message: &OutboxMessage, at: Option<i64>) {
     let sql = "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
          AND confirm_at IS NOT NULL";
     write.later(query(sql, (&message.deployment, &message.sink, message.seq, at)));
@@ -360,34 +365,34 @@ fn look_again(write: &mut WriteTransaction, message: &OutboxMessage, at: Option<
 /// Returns the statement that claims a message. From here on it may have arrived: a sender that dies
 /// records nothing. One that is claimed while in doubt stays marked as doubted, whatever a search
 /// finds: it may be applied late, too.
-fn take(due: &Row, now: Timestamp, lease: Duration) -> Result<Query, StoreError> {
+fn take(row: &Row, now: Timestamp, lease: Duration) -> Result<Query, StoreError> {
     let sql = "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
          doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
          RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures";
-    let key = (due.text("id")?, due.text("sink")?, due.number("seq")?);
+    let key = (row.text("id")?, row.text("sink")?, row.number("seq")?);
     Ok(query(sql, (key, now, end_of(now, lease))))
 }
 
 /// Reads a message from the row as it was found, and the row as it is after the claim.
-fn message(before: &Row, row: &Row) -> Result<OutboxMessage, StoreError> {
+fn message(found_row: &Row, row: &Row) -> Result<OutboxMessage, StoreError> {
     Ok(OutboxMessage {
         deployment: row.id("id")?,
         sink: sink(row)?,
         seq: row.number("seq")?,
-        repository: before.id("repository")?,
-        commit: before.id("commit_id")?,
-        target: before.id("target")?,
-        forge_id: before.number("forge_id")?,
-        place: before.number("place")?,
+        repository: found_row.id("repository")?,
+        commit: found_row.id("commit_id")?,
+        target: found_row.id("target")?,
+        forge_id: found_row.number("forge_id")?,
+        place: found_row.number("place")?,
         status: status(row)?,
         at: row.time("at")?,
-        due_at: before.time("due_at")?,
+        due_at: found_row.time("due_at")?,
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,
-        unsure: before.flag("unsure")?,
-        followed: before.number("followers")? > 0,
-        continues: before.number("told")? > 0,
+        unsure: found_row.flag("unsure")?,
+        followed: found_row.number("followers")? > 0,
+        continues: found_row.number("told")? > 0,
     })
 }
 

@@ -15,7 +15,7 @@ use crate::store::write::WriteTransaction;
 
 /// One app on one target, with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owned {
+pub struct OwnerRecord {
     /// The target.
     pub target: TargetName,
     /// The app.
@@ -94,7 +94,7 @@ pub(super) fn claim(deployment: &DeployId, now: Timestamp) -> Query {
 }
 
 /// Does what must follow that statement, where the app got its owner by it.
-pub(super) fn claimed(
+pub(super) fn follow_claim(
     store: &Store,
     write: &mut WriteTransaction,
     claim: &Answer,
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Returns the apps of a repository and their targets, in order.
-    pub async fn owned_by(
+    pub async fn list_owned_apps(
         &self,
         repository: &RepoName,
     ) -> Result<Vec<(TargetName, AppKey)>, StoreError> {
@@ -144,13 +144,17 @@ impl Store {
     }
 
     /// Returns every app with its owner, of one target or of all, in order.
-    pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
-        let of = if target.is_some() { "WHERE target = $1" } else { "" };
-        let sql = format!("SELECT {COLUMNS} FROM owners {of} ORDER BY target, namespace, slug");
+    pub async fn owners(
+        &self,
+        target: Option<&TargetName>,
+    ) -> Result<Vec<OwnerRecord>, StoreError> {
+        let condition = if target.is_some() { "WHERE target = $1" } else { "" };
+        let sql =
+            format!("SELECT {COLUMNS} FROM owners {condition} ORDER BY target, namespace, slug");
         let target: Vec<&TargetName> = target.into_iter().collect();
         let rows =
             query_of(sql, target).fetch_all(&self.pool, "listing the owners of apps").await?;
-        rows.iter().map(read_owned).collect()
+        rows.iter().map(read_owner).collect()
     }
 
     /// Gives an app to another repository; returns the former owner, `None` if it had none.
@@ -161,7 +165,7 @@ impl Store {
         &self,
         target: &TargetName,
         app: &AppKey,
-        to: &RepoName,
+        new_owner: &RepoName,
         act: &Moved,
         (now, entry): (Timestamp, &DeployId),
     ) -> Result<Option<RepoName>, StoreError> {
@@ -172,10 +176,10 @@ impl Store {
              WHERE target = $1 AND namespace = $2 AND slug = $3",
             "FOR UPDATE",
         );
-        let before = query(sql, (target, app)).first(write.sql(), doing).await?;
-        let before: Option<RepoName> = before.map(|row| row.id("repository")).transpose()?;
-        let was = before.as_ref().map_or("nobody", RepoName::as_str);
-        let moving = AuditRecord {
+        let former = query(sql, (target, app)).first(write.sql(), doing).await?;
+        let former: Option<RepoName> = former.map(|row| row.id("repository")).transpose()?;
+        let former_name = former.as_ref().map_or("nobody", RepoName::as_str);
+        let record = AuditRecord {
             id: entry.clone(),
             at: now,
             by: Principal {
@@ -187,31 +191,31 @@ impl Store {
             act: "move-owner".into(),
             target: Some(target.clone()),
             app: Some(app.clone()),
-            subject: to.to_string(),
+            subject: new_owner.to_string(),
             reason: act.reason.clone(),
-            outcome: format!("it is {to}'s now, and was {was}'s"),
+            outcome: format!("it is {new_owner}'s now, and was {former_name}'s"),
         };
-        audit::note(&mut write, &moving).await?;
+        audit::note(&mut write, &record).await?;
         let sql = "INSERT INTO owners (target, namespace, slug, repository, since, moved_by, reason) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) \
              ON CONFLICT (target, namespace, slug) DO UPDATE SET repository = excluded.repository, \
              since = excluded.since, moved_by = excluded.moved_by, reason = excluded.reason";
-        query(sql, (target, app, to, now, &act.by, &act.reason))
+        query(sql, (target, app, new_owner, now, &act.by, &act.reason))
             .execute(write.sql(), doing)
             .await?;
         disown_all(self, &mut write, target, app);
         write.commit().await?;
-        Ok(before)
+        Ok(former)
     }
 }
 
-fn read_owned(row: &Row) -> Result<Owned, StoreError> {
-    let moved = row.maybe_text("moved_by")?.zip(row.maybe_text("reason")?);
-    Ok(Owned {
+fn read_owner(row: &Row) -> Result<OwnerRecord, StoreError> {
+    let act = row.maybe_text("moved_by")?.zip(row.maybe_text("reason")?);
+    Ok(OwnerRecord {
         target: row.id("target")?,
         app: row.app()?,
         repository: row.id("repository")?,
         since: row.time("since")?,
-        moved: moved.map(|(by, reason)| Moved { by, reason }),
+        moved: act.map(|(by, reason)| Moved { by, reason }),
     })
 }

@@ -19,7 +19,7 @@ use crate::store::write::WriteTransaction;
 
 /// The result of storing an event about a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noted {
+pub enum PreviewIntake {
     /// A preview is due.
     New,
     /// The same head, or a newer one, is known already.
@@ -47,7 +47,7 @@ pub struct PreviewClaim {
     /// The number of those that died one after the other, just before this one.
     pub deaths: u32,
     /// The check run that was shown last, for this head or an earlier one.
-    pub shown: Option<ShownCheck>,
+    pub last_check: Option<ShownCheck>,
 }
 
 /// Binds `$1` to `$3` of a statement that is fenced by the turn.
@@ -73,7 +73,7 @@ pub struct ShownCheck {
 const MOST_WAITING: i64 = 10_000;
 
 /// The time after which an untouched pull request is deleted; the next event brings it back.
-const KEPT: SignedDuration = SignedDuration::from_hours(24 * 90);
+const RETENTION: SignedDuration = SignedDuration::from_hours(24 * 90);
 
 /// The statement that counts the previews that wait or are worked on.
 const COUNT: &str = "SELECT COUNT(*) AS n FROM previews WHERE done_at IS NULL";
@@ -89,27 +89,28 @@ impl Store {
         &self,
         request: &PullRequest,
         now: Timestamp,
-    ) -> Result<Noted, StoreError> {
+    ) -> Result<PreviewIntake, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let noted = match find_known_request(&mut write, request).await? {
-            Some(known) if known.is_as_new_as(request) => return Ok(Noted::Known),
-            known if request.open => {
-                if known.is_none_or(|known| known.done)
-                    && query(COUNT, ()).one(write.sql(), DOING).await?.number("n")? >= MOST_WAITING
+        let intake = match find_request(&mut write, request).await? {
+            Some(stored) if stored.is_as_new_as(request) => return Ok(PreviewIntake::Known),
+            stored if request.open => {
+                if stored.is_none_or(|stored| stored.is_done)
+                    && query(COUNT, ()).fetch_one(write.sql(), DOING).await?.number("n")?
+                        >= MOST_WAITING
                 {
-                    return Ok(Noted::Full);
+                    return Ok(PreviewIntake::Full);
                 }
                 upsert(&mut write, request, now).await?;
-                Noted::New
+                PreviewIntake::New
             }
             _ => {
                 delete(&mut write, request).await?;
-                Noted::Forgotten
+                PreviewIntake::Forgotten
             }
         };
         drop_old(&mut write, now).await?;
         write.commit().await?;
-        Ok(noted)
+        Ok(intake)
     }
 
     /// Claims the preview that has been due for longest, if there is one.
@@ -136,8 +137,8 @@ impl Store {
         );
         let key = (row.text("repository")?, row.number("number")?);
         let values = (key, worker, end_of(now, lease));
-        let row = query(sql, values).one(write.sql(), doing).await?;
-        let claim = claim_of(&row)?;
+        let row = query(sql, values).fetch_one(write.sql(), doing).await?;
+        let claim = read_claim(&row)?;
         write.commit().await?;
         Ok(Some(claim))
     }
@@ -194,24 +195,24 @@ impl Store {
     pub async fn record_shown_preview(
         &self,
         claim: &PreviewClaim,
-        shown: &ShownCheck,
+        check: &ShownCheck,
     ) -> Result<(), StoreError> {
         let sql = "UPDATE previews SET shown_turn = $3, shown_head = $4, shown_check = $5, \
              shown_digest = $6 WHERE repository = $1 AND number = $2 AND shown_turn <= $3";
-        let shown = query(sql, (claim, &shown.head, shown.check, &shown.digest));
-        self.run(shown, AT_WORK).await.map(drop)
+        let update = query(sql, (claim, &check.head, check.check, &check.digest));
+        self.run(update, AT_WORK).await.map(drop)
     }
 
     /// Schedules previews of a repository again after one of its deployments has succeeded, since
     /// they compare with what is live. Only heads with a check run; returns their number.
-    pub async fn renew_previews(&self, now: Timestamp, most: u32) -> Result<u64, StoreError> {
+    pub async fn renew_previews(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let sql = "UPDATE previews SET done_at = NULL, due_at = $1, attempts = 0, failures = 0, \
              turn = turn + 1 WHERE (repository, number) IN (SELECT p.repository, p.number \
              FROM previews p WHERE p.done_at IS NOT NULL AND p.shown_check IS NOT NULL AND EXISTS \
              (SELECT 1 FROM deployments d WHERE d.repository = p.repository \
              AND d.state = 'succeeded' AND d.finished_at > p.done_at) \
              ORDER BY p.updated_at DESC LIMIT $2)";
-        self.run(query(sql, (now, most)), "scheduling outdated previews").await
+        self.run(query(sql, (now, limit)), "scheduling outdated previews").await
     }
 
     /// Schedules previews again that have these check runs, whatever their content; returns their
@@ -231,20 +232,23 @@ impl Store {
         let sql = "UPDATE previews SET done_at = NULL, due_at = $4, attempts = 0, failures = 0, \
              worker = NULL, turn = turn + 1, shown_digest = '' WHERE repository = $1 \
              AND shown_check IS NOT NULL AND (shown_check = $2 OR shown_head = $3)";
-        let done = query(sql, (repository, check, head, now)).execute(write.sql(), DOING).await?;
+        let count = query(sql, (repository, check, head, now)).execute(write.sql(), DOING).await?;
         write.commit().await?;
-        Ok(done)
+        Ok(count)
     }
 
     /// Returns the time at which the next waiting preview is due.
     pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
-        query(sql, ()).one(&self.pool, "reading the next due preview").await?.maybe_time("due_at")
+        query(sql, ())
+            .fetch_one(&self.pool, "reading the next due preview")
+            .await?
+            .maybe_time("due_at")
     }
 
     /// Counts the previews that wait or are worked on.
     pub async fn previews_waiting(&self) -> Result<u64, StoreError> {
-        let row = query(COUNT, ()).one(&self.pool, "counting previews").await?;
+        let row = query(COUNT, ()).fetch_one(&self.pool, "counting previews").await?;
         row.count("n")
     }
 
@@ -274,31 +278,31 @@ pub(super) async fn abandon(
 /// The stored state of a pull request when an event about it arrives.
 struct KnownRequest {
     request: PullRequest,
-    done: bool,
+    is_done: bool,
 }
 
 impl KnownRequest {
     /// Returns true if the stored request is as new as the event. The code host counts in seconds:
     /// within one, another request counts as the newer.
-    fn is_as_new_as(&self, heard: &PullRequest) -> bool {
-        self.request.updated_at > heard.updated_at || self.request == *heard
+    fn is_as_new_as(&self, event: &PullRequest) -> bool {
+        self.request.updated_at > event.updated_at || self.request == *event
     }
 }
 
-async fn find_known_request(
+async fn find_request(
     write: &mut WriteTransaction,
-    of: &PullRequest,
+    request: &PullRequest,
 ) -> Result<Option<KnownRequest>, StoreError> {
     let sql = "SELECT * FROM previews WHERE repository = $1 AND number = $2";
-    let row = query(sql, (&of.repository, of.number)).first(write.sql(), DOING).await?;
+    let row = query(sql, (&request.repository, request.number)).first(write.sql(), DOING).await?;
     let Some(row) = row else { return Ok(None) };
-    let done = row.maybe_time("done_at")?.is_some();
-    Ok(Some(KnownRequest { request: row.json("request")?, done }))
+    let is_done = row.maybe_time("done_at")?.is_some();
+    Ok(Some(KnownRequest { request: row.json("request")?, is_done }))
 }
 
 async fn upsert(
     write: &mut WriteTransaction,
-    of: &PullRequest,
+    request: &PullRequest,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO previews (repository, number, request, updated_at, received_at, due_at, turn, \
@@ -306,27 +310,25 @@ async fn upsert(
          ON CONFLICT (repository, number) DO UPDATE SET request = $3, updated_at = $4, \
          received_at = $5, due_at = $5, turn = previews.turn + 1, attempts = 0, failures = 0, \
          worker = NULL, done_at = NULL, summary = $6";
-    query(sql, (&of.repository, of.number, to_json(of), of.updated_at, now, "waiting for a worker"))
-        .execute(write.sql(), DOING)
-        .await
-        .map(drop)
+    let key = (&request.repository, request.number);
+    let values = (key, to_json(request), request.updated_at, now, "waiting for a worker");
+    query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
-async fn delete(write: &mut WriteTransaction, of: &PullRequest) -> Result<(), StoreError> {
-    query("DELETE FROM previews WHERE repository = $1 AND number = $2", (&of.repository, of.number))
-        .execute(write.sql(), DOING)
-        .await
-        .map(drop)
+async fn delete(write: &mut WriteTransaction, request: &PullRequest) -> Result<(), StoreError> {
+    let sql = "DELETE FROM previews WHERE repository = $1 AND number = $2";
+    let key = (&request.repository, request.number);
+    query(sql, key).execute(write.sql(), DOING).await.map(drop)
 }
 
 async fn drop_old(write: &mut WriteTransaction, now: Timestamp) -> Result<(), StoreError> {
-    let before = now.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
+    let horizon = now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
     let sql = "DELETE FROM previews WHERE done_at IS NOT NULL AND done_at < $1";
-    query(sql, before).execute(write.sql(), DOING).await.map(drop)
+    query(sql, horizon).execute(write.sql(), DOING).await.map(drop)
 }
 
-fn claim_of(row: &Row) -> Result<PreviewClaim, StoreError> {
-    let shown = match (row.maybe_id("shown_head")?, row.maybe_number("shown_check")?) {
+fn read_claim(row: &Row) -> Result<PreviewClaim, StoreError> {
+    let check = match (row.maybe_id("shown_head")?, row.maybe_number("shown_check")?) {
         (Some(head), Some(check)) => {
             let digest = row.maybe_text("shown_digest")?.unwrap_or_default();
             Some(ShownCheck { head, check, digest })
@@ -340,6 +342,6 @@ fn claim_of(row: &Row) -> Result<PreviewClaim, StoreError> {
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,
         deaths: deaths::count_deaths(&row.text("summary")?),
-        shown,
+        last_check: check,
     })
 }

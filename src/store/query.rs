@@ -71,7 +71,7 @@ impl Executor for &AnyPool {
     }
 
     async fn first(self, query: Query, doing: &'static str) -> Result<Option<Row>, StoreError> {
-        let row = query.bound().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
+        let row = query.into_sqlx().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
         Ok(row.map(Row::new))
     }
 }
@@ -79,10 +79,10 @@ impl Executor for &AnyPool {
 impl Executor for &mut AnyConnection {
     async fn ask(self, query: Query, doing: &'static str) -> Result<Answer, StoreError> {
         let mut answer = Answer::default();
-        let mut results = self.fetch_many(query.bound());
-        while let Some(one) = results.try_next().await.map_err(StoreError::doing(doing))? {
-            match one {
-                Either::Left(done) => answer.changed += done.rows_affected(),
+        let mut results = self.fetch_many(query.into_sqlx());
+        while let Some(item) = results.try_next().await.map_err(StoreError::doing(doing))? {
+            match item {
+                Either::Left(result) => answer.changed += result.rows_affected(),
                 Either::Right(row) => answer.rows.push(Row::new(row)),
             }
         }
@@ -90,7 +90,7 @@ impl Executor for &mut AnyConnection {
     }
 
     async fn first(self, query: Query, doing: &'static str) -> Result<Option<Row>, StoreError> {
-        let row = query.bound().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
+        let row = query.into_sqlx().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
         Ok(row.map(Row::new))
     }
 }
@@ -111,19 +111,19 @@ pub(super) async fn ask_all(
         }
         return Ok(answers);
     }
-    let mut results = connection.fetch_many(Query::join(queries).bound());
+    let mut results = connection.fetch_many(Query::join(queries).into_sqlx());
     let mut answer = Answer::default();
-    while let Some(one) = results.try_next().await.map_err(StoreError::doing(doing))? {
-        match one {
+    while let Some(item) = results.try_next().await.map_err(StoreError::doing(doing))? {
+        match item {
             // The driver ends the answer to each statement with this.
-            Either::Left(done) => {
-                answer.changed = done.rows_affected();
+            Either::Left(result) => {
+                answer.changed = result.rows_affected();
                 answers.push(std::mem::take(&mut answer));
             }
             Either::Right(row) => answer.rows.push(Row::new(row)),
         }
     }
-    if answers.len() == count { Ok(answers) } else { Err(miscounted(doing)) }
+    if answers.len() == count { Ok(answers) } else { Err(count_error(doing)) }
 }
 
 /// Returns the answers to that number of statements.
@@ -131,16 +131,16 @@ pub(super) fn array<const N: usize>(
     answers: Vec<Answer>,
     doing: &'static str,
 ) -> Result<[Answer; N], StoreError> {
-    answers.try_into().map_err(|_| miscounted(doing))
+    answers.try_into().map_err(|_| count_error(doing))
 }
 
-fn miscounted(doing: &'static str) -> StoreError {
+fn count_error(doing: &'static str) -> StoreError {
     let message = "the driver gave other than one answer for each statement";
     StoreError::doing(doing)(sqlx::Error::Protocol(message.to_owned()))
 }
 
 impl Query {
-    fn bound(self) -> sqlx::query::Query<'static, Any, AnyArguments> {
+    fn into_sqlx(self) -> sqlx::query::Query<'static, Any, AnyArguments> {
         let Self { sql, values } = self;
         values.into_iter().fold(sqlx::query(sql), |query, value| match value {
             BoundValue::Text(text) => query.bind(text),
@@ -150,64 +150,64 @@ impl Query {
 
     /// Joins many statements into one text; each has placeholders for its own values.
     fn join(queries: Vec<Self>) -> Self {
-        let (mut joined, mut all) = (String::new(), Vec::new());
+        let (mut text, mut joined_values) = (String::new(), Vec::new());
         for Self { sql, values } in queries {
             let mut parts = sql.as_str().split('$');
-            joined.push_str(parts.next().unwrap_or_default());
+            text.push_str(parts.next().unwrap_or_default());
             for part in parts {
                 let digits = part.bytes().take_while(u8::is_ascii_digit).count();
                 let (number, rest) = part.split_at(digits);
-                let number = number.parse::<usize>().unwrap_or_default() + all.len();
-                joined.extend(["$", &number.to_string(), rest]);
+                let number = number.parse::<usize>().unwrap_or_default() + joined_values.len();
+                text.extend(["$", &number.to_string(), rest]);
             }
-            joined.push(';');
-            all.extend(values);
+            text.push(';');
+            joined_values.extend(values);
         }
-        Self { sql: AssertSqlSafe(joined).into_sql_str(), values: all }
+        Self { sql: AssertSqlSafe(text).into_sql_str(), values: joined_values }
     }
 
     /// Runs the statement.
     pub(super) async fn ask(
         self,
-        on: impl Executor,
+        executor: impl Executor,
         doing: &'static str,
     ) -> Result<Answer, StoreError> {
-        on.ask(self, doing).await
+        executor.ask(self, doing).await
     }
 
     /// Runs the statement; returns the number of changed rows.
     pub(super) async fn execute(
         self,
-        on: impl Executor,
+        executor: impl Executor,
         doing: &'static str,
     ) -> Result<u64, StoreError> {
-        Ok(on.ask(self, doing).await?.changed)
+        Ok(executor.ask(self, doing).await?.changed)
     }
 
     pub(super) async fn fetch_all(
         self,
-        on: impl Executor,
+        executor: impl Executor,
         doing: &'static str,
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(on.ask(self, doing).await?.rows)
+        Ok(executor.ask(self, doing).await?.rows)
     }
 
     pub(super) async fn first(
         self,
-        on: impl Executor,
+        executor: impl Executor,
         doing: &'static str,
     ) -> Result<Option<Row>, StoreError> {
-        on.first(self, doing).await
+        executor.first(self, doing).await
     }
 
     /// Returns the row of a statement that always has one.
-    pub(super) async fn one(
+    pub(super) async fn fetch_one(
         self,
-        on: impl Executor,
+        executor: impl Executor,
         doing: &'static str,
     ) -> Result<Row, StoreError> {
-        let none = || StoreError::doing(doing)(sqlx::Error::RowNotFound);
-        on.first(self, doing).await?.ok_or_else(none)
+        let not_found = || StoreError::doing(doing)(sqlx::Error::RowNotFound);
+        executor.first(self, doing).await?.ok_or_else(not_found)
     }
 
     /// Returns a page of so many entries, or of as many as have a megabyte of text by the given
@@ -223,7 +223,7 @@ impl Query {
         read: impl Fn(&Row) -> Result<T, StoreError>,
         size: impl Fn(&T) -> usize,
     ) -> Result<(Vec<T>, bool), StoreError> {
-        let mut rows = self.bound().fetch(pool);
+        let mut rows = self.into_sqlx().fetch(pool);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.try_next().await.map_err(StoreError::doing(doing))? {
             if entries.len() == limit as usize || bytes >= MOST_BYTES {
@@ -396,8 +396,8 @@ pub(super) fn conditions<const N: usize>(
     tests: [(&str, Option<Condition>); N],
     last: Option<&str>,
 ) -> (String, Vec<Condition>) {
-    let given = tests.into_iter().filter_map(|(test, value)| Some((test, value?)));
-    let numbered = given.zip(1..).map(|((test, value), n)| (format!("{test} ${n}"), value));
+    let pairs = tests.into_iter().filter_map(|(test, value)| Some((test, value?)));
+    let numbered = pairs.zip(1..).map(|((test, value), n)| (format!("{test} ${n}"), value));
     let (mut tests, values): (Vec<String>, Vec<Condition>) = numbered.unzip();
     tests.extend(last.map(str::to_owned));
     let first = if tests.is_empty() { "" } else { "WHERE " };
@@ -416,9 +416,9 @@ mod tests {
 
     #[test]
     fn statements_that_are_sent_together_have_their_own_values() {
-        let (one, two) = (query("SELECT $1, $2", (1_i64, "a")), query("SELECT 'x'", ()));
-        let three = query("SELECT $2 || $1, $1", ("b", "c"));
-        let joined = Query::join(vec![one, two, three]);
+        let (first, second) = (query("SELECT $1, $2", (1_i64, "a")), query("SELECT 'x'", ()));
+        let third = query("SELECT $2 || $1, $1", ("b", "c"));
+        let joined = Query::join(vec![first, second, third]);
         assert_eq!(joined.sql.as_str(), "SELECT $1, $2;SELECT 'x';SELECT $4 || $3, $3;");
         assert_eq!(joined.values.len(), 4);
     }

@@ -43,11 +43,11 @@ impl Store {
         worker: &str,
         now: Timestamp,
         lease: Duration,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Claim>, StoreError> {
         for _ in 0..LOOKS {
             let mut write = self.begin(DOING).await?;
-            let lanes = self.candidates(&mut write, now, most).await?;
+            let lanes = self.candidates(&mut write, now, limit).await?;
             let is_idle = lanes.is_empty();
             let claims = self.claim_lanes(&mut write, lanes, (worker, lease), now).await?;
             write.commit().await?;
@@ -67,16 +67,16 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<Claim>, StoreError> {
         // Read again: the candidates may have been chosen before the locks.
-        let look = |(repository, target): &(RepoName, TargetName)| {
+        let queries = |(repository, target): &(RepoName, TargetName)| {
             [
-                removals::keep_still(repository, target, now),
+                removals::select_blocking(repository, target, now),
                 lane::entries(repository, target),
                 repositories::select_identity(repository),
             ]
         };
-        let looks = write.ask_many(lanes.iter().flat_map(look).collect(), DOING).await?;
-        let (mut takes, mut identities) = (Vec::new(), Vec::new());
-        for [acts, entries, named] in looks.as_chunks().0 {
+        let lane_answers = write.ask_many(lanes.iter().flat_map(queries).collect(), DOING).await?;
+        let (mut updates, mut identities) = (Vec::new(), Vec::new());
+        for [acts, entries, identity_answer] in lane_answers.as_chunks().0 {
             if !acts.rows.is_empty() {
                 continue;
             }
@@ -84,14 +84,16 @@ impl Store {
             let turn = lane.turn(now);
             lane::supersede(self, write, &lane, &turn.superseded, now).await?;
             if let Some(id) = turn.take {
-                takes.push(take(&id, (worker, lease), now));
-                identities.push(named.rows.first().map(repositories::read_identity).transpose()?);
+                updates.push(take(&id, (worker, lease), now));
+                identities.push(
+                    identity_answer.rows.first().map(repositories::read_identity).transpose()?,
+                );
             }
         }
-        let answers = write.ask_many(takes, DOING).await?;
+        let answers = write.ask_many(updates, DOING).await?;
         let claims = answers.iter().zip(identities);
         let claims = claims.filter_map(|(answer, identity)| Some((answer.rows.first()?, identity)));
-        claims.map(|(row, identity)| self.claimed(write, row, identity, now)).collect()
+        claims.map(|(row, identity)| self.start_claim(write, row, identity, now)).collect()
     }
 
     /// Extends the lease of the claim.
@@ -125,7 +127,7 @@ impl Store {
         let mut write = self.begin(doing).await?;
         let sql = "UPDATE deployments SET due_at = $1 \
              WHERE worker IS NOT NULL AND finished_at IS NULL AND due_at > $1";
-        let done = query(sql, now).execute(write.sql(), doing).await?;
+        let count = query(sql, now).execute(write.sql(), doing).await?;
         removals::abandon(&mut write, now).await?;
         idempotency_keys::abandon(&mut write, now).await?;
         outbox::abandon(&mut write, now).await?;
@@ -133,7 +135,7 @@ impl Store {
         cluster_progress::abandon(&mut write).await?;
         previews::abandon(&mut write, now).await?;
         write.commit().await?;
-        Ok(done)
+        Ok(count)
     }
 
     /// Returns the lanes of the oldest deployments that may run, locked; lanes that others have
@@ -142,7 +144,7 @@ impl Store {
         &self,
         write: &mut WriteTransaction,
         now: Timestamp,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(RepoName, TargetName)>, StoreError> {
         let sql = "SELECT d.id, d.repository, d.target FROM deployments d \
              JOIN lanes l ON l.repository = d.repository AND l.target = d.target \
@@ -153,7 +155,7 @@ impl Store {
              AND NOT EXISTS (SELECT 1 FROM acts a WHERE a.repository = d.repository \
              AND a.target = d.target AND a.finished_at IS NULL AND a.due_at > $1) \
              ORDER BY d.received_at, d.forge_id LIMIT $2";
-        let rows = query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"), (now, most))
+        let rows = query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"), (now, limit))
             .fetch_all(write.sql(), DOING)
             .await?;
         let mut lanes = Vec::with_capacity(rows.len());
@@ -168,7 +170,7 @@ impl Store {
     }
 
     /// Returns the claim on a deployment that was taken, and enqueues the messages of its first attempt.
-    fn claimed(
+    fn start_claim(
         &self,
         write: &mut WriteTransaction,
         row: &Row,
@@ -181,11 +183,11 @@ impl Store {
         let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);
         let claim = Claim { deployment, failures, refused_since, deaths, at: now };
         if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
-            let begun = match claim.deployment.rollback {
+            let status = match claim.deployment.rollback {
                 Some(_) => ForgeStatus::rolling_back(),
                 None => ForgeStatus::in_progress(),
             };
-            self.enqueue_messages(write, &claim.deployment.id, &begun, now);
+            self.enqueue_messages(write, &claim.deployment.id, &status, now);
         }
         Ok(claim)
     }

@@ -109,28 +109,28 @@ impl Store {
         &self,
         ids: &[DeployId],
     ) -> Result<BTreeMap<DeployId, (ImageTag, Timestamp)>, StoreError> {
-        let mut found = BTreeMap::new();
-        for some in ids.chunks(AT_ONCE) {
-            let places = placeholders(1, some.len());
+        let mut releases = BTreeMap::new();
+        for chunk in ids.chunks(AT_ONCE) {
+            let places = placeholders(1, chunk.len());
             let sql =
                 format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
-            let ids: Vec<&DeployId> = some.iter().collect();
+            let ids: Vec<&DeployId> = chunk.iter().collect();
             for row in query_of(sql, ids).fetch_all(&self.pool, "reading what is live").await? {
-                found.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
+                releases.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
             }
         }
-        Ok(found)
+        Ok(releases)
     }
 
     /// Returns, of those apps whose newest deployment has failed, its id and its tag.
     pub async fn newest_failed(
         &self,
-        spots: &[&AppInstance],
+        instances: &[&AppInstance],
     ) -> Result<BTreeMap<AppInstance, (DeployId, ImageTag)>, StoreError> {
-        let mut found = BTreeMap::new();
-        for some in spots.chunks(AT_ONCE / 3) {
+        let mut failures = BTreeMap::new();
+        for chunk in instances.chunks(AT_ONCE / 3) {
             let place = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
-            let places: Vec<_> = (0..some.len()).map(place).collect();
+            let places: Vec<_> = (0..chunk.len()).map(place).collect();
             let sql = format!(
                 "SELECT id, target, namespace, slug, tag FROM deployments \
                  WHERE COALESCE(cluster_state, state) = 'failed' \
@@ -138,14 +138,16 @@ impl Store {
                  WHERE (target, namespace, slug) IN (VALUES {}) GROUP BY target, namespace, slug)",
                 places.join(", ")
             );
-            let spots: Vec<_> = some.iter().map(|spot| (&spot.target, &spot.app)).collect();
-            for row in query_of(sql, spots).fetch_all(&self.pool, "reading what has failed").await?
+            let instances: Vec<_> =
+                chunk.iter().map(|instance| (&instance.target, &instance.app)).collect();
+            for row in
+                query_of(sql, instances).fetch_all(&self.pool, "reading what has failed").await?
             {
-                let spot = AppInstance { target: row.id("target")?, app: row.app()? };
-                found.insert(spot, (row.id("id")?, row.id("tag")?));
+                let instance = AppInstance { target: row.id("target")?, app: row.app()? };
+                failures.insert(instance, (row.id("id")?, row.id("tag")?));
             }
         }
-        Ok(found)
+        Ok(failures)
     }
 
     /// Returns a version that changes whenever the picture of a deployment changes; it costs less
@@ -212,8 +214,11 @@ impl Store {
             limit + 1
         );
         let page = query_of(sql, values).page(&self.pool, LISTING, limit, row::overview, size);
-        let (deployments, more) = page.await?;
-        let next = deployments.last().filter(|_| more).map(|last: &Deployment| last.id.clone());
+        let (deployments, has_more) = page.await?;
+        let next = deployments
+            .last()
+            .filter(|_| has_more)
+            .map(|deployment: &Deployment| deployment.id.clone());
         Ok(Page { deployments, next })
     }
 
@@ -234,7 +239,7 @@ impl Store {
              (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL) AS oldest, \
              (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
              (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked";
-        let row = query(sql, ()).one(&self.pool, "measuring the queue").await?;
+        let row = query(sql, ()).fetch_one(&self.pool, "measuring the queue").await?;
         Ok(Depth {
             queued: row.count("queued")?,
             running: row.count("running")?,

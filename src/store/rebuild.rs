@@ -14,7 +14,7 @@ use crate::model::removal::RemovalRecord;
 use crate::model::rollback::{Hold, provisional_number};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::owners::Owned;
+use crate::store::owners::OwnerRecord;
 use crate::store::query::query;
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
@@ -28,7 +28,7 @@ pub struct Remembered {
     /// Removals that were pushed.
     pub removals: Vec<RemovalRecord>,
     /// The owners of apps, also of those that are gone.
-    pub owners: Vec<Owned>,
+    pub owners: Vec<OwnerRecord>,
     /// Repositories by the code host's number: the name, and the time when it was last read.
     pub repositories: BTreeMap<i64, (RepoName, Timestamp)>,
 }
@@ -64,29 +64,29 @@ const PROVISIONAL: i64 = 100;
 const DOING: &str = "rebuilding the record";
 
 impl Store {
-    /// Writes the records, with an entry in the audit log for it; nothing of it without `really`,
+    /// Writes the records, with an entry in the audit log for it; nothing of it without `is_confirmed`,
     /// and all or nothing with it.
     pub async fn rebuild(
         &self,
         remembered: &Remembered,
         entry: &AuditRecord,
-        really: bool,
+        is_confirmed: bool,
     ) -> Result<Rebuilt, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         let mut rebuilt = Rebuilt::default();
-        for one in &remembered.deployments {
-            rebuilt.deployments += u64::from(deployment(&mut write, one).await?);
+        for deployment in &remembered.deployments {
+            rebuilt.deployments += u64::from(insert_deployment(&mut write, deployment).await?);
         }
-        for one in &remembered.removals {
-            rebuilt.removals += removal(&mut write, one).await?;
+        for removal in &remembered.removals {
+            rebuilt.removals += insert_removal(&mut write, removal).await?;
         }
-        for one in &remembered.owners {
-            rebuilt.owners += owner(&mut write, one).await?;
+        for owner in &remembered.owners {
+            rebuilt.owners += insert_owner(&mut write, owner).await?;
         }
         for (number, (name, at)) in &remembered.repositories {
             repositories::remember(&mut write, *number, name, *at).await?;
         }
-        if really {
+        if is_confirmed {
             audit::note(&mut write, entry).await?;
             write.commit().await?;
         }
@@ -95,34 +95,34 @@ impl Store {
 }
 
 /// Adds the deployment; returns true if it was added.
-async fn deployment(
+async fn insert_deployment(
     write: &mut WriteTransaction,
-    one: &RememberedDeployment,
+    remembered: &RememberedDeployment,
 ) -> Result<bool, StoreError> {
-    let RememberedDeployment { past, number, newest, hold } = one;
+    let RememberedDeployment { past, number, newest, hold } = remembered;
     make_lane(write, past).await?;
-    let added = match number {
+    let is_added = match number {
         Some(number) if insert(write, past, number).await? > 0 => {
             if *newest {
-                shown_as_live(write, past).await?;
+                insert_success(write, past).await?;
             }
             true
         }
-        _ => without_number(write, past).await?,
+        _ => insert_provisional(write, past).await?,
     };
-    if let Some(hold) = hold.as_ref().filter(|_| added) {
+    if let Some(hold) = hold.as_ref().filter(|_| is_added) {
         holds::place(write, &past.id, hold).await?;
     }
-    Ok(added)
+    Ok(is_added)
 }
 
 /// Adds a deployment whose number is not known, or belongs to another: one deployment of the code
 /// host was started twice.
-async fn without_number(
+async fn insert_provisional(
     write: &mut WriteTransaction,
     past: &PastDeployment,
 ) -> Result<bool, StoreError> {
-    if is_known(write, past).await? {
+    if exists(write, past).await? {
         return Ok(false);
     }
     let first = provisional_number(&past.id);
@@ -148,7 +148,7 @@ async fn place(
     let sql = "SELECT 'place' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
          WHERE repository = $1 AND target = $2 AND id < $3";
     let row = query(sql, (&past.release.repository, &past.target, &past.id))
-        .one(write.sql(), DOING)
+        .fetch_one(write.sql(), DOING)
         .await?;
     row.number("place")
 }
@@ -158,7 +158,7 @@ async fn make_lane(write: &mut WriteTransaction, past: &PastDeployment) -> Resul
     query(sql, (&past.release.repository, &past.target)).execute(write.sql(), DOING).await.map(drop)
 }
 
-async fn is_known(write: &mut WriteTransaction, past: &PastDeployment) -> Result<bool, StoreError> {
+async fn exists(write: &mut WriteTransaction, past: &PastDeployment) -> Result<bool, StoreError> {
     let row = query("SELECT id FROM deployments WHERE id = $1", &past.id)
         .first(write.sql(), DOING)
         .await?;
@@ -198,14 +198,14 @@ async fn insert(
     let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, reason);
     let app_columns = (app, template, templates_commit, State::Succeeded.as_str());
-    let ended = (received_at, finished_at, summary, to_json(pushed), production, place);
-    let values = (lane, request_columns, app_columns, ended, rollback.as_ref().map(to_json));
+    let end_columns = (received_at, finished_at, summary, to_json(pushed), production, place);
+    let values = (lane, request_columns, app_columns, end_columns, rollback.as_ref().map(to_json));
     query(sql, values).execute(write.sql(), DOING).await
 }
 
 /// Records that the code host got the success, so that its successor sends `inactive` only for what
 /// the code host shows.
-async fn shown_as_live(
+async fn insert_success(
     write: &mut WriteTransaction,
     past: &PastDeployment,
 ) -> Result<(), StoreError> {
@@ -218,22 +218,29 @@ async fn shown_as_live(
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
-async fn removal(write: &mut WriteTransaction, one: &RemovalRecord) -> Result<u64, StoreError> {
-    let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } = one;
-    let at = ended.as_ref().map_or(*asked_at, |ended| ended.at);
-    let commit = ended.as_ref().and_then(|ended| ended.commit.as_ref());
+async fn insert_removal(
+    write: &mut WriteTransaction,
+    removal: &RemovalRecord,
+) -> Result<u64, StoreError> {
+    let RemovalRecord { id, target, app, actor, reason, taken: plan, asked_at, ended: end } =
+        removal;
+    let at = end.as_ref().map_or(*asked_at, |end| end.at);
+    let commit = end.as_ref().and_then(|end| end.commit.as_ref());
     let sql = "INSERT INTO acts (id, kind, target, namespace, slug, actor, reason, details, asked_at, \
          due_at, finished_at, commit_id, summary) \
          VALUES ($1, 'removal', $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) ON CONFLICT DO NOTHING";
-    let summary = ended.as_ref().map_or("", |ended| &ended.summary);
-    let about = (id, target, app, actor, reason, to_json(taken));
-    query(sql, (about, asked_at, at, commit, summary)).execute(write.sql(), DOING).await
+    let summary = end.as_ref().map_or("", |end| &end.summary);
+    let act_columns = (id, target, app, actor, reason, to_json(plan));
+    query(sql, (act_columns, asked_at, at, commit, summary)).execute(write.sql(), DOING).await
 }
 
-async fn owner(write: &mut WriteTransaction, one: &Owned) -> Result<u64, StoreError> {
-    let Owned { target, app, repository, since, moved: _ } = one;
+async fn insert_owner(
+    write: &mut WriteTransaction,
+    owner: &OwnerRecord,
+) -> Result<u64, StoreError> {
+    let OwnerRecord { target, app, repository, since, moved: _ } = owner;
     let sql = "INSERT INTO owners (target, namespace, slug, repository, since) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
-    let done = query(sql, (target, app, repository, since)).execute(write.sql(), DOING).await?;
-    Ok(done)
+    let count = query(sql, (target, app, repository, since)).execute(write.sql(), DOING).await?;
+    Ok(count)
 }

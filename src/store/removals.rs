@@ -56,7 +56,7 @@ impl Store {
         if let Some(repository) = &repository {
             lane::ensure(&mut write, repository, target);
         }
-        let deploying = deploying(&mut write, repository.as_ref(), target, app).await?;
+        let deploying = find_deploying(&mut write, repository.as_ref(), target, app).await?;
         let turn = match (deploying, find_act(&mut write, target, app).await?) {
             (Some(id), _) => ActTurn::Deploying(id),
             (None, Some(id)) => ActTurn::Acting(id),
@@ -94,20 +94,20 @@ impl Store {
     pub async fn end_removal(
         &self,
         id: &DeployId,
-        ended: &RemovalEnd,
-        kept: Option<&PendingAnswer>,
+        end: &RemovalEnd,
+        answer: Option<&PendingAnswer>,
     ) -> Result<(), StoreError> {
-        let RemovalEnd { at, commit, summary } = ended;
+        let RemovalEnd { at, commit, summary } = end;
         let mut write = self.begin_durable(DOING).await?;
         let sql = "UPDATE acts SET finished_at = $2, commit_id = $3, summary = $4 \
              WHERE id = $1 AND finished_at IS NULL RETURNING *";
         let row = query(sql, (id, at, commit, summary)).first(write.sql(), DOING).await?;
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
-            let removal = removal(&row)?;
-            inactive::removed(self, &mut write, &removal, commit, *at).await?;
+            let removal = read_removal(&row)?;
+            inactive::enqueue_removed(self, &mut write, &removal, commit, *at).await?;
             claims::free(&mut write, &removal.target, &removal.app);
         }
-        idempotency_keys::keep(&mut write, kept).await?;
+        idempotency_keys::keep(&mut write, answer).await?;
         write.commit().await
     }
 
@@ -122,7 +122,7 @@ impl Store {
         let row = query("SELECT * FROM acts WHERE id = $1 AND kind = $2", (id, REMOVAL))
             .first(&self.pool, "reading a removal")
             .await?;
-        row.as_ref().map(removal).transpose()
+        row.as_ref().map(read_removal).transpose()
     }
 
     /// Returns the removals of an app on a target, newest first, at most a hundred.
@@ -135,7 +135,7 @@ impl Store {
              ORDER BY id DESC LIMIT 100";
         let rows =
             query(sql, (REMOVAL, target, app)).fetch_all(&self.pool, "reading removals").await?;
-        rows.iter().map(removal).collect()
+        rows.iter().map(read_removal).collect()
     }
 
     /// Returns the removals whose process has died: their results have to be determined.
@@ -146,7 +146,7 @@ impl Store {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
              ORDER BY id LIMIT 100";
         let rows = query(sql, (REMOVAL, now)).fetch_all(&self.pool, "reading removals").await?;
-        rows.iter().map(removal).collect()
+        rows.iter().map(read_removal).collect()
     }
 }
 
@@ -168,7 +168,7 @@ fn entry(removal: &RemovalRecord, by: &Principal) -> AuditRecord {
 }
 
 /// Returns the query for an act that blocks the lane; its row must be locked.
-pub(super) fn keep_still(repository: &RepoName, target: &TargetName, now: Timestamp) -> Query {
+pub(super) fn select_blocking(repository: &RepoName, target: &TargetName, now: Timestamp) -> Query {
     let sql = "SELECT id FROM acts WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
          AND due_at > $3 LIMIT 1";
     query(sql, (repository, target, now))
@@ -197,7 +197,7 @@ async fn newest_repository(
 
 /// Returns a deployment that waits or runs: of the app, or of its repository's lane, since one that
 /// waits has not been read yet and may be the app's.
-async fn deploying(
+async fn find_deploying(
     write: &mut WriteTransaction,
     repository: Option<&RepoName>,
     target: &TargetName,
@@ -228,16 +228,16 @@ async fn insert(
     repository: Option<&RepoName>,
     due_at: i64,
 ) -> Result<(), StoreError> {
-    let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended: _ } = removal;
+    let RemovalRecord { id, target, app, actor, reason, taken: plan, asked_at, ended: _ } = removal;
     let sql = "INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, \
          asked_at, due_at, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-    let about = (id, REMOVAL, target, app, repository);
-    let values = (about, actor, reason, to_json(taken), asked_at, due_at, "under way");
+    let act_columns = (id, REMOVAL, target, app, repository);
+    let values = (act_columns, actor, reason, to_json(plan), asked_at, due_at, "under way");
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
-fn removal(row: &Row) -> Result<RemovalRecord, StoreError> {
-    let ended = row.maybe_time("finished_at")?.map(|at| {
+fn read_removal(row: &Row) -> Result<RemovalRecord, StoreError> {
+    let end = row.maybe_time("finished_at")?.map(|at| {
         let commit = row.maybe_id("commit_id")?;
         Ok(RemovalEnd { at, commit, summary: row.text("summary")? })
     });
@@ -249,6 +249,6 @@ fn removal(row: &Row) -> Result<RemovalRecord, StoreError> {
         reason: row.text("reason")?,
         taken: row.json("details")?,
         asked_at: row.time("asked_at")?,
-        ended: ended.transpose()?,
+        ended: end.transpose()?,
     })
 }

@@ -15,7 +15,7 @@ use crate::store::write::WriteTransaction;
 const DOING: &str = "reading the names of repositories";
 
 /// The time for which a recorded name need not be recorded again.
-const HEARD_LATELY: SignedDuration = SignedDuration::from_hours(1);
+const RECORD_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
 /// The record of a repository.
 struct RememberedRepository {
@@ -52,10 +52,12 @@ impl Store {
         // In most cases it is known: that takes no turn to write.
         let record = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
         let record = record.as_ref().map(read_repository).transpose()?;
-        let is_fresh = |one: &RememberedRepository| {
+        let is_fresh = |record: &RememberedRepository| {
             let at = identity.at.unwrap_or(now);
-            one.name == *name
-                && one.seen_at.is_some_and(|seen| at.duration_since(seen) < HEARD_LATELY)
+            record.name == *name
+                && record
+                    .seen_at
+                    .is_some_and(|last_seen| at.duration_since(last_seen) < RECORD_INTERVAL)
         };
         if record.as_ref().is_some_and(is_fresh) {
             return Ok(());
@@ -65,8 +67,8 @@ impl Store {
         write.commit().await
     }
 
-    /// Returns the code host's numbers of the repository that has a name; `None` where no event has
-    /// told them.
+    /// Returns the code host's numbers of the repository that has a name; `None` where no event had
+    /// them.
     pub async fn repository_identity(
         &self,
         name: &RepoName,
@@ -106,7 +108,9 @@ pub(super) async fn recognize(
     let record = find(write, number).await?;
     match &record {
         // A late event from before the rename.
-        Some(record) if record.name != *name && record.seen_at.is_some_and(|seen| at < seen) => {
+        Some(record)
+            if record.name != *name && record.seen_at.is_some_and(|last_seen| at < last_seen) =>
+        {
             return Ok(record.name.clone());
         }
         Some(record) if record.name == *name => {
@@ -117,7 +121,7 @@ pub(super) async fn recognize(
     }
     let mut name = name.clone();
     for other in namesakes(write, number, &name).await? {
-        if other.seen_at.is_some_and(|seen| at < seen) {
+        if other.seen_at.is_some_and(|last_seen| at < last_seen) {
             // By now another repository has the name, and this event is from before.
             name = retired_name(&name, number)?;
             break;
@@ -125,8 +129,8 @@ pub(super) async fn recognize(
         retire(store, write, &other, at).await?;
     }
     if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &record {
-        let same_owner = owner.is_some() && owner == *former_owner;
-        if same_owner || former.had_owner_of(&name) {
+        let is_same_owner = owner.is_some() && owner == *former_owner;
+        if is_same_owner || former.had_owner_of(&name) {
             rename(store, write, former, &name).await?;
             tracing::info!(repository = %name, %former, "repository renamed, it keeps its apps");
         } else {

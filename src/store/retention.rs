@@ -40,15 +40,15 @@ impl Store {
     pub async fn prune_deployments(
         &self,
         ended_before: Timestamp,
-        behind: Option<&DeployId>,
-        most: u32,
+        after: Option<&DeployId>,
+        limit: u32,
     ) -> Result<PrunedBatch, StoreError> {
-        let old = self.find_superfluous(ended_before, behind, most).await?;
-        let last = old.last().filter(|_| old.len() == most as usize).cloned();
+        let ids = self.find_superfluous(ended_before, after, limit).await?;
+        let last = ids.last().filter(|_| ids.len() == limit as usize).cloned();
         let mut deleted = 0;
-        if !old.is_empty() {
+        if !ids.is_empty() {
             let mut write = self.begin(DOING).await?;
-            for id in &old {
+            for id in &ids {
                 // With the row locked, no transaction enqueues a message about it meanwhile.
                 let sql = self.locking("SELECT id FROM deployments WHERE id = $1", "FOR UPDATE");
                 query(sql, id).first(write.sql(), DOING).await?;
@@ -68,7 +68,7 @@ impl Store {
 
     /// Counts and cuts the violations of up to so many deployments that a former version ended;
     /// returns their number. Until then lists count the violations at the beginning of a long text.
-    pub async fn bound_violations(&self, most: u32) -> Result<u64, StoreError> {
+    pub async fn bound_violations(&self, limit: u32) -> Result<u64, StoreError> {
         let sql = concat!(
             "SELECT id, SUBSTR(violations, 1, 262144) AS violations, ",
             violation_count!("violations", "error"),
@@ -77,24 +77,24 @@ impl Store {
             " AS counted_warnings FROM deployments \
              WHERE errors IS NULL AND finished_at IS NOT NULL ORDER BY id LIMIT $1"
         );
-        let rows = query(sql, most).fetch_all(&self.pool, BOUNDING).await?;
+        let rows = query(sql, limit).fetch_all(&self.pool, BOUNDING).await?;
         if rows.is_empty() {
             return Ok(0);
         }
         let mut write = self.begin(BOUNDING).await?;
-        let mut bounded = 0;
+        let mut count = 0;
         for row in rows {
             let id: DeployId = row.id("id")?;
-            let listed = first_values(&row.text("violations")?);
+            let first_violations = first_values(&row.text("violations")?);
             let (errors, warnings) = (row.count("counted_errors")?, row.count("counted_warnings")?);
-            let violations = Violations::of_record(listed, errors, warnings);
+            let violations = Violations::of_record(first_violations, errors, warnings);
             let sql = "UPDATE deployments SET violations = $2, errors = $3, warnings = $4 \
                  WHERE id = $1 AND errors IS NULL";
             let values = (&id, to_json(&violations), violations.errors(), violations.warnings());
-            bounded += query(sql, values).execute(write.sql(), BOUNDING).await?;
+            count += query(sql, values).execute(write.sql(), BOUNDING).await?;
         }
         write.commit().await?;
-        Ok(bounded)
+        Ok(count)
     }
 
     /// Returns the deployments that nothing needs, the oldest first. Ids are in the order of time,
@@ -102,8 +102,8 @@ impl Store {
     async fn find_superfluous(
         &self,
         ended_before: Timestamp,
-        behind: Option<&DeployId>,
-        most: u32,
+        after: Option<&DeployId>,
+        limit: u32,
     ) -> Result<Vec<DeployId>, StoreError> {
         let sql = "SELECT d.id FROM deployments d \
              WHERE d.id > $1 AND d.id < $2 AND d.received_at < $3 AND d.finished_at < $3 \
@@ -125,9 +125,9 @@ impl Store {
              AND n.rollback IS NULL AND n.pushed LIKE '%\"changed\":true%' AND n.id > d.id \
              LIMIT $4) AS newer) >= $4) \
              ORDER BY d.id LIMIT $5";
-        let first = behind.map_or("", DeployId::as_str);
+        let first = after.map_or("", DeployId::as_str);
         let last = ended_before.strftime("%Y%m%d-%H%M%S").to_string();
-        let values = (first, last, ended_before, REVISIONS, most.max(1));
+        let values = (first, last, ended_before, REVISIONS, limit.max(1));
         let rows = query(sql, values).fetch_all(&self.pool, DOING).await?;
         rows.into_iter().map(|row| row.id("id")).collect()
     }

@@ -90,21 +90,21 @@ impl Store {
     pub async fn accept_rollback(
         &self,
         new: &NewRollback,
-        (entry, kept): (&AuditRecord, Option<&PendingAnswer>),
+        (entry, answer): (&AuditRecord, Option<&PendingAnswer>),
         now: Timestamp,
     ) -> Result<RollbackTurn, StoreError> {
         let (repository, target) = (&new.request.release.repository, &new.request.target);
         let mut write = self.begin_durable(DOING).await?;
         lane::ensure(&mut write, repository, target);
-        let acts = removals::keep_still(repository, target, now);
+        let acts = removals::select_blocking(repository, target, now);
         let turn = if acts.first(write.sql(), DOING).await?.is_some() {
             RollbackTurn::Removing
-        } else if let Some(open) = open(&mut write, repository, target).await? {
-            RollbackTurn::RollingBack(open)
+        } else if let Some(id) = find_open(&mut write, repository, target).await? {
+            RollbackTurn::RollingBack(id)
         } else {
             self.enqueue(&mut write, new, now).await?;
             audit::note(&mut write, entry).await?;
-            idempotency_keys::keep(&mut write, kept).await?;
+            idempotency_keys::keep(&mut write, answer).await?;
             RollbackTurn::Yes
         };
         // Also where nothing was changed: a dropped transaction releases the lane only some time later.
@@ -131,13 +131,13 @@ impl Store {
     /// Records the code host's number of the deployment; a second number changes nothing.
     pub async fn number_rollback(&self, id: &DeployId, number: i64) -> Result<(), StoreError> {
         let sql = "UPDATE deployments SET forge_id = $2 WHERE id = $1 AND forge_id < 0";
-        let number = query(sql, (id, number));
-        self.run(number, "noting the forge's number of a rollback").await.map(drop)
+        let update = query(sql, (id, number));
+        self.run(update, "noting the forge's number of a rollback").await.map(drop)
     }
 }
 
 /// Returns the rollback of the lane that has not ended.
-async fn open(
+async fn find_open(
     write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
@@ -154,7 +154,7 @@ async fn newest_place(
 ) -> Result<i64, StoreError> {
     let sql = "SELECT 'newest' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
          WHERE repository = $1 AND target = $2";
-    let row = query(sql, (repository, target)).one(write.sql(), DOING).await?;
+    let row = query(sql, (repository, target)).fetch_one(write.sql(), DOING).await?;
     row.number("place")
 }
 
@@ -173,11 +173,11 @@ async fn insert(
     let release = &request.release;
     let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
     let request_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
-    let person = (&request.actor, &request.description);
+    let actor_columns = (&request.actor, &request.description);
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
-    let reached = (contact.as_ref().map(to_json), address, request.production, place);
+    let contact_columns = (contact.as_ref().map(to_json), address, request.production, place);
     let rest = (to_json(rollback), request.recipient.stored());
-    let values = (lane, request_columns, person, app_columns, reached, rest);
-    let done = query(sql, values).execute(write.sql(), DOING).await?;
-    Ok(done == 1)
+    let values = (lane, request_columns, actor_columns, app_columns, contact_columns, rest);
+    let count = query(sql, values).execute(write.sql(), DOING).await?;
+    Ok(count == 1)
 }

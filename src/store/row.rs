@@ -180,8 +180,8 @@ pub(super) use {deployment_columns, overview_columns, picture_columns, violation
 
 /// Reads a deployment with all its data.
 pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
-    let listed = first_values(&row.text("violations")?);
-    let violations = Violations::of_record(listed, row.count("errors")?, row.count("warnings")?);
+    let values = first_values(&row.text("violations")?);
+    let violations = Violations::of_record(values, row.count("errors")?, row.count("warnings")?);
     let log_tail = row.json::<Option<Vec<String>>>("log_tail")?.unwrap_or_default();
     Ok(Deployment { violations, log_tail, hand_edit: row.json("hand_edit")?, ..picture(row)? })
 }

@@ -33,7 +33,7 @@ pub struct Sweeping {
 
 /// The state that a run leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
+pub struct NextSweep {
     /// The place where the next run goes on.
     pub position: Option<String>,
     /// The time at which it is due.
@@ -45,7 +45,7 @@ pub struct Swept {
 const DOING: &str = "beginning a sweep";
 
 impl Store {
-    /// Claims a sweep that is due and has no holder; with `asked` it need not be due. While the
+    /// Claims a sweep that is due and has no holder; with `is_requested` it need not be due. While the
     /// code host asks to wait, no process gets it.
     ///
     /// Events older than the installation are history. It began with the first sweep, or with the
@@ -56,7 +56,7 @@ impl Store {
         holder: &str,
         now: Timestamp,
         lease: Duration,
-        asked: bool,
+        is_requested: bool,
     ) -> Result<Option<Sweeping>, StoreError> {
         let mut write = self.begin(DOING).await?;
         let sql = "INSERT INTO sweeps (name, since, lease_end, due_at, not_before) \
@@ -68,20 +68,25 @@ impl Store {
         let sql = "UPDATE sweeps SET holder = $2, lease_end = $4 WHERE name = $1 AND lease_end <= $3 \
              AND not_before <= $3 AND (due_at <= $3 OR $5 = 1) \
              RETURNING name AS id, since, position, due_at";
-        let row =
-            query(sql, (name, holder, now, lease_end, asked)).first(write.sql(), DOING).await?;
-        let sweeping = row.map(|row| sweeping(&row, holder, lease_end)).transpose()?;
+        let row = query(sql, (name, holder, now, lease_end, is_requested))
+            .first(write.sql(), DOING)
+            .await?;
+        let run = row.map(|row| read_sweep(&row, holder, lease_end)).transpose()?;
         write.commit().await?;
-        Ok(sweeping)
+        Ok(run)
     }
 
     /// Ends a run, unless another process has taken over since.
-    pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<LeaseState, StoreError> {
+    pub async fn end_sweep(
+        &self,
+        run: &Sweeping,
+        next: &NextSweep,
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0, position = $4, due_at = $5, \
              not_before = $6 WHERE name = $1 AND holder = $2 AND lease_end = $3";
-        let not_before = left.not_before.map_or(0, Timestamp::as_millisecond);
-        let held = (&run.name, &run.holder, run.lease_end);
-        let end = query(sql, (held, &left.position, left.due_at, not_before));
+        let not_before = next.not_before.map_or(0, Timestamp::as_millisecond);
+        let lease = (&run.name, &run.holder, run.lease_end);
+        let end = query(sql, (lease, &next.position, next.due_at, not_before));
         self.run(end, "ending a sweep").await.map(LeaseState::by_rows)
     }
 
@@ -100,9 +105,9 @@ impl Store {
     }
 
     /// Deletes the records from before that time; returns their number.
-    pub async fn forget_swept(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let forget = query("DELETE FROM swept WHERE at < $1", before);
-        self.run(forget, "deleting old items of sweeps").await
+    pub async fn forget_swept(&self, horizon: Timestamp) -> Result<u64, StoreError> {
+        let deletion = query("DELETE FROM swept WHERE at < $1", horizon);
+        self.run(deletion, "deleting old items of sweeps").await
     }
 
     /// Returns those of the items that need no second look.
@@ -112,20 +117,20 @@ impl Store {
         items: &[String],
     ) -> Result<BTreeSet<String>, StoreError> {
         let sql = "SELECT item AS id FROM swept WHERE sweep = $1 AND item IN";
-        self.those(sql, sweep, items).await
+        self.find_listed(sql, sweep, items).await
     }
 
     /// Returns those of the deliveries that have become deployments.
-    pub async fn known_deliveries(
+    pub async fn find_stored_deliveries(
         &self,
         deliveries: &[String],
     ) -> Result<BTreeSet<String>, StoreError> {
         let sql = "SELECT delivery AS id FROM deployments WHERE $1 = 'known' AND delivery IN";
-        self.those(sql, "known", deliveries).await
+        self.find_listed(sql, "known", deliveries).await
     }
 
     /// Returns those of a repository's deployments, by the code host's numbers, that are stored.
-    pub async fn known_deployments(
+    pub async fn find_stored_deployments(
         &self,
         repository: &RepoName,
         forge_ids: &[i64],
@@ -135,8 +140,8 @@ impl Store {
         }
         let sql = "SELECT id, forge_id FROM deployments WHERE repository = $1 AND forge_id IN";
         let sql = format!("{sql} ({})", placeholders(2, forge_ids.len()));
-        let known = query_of(sql, (repository, forge_ids.to_vec()));
-        let rows = known.fetch_all(&self.pool, "reading stored deployments").await?;
+        let selection = query_of(sql, (repository, forge_ids.to_vec()));
+        let rows = selection.fetch_all(&self.pool, "reading stored deployments").await?;
         rows.into_iter().map(|row| row.number("forge_id")).collect()
     }
 
@@ -147,21 +152,21 @@ impl Store {
         rows.into_iter().map(|row| row.id("id")).collect()
     }
 
-    async fn those(
+    async fn find_listed(
         &self,
         sql: &str,
         first: &str,
         items: &[String],
     ) -> Result<BTreeSet<String>, StoreError> {
-        let mut found = BTreeSet::new();
-        for some in items.chunks(MOST_AT_ONCE) {
-            let sql = format!("{sql} ({})", placeholders(2, some.len()));
-            let known = query_of(sql, (first, some.to_vec()));
-            for row in known.fetch_all(&self.pool, "reading the items of a sweep").await? {
-                found.insert(row.text("id")?);
+        let mut stored = BTreeSet::new();
+        for chunk in items.chunks(MOST_AT_ONCE) {
+            let sql = format!("{sql} ({})", placeholders(2, chunk.len()));
+            let selection = query_of(sql, (first, chunk.to_vec()));
+            for row in selection.fetch_all(&self.pool, "reading the items of a sweep").await? {
+                stored.insert(row.text("id")?);
             }
         }
-        Ok(found)
+        Ok(stored)
     }
 }
 
@@ -175,7 +180,7 @@ pub(super) async fn abandon(write: &mut WriteTransaction) -> Result<(), StoreErr
 /// The most placeholders of a statement: SQLite's oldest limit is 999.
 const MOST_AT_ONCE: usize = 500;
 
-fn sweeping(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreError> {
+fn read_sweep(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreError> {
     Ok(Sweeping {
         name: row.text("id")?,
         holder: holder.to_owned(),

@@ -36,7 +36,7 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writers {
     workers: Arc<Mutex<()>>,
-    all: Arc<Mutex<Writer>>,
+    writer: Arc<Mutex<Writer>>,
 }
 
 /// The connection of the writer that has the turn. It stays here: its pool would test it at each return.
@@ -45,29 +45,29 @@ struct Writer(Option<PoolConnection<Any>>);
 
 /// The turn to write.
 pub(super) struct WriteTurn {
-    all: OwnedMutexGuard<Writer>,
+    writer: OwnedMutexGuard<Writer>,
     _workers: Option<OwnedMutexGuard<()>>,
 }
 
 impl Writers {
     pub(super) async fn turn(
         &self,
-        at_once: bool,
+        is_urgent: bool,
         pool: &AnyPool,
     ) -> Result<WriteTurn, sqlx::Error> {
-        let workers = if at_once { None } else { Some(Arc::clone(&self.workers)) };
+        let workers = if is_urgent { None } else { Some(Arc::clone(&self.workers)) };
         let workers = OptionFuture::from(workers.map(Mutex::lock_owned)).await;
         let mut turn =
-            WriteTurn { all: Arc::clone(&self.all).lock_owned().await, _workers: workers };
-        if turn.all.0.is_none() {
-            turn.all.0 = Some(pool.acquire().await?);
+            WriteTurn { writer: Arc::clone(&self.writer).lock_owned().await, _workers: workers };
+        if turn.writer.0.is_none() {
+            turn.writer.0 = Some(pool.acquire().await?);
         }
         Ok(turn)
     }
 
     /// Closes the connection, after the operations under way.
     pub(super) async fn close(&self) {
-        close(&mut self.all.lock().await.0).await;
+        close(&mut self.writer.lock().await.0).await;
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) enum WriteConnection {
 impl WriteConnection {
     fn slot(&mut self) -> &mut Option<PoolConnection<Any>> {
         match self {
-            Self::Turn(turn) => &mut turn.all.0,
+            Self::Turn(turn) => &mut turn.writer.0,
             Self::Pooled(connection) => connection,
         }
     }
@@ -102,9 +102,9 @@ pub(super) struct WriteTransaction {
     /// The statements that go to the database with the next one.
     waiting: Vec<Query>,
     /// True once a statement has gone there.
-    begun: bool,
+    is_begun: bool,
     /// False while statements are there, and after one has failed: nothing follows it.
-    sound: bool,
+    is_sound: bool,
     doing: &'static str,
     changed: watch::Sender<()>,
 }
@@ -120,7 +120,7 @@ impl WriteTransaction {
     ) -> Self {
         let waiting = begin.iter().map(|sql| query(*sql, ())).collect();
         let connection = Some(connection);
-        Self { connection, kind, waiting, begun: false, sound: true, doing, changed }
+        Self { connection, kind, waiting, is_begun: false, is_sound: true, doing, changed }
     }
 
     pub(super) fn sql(&mut self) -> &mut Self {
@@ -150,20 +150,20 @@ impl WriteTransaction {
         if queries.is_empty() {
             return Ok(Vec::new());
         }
-        if !self.sound {
-            // What waited for the failed statement is lost, perhaps the beginning of the transaction.
+        if !self.is_sound {
+            // The statements that waited for the failed one are lost, perhaps the beginning of the transaction.
             let message = "an earlier statement of the transaction has failed";
             return Err(StoreError::doing(doing)(sqlx::Error::Protocol(message.to_owned())));
         }
-        (self.begun, self.sound) = (true, false);
+        (self.is_begun, self.is_sound) = (true, false);
         let connection = self.connection.as_mut().and_then(|connection| connection.slot().as_mut());
         let connection = connection.expect("ending the transaction consumes it");
-        let mut all = std::mem::take(&mut self.waiting);
-        let before = all.len();
-        all.extend(queries);
-        let mut answers = ask_all(connection, self.kind, all, doing).await?;
-        self.sound = true;
-        Ok(answers.split_off(before))
+        let mut batch = std::mem::take(&mut self.waiting);
+        let waiting_count = batch.len();
+        batch.extend(queries);
+        let mut answers = ask_all(connection, self.kind, batch, doing).await?;
+        self.is_sound = true;
+        Ok(answers.split_off(waiting_count))
     }
 
     pub(super) async fn commit(self) -> Result<(), StoreError> {
@@ -184,12 +184,12 @@ impl WriteTransaction {
         mut queries: Vec<Query>,
     ) -> Result<Vec<Answer>, StoreError> {
         queries.push(query("COMMIT", ()));
-        let sent = self.ask_many(queries, self.doing).await;
-        if let Some(mut connection) = self.connection.take().filter(|_| sent.is_err()) {
+        let result = self.ask_many(queries, self.doing).await;
+        if let Some(mut connection) = self.connection.take().filter(|_| result.is_err()) {
             // Its state is unknown.
             close(connection.slot()).await;
         }
-        let mut answers = sent?;
+        let mut answers = result?;
         let _commit = answers.pop();
         Ok(answers)
     }
@@ -213,7 +213,7 @@ impl Drop for WriteTransaction {
         let Some(mut connection) = self.connection.take() else { return };
         match Handle::try_current() {
             // The next writer waits until the file is unlocked.
-            Ok(runtime) if self.begun => drop(runtime.spawn(roll_back(connection))),
+            Ok(runtime) if self.is_begun => drop(runtime.spawn(roll_back(connection))),
             Ok(_) => {}
             // A close ends it too, and no task has to wait for it. A return to the pool needs a runtime.
             Err(_) => drop(connection.slot().take().map(PoolConnection::leak)),
@@ -236,8 +236,8 @@ async fn roll_back(mut connection: WriteConnection) {
 /// Closes a connection; the next transaction opens another.
 async fn close(connection: &mut Option<PoolConnection<Any>>) {
     let Some(connection) = connection.take() else { return };
-    let closed = tokio::time::timeout(LONGEST_CLOSE, connection.close()).await;
-    if !matches!(closed, Ok(Ok(()))) {
+    let result = tokio::time::timeout(LONGEST_CLOSE, connection.close()).await;
+    if !matches!(result, Ok(Ok(()))) {
         tracing::debug!("database connection dropped without a proper close");
     }
 }

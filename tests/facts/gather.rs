@@ -17,7 +17,7 @@ use the_deployer::model::id::{AppKey, CommitSha, LockId, TargetName};
 use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::release::Release;
 use the_deployer::model::route::Route;
-use the_deployer::store::Locked;
+use the_deployer::store::LockPlacement;
 use the_deployer::support::clock::Clock;
 use the_deployer::support::globs::Globs;
 
@@ -177,7 +177,10 @@ async fn everything_that_is_asked_is_found_out_at_once() {
             until: None,
         };
         let (id, entry) = (LockId::parse("0000000a").unwrap(), entry("lock", 1, "jo", "x", at(0)));
-        assert_eq!(world.db.store.add_lock(&id, &lock, &entry, None).await.unwrap(), Locked::Yes);
+        assert_eq!(
+            world.db.store.add_lock(&id, &lock, &entry, None).await.unwrap(),
+            LockPlacement::Yes
+        );
         let facts = world.gather(&world.questions(&commit)).await;
         assert_eq!(facts.taken_at, at(0));
         let found = |path: &str, slug| Route {

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use the_deployer::model::id::LockId;
 use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::notice::Sink;
-use the_deployer::store::{Locked, Reply};
+use the_deployer::store::{LockPlacement, Reply};
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -95,7 +95,7 @@ async fn a_success_of_the_same_commit_closes_a_failure_and_only_that() {
     let lock_id = LockId::parse("0000000a").unwrap();
     let placed =
         store.add_lock(&lock_id, &lock, &entry("lock", 1, "jo", "x", now), None).await.unwrap();
-    assert_eq!(placed, Locked::Yes);
+    assert_eq!(placed, LockPlacement::Yes);
     shop.deploys(TARGET, "v1").await;
     deployer.settle().await;
     let stopped = checks(&shop, &sha).pop().unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_deployer::app::rebuild::{RebuildOptions, rebuild};
 use the_deployer::model::deployment::State;
-use the_deployer::store::Owned;
+use the_deployer::store::OwnerRecord;
 
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::github::{Repository, Webhooks};
@@ -12,7 +12,7 @@ use crate::scenarios::{TARGET, app};
 
 async fn owner(deployer: &Deployer) -> String {
     let all = deployer.stepped().store().owners(None).await.unwrap();
-    let [Owned { repository, .. }] = all.as_slice() else { panic!("{all:?}") };
+    let [OwnerRecord { repository, .. }] = all.as_slice() else { panic!("{all:?}") };
     repository.to_string()
 }
 

@@ -50,7 +50,7 @@ async fn deployed(store: &Store, lane: &str, n: i64) -> DeployId {
     let claimed = claim(store, n).await.unwrap();
     let _turn = push(store, &claimed, n).await;
     let known = Findings { app: Some(app(lane)), ..Findings::default() };
-    let ending = Completion { known, ..succeeded() };
+    let ending = Completion { findings: known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
     id
 }

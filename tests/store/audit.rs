@@ -120,9 +120,9 @@ async fn giving_an_app_away_is_in_the_log_with_whose_it_was() {
         assert_eq!((newest.by.name.as_str(), newest.reason.as_str()), ("root", "a new team"));
         assert_eq!(newest.outcome, "it is acme/b's now, and was acme/a's");
         assert!(all.entries[1].outcome.contains("nobody's"));
-        let owned = db.store.owned_by(&"acme/b".parse().unwrap()).await.unwrap();
+        let owned = db.store.list_owned_apps(&"acme/b".parse().unwrap()).await.unwrap();
         assert_eq!(owned, [(prod(), shop())]);
-        assert_eq!(db.store.owned_by(&"acme/a".parse().unwrap()).await.unwrap(), []);
+        assert_eq!(db.store.list_owned_apps(&"acme/a".parse().unwrap()).await.unwrap(), []);
     })
     .await;
 }

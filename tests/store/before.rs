@@ -26,10 +26,10 @@ async fn ends(store: &Store, n: i64, well: bool) {
     let known = Findings { address, ..Findings::default() };
     let ending = if well {
         let _turn = push(store, &claimed, n).await;
-        Completion { known, ..succeeded() }
+        Completion { findings: known, ..succeeded() }
     } else {
         let status = ForgeStatus::new(ForgeState::Failure, "no port 80");
-        Completion { end: FinalState::Failed, status, known, ..succeeded() }
+        Completion { end: FinalState::Failed, status, findings: known, ..succeeded() }
     };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }

@@ -56,7 +56,7 @@ async fn running(store: &Store, repository: &str, n: i64) -> Claim {
 }
 
 async fn ends(store: &Store, claim: &Claim, known: &Findings, end: FinalState, n: i64) {
-    let ending = Completion { end, known: known.clone(), ..succeeded() };
+    let ending = Completion { end, findings: known.clone(), ..succeeded() };
     assert_eq!(store.finish(claim, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use the_deployer::model::notice::SinkFamily;
-use the_deployer::store::{LeaseState, LongestDelays, LongestRests, Swept};
+use the_deployer::store::{LeaseState, LongestDelays, LongestRests, NextSweep};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -91,7 +91,8 @@ async fn a_sweep_of_the_future_is_due_now() {
             db.store.begin_sweep("deployments", "me", at(second), LEASE, false).await.unwrap()
         };
         let run = begin(AHEAD).await.unwrap();
-        let left = Swept { position: None, due_at: at(AHEAD + 600), not_before: Some(at(AHEAD)) };
+        let left =
+            NextSweep { position: None, due_at: at(AHEAD + 600), not_before: Some(at(AHEAD)) };
         assert_eq!(db.store.end_sweep(&run, &left).await.unwrap(), LeaseState::Held);
         assert!(begin(100).await.is_none());
         db.store.bring_down_sweeps(rests, at(100)).await.unwrap();

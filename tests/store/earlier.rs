@@ -20,8 +20,10 @@ async fn succeed(store: &Store, lane: &str, numbers: impl IntoIterator<Item = i6
             successes: true,
         });
         let known = Findings { contact, ..Findings::default() };
-        let _held =
-            store.finish(&claim, &Completion { known, ..succeeded() }, at(n)).await.unwrap();
+        let _held = store
+            .finish(&claim, &Completion { findings: known, ..succeeded() }, at(n))
+            .await
+            .unwrap();
     }
 }
 

@@ -24,7 +24,7 @@ async fn succeeds(store: &Store, lane: &str, n: i64) {
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
-    let ending = Completion { known, ..succeeded() };
+    let ending = Completion { findings: known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
@@ -162,7 +162,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             let claimed = claim(&store, second).await.unwrap();
             assert_eq!(push(&store, &claimed, second).await, PushTurn::Yes);
             let known = Findings { app: Some(app()), ..Findings::default() };
-            let ending = Completion { known, ..succeeded() };
+            let ending = Completion { findings: known, ..succeeded() };
             let commit = Some(CommitSha::parse("ab".repeat(20)).unwrap());
             let ended = RemovalEnd { at: at(second), commit, summary: "gone".to_owned() };
             let act = id(act);

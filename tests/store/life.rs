@@ -44,7 +44,8 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
-        let ending = Completion { known: Findings { app: None, ..known.clone() }, ..succeeded() };
+        let ending =
+            Completion { findings: Findings { app: None, ..known.clone() }, ..succeeded() };
         assert_eq!(db.store.finish(&claimed, &ending, at(4)).await.unwrap(), LeaseState::Held);
 
         let done = db.store.deployment(&id).await.unwrap().unwrap();

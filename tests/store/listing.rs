@@ -288,7 +288,7 @@ async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
             let known = findings(slug);
             let _yes = db.store.begin_push(&claim, &known, at(n + 11)).await.unwrap();
             let end = if is_well { succeeded().end } else { FinalState::Failed };
-            let ending = Completion { end, known, ..succeeded() };
+            let ending = Completion { end, findings: known, ..succeeded() };
             assert_eq!(
                 db.store.finish(&claim, &ending, at(n + 12)).await.unwrap(),
                 LeaseState::Held

@@ -3,7 +3,9 @@
 use the_deployer::model::deployment::{Contact, ForgeState, State};
 use the_deployer::model::id::{AppKey, LockId};
 use the_deployer::model::lock::{Lock, LockScope};
-use the_deployer::store::{Claim, Findings, LeaseState, Locked, PushTurn, Reply, Store, Unlocked};
+use the_deployer::store::{
+    Claim, Findings, LeaseState, LockPlacement, PushTurn, Reply, Store, Unlocked,
+};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, entry};
@@ -30,7 +32,7 @@ fn lock(scope: LockScope, since: i64, until: Option<i64>) -> Lock {
 /// Places lock `n` at second `n`.
 async fn place(store: &Store, n: u32, lock: &Lock) {
     let entry = entry("lock", i64::from(n), "jo", &lock.reason, lock.since);
-    assert_eq!(store.add_lock(&id(n), lock, &entry, None).await.unwrap(), Locked::Yes);
+    assert_eq!(store.add_lock(&id(n), lock, &entry, None).await.unwrap(), LockPlacement::Yes);
 }
 
 /// Somebody takes lock `n` away, at that second.
@@ -244,11 +246,11 @@ async fn there_are_never_more_locks_than_somebody_looks_through() {
         }
         let more = entry("lock", 5_000, "jo", "x", at(2));
         let refused = db.store.add_lock(&id(5_000), &one, &more, None).await.unwrap();
-        assert_eq!(refused, Locked::TooMany);
+        assert_eq!(refused, LockPlacement::TooMany);
         assert_eq!(db.store.lock(&id(5_000)).await.unwrap(), None);
         take(&db.store, 7, "jo", 3).await;
         let placed = db.store.add_lock(&id(5_000), &one, &more, None).await.unwrap();
-        assert_eq!(placed, Locked::Yes);
+        assert_eq!(placed, LockPlacement::Yes);
     })
     .await;
 }

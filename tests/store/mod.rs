@@ -60,7 +60,7 @@ fn succeeded() -> Completion {
         end: FinalState::Succeeded(pushed),
         summary: "pushed".to_owned(),
         violations: vec![].into(),
-        known: Findings::default(),
+        findings: Findings::default(),
         status: ForgeStatus::new(ForgeState::Success, "pushed"),
     }
 }

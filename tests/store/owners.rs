@@ -2,7 +2,9 @@
 
 use the_deployer::model::facts::Ownership;
 use the_deployer::model::id::{AppKey, RepoName, TargetName};
-use the_deployer::store::{Completion, FinalState, Findings, LeaseState, Moved, Owned, Store};
+use the_deployer::store::{
+    Completion, FinalState, Findings, LeaseState, Moved, OwnerRecord, Store,
+};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
@@ -26,7 +28,7 @@ async fn deploy(store: &Store, name: &str, slug: &str, n: i64, end: FinalState) 
     let claimed = claim(store, n).await.unwrap();
     let _yes = push(store, &claimed, n).await;
     let known = Findings { app: Some(app(slug)), ..Findings::default() };
-    let ending = Completion { end, known, ..succeeded() };
+    let ending = Completion { end, findings: known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Lost);
 }
@@ -70,7 +72,7 @@ async fn moving_an_app_is_an_act_that_is_remembered() {
         assert_eq!(moved("web", "second", 5).await, Some(repository("first")));
         assert_eq!(moved("kept", "second", 6).await, None);
         deploy(&db.store, "first", "web", 7, succeeded().end).await;
-        let owned = |slug: &str, n| Owned {
+        let owned = |slug: &str, n| OwnerRecord {
             target: prod(),
             app: app(slug),
             repository: repository("second"),
@@ -96,7 +98,7 @@ async fn two_that_come_at_once_leave_one_owner() {
             claims.push(claimed);
         }
         let known = Findings { app: Some(app("web")), ..Findings::default() };
-        let ending = Completion { known, ..succeeded() };
+        let ending = Completion { findings: known, ..succeeded() };
         let all = claims.iter().map(|claim| db.store.finish(claim, &ending, at(20)));
         let held = futures::future::join_all(all).await;
         assert!(

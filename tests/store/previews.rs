@@ -2,7 +2,7 @@
 
 use the_deployer::model::event::PullRequest;
 use the_deployer::model::id::CommitSha;
-use the_deployer::store::{LeaseState, Noted, PreviewClaim, ShownCheck, Store};
+use the_deployer::store::{LeaseState, PreviewClaim, PreviewIntake, ShownCheck, Store};
 
 use super::{LEASE, claim, push, succeeded};
 use crate::harness::database::run_on_both;
@@ -12,7 +12,7 @@ fn shown(claim: &PreviewClaim, check: i64) -> ShownCheck {
     ShownCheck { head: claim.request.head.clone(), check, digest: "d".to_owned() }
 }
 
-async fn note(store: &Store, request: &PullRequest, seconds: i64) -> Noted {
+async fn note(store: &Store, request: &PullRequest, seconds: i64) -> PreviewIntake {
     store.note_pull_request(request, at(seconds)).await.unwrap()
 }
 
@@ -24,11 +24,11 @@ async fn take(store: &Store, seconds: i64) -> Option<PreviewClaim> {
 async fn a_newer_head_takes_the_place_of_one_that_has_not_begun() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(note(store, &pull_request(7, 1), 1).await, Noted::New);
-        assert_eq!(note(store, &pull_request(7, 2), 2).await, Noted::New);
+        assert_eq!(note(store, &pull_request(7, 1), 1).await, PreviewIntake::New);
+        assert_eq!(note(store, &pull_request(7, 2), 2).await, PreviewIntake::New);
         let claim = take(store, 3).await.unwrap();
         assert_eq!(claim.request, pull_request(7, 2));
-        assert_eq!((claim.attempts, claim.failures, &claim.shown), (1, 0, &None));
+        assert_eq!((claim.attempts, claim.failures, &claim.last_check), (1, 0, &None));
         assert_eq!(take(store, 3).await, None, "one row a pull request");
     })
     .await;
@@ -38,13 +38,21 @@ async fn a_newer_head_takes_the_place_of_one_that_has_not_begun() {
 async fn the_forges_time_decides_and_a_redelivery_changes_nothing() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(note(store, &pull_request(7, 2), 1).await, Noted::New);
-        assert_eq!(note(store, &pull_request(7, 2), 2).await, Noted::Known);
-        assert_eq!(note(store, &pull_request(7, 1), 3).await, Noted::Known, "late and older");
+        assert_eq!(note(store, &pull_request(7, 2), 1).await, PreviewIntake::New);
+        assert_eq!(note(store, &pull_request(7, 2), 2).await, PreviewIntake::Known);
+        assert_eq!(
+            note(store, &pull_request(7, 1), 3).await,
+            PreviewIntake::Known,
+            "late and older"
+        );
         let claim = take(store, 4).await.unwrap();
         assert_eq!(claim.request, pull_request(7, 2));
         assert_eq!(store.end_preview(&claim, at(5), "shown").await.unwrap(), LeaseState::Held);
-        assert_eq!(note(store, &pull_request(7, 2), 6).await, Noted::Known, "done is known");
+        assert_eq!(
+            note(store, &pull_request(7, 2), 6).await,
+            PreviewIntake::Known,
+            "done is known"
+        );
         assert_eq!(take(store, 7).await, None);
     })
     .await;
@@ -61,13 +69,13 @@ async fn whoever_is_at_an_older_head_has_lost_it_and_what_it_showed_is_known() {
         assert_eq!(store.end_preview(&first, at(4), "shown").await.unwrap(), LeaseState::Lost);
         store.record_shown_preview(&first, &shown(&first, 11)).await.unwrap();
         let second = take(store, 5).await.unwrap();
-        assert_eq!(second.shown, Some(shown(&first, 11)));
+        assert_eq!(second.last_check, Some(shown(&first, 11)));
         store.record_shown_preview(&second, &shown(&second, 12)).await.unwrap();
         store.record_shown_preview(&first, &shown(&first, 11)).await.unwrap();
         assert_eq!(store.end_preview(&second, at(6), "shown").await.unwrap(), LeaseState::Held);
         note(store, &pull_request(7, 3), 7).await;
         let third = take(store, 8).await.unwrap();
-        assert_eq!(third.shown, Some(shown(&second, 12)), "the older one has not come back");
+        assert_eq!(third.last_check, Some(shown(&second, 12)), "the older one has not come back");
     })
     .await;
 }
@@ -135,12 +143,12 @@ async fn a_closed_pull_request_is_forgotten() {
         let store = &db.store;
         let closed = PullRequest { open: false, ..pull_request(7, 2) };
         note(store, &pull_request(7, 1), 1).await;
-        assert_eq!(note(store, &closed, 2).await, Noted::Forgotten);
+        assert_eq!(note(store, &closed, 2).await, PreviewIntake::Forgotten);
         assert_eq!(take(store, 3).await, None);
         assert_eq!(store.preview_summary(&closed.repository, 7).await.unwrap(), None);
         assert_eq!(
             note(store, &closed, 4).await,
-            Noted::Forgotten,
+            PreviewIntake::Forgotten,
             "nothing to forget is no error"
         );
     })
@@ -201,7 +209,7 @@ async fn a_deployment_that_succeeded_makes_what_is_shown_out_of_date() {
         assert_eq!(store.renew_previews(at(10), 10).await.unwrap(), 1, "what shows nothing stays");
         let again = take(store, 11).await.unwrap();
         assert_eq!((again.request.number, again.attempts), (7, 1));
-        assert_eq!(again.shown.as_ref().map(|shown| shown.check), Some(11));
+        assert_eq!(again.last_check.as_ref().map(|shown| shown.check), Some(11));
         assert_eq!(store.end_preview(&again, at(12), "x").await.unwrap(), LeaseState::Held);
         assert_eq!(store.renew_previews(at(13), 10).await.unwrap(), 0, "once is enough");
     })

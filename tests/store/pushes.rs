@@ -34,7 +34,7 @@ async fn ends(store: &Store, lane: &str, n: i64, end: FinalState) {
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
-    let ending = Completion { end, known, ..succeeded() };
+    let ending = Completion { end, findings: known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 

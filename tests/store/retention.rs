@@ -23,7 +23,7 @@ async fn run(store: &Store, lane: &str, n: i64, ending: Completion) -> DeployId 
     let _turn = push(store, &claimed, n).await;
     let known = Findings { app: Some(of(lane)), ..Findings::default() };
     assert_eq!(
-        store.finish(&claimed, &Completion { known, ..ending }, at(n)).await.unwrap(),
+        store.finish(&claimed, &Completion { findings: known, ..ending }, at(n)).await.unwrap(),
         LeaseState::Held
     );
     id

@@ -25,7 +25,7 @@ async fn done(store: &Store, n: i64, seconds: i64) {
     assert_eq!(push(store, &claimed, seconds).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
     let mut ending = succeeded();
-    ending.known = known;
+    ending.findings = known;
     assert_eq!(store.finish(&claimed, &ending, at(seconds)).await.unwrap(), LeaseState::Held);
 }
 
@@ -145,7 +145,7 @@ async fn a_hold_that_comes_while_a_deployment_is_planned_stops_its_push() {
         let again = claim(store, 7).await.unwrap();
         assert_eq!(store.begin_push(&again, &known, at(8)).await.unwrap(), PushTurn::Yes);
         let mut ending = succeeded();
-        ending.known = known;
+        ending.findings = known;
         // One that is placed while it is pushed is not ended by it.
         store
             .place_hold(&held("late", 9), &entry(9, "hold", "late"), &Reply::without_key())

@@ -29,7 +29,7 @@ use crate::model::past::{CommitRecord, Number, PastDeployment};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Hold, Holds};
 use crate::store::embedded::EmbeddedError;
-use crate::store::{Owned, Remembered, RememberedDeployment, Store};
+use crate::store::{OwnerRecord, Remembered, RememberedDeployment, Store};
 use crate::support::clock::Clock;
 use crate::support::ownership;
 
@@ -299,7 +299,7 @@ fn owner(
     present_app: &PresentApp,
     deployments: &[RememberedDeployment],
     now: Timestamp,
-) -> Option<Owned> {
+) -> Option<OwnerRecord> {
     let is_of_app = |deployment: &&RememberedDeployment| {
         deployment.past.target == present_app.target && deployment.past.app == present_app.app
     };
@@ -311,7 +311,7 @@ fn owner(
     let first = history.find(|past| past.release.repository == repository);
     let since = first.map_or(now, |past| past.finished_at);
     let (target, app) = (present_app.target.clone(), present_app.app.clone());
-    Some(Owned { target, app, repository, since, moved: None })
+    Some(OwnerRecord { target, app, repository, since, moved: None })
 }
 
 /// Reads the code host's numbers, repository by repository.

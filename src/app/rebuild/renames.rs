@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::id::RepoName;
-use crate::store::{Owned, Remembered, RememberedDeployment};
+use crate::store::{OwnerRecord, Remembered, RememberedDeployment};
 
 /// The name of each number, and the time when it was written.
 type Names = BTreeMap<i64, (RepoName, Timestamp)>;
@@ -44,8 +44,8 @@ pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String>
 
 /// Returns the owner of an app whose owner's number is known, and the remark about it; `None` where
 /// nothing changed.
-fn owner_by_number(owner: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
-    let Owned { target, app, repository: former, .. } = owner;
+fn owner_by_number(owner: &OwnerRecord, number: i64, names: &Names) -> Option<(RepoName, String)> {
+    let OwnerRecord { target, app, repository: former, .. } = owner;
     let (name, _) = names.get(&number).filter(|(name, _)| !name.is_same(former))?;
     if name.is_retired() && name.had_owner_of(former) {
         let note = format!(
@@ -74,11 +74,11 @@ fn owner_by_number(owner: &Owned, number: i64, names: &Names) -> Option<(RepoNam
 /// it. It stays with the name if one repository had that all the time; of several, none may take it
 /// over.
 fn owner_by_name(
-    owner: &Owned,
+    owner: &OwnerRecord,
     deployments: &[RememberedDeployment],
     names: &Names,
 ) -> Option<(RepoName, String)> {
-    let Owned { target, app, repository: former, .. } = owner;
+    let OwnerRecord { target, app, repository: former, .. } = owner;
     let numbers = numbers_under(former, deployments);
     let number = *numbers.first()?;
     let stayed = names.get(&number).is_some_and(|(name, _)| name.is_same(former));
@@ -132,7 +132,7 @@ fn newest_names(deployments: &[RememberedDeployment], now: Timestamp) -> Names {
 }
 
 /// Returns the number of an app's owner, by the app's newest deployment of that name.
-fn number_of(owner: &Owned, deployments: &[RememberedDeployment]) -> Option<i64> {
+fn number_of(owner: &OwnerRecord, deployments: &[RememberedDeployment]) -> Option<i64> {
     let of_owner = |deployment: &&RememberedDeployment| {
         let past = &deployment.past;
         let is_of_app = past.target == owner.target && past.app == owner.app;
@@ -197,7 +197,7 @@ mod tests {
         deployments: Vec<RememberedDeployment>,
         owners: &[(&str, &str)],
     ) -> (Vec<String>, Vec<String>) {
-        let owner = |(slug, name): &(&str, &str)| Owned {
+        let owner = |(slug, name): &(&str, &str)| OwnerRecord {
             target: "prod".parse().unwrap(),
             app: app(slug),
             repository: name.parse().unwrap(),

@@ -128,11 +128,11 @@ impl RestoreArgs {
         let restored = restored.map_err(not_copied)?;
         let contents = &restored.contents;
         let data = json!({
-            "database": restored.database, "kept": restored.kept, "migration": contents.migration,
+            "database": restored.database, "kept": restored.former, "migration": contents.migration,
             "deployments": contents.deployments, "newest": contents.newest,
         });
         self.output.print(&data, || {
-            let former = restored.kept.as_ref();
+            let former = restored.former.as_ref();
             let former_note = former.map(|path| format!("the former database is kept as {}\n", path.display()));
             format!(
                 "{GOOD}restored{GOOD:#} {contents}, into {}\n{}{NOTE}next{NOTE:#}: \

@@ -10,7 +10,7 @@ use crate::cli::output::{self, Format, GOOD};
 use crate::cli::table::{Column, table};
 use crate::cli::times::{SINCE, TimeFormatter};
 use crate::model::id::{AppKey, RepoName, TargetName};
-use crate::store::{Moved, Owned};
+use crate::store::{Moved, OwnerRecord};
 
 /// Shows the owners of apps, and moves apps to other repositories.
 ///
@@ -90,8 +90,8 @@ impl Move {
     }
 }
 
-fn as_json(owner: &Owned) -> serde_json::Value {
-    let Owned { target, app, repository, since, moved } = owner;
+fn as_json(owner: &OwnerRecord) -> serde_json::Value {
+    let OwnerRecord { target, app, repository, since, moved } = owner;
     let moved = moved.as_ref().map(|moved| json!({"by": moved.by, "reason": moved.reason}));
     json!({
         "target": target, "app": app.to_string(), "repository": repository, "since": since,
@@ -99,8 +99,8 @@ fn as_json(owner: &Owned) -> serde_json::Value {
     })
 }
 
-fn list(owners: &[Owned], times: TimeFormatter) -> String {
-    let row = |Owned { target, app, repository, since, moved }: &Owned| {
+fn list(owners: &[OwnerRecord], times: TimeFormatter) -> String {
+    let row = |OwnerRecord { target, app, repository, since, moved }: &OwnerRecord| {
         let origin = moved.as_ref().map_or_else(
             || "deployed it first".to_owned(),
             |moved| format!("moved by {}: {}", moved.by, moved.reason),

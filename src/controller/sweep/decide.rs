@@ -12,7 +12,7 @@ use crate::model::event::WebhookEvent;
 use crate::model::id::RepoName;
 
 /// The time for which GitHub keeps a delivery: three days.
-const KEPT: SignedDuration = SignedDuration::from_hours(72);
+const DELIVERY_RETENTION: SignedDuration = SignedDuration::from_hours(72);
 /// The overlap of two runs: a delivery may be under way during a run, and clocks differ.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
 /// The age after which an unanswered deployment counts as abandoned.
@@ -38,10 +38,10 @@ pub(super) fn deliveries_since(
     installed: Timestamp,
     now: Timestamp,
 ) -> Timestamp {
-    let kept = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
+    let oldest = now.saturating_sub(DELIVERY_RETENTION).unwrap_or(Timestamp::MIN);
     let position = position.and_then(|text| text.parse().ok());
     let position = position.and_then(|millis| Timestamp::from_millisecond(millis).ok());
-    position.unwrap_or(installed).max(installed).max(kept)
+    position.unwrap_or(installed).max(installed).max(oldest)
 }
 
 /// The deliveries to replay in one run.
@@ -51,30 +51,31 @@ pub(super) struct ReplayPlan {
     /// the newest runs.
     pub(super) now: Vec<HookDelivery>,
     /// The time where the next run goes on once these are settled.
-    pub(super) then: Timestamp,
+    pub(super) next_since: Timestamp,
     /// The number of deliveries left for the next run.
-    pub(super) left: usize,
+    pub(super) remaining: usize,
 }
 
 /// Chooses from the failed deliveries those that the service uses and does not know; the oldest, at
 /// most so many.
 pub(super) fn plan_replays(
     failed: Vec<HookDelivery>,
-    known: &BTreeSet<String>,
-    most: usize,
+    guids: &BTreeSet<String>,
+    limit: usize,
     now: Timestamp,
 ) -> ReplayPlan {
-    let mut open: Vec<_> = failed.into_iter().filter(|one| is_open(one, known)).collect();
-    open.sort_by_key(|one| (one.delivered_at, one.id));
-    let rest = open.split_off(open.len().min(most));
-    open.reverse();
-    let all = now.saturating_sub(OVERLAP).unwrap_or(now);
-    let then = rest.first().map_or(all, |first| first.delivered_at.min(all));
-    ReplayPlan { now: open, then, left: rest.len() }
+    let mut deliveries: Vec<_> =
+        failed.into_iter().filter(|delivery| is_open(delivery, guids)).collect();
+    deliveries.sort_by_key(|delivery| (delivery.delivered_at, delivery.id));
+    let rest = deliveries.split_off(deliveries.len().min(limit));
+    deliveries.reverse();
+    let overlap = now.saturating_sub(OVERLAP).unwrap_or(now);
+    let next_since = rest.first().map_or(overlap, |first| first.delivered_at.min(overlap));
+    ReplayPlan { now: deliveries, next_since, remaining: rest.len() }
 }
 
-fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
-    USED.contains(&delivery.event.as_str()) && !known.contains(&delivery.guid)
+fn is_open(delivery: &HookDelivery, guids: &BTreeSet<String>) -> bool {
+    USED.contains(&delivery.event.as_str()) && !guids.contains(&delivery.guid)
 }
 
 /// Returns how many requests a run may spend: a small part of the hour's limit, less when others
@@ -92,27 +93,31 @@ pub(super) fn allowance(budget: Option<RequestBudget>, every: Duration, now: Tim
 }
 
 fn share(limit: u64, every: Duration) -> u64 {
-    let an_hour = limit / SHARE;
-    (an_hour * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MOST_SPENT)
+    let hourly_share = limit / SHARE;
+    (hourly_share * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MOST_SPENT)
 }
 
 /// Returns the repositories that are left of a round in which `after` was the last.
 pub(super) fn remaining_repositories<'r>(
-    all: &'r BTreeSet<RepoName>,
+    repositories: &'r BTreeSet<RepoName>,
     after: Option<&str>,
 ) -> Vec<&'r RepoName> {
     let after = after.unwrap_or_default();
-    all.iter().filter(|name| name.as_str() > after).collect()
+    repositories.iter().filter(|name| name.as_str() > after).collect()
 }
 
 /// Returns true if the listed deployment may be a lost one.
-pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: Timestamp) -> bool {
-    let age = now.duration_since(listed.created_at);
-    let ours = listed.created_at >= installed && age <= OLDEST;
-    match listed.event {
-        WebhookEvent::Deployment(_) => ours && age >= YOUNGEST,
+pub(super) fn may_be_lost(
+    deployment: &ListedDeployment,
+    installed: Timestamp,
+    now: Timestamp,
+) -> bool {
+    let age = now.duration_since(deployment.created_at);
+    let is_ours = deployment.created_at >= installed && age <= OLDEST;
+    match deployment.event {
+        WebhookEvent::Deployment(_) => is_ours && age >= YOUNGEST,
         // No delivery will change that.
-        WebhookEvent::Refused(_) => ours,
+        WebhookEvent::Refused(_) => is_ours,
         WebhookEvent::Ping
         | WebhookEvent::Push(_)
         | WebhookEvent::PullRequest(_)
@@ -127,7 +132,7 @@ pub(super) enum DeploymentStanding {
     /// It has no final status, and none of this service.
     Open,
     /// It has a status of this service.
-    Told,
+    Answered,
     /// Another program has ended it.
     Closed,
 }
@@ -142,7 +147,7 @@ pub(super) fn deployment_standing(
         url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     if statuses.iter().any(|status| status.log_url.as_ref().is_some_and(leads_to_us)) {
-        return DeploymentStanding::Told;
+        return DeploymentStanding::Answered;
     }
     let last = statuses.first().map(|status| status.state.as_str());
     match last {
@@ -154,7 +159,7 @@ pub(super) fn deployment_standing(
 /// Returns the time before which notes about processed deliveries may be deleted: the host has
 /// forgotten them too.
 pub(super) fn forget_before(now: Timestamp) -> Timestamp {
-    now.saturating_sub(KEPT + OLDEST).unwrap_or(Timestamp::MIN)
+    now.saturating_sub(DELIVERY_RETENTION + OLDEST).unwrap_or(Timestamp::MIN)
 }
 
 #[cfg(test)]
@@ -190,21 +195,26 @@ mod tests {
             failed(2, "deployment"),
             failed(1, "pull_request"),
         ];
-        let known = BTreeSet::from(["guid-2".to_owned()]);
-        let ids = |replays: &ReplayPlan| replays.now.iter().map(|one| one.id).collect::<Vec<_>>();
-        let all = plan_replays(list.clone(), &known, 10, at(5000));
-        assert_eq!((ids(&all), all.then, all.left), (vec![5, 3, 1], at(5000 - 600), 0));
-        let some = plan_replays(list, &known, 2, at(5000));
-        assert_eq!((ids(&some), some.then, some.left), (vec![3, 1], at(5), 1));
+        let guids = BTreeSet::from(["guid-2".to_owned()]);
+        let ids = |replays: &ReplayPlan| {
+            replays.now.iter().map(|delivery| delivery.id).collect::<Vec<_>>()
+        };
+        let plan = plan_replays(list.clone(), &guids, 10, at(5000));
+        assert_eq!(
+            (ids(&plan), plan.next_since, plan.remaining),
+            (vec![5, 3, 1], at(5000 - 600), 0)
+        );
+        let part = plan_replays(list, &guids, 2, at(5000));
+        assert_eq!((ids(&part), part.next_since, part.remaining), (vec![3, 1], at(5), 1));
     }
 
     #[test]
     fn a_run_spends_little_less_or_nothing() {
         let minutes = Duration::from_mins(5);
-        let of = |remaining| {
+        let spend = |remaining| {
             allowance(Some(RequestBudget { limit: 5000, remaining, reset: at(10) }), minutes, at(0))
         };
-        assert_eq!((of(5000), of(2000), of(1000)), (20, 10, 0));
+        assert_eq!((spend(5000), spend(2000), spend(1000)), (20, 10, 0));
         let reset = RequestBudget { limit: 5000, remaining: 0, reset: at(0) };
         assert_eq!(allowance(Some(reset), minutes, at(0)), 20, "the hour is over");
         assert_eq!(allowance(None, minutes, at(0)), 60);
@@ -217,9 +227,12 @@ mod tests {
     #[test]
     fn a_round_goes_on_after_the_last_one() {
         let names = ["a/a", "a/b", "b/a"].map(|name| RepoName::parse(name).unwrap());
-        let all = BTreeSet::from(names);
+        let repositories = BTreeSet::from(names);
         let texts = |after| {
-            remaining_repositories(&all, after).iter().map(|n| n.as_str()).collect::<Vec<_>>()
+            remaining_repositories(&repositories, after)
+                .iter()
+                .map(|n| n.as_str())
+                .collect::<Vec<_>>()
         };
         assert_eq!(texts(None), ["a/a", "a/b", "b/a"]);
         assert_eq!(texts(Some("a/a")), ["a/b", "b/a"]);
@@ -246,11 +259,11 @@ mod tests {
         assert!(lost(10, 11) && !lost(-1, 11) && !lost(10, 24 * 3600 + 11));
         let ignored = WebhookEvent::Ignored { why: Unused::Task, reason: String::new() };
         assert!(!may_be_lost(&listed(10, ignored), at(0), at(500)));
-        let mut asked = listed(10, WebhookEvent::Deployment(request()));
-        assert!(!may_be_lost(&asked, at(0), at(100)), "its delivery may be on its way");
-        assert!(may_be_lost(&asked, at(0), at(130)));
-        asked.created_at = at(-1);
-        assert!(!may_be_lost(&asked, at(0), at(130)));
+        let mut deployment = listed(10, WebhookEvent::Deployment(request()));
+        assert!(!may_be_lost(&deployment, at(0), at(100)), "its delivery may be on its way");
+        assert!(may_be_lost(&deployment, at(0), at(130)));
+        deployment.created_at = at(-1);
+        assert!(!may_be_lost(&deployment, at(0), at(130)));
     }
 
     fn request() -> DeploymentRequest {
@@ -269,13 +282,13 @@ mod tests {
             log_url: log_url.map(str::to_owned),
             creator: None,
         };
-        let of =
+        let standing =
             |statuses: &[ListedStatus]| deployment_standing(statuses, "https://us.example.com");
-        assert_eq!(of(&[]), DeploymentStanding::Open);
-        assert_eq!(of(&[status("queued", None)]), DeploymentStanding::Open);
+        assert_eq!(standing(&[]), DeploymentStanding::Open);
+        assert_eq!(standing(&[status("queued", None)]), DeploymentStanding::Open);
         let other = status("inactive", Some("https://us.example.com.evil.org/x"));
-        assert_eq!(of(&[other]), DeploymentStanding::Closed);
+        assert_eq!(standing(&[other]), DeploymentStanding::Closed);
         let ours = status("queued", Some("https://us.example.com/deployments/1"));
-        assert_eq!(of(&[status("inactive", None), ours]), DeploymentStanding::Told);
+        assert_eq!(standing(&[status("inactive", None), ours]), DeploymentStanding::Answered);
     }
 }

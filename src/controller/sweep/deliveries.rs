@@ -15,9 +15,9 @@ use crate::model::id::DeliveryId;
 use crate::store::{StoreError, Sweeping};
 
 /// The most failed deliveries that are listed; ten of GitHub's pages.
-const LISTED: u32 = 1000;
+const LIST_LIMIT: u32 = 1000;
 /// The most deliveries that one run replays; two requests each.
-const REPLAYED: usize = 100;
+const REPLAY_LIMIT: usize = 100;
 
 const NAME: &str = SweepKind::Deliveries.as_str();
 
@@ -27,25 +27,25 @@ impl Sweeps {
         run: &Sweeping,
         stop: &CancellationToken,
     ) -> Result<Progress, StoreError> {
-        let (now, took) = (self.clock.now(), self.clock.stopwatch());
+        let (now, stopwatch) = (self.clock.now(), self.clock.stopwatch());
         let mut progress = Progress::new(run);
         let since = decide::deliveries_since(run.position.as_deref(), run.since, now);
-        let failed = match self.deployments.forge.failed_deliveries(since, LISTED).await {
+        let failed = match self.deployments.forge.failed_deliveries(since, LIST_LIMIT).await {
             Ok(failed) => failed,
             Err(error) => return Ok(progress.stopped(error.into())),
         };
-        if failed.len() >= LISTED as usize {
+        if failed.len() >= LIST_LIMIT as usize {
             tracing::warn!(
-                most = LISTED,
+                most = LIST_LIMIT,
                 "too many failed deliveries to list, the sweep of repositories finds the older deployments"
             );
         }
-        let known = self.find_known_guids(&failed).await?;
-        let replays = decide::plan_replays(failed, &known, REPLAYED, now);
-        progress.waiting = replays.now.len() + replays.left;
+        let guids = self.find_known_guids(&failed).await?;
+        let replays = decide::plan_replays(failed, &guids, REPLAY_LIMIT, now);
+        progress.waiting = replays.now.len() + replays.remaining;
         for delivery in &replays.now {
-            let late = took.micros() > LONGEST_RUN_MICROS;
-            if stop.is_cancelled() || late || progress.refused >= MOST_REFUSED {
+            let is_late = stopwatch.micros() > LONGEST_RUN_MICROS;
+            if stop.is_cancelled() || is_late || progress.refused >= MOST_REFUSED {
                 return Ok(progress);
             }
             if let Some(problem) = self.replay(delivery, &mut progress).await? {
@@ -53,7 +53,7 @@ impl Sweeps {
             }
             progress.waiting -= 1;
         }
-        progress.position = Some(replays.then.as_millisecond().to_string());
+        progress.position = Some(replays.next_since.as_millisecond().to_string());
         self.store.forget_swept(decide::forget_before(now)).await?;
         Ok(progress)
     }
@@ -62,10 +62,10 @@ impl Sweeps {
         &self,
         failed: &[HookDelivery],
     ) -> Result<BTreeSet<String>, StoreError> {
-        let guids: Vec<_> = failed.iter().map(|one| one.guid.clone()).collect();
-        let mut known = self.store.known_deliveries(&guids).await?;
-        known.extend(self.store.settled_items(NAME, &guids).await?);
-        Ok(known)
+        let guids: Vec<_> = failed.iter().map(|delivery| delivery.guid.clone()).collect();
+        let mut stored_guids = self.store.find_stored_deliveries(&guids).await?;
+        stored_guids.extend(self.store.settled_items(NAME, &guids).await?);
+        Ok(stored_guids)
     }
 
     /// Replays one delivery; returns the problem that ends the run, if there is one.
@@ -79,9 +79,9 @@ impl Sweeps {
             Ok(content) => {
                 let (event, payload) = (&content.event, &content.payload);
                 let rules = &self.settings.rules;
-                if let Some(named) = naming::read(event, ContentType::Json, payload, rules) {
-                    let (identity, now) = (named.identity, self.clock.now());
-                    self.store.recognize_repository(identity, &named.name, now).await?;
+                if let Some(repository) = naming::read(event, ContentType::Json, payload, rules) {
+                    let (identity, now) = (repository.identity, self.clock.now());
+                    self.store.recognize_repository(identity, &repository.name, now).await?;
                 }
                 let event = webhook::parse(event, ContentType::Json, payload, rules);
                 match (DeliveryId::parse(delivery.guid.as_str()), event) {

@@ -17,22 +17,22 @@ use crate::support::clock::Stopwatch;
 use crate::support::sync::lock;
 
 /// The newest deployments of a repository that are looked at: one page, one request.
-const LOOKED_AT: u32 = 30;
+const PAGE_LIMIT: u32 = 30;
 /// The most repositories of an App installation that are listed.
-const INSTALLED: u32 = 5000;
+const INSTALLATION_LIMIT: u32 = 5000;
 /// The page size of GitHub's lists.
 const PAGE: u64 = 100;
 /// The fewest requests that a run for hints may spend.
 const HINTS_SPEND: u64 = 10;
 /// The seconds for which the list of an installation's repositories is used.
-const INSTALLED_FOR: i64 = 3600;
+const INSTALLATION_TTL: i64 = 3600;
 
 const NAME: &str = SweepKind::Deployments.as_str();
 
 /// The requests that a run may still spend.
 struct RequestAllowance<'r> {
     requests: u64,
-    took: Stopwatch,
+    stopwatch: Stopwatch,
     stop: &'r CancellationToken,
 }
 
@@ -48,8 +48,8 @@ enum SweepResult {
 
 impl RequestAllowance<'_> {
     fn pay(&mut self, requests: u64) -> bool {
-        let late = self.took.micros() > LONGEST_RUN_MICROS;
-        if late || self.stop.is_cancelled() || self.requests == 0 {
+        let is_late = self.stopwatch.micros() > LONGEST_RUN_MICROS;
+        if is_late || self.stop.is_cancelled() || self.requests == 0 {
             return false;
         }
         self.requests = self.requests.saturating_sub(requests);
@@ -66,7 +66,7 @@ impl Sweeps {
     ) -> Result<Progress, StoreError> {
         let mut progress = Progress::new(run);
         let requests = self.allowance(scope);
-        let mut allowance = RequestAllowance { requests, took: self.clock.stopwatch(), stop };
+        let mut allowance = RequestAllowance { requests, stopwatch: self.clock.stopwatch(), stop };
         let mut hints = self.deployments.hints.take().into_iter();
         while let Some(repository) = hints.next() {
             match self.sweep_repository(&repository, run, &mut allowance, &mut progress).await? {
@@ -75,7 +75,7 @@ impl Sweeps {
                 SweepResult::Deferred(problem) => {
                     std::iter::once(repository)
                         .chain(hints)
-                        .for_each(|one| self.deployments.hints.put_back(one));
+                        .for_each(|repository| self.deployments.hints.put_back(repository));
                     return Ok(progress.stopped(problem));
                 }
             }
@@ -83,10 +83,10 @@ impl Sweeps {
         if scope == Scope::Hints {
             return Ok(progress);
         }
-        let all = self.repositories(&mut allowance).await?;
-        let left = decide::remaining_repositories(&all, run.position.as_deref());
-        progress.waiting = left.len();
-        for repository in left {
+        let repositories = self.repositories(&mut allowance).await?;
+        let remaining = decide::remaining_repositories(&repositories, run.position.as_deref());
+        progress.waiting = remaining.len();
+        for repository in remaining {
             match self.sweep_repository(repository, run, &mut allowance, &mut progress).await? {
                 SweepResult::Complete => {
                     progress.position = Some(repository.to_string());
@@ -126,29 +126,29 @@ impl Sweeps {
             return Ok(SweepResult::Partial);
         }
         let forge = &self.deployments.forge;
-        let listed = match forge.recent_deployments(repository, LOOKED_AT).await {
-            Ok(listed) => listed,
+        let deployments = match forge.recent_deployments(repository, PAGE_LIMIT).await {
+            Ok(deployments) => deployments,
             Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
         };
         lock(&self.troubled).remove(repository);
-        let read = |one| listed::read(repository, one, &self.settings.rules).ok();
-        let listed: Vec<ListedDeployment> = listed.iter().filter_map(read).collect();
-        let mut lost = self.find_lost(listed, run).await?;
-        if lost.iter().any(|one| matches!(one.event, WebhookEvent::Deployment(_))) {
+        let parse = |entry| listed::read(repository, entry, &self.settings.rules).ok();
+        let deployments: Vec<ListedDeployment> = deployments.iter().filter_map(parse).collect();
+        let mut lost = self.find_lost(deployments, run).await?;
+        if lost.iter().any(|deployment| matches!(deployment.event, WebhookEvent::Deployment(_))) {
             if !allowance.pay(1) {
                 return Ok(SweepResult::Partial);
             }
             match forge.named_repository(repository, self.clock.now()).await {
-                Ok(named) => identify(&mut lost, named.as_ref()),
+                Ok(named_repository) => identify(&mut lost, named_repository.as_ref()),
                 Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
             }
         }
-        for one in lost {
+        for deployment in lost {
             // One request for the statuses, and one for a status of this service.
             if !allowance.pay(2) || progress.refused >= MOST_REFUSED {
                 return Ok(SweepResult::Partial);
             }
-            if let Some(problem) = self.recover(&one, progress).await? {
+            if let Some(problem) = self.recover(&deployment, progress).await? {
                 return Ok(SweepResult::Deferred(problem));
             }
         }
@@ -167,31 +167,34 @@ impl Sweeps {
     /// Returns the deployments that may be lost, as far as the store knows.
     async fn find_lost(
         &self,
-        mut listed: Vec<ListedDeployment>,
+        mut deployments: Vec<ListedDeployment>,
         run: &Sweeping,
     ) -> Result<Vec<ListedDeployment>, StoreError> {
         let now = self.clock.now();
-        listed.retain(|one| decide::may_be_lost(one, run.since, now));
-        let numbers: Vec<_> = listed.iter().map(|one| one.forge_id).collect();
-        // All of them are of one repository, whatever it was asked for as.
-        let Some(ListedDeployment { repository, .. }) = listed.first() else { return Ok(listed) };
-        let known = self.store.known_deployments(repository, &numbers).await?;
-        listed.retain(|one| !known.contains(&one.forge_id));
-        let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();
-        let settled = self.store.settled_items(NAME, &items).await?;
-        listed.retain(|one| !settled.contains(&one.forge_id.to_string()));
-        Ok(listed)
+        deployments.retain(|deployment| decide::may_be_lost(deployment, run.since, now));
+        let numbers: Vec<_> = deployments.iter().map(|deployment| deployment.forge_id).collect();
+        // All of them are of one repository, under its present name, also where a former one was requested.
+        let Some(ListedDeployment { repository, .. }) = deployments.first() else {
+            return Ok(deployments);
+        };
+        let stored = self.store.find_stored_deployments(repository, &numbers).await?;
+        deployments.retain(|deployment| !stored.contains(&deployment.forge_id));
+        let items: Vec<_> =
+            deployments.iter().map(|deployment| deployment.forge_id.to_string()).collect();
+        let settled_items = self.store.settled_items(NAME, &items).await?;
+        deployments.retain(|deployment| !settled_items.contains(&deployment.forge_id.to_string()));
+        Ok(deployments)
     }
 
     async fn recover(
         &self,
-        one: &ListedDeployment,
+        deployment: &ListedDeployment,
         progress: &mut Progress,
     ) -> Result<Option<DeployError>, StoreError> {
-        let number = one.forge_id.to_string();
+        let number = deployment.forge_id.to_string();
         let delivery = DeliveryId::parse(format!("sweep-{number}"));
         let delivery = delivery.expect("digits and a word are a delivery's id");
-        match self.ingest(&delivery, &one.event, progress).await? {
+        match self.ingest(&delivery, &deployment.event, progress).await? {
             IngestResult::Settled(outcome) => {
                 self.store.settle_swept(NAME, &number, outcome, self.clock.now()).await?;
                 Ok(None)
@@ -206,26 +209,26 @@ impl Sweeps {
         &self,
         allowance: &mut RequestAllowance<'_>,
     ) -> Result<BTreeSet<RepoName>, StoreError> {
-        let mut all = BTreeSet::from_iter(self.store.repositories().await?);
-        all.extend(self.installed(allowance).await);
+        let mut repositories = BTreeSet::from_iter(self.store.repositories().await?);
+        repositories.extend(self.installed(allowance).await);
         let is_allowed = |name: &RepoName| self.settings.rules.repositories.allow(name);
-        // What waits under a retired name has another one at the host.
-        all.retain(|repository| !repository.is_retired() && is_allowed(repository));
-        Ok(all)
+        // A repository under a retired name has another one at the host.
+        repositories.retain(|repository| !repository.is_retired() && is_allowed(repository));
+        Ok(repositories)
     }
 
     async fn installed(&self, allowance: &mut RequestAllowance<'_>) -> Vec<RepoName> {
         let now = self.clock.now();
         let cached = lock(&self.installed).clone();
         let cached = match cached {
-            Some((at, list)) if now.duration_since(at).as_secs() < INSTALLED_FOR => return list,
+            Some((at, list)) if now.duration_since(at).as_secs() < INSTALLATION_TTL => return list,
             Some((_, list)) => list,
             None => Vec::new(),
         };
         if !allowance.pay(1) {
             return cached;
         }
-        match self.deployments.forge.installed_repositories(INSTALLED).await {
+        match self.deployments.forge.installed_repositories(INSTALLATION_LIMIT).await {
             Ok(list) => {
                 allowance.requests = allowance.requests.saturating_sub(list.len() as u64 / PAGE);
                 *lock(&self.installed) = Some((now, list.clone()));
@@ -246,11 +249,11 @@ impl Sweeps {
 /// Adds to listed deployments what an event says of their repository: without its number, a renamed
 /// repository would be a stranger to its own apps. Deployments under a name that the repository
 /// does not have are left for the next run: it was renamed between two requests.
-fn identify(lost: &mut Vec<ListedDeployment>, named: Option<&NamedRepository>) {
-    let Some(NamedRepository { name, identity }) = named else { return };
-    lost.retain(|one| name.is_same(&one.repository));
-    for one in lost {
-        if let WebhookEvent::Deployment(request) = &mut one.event {
+fn identify(lost: &mut Vec<ListedDeployment>, named_repository: Option<&NamedRepository>) {
+    let Some(NamedRepository { name, identity }) = named_repository else { return };
+    lost.retain(|deployment| name.is_same(&deployment.repository));
+    for deployment in lost {
+        if let WebhookEvent::Deployment(request) = &mut deployment.event {
             request.identity = Some(*identity);
         }
     }

@@ -35,7 +35,7 @@ use crate::forge::github::webhook::rules::Rules;
 use crate::model::deployment::ForgeState;
 use crate::model::event::{EventRefusal, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
-use crate::store::{LeaseState, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::store::{LeaseState, LongestRests, NextSweep, Store, StoreError, Sweeping};
 use crate::support::clock::Clock;
 use crate::support::retry::LONGEST_RETRY_AFTER;
 use crate::support::sync::lock;
@@ -141,23 +141,23 @@ impl SweepMetrics {
         let Self { runs, healed, refused, last, waiting } = new.clone();
         registry.register("sweep_runs", "Runs of the search for missed events, by outcome", runs);
         registry.register("sweep_healed", "Missed deployments that were recovered", healed);
-        let about = "Deployments that got a status with the reason why they cannot be used";
-        registry.register("sweep_refused", about, refused);
-        let about = "Time of the last search for missed events";
-        registry.register_with_unit("sweep_last_timestamp", about, Unit::Seconds, last);
-        let about = "Deliveries or repositories left for the next run";
-        registry.register("sweep_waiting", about, waiting);
+        let help = "Deployments that got a status with the reason why they cannot be used";
+        registry.register("sweep_refused", help, refused);
+        let help = "Time of the last search for missed events";
+        registry.register_with_unit("sweep_last_timestamp", help, Unit::Seconds, last);
+        let help = "Deliveries or repositories left for the next run";
+        registry.register("sweep_waiting", help, waiting);
         new
     }
 
-    fn count(&self, kind: SweepKind, in_turn: bool, report: SweepReport, at: Timestamp) {
+    fn count(&self, kind: SweepKind, is_round: bool, report: SweepReport, at: Timestamp) {
         let SweepReport { outcome, healed, refused, waiting } = report;
         let label = || SweepLabel { sweep: kind.as_str() };
         let run = RunLabels { sweep: kind.as_str(), outcome: outcome.as_str() };
         self.runs.get_or_create(&run).inc();
         self.healed.get_or_create(&label()).inc_by(healed);
         self.refused.get_or_create(&label()).inc_by(refused);
-        if in_turn {
+        if is_round {
             self.last.get_or_create(&label()).set(at.as_second());
             self.waiting.get_or_create(&label()).set(i64::try_from(waiting).unwrap_or(i64::MAX));
         }
@@ -221,13 +221,13 @@ impl Sweeps {
 
     /// Sweeps at the start and whenever a run is due, until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
-        let mut asked = true;
+        let mut is_requested = true;
         while !stop.is_cancelled() {
             self.bring_down_times().await;
             for kind in &self.settings.kinds {
-                self.turn(*kind, Scope::Round, asked, &stop).await;
+                self.turn(*kind, Scope::Round, is_requested, &stop).await;
             }
-            asked = false;
+            is_requested = false;
             let poll = tokio::time::sleep(POLL.min(self.settings.every));
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -284,8 +284,14 @@ impl Sweeps {
         }
     }
 
-    async fn turn(&self, kind: SweepKind, scope: Scope, asked: bool, stop: &CancellationToken) {
-        if let Err(error) = self.sweep(kind, scope, asked, stop).await {
+    async fn turn(
+        &self,
+        kind: SweepKind,
+        scope: Scope,
+        is_requested: bool,
+        stop: &CancellationToken,
+    ) {
+        if let Err(error) = self.sweep(kind, scope, is_requested, stop).await {
             tracing::error!(sweep = kind.as_str(), %error, "sweep failed");
         }
     }
@@ -294,18 +300,19 @@ impl Sweeps {
         &self,
         kind: SweepKind,
         scope: Scope,
-        asked: bool,
+        is_requested: bool,
         stop: &CancellationToken,
     ) -> Result<Option<SweepReport>, StoreError> {
         let (name, now) = (kind.as_str(), self.clock.now());
-        let run = self.store.begin_sweep(name, &self.settings.name, now, LEASE, asked).await?;
+        let run =
+            self.store.begin_sweep(name, &self.settings.name, now, LEASE, is_requested).await?;
         let Some(run) = run else { return Ok(None) };
-        let done = match kind {
+        let result = match kind {
             SweepKind::Deliveries => self.deliveries(&run, stop).await,
             SweepKind::Deployments => self.deployments(&run, scope, stop).await,
         };
         // A database that failed in the middle may take the end: then another run need not wait.
-        let progress = match done {
+        let progress = match result {
             Ok(progress) => progress,
             Err(error) => {
                 let unfinished = Progress::new(&run);
@@ -339,8 +346,8 @@ impl Sweeps {
             Scope::Round => saturating_add(now, self.settings.every),
             Scope::Hints => run.due_at,
         };
-        let left = Swept { position: progress.position.clone(), due_at, not_before };
-        self.store.end_sweep(run, &left).await
+        let next = NextSweep { position: progress.position.clone(), due_at, not_before };
+        self.store.end_sweep(run, &next).await
     }
 
     fn log(&self, kind: SweepKind, progress: &Progress, report: SweepReport) {
@@ -369,8 +376,8 @@ impl Progress {
         Self { position, healed: 0, refused: 0, waiting: 0, stopped: None }
     }
 
-    fn stopped(self, by: DeployError) -> Self {
-        Self { stopped: Some(by), ..self }
+    fn stopped(self, problem: DeployError) -> Self {
+        Self { stopped: Some(problem), ..self }
     }
 
     fn report(&self) -> SweepReport {
@@ -406,7 +413,7 @@ impl Sweeps {
                 let repository = &request.release.repository;
                 match self.still_open(repository, request.forge_id).await {
                     Ok(()) => self.receive(delivery, event, progress).await,
-                    Err(taken) => Ok(taken),
+                    Err(result) => Ok(result),
                 }
             }
             WebhookEvent::Refused(refusal) => Ok(self.refuse(refusal, progress).await),
@@ -442,8 +449,8 @@ impl Sweeps {
 
     async fn refuse(&self, refusal: &EventRefusal, progress: &mut Progress) -> IngestResult {
         let EventRefusal { repository, forge_id, field, problem } = refusal;
-        if let Err(taken) = self.still_open(repository, *forge_id).await {
-            return taken;
+        if let Err(result) = self.still_open(repository, *forge_id).await {
+            return result;
         }
         let status = DeploymentStatus {
             state: ForgeState::Error,
@@ -469,7 +476,7 @@ impl Sweeps {
             Ok(statuses) => {
                 match decide::deployment_standing(&statuses, &self.settings.our_address) {
                     DeploymentStanding::Open => Ok(()),
-                    DeploymentStanding::Told => Err(IngestResult::Settled("told")),
+                    DeploymentStanding::Answered => Err(IngestResult::Settled("told")),
                     DeploymentStanding::Closed => Err(IngestResult::Settled("closed")),
                 }
             }

@@ -42,44 +42,47 @@ impl Deployments {
         let folders = manifests.repository.read_history_beside(target, app).await;
         let folders = folders.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         let choice = self.choose_revision(&folders, &request).await?;
-        let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
-        let from = match &choice.from {
-            Some(from) => self.find_deployment(from).await?,
+        let revision =
+            self.find_deployment(&choice.to).await?.ok_or_else(|| no_record_error(&choice.to))?;
+        let live_record = match &choice.from {
+            Some(id) => self.find_deployment(id).await?,
             None => None,
         };
-        self.check_locks(target, app, &to).await?;
+        self.check_locks(target, app, &revision).await?;
         let lane = self.lane(target, app).await?;
-        let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
+        let lane = lane.unwrap_or_else(|| revision.request.release.repository.clone());
         // The attempt checks again, so a manifest host that is slow or down refuses no request.
-        let free = revision_claims(self, (target, app), &choice.to, &lane);
+        let claims = revision_claims(self, (target, app), &choice.to, &lane);
         if let Ok(Err(DeployError { remedy: Remedy::Reject, message })) =
-            tokio::time::timeout(LONGEST_LOOK, free).await
+            tokio::time::timeout(LONGEST_LOOK, claims).await
         {
             return Err(NotRolledBack::Against(message));
         }
         let files = read_files(&manifests.repository, (target, app), &choice.to, &folders).await;
-        let (now, then, former) =
+        let (live_files, revision_files, former_files) =
             files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
-        check_reserved_names(self, target, app, &then)
+        check_reserved_names(self, target, app, &revision_files)
             .map_err(|problem| NotRolledBack::Against(problem.message))?;
-        let notes = data::judge(&now, &then, &former, AcceptedLoss::by(&request))?;
+        let notes =
+            data::judge(&live_files, &revision_files, &former_files, AcceptedLoss::by(&request))?;
         let cluster = self.clusters.find(target);
-        let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
-        let notes = [notes, gone].concat();
-        let changes = changes(&now, &then);
+        let unavailable =
+            cluster.map(|cluster| unavailable_kinds(&revision_files, &cluster)).unwrap_or_default();
+        let notes = [notes, unavailable].concat();
+        let changes = changes(&live_files, &revision_files);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
             deployment: None,
-            from: choice.from.clone().map(|id| version(id, from.as_ref())),
-            to: version(choice.to.clone(), Some(&to)),
+            from: choice.from.clone().map(|id| candidate(id, live_record.as_ref())),
+            to: candidate(choice.to.clone(), Some(&revision)),
             warning: choice.warning.clone(),
             notes,
             hold,
             changes,
         };
         if !request.dry_run {
-            let away = from.map(|from| from.request.release);
-            let new = self.new_rollback(&request, &choice, to, (away, lane, hold), &by);
+            let away = live_record.map(|live_record| live_record.request.release);
+            let new = self.new_rollback(&request, &choice, revision, (away, lane, hold), &by);
             answer.deployment = Some(new.deployment(self.clock.now()));
             self.record_new(&new, by, reply.answer(&answer).as_ref()).await?;
         }
@@ -87,8 +90,8 @@ impl Deployments {
     }
 
     fn manifests(&self, target: &TargetName) -> Result<&ServedRepository, NotRolledBack> {
-        let found = self.manifests_of(target);
-        found.map_err(|problem| NotRolledBack::Unknown(problem.message))
+        let result = self.manifests_of(target);
+        result.map_err(|problem| NotRolledBack::Unknown(problem.message))
     }
 
     /// Returns the revision to make live. A rollback's own id stands for the revision that it made
@@ -100,14 +103,16 @@ impl Deployments {
     ) -> Result<Choice, NotRolledBack> {
         let RollbackOrder { target, app, to, .. } = request;
         let past = self.live_history(target, app).await?;
-        let named = match to {
+        let requested_deployment = match to {
             Some(to) => self.find_deployment(to).await?,
             None => None,
         };
-        let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
+        let rollback =
+            requested_deployment.as_ref().and_then(|deployment| deployment.rollback.as_ref());
+        let restored_id = rollback.map(|rollback| &rollback.to);
         folders
-            .choose(back.or(to.as_ref()), &past)
-            .map_err(|why| refusal(why, request, named.as_ref()))
+            .choose(restored_id.or(to.as_ref()), &past)
+            .map_err(|no_choice| refusal(no_choice, request, requested_deployment.as_ref()))
     }
 
     async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, BackendError> {
@@ -118,9 +123,9 @@ impl Deployments {
         &self,
         target: &TargetName,
         app: &AppKey,
-        to: &Deployment,
+        revision: &Deployment,
     ) -> Result<(), NotRolledBack> {
-        let owner = to.contact.as_ref().map(|contact| contact.owner.as_str());
+        let owner = revision.contact.as_ref().map(|contact| contact.owner.as_str());
         let now = self.clock.now();
         let locks =
             self.store.locks_that_stop(target, app, owner, now).await.map_err(BackendError::new)?;
@@ -143,8 +148,12 @@ impl Deployments {
         app: &AppKey,
     ) -> Result<Option<RepoName>, NotRolledBack> {
         let filter = Filter::pushed(target, app);
-        let newest = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
-        Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
+        let page = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
+        Ok(page
+            .deployments
+            .into_iter()
+            .next()
+            .map(|deployment| deployment.request.release.repository))
     }
 
     fn new_rollback(
@@ -157,7 +166,7 @@ impl Deployments {
     ) -> NewRollback {
         let id = DeployId::of(self.clock.draw());
         let release = Release { repository, ..revision.request.release };
-        let asked = DeploymentRequest {
+        let deployment_request = DeploymentRequest {
             forge_id: provisional_number(&id),
             release,
             target: request.target.clone(),
@@ -174,7 +183,7 @@ impl Deployments {
         let reason = request.reason.clone();
         NewRollback {
             id,
-            request: asked,
+            request: deployment_request,
             app: request.app.clone(),
             rollback: Rollback { to, from, away, tree, reason, hold, with_data, with_fewer_pods },
             template: revision.template,
@@ -228,9 +237,13 @@ fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
 }
 
 /// Words each refusal, with the way out.
-fn refusal(why: NoChoice, request: &RollbackOrder, named: Option<&Deployment>) -> NotRolledBack {
+fn refusal(
+    no_choice: NoChoice,
+    request: &RollbackOrder,
+    deployment: Option<&Deployment>,
+) -> NotRolledBack {
     let RollbackOrder { target, app, .. } = request;
-    match (why, named) {
+    match (no_choice, deployment) {
         (NoChoice::NoApp, _) => NotRolledBack::Unknown(format!("there is no {app} on {target}")),
         (NoChoice::Live(id), _) => {
             NotRolledBack::Against(format!("revision {id} of {app} is live on {target} already"))
@@ -248,21 +261,24 @@ fn refusal(why: NoChoice, request: &RollbackOrder, named: Option<&Deployment>) -
         (NoChoice::NotKept(id), None) => {
             NotRolledBack::Unknown(format!("there is no revision {id} of {app} on {target}"))
         }
-        (NoChoice::NotKept(id), Some(named)) => not_kept(&id, named, request),
+        (NoChoice::NotKept(id), Some(deployment)) => not_kept(&id, deployment, request),
     }
 }
 
-fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackOrder) -> NotRolledBack {
+fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> NotRolledBack {
     let RollbackOrder { target, app, .. } = request;
-    let (its, tag) = (&named.request, &named.request.release.tag);
-    if named.app.as_ref() != Some(app) || its.target != *target {
-        let of = named.app.as_ref().map_or(its.release.repository.to_string(), ToString::to_string);
+    let (recorded_request, tag) = (&deployment.request, &deployment.request.release.tag);
+    if deployment.app.as_ref() != Some(app) || recorded_request.target != *target {
+        let owner = deployment
+            .app
+            .as_ref()
+            .map_or(recorded_request.release.repository.to_string(), ToString::to_string);
         return NotRolledBack::NotMeant(format!(
-            "revision {id} is of {of} on {}, not of {app} on {target}",
-            its.target
+            "revision {id} is of {owner} on {}, not of {app} on {target}",
+            recorded_request.target
         ));
     }
-    match named.state {
+    match deployment.state {
         State::Succeeded => NotRolledBack::Against(format!(
             "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
              again"
@@ -274,18 +290,18 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackOrder) -> NotRo
     }
 }
 
-fn not_known(id: &DeployId) -> NotRolledBack {
+fn no_record_error(id: &DeployId) -> NotRolledBack {
     NotRolledBack::Against(format!(
         "the database has no record of revision {id}: `the-deployer rebuild` restores it from the \
          manifest repository"
     ))
 }
 
-fn version(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
+fn candidate(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
     RollbackCandidate {
         id,
-        release: record.map(|one| one.request.release.clone()),
-        by: record.map(|one| (one.request.actor.clone(), one.received_at)),
+        release: record.map(|deployment| deployment.request.release.clone()),
+        by: record.map(|deployment| (deployment.request.actor.clone(), deployment.received_at)),
     }
 }
 
@@ -298,14 +314,14 @@ async fn read_files(
 ) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
-    let now = repository.files_beside(&latest).await?;
-    let then = repository.files_beside(&folder).await?;
-    let former = data::former_disks(repository, (target, app), folders, &now).await?;
-    Ok((now, then, former))
+    let live_files = repository.files_beside(&latest).await?;
+    let revision_files = repository.files_beside(&folder).await?;
+    let former_files = data::former_disks(repository, (target, app), folders, &live_files).await?;
+    Ok((live_files, revision_files, former_files))
 }
 
 /// Returns the changes; `None` where files are not in the form that the service writes.
-fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
-    let (now, then) = (diff::objects(now)?, diff::objects(then)?);
-    Some(diff::changes(&now, &then, CONTEXT).0)
+fn changes(live: &[ManifestFile], revision: &[ManifestFile]) -> Option<Vec<Change>> {
+    let (live, revision) = (diff::objects(live)?, diff::objects(revision)?);
+    Some(diff::changes(&live, &revision, CONTEXT).0)
 }

@@ -5,7 +5,7 @@
 use crate::deployments::Deployments;
 use crate::deployments::attempt::{object_claims, route_claims, routes_of};
 use crate::deployments::outcome::{DeployError, route_taken};
-use crate::deployments::rollback::data::refused;
+use crate::deployments::rollback::data::refusal_error;
 use crate::git::layout;
 use crate::lookups::FactUnavailable;
 use crate::manifests::parse;
@@ -59,14 +59,14 @@ pub(super) fn check_reserved_names(
     let Some(cluster) = deployments.clusters.find(target) else { return Ok(()) };
     let refusal = cluster.refuse_namespace(app.namespace.as_str());
     if let Some(refusal) = refusal.filter(|refusal| !refusal.by_name_alone) {
-        return Err(refused(&format!("{}; {}", refusal.message, refusal.help)));
+        return Err(refusal_error(&format!("{}; {}", refusal.message, refusal.help)));
     }
     let (revision, _) = parse::live_app(files);
-    let taken = revision.objects.iter().find_map(|LiveObject { kind, name, .. }| {
+    let conflict = revision.objects.iter().find_map(|LiveObject { kind, name, .. }| {
         let owner = cluster.owner_of_object(&app.namespace, kind, name)?;
         Some(format!("it would make the {kind} `{name}`, {owner}"))
     });
-    taken.map_or(Ok(()), |message| Err(refused(&message)))
+    conflict.map_or(Ok(()), |message| Err(refusal_error(&message)))
 }
 
 /// Returns the revision's objects, unless another app of the namespace has one of them by now.
@@ -76,8 +76,8 @@ async fn free_objects(
     app: &AppKey,
     files: &[ManifestFile],
 ) -> Result<Vec<ObjectClaim>, DeployError> {
-    let found = deployments.facts.namespace(target, app).await;
-    let namespace = found.map_err(|FactUnavailable(why)| {
+    let result = deployments.facts.namespace(target, app).await;
+    let namespace = result.map_err(|FactUnavailable(why)| {
         // A repository that cannot be read cannot be written to either.
         DeployError::retry(format!("the objects of other apps cannot be read: {why}"))
     })?;
@@ -85,15 +85,21 @@ async fn free_objects(
     for file in unreadable {
         tracing::warn!(%app, %target, file, "file of a revision cannot be read, its names are not checked");
     }
-    let own = namespace.apps.get(&app.slug).map_or(&[][..], |own| own);
+    let own_objects = namespace.apps.get(&app.slug).map_or(&[][..], |own_objects| own_objects);
     // The rollback does not change the objects that both have already.
     let is_live = |object: &LiveObject| {
-        own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind)
+        own_objects
+            .iter()
+            .any(|own_object| *own_object.name == *object.name && *own_object.kind == *object.kind)
     };
-    let mut new = revision.names().filter(|object| !is_live(object));
-    let taken = new.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
-    if let Some((object, other)) = taken {
-        return Err(refused(&format!("{object} already belongs to `{}/{other}`", app.namespace)));
+    let mut new_objects = revision.names().filter(|object| !is_live(object));
+    let conflict =
+        new_objects.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
+    if let Some((object, other)) = conflict {
+        return Err(refusal_error(&format!(
+            "{object} already belongs to `{}/{other}`",
+            app.namespace
+        )));
     }
     let live = revision.names().filter(|object| is_live(object)).cloned();
     Ok(object_claims(files, &live.collect::<Vec<_>>()))
@@ -113,15 +119,15 @@ async fn free_routes(
     if hosts.is_empty() {
         return Ok(Vec::new());
     }
-    let found = deployments.facts.routes(target, app, &hosts).await;
-    let (others, live) = found.map_err(|FactUnavailable(why)| {
+    let result = deployments.facts.routes(target, app, &hosts).await;
+    let (others, live) = result.map_err(|FactUnavailable(why)| {
         DeployError::retry(format!("the hosts of other apps cannot be read: {why}"))
     })?;
     let claims = route_claims(routes, &live);
     let is_in_the_way =
-        |one: &&Route| claims.iter().any(|claim| claim.is_refused_beside(one, repository));
+        |route: &&Route| claims.iter().any(|claim| claim.is_refused_beside(route, repository));
     match others.iter().find(is_in_the_way) {
         None => Ok(claims),
-        Some(route) => Err(refused(&route_taken(route))),
+        Some(route) => Err(refusal_error(&route_taken(route))),
     }
 }

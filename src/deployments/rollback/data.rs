@@ -39,24 +39,24 @@ pub(super) struct Judgement {
     pub(super) application: Option<(Precondition, Vec<u8>)>,
 }
 
-/// Checks that `then` may take the place of `now`; returns remarks for people.
+/// Checks that `revision` may take the place of `live`; returns remarks for people.
 pub(super) fn judge(
-    now: &[ManifestFile],
-    then: &[ManifestFile],
-    former: &[Vec<ManifestFile>],
-    accepted: AcceptedLoss,
+    live: &[ManifestFile],
+    revision: &[ManifestFile],
+    former_files: &[Vec<ManifestFile>],
+    accepted_loss: AcceptedLoss,
 ) -> Result<Vec<String>, NotRolledBack> {
     let Replacement { loses, refused, fewer_pods, mut notes } =
-        removal::replacement(now, then, former);
+        removal::replacement(live, revision, former_files);
     if let Some(first) = refused.into_iter().next() {
         return Err(NotRolledBack::Against(format!(
             "{first}; deploy the former tag instead, with the disk as it is"
         )));
     }
-    if !loses.is_empty() && !accepted.data {
+    if !loses.is_empty() && !accepted_loss.data {
         return Err(NotRolledBack::KeepsData(loses));
     }
-    if let Some(first) = fewer_pods.first().filter(|_| !accepted.fewer_pods) {
+    if let Some(first) = fewer_pods.first().filter(|_| !accepted_loss.fewer_pods) {
         return Err(NotRolledBack::Against(format!(
             "{first}; deploy the former tag instead, which keeps the number, or accept fewer pods: \
              `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
@@ -71,29 +71,29 @@ pub(super) fn judge(
 pub(super) async fn former_disks(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
-    kept: &AppFolders,
+    folders: &AppFolders,
     live: &[ManifestFile],
 ) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
-    let mut all = Vec::new();
+    let mut disk_files = Vec::new();
     if parse::live_app(live).0.disks.is_empty() {
-        return Ok(all);
+        return Ok(disk_files);
     }
-    for (id, _) in &kept.revisions {
+    for (id, _) in &folders.revisions {
         let folder = layout::revision_folder(target, app, id).to_string();
         let mut files = repository.files_beside(&folder).await?;
         files.retain(|file| disks::can_be_in(&file.name));
-        all.push(files);
+        disk_files.push(files);
     }
-    Ok(all)
+    Ok(disk_files)
 }
 
 /// Returns the error for an app or a revision that is gone since the rollback was requested.
-fn say_gone(
-    kept: &AppFolders,
+fn describe_gone(
+    folders: &AppFolders,
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
 ) -> Option<String> {
-    let AppFolders { revisions, latest } = kept;
+    let AppFolders { revisions, latest } = folders;
     if revisions.iter().any(|(id, _)| id == to) {
         return None;
     }
@@ -117,28 +117,31 @@ pub(super) async fn judge_again(
 ) -> Result<Judgement, DeployError> {
     let target = &deployment.request.target;
     // The tree is read first: if the files change after that, the push finds it out.
-    let kept = repository.read_history_beside(target, app).await?;
-    if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
-        return Err(refused(&gone));
+    let folders = repository.read_history_beside(target, app).await?;
+    if let Some(message) = describe_gone(&folders, (target, app), &rollback.to) {
+        return Err(refusal_error(&message));
     }
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
     let live = live?;
-    let former = former_disks(repository, (target, app), &kept, &live).await?;
+    let former_files = former_disks(repository, (target, app), &folders, &live).await?;
     let revision = layout::revision_folder(target, app, &rollback.to).to_string();
     let revision = repository.files(&revision).await?;
-    let accepted = AcceptedLoss { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
-    match judge(&live, &revision, &former, accepted) {
+    let accepted_loss =
+        AcceptedLoss { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
+    match judge(&live, &revision, &former_files, accepted_loss) {
         Ok(_notes) => {}
-        Err(NotRolledBack::KeepsData(objects)) => return Err(refused(&data_refusal(&objects))),
-        Err(other) => return Err(refused(&other.to_string())),
+        Err(NotRolledBack::KeepsData(objects)) => {
+            return Err(refusal_error(&data_refusal(&objects)));
+        }
+        Err(other) => return Err(refusal_error(&other.to_string())),
     }
     let file = layout::application_file(target, app);
-    let (_, found) = repository.read_paths(vec![file]).await?;
-    let application = found.into_iter().next().and_then(|file| {
+    let (_, states) = repository.read_paths(vec![file]).await?;
+    let application = states.into_iter().next().and_then(|file| {
         let bytes = rewrite_application(&file.bytes?, &live, &revision)?;
         Some((file.seen, bytes))
     });
-    Ok(Judgement { latest: kept.latest, application })
+    Ok(Judgement { latest: folders.latest, application })
 }
 
 /// Returns the Application with the fields that the revision's objects leave to autoscalers; `None`
@@ -162,7 +165,7 @@ fn data_refusal(objects: &[LiveObject]) -> String {
     )
 }
 
-pub(super) fn refused(why: &str) -> DeployError {
+pub(super) fn refusal_error(why: &str) -> DeployError {
     DeployError::reject(format!("not rolled back: {why}"))
 }
 
@@ -175,18 +178,22 @@ mod tests {
         let id = |n: u8| DeployId::parse(format!("20261121-054812123-00000{n}")).unwrap();
         let app = AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() };
         let target = "prod".parse().unwrap();
-        let gone = |revisions: &[u8], latest: bool| {
+        let describe = |revisions: &[u8], latest: bool| {
             let tree = || TreeId("0".to_owned());
             let revisions = revisions.iter().map(|n| (id(*n), tree())).collect();
-            say_gone(&AppFolders { revisions, latest: latest.then(tree) }, (&target, &app), &id(1))
+            describe_gone(
+                &AppFolders { revisions, latest: latest.then(tree) },
+                (&target, &app),
+                &id(1),
+            )
         };
-        assert_eq!(gone(&[2, 1], true), None);
-        let revision = gone(&[3, 2], true).unwrap();
+        assert_eq!(describe(&[2, 1], true), None);
+        let revision = describe(&[3, 2], true).unwrap();
         assert!(
             revision.contains("the revision 20261121-054812123-000001")
                 && revision.contains("is gone")
         );
-        let app = gone(&[], false).unwrap();
+        let app = describe(&[], false).unwrap();
         assert!(app.starts_with("devx/shop is not on prod any more: it was removed"), "{app}");
     }
 }

@@ -49,8 +49,8 @@ impl Deployments {
             away: None,
             to: None,
         };
-        let placed = self.store.place_hold(&hold, &entry, reply).await;
-        let hold = placed.map_err(BackendError::new)?;
+        let result = self.store.place_hold(&hold, &entry, reply).await;
+        let hold = result.map_err(BackendError::new)?;
         tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "hold placed");
         Ok(hold)
     }
@@ -70,9 +70,9 @@ impl Deployments {
             outcome: "automation may deploy".to_owned(),
             ..self.ledger.entry("release", reason, by)
         };
-        let released = self.store.release_hold(&target, &app, &entry, reply).await;
-        let released = released.map_err(BackendError::new)?;
+        let hold = self.store.release_hold(&target, &app, &entry, reply).await;
+        let hold = hold.map_err(BackendError::new)?;
         tracing::info!(%app, %target, by = entry.by.name, "hold released");
-        Ok(released)
+        Ok(hold)
     }
 }

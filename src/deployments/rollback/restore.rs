@@ -44,26 +44,26 @@ impl Deployments {
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
         let watch = DriftPolicy::new(policy.unwrap_or_default());
         let number = deployment.request.identity.map(|identity| identity.repository);
-        let note = note(deployment, app, rollback, number);
+        let note = build_note(deployment, app, rollback, number);
         let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
         let mut look = 1;
-        let ended = loop {
-            let judged = data::judge_again(repository, (deployment, app), rollback).await;
-            let Judgement { latest, application } = match judged {
+        let result = loop {
+            let judgement = data::judge_again(repository, (deployment, app), rollback).await;
+            let Judgement { latest, application } = match judgement {
                 Ok(judgement) => judgement,
                 Err(problem) => break Err(problem),
             };
             let restore = restore.clone().over(latest).with_application(application);
             match repository.roll_back(restore, at, lease).await {
-                Ok(written) => {
+                Ok(push) => {
                     self.facts.pushed();
-                    break recorded(repository, deployment, app, rollback, written).await;
+                    break read_pushed(repository, deployment, app, rollback, push).await;
                 }
                 Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
                 Err(error) => break Err(error.into()),
             }
         };
-        WriteOutcome { ended, hand_edit: watch.read_hand_edit() }
+        WriteOutcome { result, hand_edit: watch.read_hand_edit() }
     }
 
     /// Returns the push of an earlier attempt, if its commit is there.
@@ -76,29 +76,29 @@ impl Deployments {
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };
         let Some(commit) = repository.commit_of(&deployment.id).await? else { return Ok(None) };
-        let written = PushOutcome::AlreadyPushed { commit };
-        let pushed = recorded(repository, deployment, app, rollback, written).await?;
+        let push = PushOutcome::AlreadyPushed { commit };
+        let pushed = read_pushed(repository, deployment, app, rollback, push).await?;
         Ok(Some((pushed, repository.replaced_edit(target, app, &deployment.id).await?)))
     }
 }
 
 /// Returns the record of a revision that is live again: the digest of its files is the old one.
-async fn recorded(
+async fn read_pushed(
     repository: &ManifestRepository,
     deployment: &Deployment,
     app: &AppKey,
     rollback: &Rollback,
-    written: PushOutcome,
+    push: PushOutcome,
 ) -> Result<Pushed, DeployError> {
     let folder = layout::revision_folder(&deployment.request.target, app, &rollback.to).to_string();
     let files = repository.files(&folder).await?;
     // Files that the service did not write have no digest; their tree id names them as well.
     let digest =
         files::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
-    Ok(pushed(written, digest, files.into_iter().map(|one| one.name).collect()))
+    Ok(pushed(push, digest, files.into_iter().map(|file| file.name).collect()))
 }
 
-fn note(
+fn build_note(
     deployment: &Deployment,
     app: &AppKey,
     rollback: &Rollback,

@@ -32,7 +32,7 @@ pub(crate) use source::TemplatesSource;
 pub use source::{TemplatesError, at_revision};
 
 /// The delay after a push event: it may arrive before every replica of the host has the commit.
-const LATE: Duration = Duration::from_secs(5);
+const PUSH_DELAY: Duration = Duration::from_secs(5);
 /// The time for which the start waits for the host, if there is a set to start with.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// The most violations of one refusal that are logged.
@@ -44,7 +44,7 @@ pub(crate) struct InUse(Arc<Inner>);
 
 struct Inner {
     now: RwLock<Arc<TemplateSet>>,
-    standing: Mutex<TemplatesHealth>,
+    health: Mutex<TemplatesHealth>,
     repository: Option<Repository>,
     wake: Notify,
     clock: Clock,
@@ -75,7 +75,7 @@ impl InUse {
     ) -> Result<Self, TemplatesError> {
         let (templates, trouble, repository) = match source {
             TemplatesSource::BuiltIn => (source::built_in().await?, None, None),
-            TemplatesSource::Folder(folder) => (source::of_folder(&folder).await?, None, None),
+            TemplatesSource::Folder(folder) => (source::load_folder(&folder).await?, None, None),
             TemplatesSource::Repository { git, path, refresh } => {
                 let repository = Repository::open(*git, path, refresh).await?;
                 let (templates, trouble) = load_first(&repository).await?;
@@ -83,14 +83,14 @@ impl InUse {
             }
         };
         let metrics = registry.register(|registry| Metrics::new(registry, repository.is_some()));
-        metrics.in_use(&templates.origin, templates.commit.as_ref());
-        let standing = TemplatesHealth { current_at: clock.now(), trouble, refused: None };
-        if standing.trouble.is_none() {
-            metrics.current.set(standing.current_at.as_second());
+        metrics.set_in_use(&templates.origin, templates.commit.as_ref());
+        let health = TemplatesHealth { current_at: clock.now(), trouble, refused: None };
+        if health.trouble.is_none() {
+            metrics.current.set(health.current_at.as_second());
         }
-        let (now, standing) = (RwLock::new(Arc::new(templates)), Mutex::new(standing));
+        let (now, health) = (RwLock::new(Arc::new(templates)), Mutex::new(health));
         let wake = Notify::new();
-        Ok(Self(Arc::new(Inner { now, standing, repository, wake, clock, metrics })))
+        Ok(Self(Arc::new(Inner { now, health, repository, wake, clock, metrics })))
     }
 
     /// Returns the set of this moment.
@@ -101,36 +101,37 @@ impl InUse {
     /// Polls the branch until `stop`.
     pub(crate) async fn keep_current(&self, stop: CancellationToken) {
         let Some(repository) = &self.0.repository else { return };
-        self.look_until(stop, repository).await;
+        self.poll_until(stop, repository).await;
         repository.close().await;
     }
 
-    async fn look_until(&self, stop: CancellationToken, repository: &Repository) {
-        let mut wait = if self.standing().trouble.is_some() { LATE } else { repository.refresh };
+    async fn poll_until(&self, stop: CancellationToken, repository: &Repository) {
+        let mut wait =
+            if self.health().trouble.is_some() { PUSH_DELAY } else { repository.refresh };
         loop {
-            let pushed = tokio::select! {
+            let has_push = tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.0.wake.notified() => true,
                 () = tokio::time::sleep(wait) => false,
             };
-            let moved = tokio::select! {
+            let has_moved = tokio::select! {
                 () = stop.cancelled() => return,
-                moved = self.refresh(repository) => moved,
+                has_moved = self.refresh(repository) => has_moved,
             };
             wait = repository.refresh;
-            if pushed && !moved {
-                wait = wait.min(LATE);
+            if has_push && !has_moved {
+                wait = wait.min(PUSH_DELAY);
             }
         }
     }
 
     /// Returns true if the push is to the followed branch; then it is read soon.
-    pub(crate) fn pushed(&self, push: &BranchPush) -> bool {
-        let ours = self.0.repository.as_ref().is_some_and(|repository| repository.is_of(push));
-        if ours {
+    pub(crate) fn notice_push(&self, push: &BranchPush) -> bool {
+        let is_ours = self.0.repository.as_ref().is_some_and(|repository| repository.is_of(push));
+        if is_ours {
             self.0.wake.notify_one();
         }
-        ours
+        is_ours
     }
 
     /// Returns the check of the templates. An older set is usable, so the service is ready.
@@ -138,7 +139,7 @@ impl InUse {
         let templates = self.now();
         let commit = templates.commit.as_ref().map_or("", CommitSha::short);
         let mut note = format!("{} {commit}", templates.origin).trim_end().to_owned();
-        if let Some(trouble) = self.standing().trouble.as_ref() {
+        if let Some(trouble) = self.health().trouble.as_ref() {
             note = format!("{note} is in use, but {trouble}");
         }
         HealthCheck { name: "templates".to_owned(), waiting_for: None, note: Some(note) }
@@ -146,7 +147,7 @@ impl InUse {
 
     /// Updates the metrics that grow with time.
     pub(crate) fn measure(&self) {
-        let age = self.0.clock.now().duration_since(self.standing().current_at);
+        let age = self.0.clock.now().duration_since(self.health().current_at);
         self.0.metrics.age.set(age.as_secs().max(0));
     }
 
@@ -157,7 +158,7 @@ impl InUse {
             Err(error) => {
                 tracing::warn!(%error, "templates cannot be refreshed, the old ones stay in use");
                 self.0.metrics.unreachable.inc();
-                self.standing().trouble = Some(error.to_string());
+                self.health().trouble = Some(error.to_string());
                 return false;
             }
         };
@@ -178,7 +179,7 @@ impl InUse {
     async fn swap(&self, repository: &Repository, templates: TemplateSet) {
         let commit = templates.commit.as_ref().map_or("", CommitSha::as_str).to_owned();
         tracing::info!(commit, "templates refreshed");
-        self.0.metrics.in_use(&templates.origin, templates.commit.as_ref());
+        self.0.metrics.set_in_use(&templates.origin, templates.commit.as_ref());
         let templates = Arc::new(templates);
         *self.0.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&templates);
         self.mark_current();
@@ -187,32 +188,32 @@ impl InUse {
 
     fn mark_current(&self) {
         let now = self.0.clock.now();
-        *self.standing() = TemplatesHealth { current_at: now, trouble: None, refused: None };
+        *self.health() = TemplatesHealth { current_at: now, trouble: None, refused: None };
         self.0.metrics.current.set(now.as_second());
     }
 
     fn refuse(&self, commit: CommitSha, error: &LoadError) {
         log_refusal(&commit, error);
         self.0.metrics.refused.inc();
-        let why = refusal_text(&commit, error);
-        let mut standing = self.standing();
-        standing.trouble = Some(why.clone());
-        standing.refused = Some((commit, why));
+        let reason = refusal_text(&commit, error);
+        let mut health = self.health();
+        health.trouble = Some(reason.clone());
+        health.refused = Some((commit, reason));
     }
 
     /// Returns true if that commit was refused before. Then the refusal is the trouble again,
     /// whatever happened meanwhile.
     fn is_refused(&self, tip: &CommitSha) -> bool {
-        let mut standing = self.standing();
-        let why = standing.refused.as_ref().filter(|(commit, _)| commit == tip);
-        let why = why.map(|(_, why)| why.clone());
-        let is_refused = why.is_some();
-        standing.trouble = why.or(standing.trouble.take());
+        let mut health = self.health();
+        let reason = health.refused.as_ref().filter(|(commit, _)| commit == tip);
+        let reason = reason.map(|(_, reason)| reason.clone());
+        let is_refused = reason.is_some();
+        health.trouble = reason.or(health.trouble.take());
         is_refused
     }
 
-    fn standing(&self) -> MutexGuard<'_, TemplatesHealth> {
-        lock(&self.0.standing)
+    fn health(&self) -> MutexGuard<'_, TemplatesHealth> {
+        lock(&self.0.health)
     }
 }
 
@@ -234,11 +235,11 @@ struct Info {
 
 impl Metrics {
     /// Creates the metrics and registers them; those of a repository only where there is one.
-    fn new(registry: &mut Registry, followed: bool) -> Self {
+    fn new(registry: &mut Registry, has_repository: bool) -> Self {
         let new = Self::default();
         let Self { info, current, age, refused, unreachable } = new.clone();
         registry.register("templates_info", "The templates in use; always 1", info);
-        if !followed {
+        if !has_repository {
             return new;
         }
         registry.register_with_unit(
@@ -247,16 +248,16 @@ impl Metrics {
             Unit::Seconds,
             current,
         );
-        let about = "Seconds since the templates in use were last seen to be those of their branch";
-        registry.register_with_unit("templates_age", about, Unit::Seconds, age);
-        let about = "Commits of the templates that were refused because they are broken";
-        registry.register("templates_refused", about, refused);
-        let about = "Reads of the templates' repository that failed";
-        registry.register("templates_unreachable", about, unreachable);
+        let help = "Seconds since the templates in use were last seen to be those of their branch";
+        registry.register_with_unit("templates_age", help, Unit::Seconds, age);
+        let help = "Commits of the templates that were refused because they are broken";
+        registry.register("templates_refused", help, refused);
+        let help = "Reads of the templates' repository that failed";
+        registry.register("templates_unreachable", help, unreachable);
         new
     }
 
-    fn in_use(&self, origin: &str, commit: Option<&CommitSha>) {
+    fn set_in_use(&self, origin: &str, commit: Option<&CommitSha>) {
         self.info.clear();
         let commit = commit.map(ToString::to_string).unwrap_or_default();
         self.info.get_or_create(&Info { origin: origin.to_owned(), commit }).set(1);
@@ -267,32 +268,34 @@ impl Metrics {
 async fn load_first(
     repository: &Repository,
 ) -> Result<(TemplateSet, Option<String>), TemplatesError> {
-    let Some(before) = repository.used_before().await else {
+    let Some(last_good) = repository.load_last_good().await else {
         // There is no set to start with, so the start waits for the host.
-        return load_newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
-            let cause = format!("{cause}; and there is no set that was used before");
-            TemplatesError::Unusable(cause.into())
-        });
+        return load_newest(repository, None).await.map(|templates| (templates, None)).map_err(
+            |cause| {
+                let cause = format!("{cause}; and there is no set that was used before");
+                TemplatesError::Unusable(cause.into())
+            },
+        );
     };
-    let commit = before.commit.clone();
+    let commit = last_good.commit.clone();
     let trouble = match tokio::time::timeout(FIRST_LOOK, load_newest(repository, commit)).await {
         Ok(Ok(templates)) => return Ok((templates, None)),
         Ok(Err(trouble)) => trouble,
         Err(_elapsed) => format!("the host did not answer within {} s", FIRST_LOOK.as_secs()),
     };
     tracing::warn!(reason = trouble, "templates cannot be loaded, the last good set is used");
-    Ok((before, Some(trouble)))
+    Ok((last_good, Some(trouble)))
 }
 
 /// Loads the set of the branch and remembers it as good.
 async fn load_newest(
     repository: &Repository,
-    known: Option<CommitSha>,
+    last_commit: Option<CommitSha>,
 ) -> Result<TemplateSet, String> {
     let tip = repository.fetch_tip().await.map_err(|error| error.to_string())?;
     match repository.load(&tip).await {
         Ok(templates) => {
-            if known.as_ref() != Some(&tip) {
+            if last_commit.as_ref() != Some(&tip) {
                 repository.remember(&templates).await;
             }
             Ok(templates)

@@ -66,7 +66,7 @@ pub(super) enum LoadError {
 
 /// The repository that templates come from.
 pub(super) struct Repository {
-    followed: TrackedBranch,
+    tracked_branch: TrackedBranch,
     url: String,
     branch: String,
     path: String,
@@ -81,31 +81,34 @@ impl Repository {
         refresh: Duration,
     ) -> Result<Self, TemplatesError> {
         let (url, branch) = (git.url.clone(), git.branch.clone());
-        let followed = TrackedBranch::open(git).await;
-        let followed = followed.map_err(|error| TemplatesError::Unusable(Box::new(error)))?;
-        Ok(Self { followed, url, branch, path, refresh })
+        let tracked_branch = TrackedBranch::open(git).await;
+        let tracked_branch =
+            tracked_branch.map_err(|error| TemplatesError::Unusable(Box::new(error)))?;
+        Ok(Self { tracked_branch, url, branch, path, refresh })
     }
 
     /// Fetches the tip of the branch.
     pub(super) async fn fetch_tip(&self) -> Result<CommitSha, FollowError> {
-        self.followed.fetch_tip().await
+        self.tracked_branch.fetch_tip().await
     }
 
     /// Removes the copy of the remote's key from this disk, once the branch is not polled any more.
     pub(super) async fn close(&self) {
-        self.followed.close().await;
+        self.tracked_branch.close().await;
     }
 
     /// Loads the set of a commit.
     pub(super) async fn load(&self, commit: &CommitSha) -> Result<TemplateSet, LoadError> {
-        let read = async |name| {
+        let read_folder = async |name| {
             let folder = within(&self.path, name);
-            Ok::<_, FollowError>(folder_items(self.followed.folder(commit, &folder, LIMITS).await?))
+            Ok::<_, FollowError>(folder_items(
+                self.tracked_branch.folder(commit, &folder, LIMITS).await?,
+            ))
         };
         let folders = Folders {
-            apps: read(APPS).await?,
-            components: read(COMPONENTS).await?,
-            policies: read(POLICIES).await?,
+            apps: read_folder(APPS).await?,
+            components: read_folder(COMPONENTS).await?,
+            policies: read_folder(POLICIES).await?,
         };
         let origin = format!("{} {}", self.url, self.branch);
         let sources = sources::repository::sources(origin, commit.clone(), &self.path, folders)?;
@@ -114,12 +117,12 @@ impl Repository {
 
     /// Loads the set that was used last, without the host; `None` when there is none, or it
     /// cannot be loaded any more.
-    pub(super) async fn used_before(&self) -> Option<TemplateSet> {
-        let good = self.followed.good().await.ok()??;
-        match self.load(&good).await {
+    pub(super) async fn load_last_good(&self) -> Option<TemplateSet> {
+        let commit = self.tracked_branch.good().await.ok()??;
+        match self.load(&commit).await {
             Ok(templates) => Some(templates),
             Err(error) => {
-                tracing::error!(commit = %good, %error, "last good templates refused");
+                tracing::error!(commit = %commit, %error, "last good templates refused");
                 None
             }
         }
@@ -128,7 +131,7 @@ impl Repository {
     /// Stores the set for a start without the host.
     pub(super) async fn remember(&self, templates: &TemplateSet) {
         let Some(commit) = &templates.commit else { return };
-        if let Err(error) = self.followed.keep(commit).await {
+        if let Err(error) = self.tracked_branch.keep(commit).await {
             tracing::warn!(%error, "templates could not be stored for a start without their host");
         }
     }
@@ -143,7 +146,7 @@ impl Repository {
 fn is_address_of(url: &str, name: &str) -> bool {
     let url = url.trim_end_matches('/').to_ascii_lowercase();
     let path = url.strip_suffix(".git").unwrap_or(&url);
-    path.strip_suffix(&name.to_ascii_lowercase()).is_some_and(|before| before.ends_with(['/', ':']))
+    path.strip_suffix(&name.to_ascii_lowercase()).is_some_and(|prefix| prefix.ends_with(['/', ':']))
 }
 
 fn within(path: &str, name: &str) -> String {
@@ -151,7 +154,7 @@ fn within(path: &str, name: &str) -> String {
 }
 
 fn folder_items(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
-    let one = |SnapshotEntry { path, content }| {
+    let to_item = |SnapshotEntry { path, content }| {
         let content = match content {
             Content::File(bytes) => Ok(bytes),
             Content::Link => Err("a symbolic link"),
@@ -159,7 +162,7 @@ fn folder_items(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
         };
         FolderItem { path, content }
     };
-    entries.into_iter().map(one).collect()
+    entries.into_iter().map(to_item).collect()
 }
 
 async fn compile(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
@@ -173,7 +176,7 @@ pub(super) async fn built_in() -> Result<TemplateSet, TemplatesError> {
 }
 
 /// Compiles the set in a folder; it stays as it was at the start.
-pub(super) async fn of_folder(folder: &Path) -> Result<TemplateSet, TemplatesError> {
+pub(super) async fn load_folder(folder: &Path) -> Result<TemplateSet, TemplatesError> {
     let sources = sources::folder(folder);
     compile_at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
 }
@@ -195,9 +198,13 @@ pub fn at_revision(
     path: &str,
 ) -> Result<TemplateSources, String> {
     let snapshot = Snapshot::open(repository, revision)?;
-    let read = |name| Ok::<_, String>(folder_items(snapshot.folder(&within(path, name), LIMITS)?));
-    let folders =
-        Folders { apps: read(APPS)?, components: read(COMPONENTS)?, policies: read(POLICIES)? };
+    let read_folder =
+        |name| Ok::<_, String>(folder_items(snapshot.folder(&within(path, name), LIMITS)?));
+    let folders = Folders {
+        apps: read_folder(APPS)?,
+        components: read_folder(COMPONENTS)?,
+        policies: read_folder(POLICIES)?,
+    };
     let origin = format!("{} at {revision}", repository.display());
     sources::repository::sources(origin, snapshot.commit(), path, folders)
         .map_err(|error| error.to_string())

@@ -20,15 +20,15 @@ impl Sinks {
         name: &str,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
-        let Some(receiver) = self.receivers.iter().find(|one| one.name == name) else {
+        let Some(receiver) = self.receivers.iter().find(|receiver| receiver.name == name) else {
             return Ok(not_configured(message));
         };
-        let wanted = self.events_of(message, receiver).await?;
-        for event in &wanted {
+        let events = self.events_of(message, receiver).await?;
+        for event in &events {
             receiver.send(event, now).await?;
         }
-        Ok(match wanted.into_iter().next() {
-            Some(first) => Delivered::Yes { reference: Some(first.id) },
+        Ok(match events.into_iter().next() {
+            Some(event) => Delivered::Yes { reference: Some(event.id) },
             None => Delivered::Nothing(format!("{name} does not subscribe to this event")),
         })
     }
@@ -42,7 +42,7 @@ impl Sinks {
         let Some(deployment) = store.deployment(&message.deployment).await? else {
             return Ok(Vec::new());
         };
-        let before = self.before(&deployment).await?;
+        let previous = self.previous_state(&deployment).await?;
         let OutboxMessage { status, seq, at, .. } = message;
         let (state, sentence) = (status.state, status.description());
         let change = StateChange { deployment: &deployment, state, sentence, seq: *seq, at: *at };
@@ -50,27 +50,27 @@ impl Sinks {
             url: self.deployments.external_url.clone(),
             forge: self.deployments.forge_url.clone(),
         };
-        let mut events = events::build_events(change, &origin, before);
+        let mut events = events::build_events(change, &origin, previous);
         events.retain(|event| receiver.wants.contains(&event.kind));
         Ok(events)
     }
 
     /// Returns the state of the app on the target before: present if it was deployed and not
     /// removed since.
-    async fn before(&self, deployment: &Deployment) -> Result<PreviousState, StoreError> {
+    async fn previous_state(&self, deployment: &Deployment) -> Result<PreviousState, StoreError> {
         let (Some(app), store) = (&deployment.app, &self.deployments.store) else {
             return Ok(PreviousState::Absent);
         };
         let target = &deployment.request.target;
         let filter = Filter::pushed(target, app);
         let page = store.deployments(&filter, Some(&deployment.id), 1).await?;
-        let Some(last) = page.deployments.into_iter().next() else {
+        let Some(newest) = page.deployments.into_iter().next() else {
             return Ok(PreviousState::Absent);
         };
-        let gone = store.removals(target, app).await?.into_iter().any(|removal| {
-            let done = removal.ended.is_some_and(|ended| ended.commit.is_some());
-            done && last.id < removal.id && removal.id < deployment.id
+        let is_removed = store.removals(target, app).await?.into_iter().any(|removal| {
+            let has_commit = removal.ended.is_some_and(|end| end.commit.is_some());
+            has_commit && newest.id < removal.id && removal.id < deployment.id
         });
-        Ok(if gone { PreviousState::Absent } else { PreviousState::There })
+        Ok(if is_removed { PreviousState::Absent } else { PreviousState::There })
     }
 }

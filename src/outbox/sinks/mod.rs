@@ -77,14 +77,14 @@ impl Sinks {
         message: &OutboxMessage,
         now: Timestamp,
     ) -> Result<EndCheck, NotDelivered> {
-        let checked = match &message.sink {
+        let result = match &message.sink {
             Sink::Forge => self.confirm_deployment_status(message).await,
             Sink::Commit => self.confirm_commit_status(message).await,
             Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => {
                 return Ok(EndCheck::Shown);
             }
         };
-        self.defer_limited_account(checked, now, |until| EndCheck::Deferred { until })
+        self.defer_limited_account(result, now, |until| EndCheck::Deferred { until })
     }
 }
 

@@ -40,10 +40,10 @@ const LONGEST_PROFILE: Duration = Duration::from_secs(2);
 /// The time for the lookup of a person: together with what comes after it, less than half a lease.
 const LONGEST_PERSON: Duration = Duration::from_secs(5);
 /// The number of newest deployments among which a good release is searched for.
-const LOOKED_AT: u32 = 50;
+const SEARCH_LIMIT: u32 = 50;
 /// The delay before a search: Slack may apply a message that it did not answer for, but not much
 /// later than this.
-const BEFORE_LOOKING: Duration = Duration::from_secs(30);
+const SEARCH_DELAY: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Delivered, NotDelivered>;
 
@@ -54,18 +54,18 @@ impl Sinks {
         let deployment = self.deployment(message).await?;
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
-        let wish = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
+        let prefs = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
         let earlier = self.deployments.store.earlier_messages(message, LONGEST_ROW).await?;
         let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
         let (kind, thread, broadcast) =
-            match threading::for_channel(message.status.state, wish, &earlier) {
+            match threading::for_channel(message.status.state, prefs, &earlier) {
                 Action::Skip(why) => return Ok(nothing_to_send(why)),
                 Action::Defer => return Ok(defer(message, now)),
                 Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
             };
-        let wanted = contact.as_ref().and_then(|contact| contact.slack.as_deref());
+        let team_channel = contact.as_ref().and_then(|contact| contact.slack.as_deref());
         let places = if sink.slack.is_bot() {
-            route::places(wanted, sink.default_channel.as_ref(), kind, thread.as_ref())
+            route::places(team_channel, sink.default_channel.as_ref(), kind, thread.as_ref())
         } else {
             vec![Place { address: SlackAddress::Hook, thread: None, undeliverable: None }]
         };
@@ -74,11 +74,11 @@ impl Sinks {
                 "the WAML names no channel, and notify.slack.default_channel is not set",
             ));
         }
-        let person = match self.who(sink, &deployment, now).await {
+        let person = match self.find_person(sink, &deployment, now).await {
             Ok(person) => person,
             Err(error) => return error_outcome(&error, now),
         };
-        let reader = MessageAudience::Team(wanted.filter(|_| !sink.slack.is_bot()));
+        let reader = MessageAudience::Team(team_channel.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
         send(sink, message, &places, broadcast, news, now).await
     }
@@ -98,7 +98,7 @@ impl Sinks {
             return Ok(nothing_to_send("notify.slack.direct_messages is off"));
         }
         let deployment = self.deployment(message).await?;
-        let person = match self.who(sink, &deployment, now).await {
+        let person = match self.find_person(sink, &deployment, now).await {
             Ok(person) => person,
             Err(error) => return error_outcome(&error, now),
         };
@@ -112,8 +112,8 @@ impl Sinks {
     }
 
     async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, NotDelivered> {
-        let found = self.deployments.store.deployment(&message.deployment).await?;
-        found.ok_or_else(|| {
+        let record = self.deployments.store.deployment(&message.deployment).await?;
+        record.ok_or_else(|| {
             let id = &message.deployment;
             DeployError::reject(format!("there is no deployment {id} any more")).into()
         })
@@ -167,11 +167,11 @@ impl Sinks {
             app: deployment.app.clone(),
             ..Filter::default()
         };
-        let page = self.deployments.store.deployments(&filter, None, LOOKED_AT).await?;
+        let page = self.deployments.store.deployments(&filter, None, SEARCH_LIMIT).await?;
         Ok(good_before(&page.deployments, &deployment.id))
     }
 
-    async fn who(
+    async fn find_person(
         &self,
         sink: &SlackSink,
         deployment: &Deployment,
@@ -189,34 +189,39 @@ impl Sinks {
             let email = self.deployments.forge.email_of(login);
             tokio::time::timeout(LONGEST_PROFILE, email).await.ok()?.ok()?
         };
-        let found = tokio::time::timeout(LONGEST_PERSON, sink.people.find(login, profile, now));
-        let slow = || SlackError::Unreachable("looking a person up took too long".to_owned());
-        Ok(SlackPerson { name: login.clone(), slack: found.await.map_err(|_| slow())?? })
+        let search = tokio::time::timeout(LONGEST_PERSON, sink.people.find(login, profile, now));
+        let timeout_error =
+            || SlackError::Unreachable("looking a person up took too long".to_owned());
+        Ok(SlackPerson { name: login.clone(), slack: search.await.map_err(|_| timeout_error())?? })
     }
 }
 
 /// Returns, of successes newest first, the newest before the deployment from which no later one
 /// went back.
-fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGood> {
-    let mut left: Vec<&DeployId> = Vec::new();
-    for one in successes {
+fn good_before(successes: &[Deployment], id: &DeployId) -> Option<LastGood> {
+    let mut left_revisions: Vec<&DeployId> = Vec::new();
+    for deployment in successes {
         // A rollback's own id stands for the revision that it made live.
-        let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
-        if one.id < *deployment && !left.contains(&revision) {
-            return Some(LastGood { id: one.id.clone(), tag: one.request.release.tag.clone() });
+        let revision = deployment.rollback.as_ref().map_or(&deployment.id, |rollback| &rollback.to);
+        if deployment.id < *id && !left_revisions.contains(&revision) {
+            return Some(LastGood {
+                id: deployment.id.clone(),
+                tag: deployment.request.release.tag.clone(),
+            });
         }
-        left.extend(one.rollback.as_ref().and_then(|rollback| rollback.from.as_ref()));
+        left_revisions
+            .extend(deployment.rollback.as_ref().and_then(|rollback| rollback.from.as_ref()));
     }
     None
 }
 
 /// Returns the state of an earlier message.
-fn earlier_message(told: &Notification) -> Earlier {
-    let Notification { status, sent_at, parked, skipped, reference, .. } = told;
+fn earlier_message(notification: &Notification) -> Earlier {
+    let Notification { status, sent_at, parked, skipped, reference, .. } = notification;
     let message = if sent_at.is_some() {
-        DeliveryState::Told(reference.as_deref().and_then(MessageRef::parse))
+        DeliveryState::Sent(reference.as_deref().and_then(MessageRef::parse))
     } else if parked.is_some() || skipped.is_some() {
-        DeliveryState::Untold
+        DeliveryState::Unsent
     } else {
         DeliveryState::Waits
     };
@@ -234,19 +239,19 @@ async fn send(
 ) -> Outcome {
     if message.unsure {
         match find_sent(sink, message, places, now).await {
-            Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
+            Ok(Some((place, posted))) => return Ok(delivery_to(place, Some(posted))),
             Ok(None) => {}
             Err(error) => return search_error_outcome(&error, now),
         }
     }
-    let mut refused: Vec<Undeliverable> = Vec::new();
+    let mut refusals: Vec<Undeliverable> = Vec::new();
     for place in places {
-        let undeliverable = refused.first().or(place.undeliverable.as_ref()).cloned();
+        let undeliverable = refusals.first().or(place.undeliverable.as_ref()).cloned();
         let letter = message::letter(&News { undeliverable, ..news.clone() });
         match post(sink, place, &letter, broadcast, now).await {
-            Ok(posted) => return Ok(arrived(place, posted)),
+            Ok(posted) => return Ok(delivery_to(place, posted)),
             Err(error @ SlackError::Place { .. }) => {
-                refused.push(Undeliverable {
+                refusals.push(Undeliverable {
                     channel: place.address.display_name(),
                     problem: error.to_string(),
                 });
@@ -254,7 +259,7 @@ async fn send(
             Err(error) => return error_outcome(&error, now),
         }
     }
-    refused_everywhere(message, &refused)
+    refused_everywhere(message, &refusals)
 }
 
 /// Posts the message; if Slack surely refused its form or its thread, once more without.
@@ -299,31 +304,32 @@ async fn find_sent<'p>(
     now: Timestamp,
 ) -> Result<Option<(&'p Place, Posted)>, SlackError> {
     let (stamp, since) = (stamp(message), message.at);
-    let looking = async {
+    let search = async {
         for place in places {
             // Outside its thread, too: the thread may have been gone.
-            let beside = place.thread.is_some().then_some(None);
-            for thread in std::iter::once(place.thread.as_deref()).chain(beside) {
-                let found = sink.slack.find(&place.address, thread, &stamp, since, now).await?;
-                if let Some(posted) = found {
+            let top_level = place.thread.is_some().then_some(None);
+            for thread in std::iter::once(place.thread.as_deref()).chain(top_level) {
+                let post = sink.slack.find(&place.address, thread, &stamp, since, now).await?;
+                if let Some(posted) = post {
                     return Ok(Some((place, posted)));
                 }
             }
         }
         Ok(None)
     };
-    let tired = |_| Err(SlackError::Unreachable("looking for a message took too long".to_owned()));
-    tokio::time::timeout(LONGEST_LOOK, looking).await.unwrap_or_else(tired)
+    let timeout_error =
+        |_| Err(SlackError::Unreachable("looking for a message took too long".to_owned()));
+    tokio::time::timeout(LONGEST_LOOK, search).await.unwrap_or_else(timeout_error)
 }
 
-fn arrived(place: &Place, posted: Option<Posted>) -> Delivered {
-    let whereabouts = posted.map(|Posted { channel, ts }| MessageRef {
+fn delivery_to(place: &Place, posted: Option<Posted>) -> Delivered {
+    let message_ref = posted.map(|Posted { channel, ts }| MessageRef {
         addressed: place.address.as_str().to_owned(),
         channel,
         ts,
         root: place.thread.clone(),
     });
-    Delivered::Yes { reference: whereabouts.map(|at| at.reference()) }
+    Delivered::Yes { reference: message_ref.map(|message_ref| message_ref.reference()) }
 }
 
 fn stamp(message: &OutboxMessage) -> Stamp {
@@ -338,8 +344,8 @@ fn nothing_to_send(why: &str) -> Delivered {
 /// Defers a message that has to wait for an earlier one. It is tried less often the longer that
 /// takes: two seconds after the message was created, a minute when Slack is down for long.
 fn defer(message: &OutboxMessage, now: Timestamp) -> Delivered {
-    let waited = now.duration_since(message.at).as_secs().unsigned_abs();
-    Delivered::Later { at: saturating_add(now, Duration::from_secs((waited / 10).clamp(2, 60))) }
+    let age = now.duration_since(message.at).as_secs().unsigned_abs();
+    Delivered::Later { at: saturating_add(now, Duration::from_secs((age / 10).clamp(2, 60))) }
 }
 
 /// Returns the outcome of an error. A channel that is full delays no other; a Slack that is down
@@ -350,7 +356,7 @@ fn error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
             return Ok(Delivered::Later { at: saturating_add(now, *after) });
         }
         SlackError::Unreachable(_) => (Remedy::Retry { after: None }, false),
-        SlackError::NoAnswer(_) => (Remedy::Retry { after: Some(BEFORE_LOOKING) }, true),
+        SlackError::NoAnswer(_) => (Remedy::Retry { after: Some(SEARCH_DELAY) }, true),
         SlackError::Credentials { .. } | SlackError::Scope { .. } => (Remedy::GiveUp, false),
         SlackError::Place { .. }
         | SlackError::Thread(_)
@@ -386,11 +392,11 @@ fn search_error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
 
 /// Returns the outcome of a message that every place refused. A person who cannot be reached is
 /// named in the channel; a channel that cannot be reached parks the message.
-fn refused_everywhere(message: &OutboxMessage, refused: &[Undeliverable]) -> Outcome {
-    let one = |undeliverable: &Undeliverable| {
+fn refused_everywhere(message: &OutboxMessage, refusals: &[Undeliverable]) -> Outcome {
+    let format_refusal = |undeliverable: &Undeliverable| {
         format!("{}: {}", undeliverable.channel, undeliverable.problem)
     };
-    let reasons = refused.iter().map(one).collect::<Vec<_>>().join("; ");
+    let reasons = refusals.iter().map(format_refusal).collect::<Vec<_>>().join("; ");
     match message.sink {
         Sink::Person => Ok(Delivered::Nothing(reasons)),
         _ => Err(DeployError::reject(format!("no channel accepts it: {reasons}")).into()),

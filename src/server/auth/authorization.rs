@@ -111,7 +111,7 @@ impl Authenticator {
     ) -> Result<(), Problem> {
         let deployed = match resource {
             Resource::Repository(repository, _) if rights.ask_of_apps(resource) => {
-                let deployed = self.deployments.store.owned_by(repository).await;
+                let deployed = self.deployments.store.list_owned_apps(repository).await;
                 deployed.map_err(|error| unknown(&error))?
             }
             _ => Vec::new(),

@@ -14,7 +14,7 @@ use crate::api::rollbacks::HoldSummary;
 use crate::deployments::app_state::{AppNow, Synced};
 use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
 use crate::deployments::history::{History, HistoryEntry, HistoryError, RevisionFiles};
-use crate::deployments::removal::{Gone, NotRemoved, RemovalOutcome};
+use crate::deployments::removal::{NotRemoved, RemovalOutcome, RemovalResult};
 use crate::manifests::diff;
 use crate::model::app_instance::{AppInstance, Placed};
 use crate::model::callers::Scope;
@@ -111,7 +111,7 @@ pub(super) async fn remove(
     let reason = reason(&text).map_err(unprocessable)?;
     let (AppInstance { target, app }, by) = (spot, call.by());
     let request = NewRemoval { target, app, by, reason, with_data, dry_run };
-    let reply = call.reply::<Gone, RemovalAnswer, 200>();
+    let reply = call.reply::<RemovalResult, RemovalAnswer, 200>();
     Ok(Json(call.deployments().remove(request, reply).await?.into()))
 }
 
@@ -287,7 +287,7 @@ impl LiveRollback {
 impl From<Synced> for SyncSummary {
     fn from(sync: Synced) -> Self {
         let (state, why, told_at) = match sync {
-            Synced::Told(at) => ("told", None, Some(at)),
+            Synced::Delivered(at) => ("told", None, Some(at)),
             Synced::Waiting => ("waiting", None, None),
             Synced::GivenUp(why) => ("given-up", Some(why), None),
             Synced::ByItself => ("by-itself", None, None),
@@ -359,8 +359,8 @@ impl From<RolledBackFrom> for RevisionRollback {
 }
 
 /// Names every field of the record, so that a new field asks here whether to be shown.
-impl From<Gone> for RemovalAnswer {
-    fn from(removal: Gone) -> Self {
+impl From<RemovalResult> for RemovalAnswer {
+    fn from(removal: RemovalResult) -> Self {
         let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } =
             removal.removal;
         let Taken { files, objects, keeps_data, digest, repository: _, notes } = taken;

@@ -98,7 +98,7 @@ async fn list_visible(
 
 /// Checks a caller who names no target: one who may not see the app does not learn whether it exists, or where.
 async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
-    let is_allowed = match call.deployments().built_for(query).await {
+    let is_allowed = match call.deployments().find_image_target(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
         Err(NoBuilds::Unknown(detail)) => {
             if call.can_read(&Resource::Everywhere).await? {

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
 use the_deployer::model::id::LockId;
 use the_deployer::model::lock::{Lock, LockScope};
-use the_deployer::store::{Locked, Reply};
+use the_deployer::store::{LockPlacement, Reply};
 
 use crate::harness::deployer::{Deployer, on_postgresql, on_sqlite};
 use crate::harness::github::{Ask, Fault};
@@ -209,7 +209,7 @@ impl Day<'_> {
         let entry = entry("lock", i64::from(self.locks), "jo", "the fair", now);
         let placed =
             self.deployer.stepped().store().add_lock(&id, &lock, &entry, None).await.unwrap();
-        assert_eq!(placed, Locked::Yes);
+        assert_eq!(placed, LockPlacement::Yes);
         self.model.locks.push((id, lock));
     }
 

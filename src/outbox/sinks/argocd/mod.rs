@@ -40,8 +40,8 @@ impl Sinks {
         let Some(deployment) = deployment else {
             return Ok(Delivered::Nothing("its deployment is not known".to_owned()));
         };
-        let gone = message.status.state == ForgeState::Inactive;
-        let touched = touched_paths(&manifests.repository, &deployment, &commit, gone).await;
+        let is_removed = message.status.state == ForgeState::Inactive;
+        let touched = touched_paths(&manifests.repository, &deployment, &commit, is_removed).await;
         let Source { url, branch } = &manifests.source;
         let push = PushNotice { url, branch, commit: &commit, touched: &touched, at: message.at };
         let id = format!("{}-{}", message.deployment, message.seq);
@@ -55,26 +55,26 @@ async fn touched_paths(
     repository: &ManifestRepository,
     deployment: &Deployment,
     commit: &CommitSha,
-    gone: bool,
+    is_removed: bool,
 ) -> TouchedPaths {
     let target = &deployment.request.target;
-    let Some(app) = &deployment.app else { return paths::nothing() };
-    if let Some(exact) = read_change(repository, commit, target, app).await {
-        return exact;
+    let Some(app) = &deployment.app else { return paths::unknown_paths() };
+    if let Some(touched) = read_change(repository, commit, target, app).await {
+        return touched;
     }
     // Another process may have pushed it: then a fetch brings it.
-    let own = fetch_commit(repository, (!gone).then_some(&deployment.id)).await;
-    if let Some(exact) = read_change(repository, commit, target, app).await {
-        return exact;
+    let own_commit = fetch_commit(repository, (!is_removed).then_some(&deployment.id)).await;
+    if let Some(touched) = read_change(repository, commit, target, app).await {
+        return touched;
     }
     // After a crash the record may name a later commit than its own.
-    if let Some(own) = own.filter(|own| own != commit)
-        && let Some(exact) = read_change(repository, &own, target, app).await
+    if let Some(own_commit) = own_commit.filter(|own_commit| own_commit != commit)
+        && let Some(touched) = read_change(repository, &own_commit, target, app).await
     {
-        return TouchedPaths { before: PreviousCommit::Unknown, ..exact };
+        return TouchedPaths { before: PreviousCommit::Unknown, ..touched };
     }
     let files = deployment.pushed.as_ref().map(|pushed| pushed.files.as_slice());
-    paths::of_record(files.unwrap_or_default(), target, app, gone)
+    paths::of_record(files.unwrap_or_default(), target, app, is_removed)
 }
 
 async fn read_change(
@@ -98,11 +98,11 @@ async fn fetch_commit(
     repository: &ManifestRepository,
     deployment: Option<&DeployId>,
 ) -> Option<CommitSha> {
-    let looking = async {
+    let lookup = async {
         match deployment {
             Some(id) => repository.commit_of(id).await,
             None => repository.tip().await.map(|_| None),
         }
     };
-    tokio::time::timeout(LONGEST_LOOK, looking).await.ok()?.ok()?
+    tokio::time::timeout(LONGEST_LOOK, lookup).await.ok()?.ok()?
 }

@@ -1,6 +1,6 @@
 //! The paths that a push event names: those of its commit, or those of the record. Pure.
 
-use crate::git::history::live::{CommitChange, PathTouch as What};
+use crate::git::history::live::{CommitChange, PathTouch};
 use crate::git::layout;
 use crate::model::id::{AppKey, TargetName};
 use crate::notify::argocd::event::{PreviousCommit, TouchedPaths};
@@ -14,17 +14,17 @@ pub(super) fn of_commit(
 ) -> Option<TouchedPaths> {
     let folder = format!("{}/", layout::app_folder(target, app));
     let application = layout::application_file(target, app).to_string();
-    let is_its = |path: &str| path.starts_with(&folder) || path == application;
-    if !change.paths.iter().any(|one| is_its(&one.path)) {
+    let is_of_app = |path: &str| path.starts_with(&folder) || path == application;
+    if !change.paths.iter().any(|touch| is_of_app(&touch.path)) {
         return None;
     }
     let CommitChange { before, paths } = change;
-    let mut touched = none(before.map_or(PreviousCommit::Nothing, PreviousCommit::Commit));
-    for one in paths {
-        match one.what {
-            What::Added => touched.added.push(one.path),
-            What::Changed => touched.modified.push(one.path),
-            What::Removed => touched.removed.push(one.path),
+    let mut touched = no_paths(before.map_or(PreviousCommit::Nothing, PreviousCommit::Commit));
+    for touch in paths {
+        match touch.what {
+            PathTouch::Added => touched.added.push(touch.path),
+            PathTouch::Changed => touched.modified.push(touch.path),
+            PathTouch::Removed => touched.removed.push(touch.path),
         }
     }
     Some(touched)
@@ -37,13 +37,13 @@ pub(super) fn of_record(
     files: &[String],
     target: &TargetName,
     app: &AppKey,
-    gone: bool,
+    is_removed: bool,
 ) -> TouchedPaths {
     let latest = layout::latest_folder(target, app);
     let paths = files.iter().map(|name| latest.join(name.as_str()).to_string());
     let paths = paths.chain([layout::application_file(target, app).to_string()]).collect();
-    let touched = none(PreviousCommit::Unknown);
-    if gone {
+    let touched = no_paths(PreviousCommit::Unknown);
+    if is_removed {
         TouchedPaths { removed: paths, ..touched }
     } else {
         TouchedPaths { modified: paths, ..touched }
@@ -51,11 +51,11 @@ pub(super) fn of_record(
 }
 
 /// Returns no paths: Argo CD then checks every Application of the repository.
-pub(super) fn nothing() -> TouchedPaths {
-    none(PreviousCommit::Unknown)
+pub(super) fn unknown_paths() -> TouchedPaths {
+    no_paths(PreviousCommit::Unknown)
 }
 
-fn none(before: PreviousCommit) -> TouchedPaths {
+fn no_paths(before: PreviousCommit) -> TouchedPaths {
     TouchedPaths { before, added: Vec::new(), modified: Vec::new(), removed: Vec::new() }
 }
 
@@ -73,19 +73,20 @@ mod tests {
         AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("web").unwrap() }
     }
 
-    fn change(paths: &[(&str, What)]) -> CommitChange {
-        let one = |(path, what): &(&str, What)| PathChange { path: (*path).into(), what: *what };
+    fn change(paths: &[(&str, PathTouch)]) -> CommitChange {
+        let to_path_change =
+            |(path, what): &(&str, PathTouch)| PathChange { path: (*path).into(), what: *what };
         let before = Some(CommitSha::parse("a".repeat(40)).unwrap());
-        CommitChange { before, paths: paths.iter().map(one).collect() }
+        CommitChange { before, paths: paths.iter().map(to_path_change).collect() }
     }
 
     #[test]
     fn a_commit_says_exactly_what_it_changed() {
         let touched = of_commit(
             change(&[
-                ("apps/prod-1/devx.web.yaml", What::Added),
-                ("manifests/prod-1/devx/web/latest/a.yaml", What::Changed),
-                ("manifests/prod-1/devx/web/latest/b.yaml", What::Removed),
+                ("apps/prod-1/devx.web.yaml", PathTouch::Added),
+                ("manifests/prod-1/devx/web/latest/a.yaml", PathTouch::Changed),
+                ("manifests/prod-1/devx/web/latest/b.yaml", PathTouch::Removed),
             ]),
             &target(),
             &app(),
@@ -100,21 +101,24 @@ mod tests {
     #[test]
     fn a_commit_of_something_else_is_not_the_one() {
         for path in ["README.md", "manifests/prod-1/devx/web-2/latest/a.yaml", "apps/prod-1.yaml"] {
-            let one = change(&[(path, What::Changed)]);
-            assert_eq!(of_commit(one, &target(), &app()), None, "{path}");
+            let commit_change = change(&[(path, PathTouch::Changed)]);
+            assert_eq!(of_commit(commit_change, &target(), &app()), None, "{path}");
         }
     }
 
     #[test]
     fn a_record_says_the_files_and_promises_nothing() {
         let files = ["a.yaml".to_owned()];
-        let there = of_record(&files, &target(), &app(), false);
+        let pushed_paths = of_record(&files, &target(), &app(), false);
         let paths = ["manifests/prod-1/devx/web/latest/a.yaml", "apps/prod-1/devx.web.yaml"];
         assert_eq!(
-            (there.before, there.modified),
+            (pushed_paths.before, pushed_paths.modified),
             (PreviousCommit::Unknown, paths.map(str::to_owned).into())
         );
-        let gone = of_record(&files, &target(), &app(), true);
-        assert_eq!((gone.removed, gone.modified), (paths.map(str::to_owned).into(), vec![]));
+        let removed_paths = of_record(&files, &target(), &app(), true);
+        assert_eq!(
+            (removed_paths.removed, removed_paths.modified),
+            (paths.map(str::to_owned).into(), vec![])
+        );
     }
 }

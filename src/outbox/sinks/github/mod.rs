@@ -23,10 +23,10 @@ use crate::support::time::saturating_add;
 
 /// The time after which a commit that GitHub does not know never comes: GitHub's own parts agree
 /// within minutes.
-const AGREED: SignedDuration = SignedDuration::from_mins(2);
+const COMMIT_DEADLINE: SignedDuration = SignedDuration::from_mins(2);
 /// The delay for a repository that was renamed: its next event has its present name, and wakes the
 /// messages that wait for it.
-const UNTIL_NAMED: Duration = Duration::from_mins(10);
+const RENAME_DELAY: Duration = Duration::from_mins(10);
 /// The delay after refused credentials. They are refused for all requests: one message tries again
 /// after this, and the others wait for it.
 const CREDENTIALS: Duration = Duration::from_mins(5);
@@ -70,7 +70,7 @@ impl Sinks {
             {
                 *retry_after
             }
-            Err(ReportError::Forge(ForgeError::Renamed { .. })) => UNTIL_NAMED,
+            Err(ReportError::Forge(ForgeError::Renamed { .. })) => RENAME_DELAY,
             _ => return outcome.map_err(NotDelivered::from),
         };
         let reason = outcome.err().map(|error| error.to_string());
@@ -106,9 +106,10 @@ impl Sinks {
             return Ok(EndCheck::Shown);
         };
         let page = self.deployments.page_of(&message.deployment);
-        let shown = forge.statuses(repository, forge_id).await?;
-        let ours = shown.iter().find(|one| one.log_url.as_deref() == Some(page.as_str()));
-        if ours.is_none_or(|newest| newest.state == message.status.state.as_str()) {
+        let statuses = forge.statuses(repository, forge_id).await?;
+        let own_status =
+            statuses.iter().find(|status| status.log_url.as_deref() == Some(page.as_str()));
+        if own_status.is_none_or(|newest| newest.state == message.status.state.as_str()) {
             return Ok(EndCheck::Shown);
         }
         let status = self.compose_deployment_status(message).await?;
@@ -140,12 +141,12 @@ impl Sinks {
             return Ok(Some(number));
         }
         let deployment = build_deployment(record);
-        let found = if message.attempts > 1 || message.seq > 1 {
+        let existing = if message.attempts > 1 || message.seq > 1 {
             forge.find_deployment(&deployment).await?
         } else {
             None
         };
-        let number = match found {
+        let number = match existing {
             Some(number) => Some(number),
             None => forge.create_deployment(&deployment).await?,
         };
@@ -161,9 +162,9 @@ impl Sinks {
         let (store, state) = (&self.deployments.store, message.status.state);
         if matches!(state, ForgeState::Success | ForgeState::Inactive) {
             let record = store.deployment(&message.deployment).await?;
-            let own = record.and_then(|record| record.address);
-            if own.is_some() || state == ForgeState::Success {
-                return Ok(own);
+            let address = record.and_then(|record| record.address);
+            if address.is_some() || state == ForgeState::Success {
+                return Ok(address);
             }
         }
         store.last_address(message).await
@@ -175,15 +176,15 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
-        if let Some(nothing) = self.newer_deployment_reason(message).await? {
-            return Ok(nothing);
+        if let Some(delivery) = self.newer_deployment_reason(message).await? {
+            return Ok(delivery);
         }
         let OutboxMessage { repository, commit, unsure, .. } = message;
         let (forge, status) = (&self.deployments.forge, self.compose_commit_status(message));
         if *unsure && forge.has_commit_status(repository, commit, &status).await? {
             return Ok(Delivered::Yes { reference: None });
         }
-        let is_old = || self.deployments.clock.now().duration_since(message.at) > AGREED;
+        let is_old = || self.deployments.clock.now().duration_since(message.at) > COMMIT_DEADLINE;
         match forge.commit_status(repository, commit, &status).await {
             Ok(()) => Ok(Delivered::Yes { reference: None }),
             Err(error) if has_no_commit(&error) && is_old() => {
@@ -241,8 +242,8 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
-        if let Some(nothing) = self.newer_deployment_reason(message).await? {
-            return Ok(nothing);
+        if let Some(delivery) = self.newer_deployment_reason(message).await? {
+            return Ok(delivery);
         }
         let Some(run) = self.compose_check_run(message).await? else {
             return Ok(Delivered::Nothing("there is no failed check run to close".to_owned()));
@@ -265,7 +266,7 @@ impl Sinks {
         let state = message.status.state;
         // A success is shown only where a failure is: the commit status shows it anyway.
         let closes = state == ForgeState::Success
-            && store.last_check(message).await?.is_some_and(|before| failures.contains(&before));
+            && store.last_check(message).await?.is_some_and(|earlier| failures.contains(&earlier));
         if !closes && !failures.contains(&state) {
             return Ok(None);
         }
@@ -274,9 +275,9 @@ impl Sinks {
         };
         let page = self.deployments.page_of(&message.deployment);
         let words::CheckText { conclusion, title, summary, annotations } = if closes {
-            words::succeeded(&deployment, &page)
+            words::success_text(&deployment, &page)
         } else {
-            words::failed(&deployment, &page, &self.deployments.waml.path)
+            words::failure_text(&deployment, &page, &self.deployments.waml.path)
         };
         Ok(Some(CheckRun {
             name: context(message),
@@ -364,5 +365,5 @@ fn delivery_problem(error: &ForgeError) -> NotDelivered {
 /// commit yet. It gives the same answer to requests that it takes for spam, which passes.
 fn is_permanent(status: u16, message: &str) -> bool {
     let passes = ["No commit found", "spammed", "abuse"];
-    status == 422 && !passes.iter().any(|words| message.contains(words))
+    status == 422 && !passes.iter().any(|text| message.contains(text))
 }

@@ -30,35 +30,39 @@ const LONGEST_ITEM: usize = 500;
 const LONGEST_TITLE: usize = 120;
 
 /// Returns the text for a deployment that failed.
-pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> CheckText {
-    let (placed, others): (Vec<_>, Vec<_>) =
-        sorted(&deployment.violations).into_iter().partition(|one| line(one, waml).is_some());
+pub(super) fn failure_text(deployment: &Deployment, page: &str, waml: &str) -> CheckText {
+    let (in_waml, others): (Vec<_>, Vec<_>) = sort_by_severity(&deployment.violations)
+        .into_iter()
+        .partition(|violation| line(violation, waml).is_some());
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
-    let mut summary =
-        format!("**{}** was not deployed to **{target}**.\n\n", escaped(tag.as_str()));
+    let mut summary = format!("**{}** was not deployed to **{target}**.\n\n", escape(tag.as_str()));
     if deployment.violations.is_empty() {
-        let _infallible = writeln!(summary, "{}\n", escaped(&deployment.summary));
+        let _infallible = writeln!(summary, "{}\n", escape(&deployment.summary));
     }
-    summary.push_str(&about(deployment, page));
+    summary.push_str(&describe_deployment(deployment, page));
     summary.push_str(&list(&others, page));
-    summary.push_str(&notes_line(placed.len(), waml, page));
+    summary.push_str(&notes_line(in_waml.len(), waml, page));
     summary.push_str(&left_out_line(deployment, page));
     CheckText {
-        conclusion: conclusion(deployment, &placed),
+        conclusion: conclusion(deployment, &in_waml),
         title: title(deployment),
         summary,
-        annotations: placed.iter().take(MOST_NOTES).filter_map(|one| note(one, waml)).collect(),
+        annotations: in_waml
+            .iter()
+            .take(MOST_NOTES)
+            .filter_map(|violation| build_annotation(violation, waml))
+            .collect(),
     }
 }
 
 /// Returns the text for a deployment that succeeded after a failure.
-pub(super) fn succeeded(deployment: &Deployment, page: &str) -> CheckText {
+pub(super) fn success_text(deployment: &Deployment, page: &str) -> CheckText {
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
-    let sentence = escaped(&deployment.summary);
+    let sentence = escape(&deployment.summary);
     let summary = format!(
         "**{}** is deployed to **{target}**: {sentence}.\n\n{}",
-        escaped(tag.as_str()),
-        about(deployment, page)
+        escape(tag.as_str()),
+        describe_deployment(deployment, page)
     );
     CheckText {
         conclusion: Conclusion::Success,
@@ -70,10 +74,10 @@ pub(super) fn succeeded(deployment: &Deployment, page: &str) -> CheckText {
 
 /// Returns the conclusion. Where no line of the WAML is at fault, the commit need not change, and a
 /// person has to act elsewhere.
-fn conclusion(deployment: &Deployment, placed: &[&Violation]) -> Conclusion {
-    let rejected = deployment.violations.errors() > 0;
-    let at_fault = errors(placed.iter().copied()).count() > 0;
-    if rejected && !at_fault { Conclusion::ActionRequired } else { Conclusion::Failure }
+fn conclusion(deployment: &Deployment, in_waml: &[&Violation]) -> Conclusion {
+    let is_rejected = deployment.violations.errors() > 0;
+    let has_fault = errors(in_waml.iter().copied()).count() > 0;
+    if is_rejected && !has_fault { Conclusion::ActionRequired } else { Conclusion::Failure }
 }
 
 fn title(deployment: &Deployment) -> String {
@@ -81,31 +85,31 @@ fn title(deployment: &Deployment) -> String {
     let violations = &deployment.violations;
     let title = match (errors(violations.iter()).next(), violations.errors()) {
         (None, _) => format!("not deployed to {target}: {}", deployment.summary),
-        (Some(only), 1) => format!("not deployed to {target}: {}", only.message),
-        (Some(_), all) => format!("not deployed to {target}: {all} violations"),
+        (Some(violation), 1) => format!("not deployed to {target}: {}", violation.message),
+        (Some(_), count) => format!("not deployed to {target}: {count} violations"),
     };
     one_line(&title, LONGEST_TITLE)
 }
 
 /// Returns the line with the app, its contact, the commit, the actor and the link.
-fn about(deployment: &Deployment, page: &str) -> String {
+fn describe_deployment(deployment: &Deployment, page: &str) -> String {
     let Deployment { id, request, app, contact, .. } = deployment;
     let commit = request.release.commit.short();
-    let app = app.as_ref().map(|app| format!("{} · ", escaped(&app.to_string())));
-    let name = contact.as_ref().map(|Contact { name, .. }| format!("{} · ", escaped(name)));
+    let app = app.as_ref().map(|app| format!("{} · ", escape(&app.to_string())));
+    let name = contact.as_ref().map(|Contact { name, .. }| format!("{} · ", escape(name)));
     format!(
         "{}{}commit `{commit}` · requested by {} · [deployment {id}]({page})\n\n",
         name.unwrap_or_default(),
         app.unwrap_or_default(),
-        escaped(&request.actor),
+        escape(&request.actor),
     )
 }
 
 /// Returns the list of violations that have no line in the WAML.
 fn list(others: &[&Violation], page: &str) -> String {
     let mut text = String::new();
-    for one in others.iter().take(MOST_LISTED) {
-        let _infallible = writeln!(text, "- {}", item(one));
+    for violation in others.iter().take(MOST_LISTED) {
+        let _infallible = writeln!(text, "- {}", item(violation));
     }
     if others.len() > MOST_LISTED {
         let more = others.len() - MOST_LISTED;
@@ -126,12 +130,12 @@ fn item(violation: &Violation) -> String {
         Severity::Error => "",
         Severity::Warning => "warning: ",
     };
-    escaped(&one_line(&format!("{word}{place}{message} [{rule}]{help}"), LONGEST_ITEM))
+    escape(&one_line(&format!("{word}{place}{message} [{rule}]{help}"), LONGEST_ITEM))
 }
 
-fn notes_line(placed: usize, waml: &str, page: &str) -> String {
-    let waml = escaped(waml);
-    match placed {
+fn notes_line(count: usize, waml: &str, page: &str) -> String {
+    let waml = escape(waml);
+    match count {
         0 => String::new(),
         1 => format!("One more is noted at its line of {waml}.\n"),
         n if n <= MOST_NOTES => format!("{n} are noted at their lines of {waml}.\n"),
@@ -150,15 +154,15 @@ fn left_out_line(deployment: &Deployment, page: &str) -> String {
     }
 }
 
-fn note(violation: &Violation, waml: &str) -> Option<Annotation> {
+fn build_annotation(violation: &Violation, waml: &str) -> Option<Annotation> {
     let Violation { rule, severity, message, path, position: _, expected, help } = violation;
-    let more = [
+    let details = [
         (!path.is_empty()).then(|| format!("at {path}")),
         // The same text as bart's underline: the error at this place, or the expected value.
         expected.as_ref().map(|expected| format!("here: {expected}")),
         help.as_ref().map(|help| format!("help: {help}")),
     ];
-    let lines = std::iter::once(message.clone()).chain(more.into_iter().flatten());
+    let lines = std::iter::once(message.clone()).chain(details.into_iter().flatten());
     Some(Annotation {
         path: waml.to_owned(),
         line: line(violation, waml)?,
@@ -177,20 +181,20 @@ fn line(violation: &Violation, waml: &str) -> Option<u32> {
 }
 
 /// Sorts errors before warnings, which are cut first.
-fn sorted(violations: &[Violation]) -> Vec<&Violation> {
-    let mut all: Vec<_> = violations.iter().collect();
-    all.sort_by_key(|one| one.severity);
-    all
+fn sort_by_severity(violations: &[Violation]) -> Vec<&Violation> {
+    let mut sorted_violations: Vec<_> = violations.iter().collect();
+    sorted_violations.sort_by_key(|violation| violation.severity);
+    sorted_violations
 }
 
 fn errors<'a>(
     violations: impl IntoIterator<Item = &'a Violation>,
 ) -> impl Iterator<Item = &'a Violation> {
-    violations.into_iter().filter(|one| one.severity == Severity::Error)
+    violations.into_iter().filter(|violation| violation.severity == Severity::Error)
 }
 
 /// Escapes foreign text: no markup, no link, no mention.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in remove_invisible(text).chars() {
         match c {

@@ -64,25 +64,25 @@ fn at_line(file: &str, line: u32, violation: Violation) -> Violation {
 }
 
 fn report_failure(violations: Vec<Violation>) -> CheckText {
-    failed(&deployment(violations), PAGE, ".weave.yaml")
+    failure_text(&deployment(violations), PAGE, ".weave.yaml")
 }
 
 #[test]
 fn violations_in_the_waml_are_noted_at_their_lines_and_others_are_listed() {
-    let said = report_failure(vec![
+    let text = report_failure(vec![
         at_line(".weave.yaml", 12, Violation::error("ports", "no port 80").help("add it")),
         at_line(".weave.yaml", 3, Violation::warning("slo", "odd")),
         at_line("backend-default/defaults.yaml", 4, Violation::error("probes", "no such port")),
         Violation::error("locks", "prod is locked by jo"),
     ]);
-    assert_eq!(said.conclusion, Conclusion::Failure);
-    assert_eq!(said.title, "not deployed to prod: 3 violations");
-    let notes: Vec<_> = said.annotations.iter().map(|note| (note.line, note.level)).collect();
+    assert_eq!(text.conclusion, Conclusion::Failure);
+    assert_eq!(text.title, "not deployed to prod: 3 violations");
+    let notes: Vec<_> = text.annotations.iter().map(|note| (note.line, note.level)).collect();
     assert_eq!(notes, [(12, Level::Failure), (3, Level::Warning)], "errors first");
-    assert_eq!(said.annotations[0].title, "ports");
-    assert_eq!(said.annotations[0].message, "no port 80\nat deploy.prod.env[0]\nhelp: add it");
+    assert_eq!(text.annotations[0].title, "ports");
+    assert_eq!(text.annotations[0].message, "no port 80\nat deploy.prod.env[0]\nhelp: add it");
     assert_eq!(
-        said.summary,
+        text.summary,
         "**v1** was not deployed to **prod**.\n\n\
          shop/web · commit `abababab` · requested by jo · \
          [deployment 20261121-054812123-000001](https://deployer.example.com/deployments/1)\n\n\
@@ -94,40 +94,40 @@ fn violations_in_the_waml_are_noted_at_their_lines_and_others_are_listed() {
 
 #[test]
 fn where_no_line_is_at_fault_somebody_has_to_act_elsewhere() {
-    let locked = report_failure(vec![
+    let text = report_failure(vec![
         Violation::error("locks", "prod is locked by jo"),
         at_line(".weave.yaml", 3, Violation::warning("slo", "odd")),
     ]);
-    assert_eq!(locked.conclusion, Conclusion::ActionRequired);
-    assert_eq!(locked.title, "not deployed to prod: prod is locked by jo");
+    assert_eq!(text.conclusion, Conclusion::ActionRequired);
+    assert_eq!(text.title, "not deployed to prod: prod is locked by jo");
 }
 
 #[test]
 fn a_fault_without_violations_is_told_in_its_own_words() {
-    let said = report_failure(vec![]);
-    assert_eq!(said.conclusion, Conclusion::Failure);
-    assert!(said.title.starts_with("not deployed to prod: given up after 20 attempts"));
-    assert!(said.summary.contains("given up after 20 attempts: the branch is protected"));
-    assert_eq!(said.annotations, []);
+    let text = report_failure(vec![]);
+    assert_eq!(text.conclusion, Conclusion::Failure);
+    assert!(text.title.starts_with("not deployed to prod: given up after 20 attempts"));
+    assert!(text.summary.contains("given up after 20 attempts: the branch is protected"));
+    assert_eq!(text.annotations, []);
 }
 
 #[test]
 fn what_is_too_much_is_counted_and_linked() {
     let many = |n: usize| (0..n).map(|_| Violation::error("env", "*".repeat(400)));
-    let placed = many(130).map(|one| at_line(".weave.yaml", 1, one));
-    let said = report_failure(many(70).chain(placed).collect());
-    assert_eq!(said.annotations.len(), 100);
-    assert!(said.summary.contains(&format!("- [and 20 more]({PAGE})")));
-    assert!(said.summary.ends_with(&format!("lines of .weave.yaml, [and 30 more]({PAGE}).\n")));
-    assert!(said.summary.chars().count() < 65_535, "{}", said.summary.chars().count());
-    assert!(said.title.chars().count() <= 255);
+    let in_waml = many(130).map(|violation| at_line(".weave.yaml", 1, violation));
+    let text = report_failure(many(70).chain(in_waml).collect());
+    assert_eq!(text.annotations.len(), 100);
+    assert!(text.summary.contains(&format!("- [and 20 more]({PAGE})")));
+    assert!(text.summary.ends_with(&format!("lines of .weave.yaml, [and 30 more]({PAGE}).\n")));
+    assert!(text.summary.chars().count() < 65_535, "{}", text.summary.chars().count());
+    assert!(text.title.chars().count() <= 255);
 }
 
 #[test]
 fn words_of_others_are_no_markup_and_call_nobody() {
     let hostile = "<img src=x> @everyone [x](javascript:1) `a` **b** &lt;\n# c";
-    let said = report_failure(vec![Violation::error("names", hostile)]);
-    let line = said.summary.lines().find(|line| line.starts_with("- ")).unwrap();
+    let text = report_failure(vec![Violation::error("names", hostile)]);
+    let line = text.summary.lines().find(|line| line.starts_with("- ")).unwrap();
     assert_eq!(
         line,
         "- &lt;img src\\=x\\> &#64;everyone \\[x\\]\\(javascript:1\\) \\`a\\` \\*\\*b\\*\\* &amp;lt;\\\\n\\# c \\[names\\]"
@@ -137,7 +137,7 @@ fn words_of_others_are_no_markup_and_call_nobody() {
 #[test]
 fn a_later_success_says_so() {
     let summary = "v1 is in the manifest repository, commit abababab".to_owned();
-    let said = succeeded(&Deployment { summary, ..deployment(vec![]) }, PAGE);
-    assert_eq!((said.conclusion, said.title.as_str()), (Conclusion::Success, "deployed to prod"));
-    assert!(said.summary.starts_with("**v1** is deployed to **prod**: v1 is in the manifest"));
+    let text = success_text(&Deployment { summary, ..deployment(vec![]) }, PAGE);
+    assert_eq!((text.conclusion, text.title.as_str()), (Conclusion::Success, "deployed to prod"));
+    assert!(text.summary.starts_with("**v1** is deployed to **prod**: v1 is in the manifest"));
 }
