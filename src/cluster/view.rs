@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::cluster::expected::ExpectedRevision;
-use crate::cluster::failure::CauseKind;
+use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::ClusterIndex;
-use crate::cluster::object::WatchedKind;
+use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::progress::ReplicaCounts;
 use crate::cluster::record::{ClockTime, ProgressRecord};
 use crate::cluster::summary::{DeploymentProgress, DeploymentState, summarize};
@@ -65,6 +65,8 @@ pub struct DeploymentNews {
     pub progress: DeploymentProgress,
     /// People are told: it has ended, begun to run, or something else is wrong with it than before.
     pub is_announced: bool,
+    /// The workload that cannot run, and why, where people were not told of this cause before.
+    pub failure: Option<(ObjectKey, FailureCause)>,
 }
 
 impl ClusterNews {
@@ -143,6 +145,16 @@ impl ClusterView {
         }
     }
 
+    /// Notes that people were told how a deployment stands, by the process that watched before, as the records say it.
+    pub fn mark_announced(&mut self, id: &DeployId, is_syncing: bool) {
+        let Some(deployment) = self.open.get_mut(id) else { return };
+        let expected = &deployment.expected;
+        let records = records_of(&self.tracker, expected);
+        let progress = summarize(expected, &records, self.tracker.sync_wait(expected));
+        let cause = find_failure(expected, &progress, &records).map(|(_, cause)| cause.kind);
+        deployment.announced = Some(Announced { is_syncing, cause });
+    }
+
     /// Returns the revisions that are followed.
     pub fn open(&self) -> impl Iterator<Item = &ExpectedRevision> {
         self.open.values().map(|deployment| &deployment.expected)
@@ -173,12 +185,7 @@ impl ClusterView {
         for (id, deployment) in &mut self.open {
             let expected = &deployment.expected;
             let parts = expected.parts();
-            let records: Vec<ProgressRecord> = expected
-                .watched()
-                .into_iter()
-                .flat_map(|key| tracker.records_of(key))
-                .cloned()
-                .collect();
+            let records = records_of(tracker, expected);
             let mut progress = summarize(expected, &records, tracker.sync_wait(expected));
             if parts.is_empty() || (expected.workloads.is_empty() && !has_argo_cd) {
                 progress = end_at_push(expected);
@@ -196,10 +203,15 @@ impl ClusterView {
             if deployment.shown.as_ref() == Some(&progress) {
                 continue;
             }
-            let announced = announced(expected, &progress, &records);
-            let is_announced = deployment.announced != announced || announced.is_none();
-            (deployment.shown, deployment.announced) = (Some(progress.clone()), announced);
-            deployments.push(DeploymentNews { deploy_id: id.clone(), progress, is_announced });
+            let failure = find_failure(expected, &progress, &records);
+            let announced = announced(&progress, failure.as_ref());
+            let before = std::mem::replace(&mut deployment.announced, announced);
+            let is_announced = before != announced || announced.is_none();
+            let cause = failure.as_ref().map(|(_, cause)| cause.kind);
+            let failure = failure.filter(|_| before.and_then(|before| before.cause) != cause);
+            deployment.shown = Some(progress.clone());
+            let deploy_id = id.clone();
+            deployments.push(DeploymentNews { deploy_id, progress, is_announced, failure });
         }
         let has_ended = |news: &&DeploymentNews| news.progress.waiting.is_none();
         for ended in deployments.iter().filter(has_ended) {
@@ -254,10 +266,15 @@ fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
     });
 }
 
+/// Returns the records of all that tells how a deployment stands.
+fn records_of(tracker: &ProgressTracker, expected: &ExpectedRevision) -> Vec<ProgressRecord> {
+    expected.watched().into_iter().flat_map(|key| tracker.records_of(key)).cloned().collect()
+}
+
+/// Returns what people have been told of a deployment without an end.
 fn announced(
-    expected: &ExpectedRevision,
     progress: &DeploymentProgress,
-    records: &[ProgressRecord],
+    failure: Option<&(ObjectKey, FailureCause)>,
 ) -> Option<Announced> {
     let is_syncing = match progress.state {
         DeploymentState::Syncing => true,
@@ -266,9 +283,26 @@ fn announced(
         | DeploymentState::Failed { .. }
         | DeploymentState::Superseded => return None,
     };
-    let is_its =
-        |record: &&ProgressRecord| record.key.deploy_id.as_ref() == Some(&expected.deploy_id);
-    let mut open = records.iter().filter(is_its).filter(|record| record.is_open());
-    let cause = open.find_map(|record| Some(record.failing.as_ref()?.cause.kind));
-    Some(Announced { is_syncing, cause })
+    Some(Announced { is_syncing, cause: failure.map(|(_, cause)| cause.kind) })
+}
+
+/// Finds the workload that cannot run, and why.
+fn find_failure(
+    expected: &ExpectedRevision,
+    progress: &DeploymentProgress,
+    records: &[ProgressRecord],
+) -> Option<(ObjectKey, FailureCause)> {
+    match &progress.state {
+        DeploymentState::Failed { workload, cause } => Some((workload.clone(), cause.clone())),
+        DeploymentState::Syncing | DeploymentState::Progressing => {
+            let is_its = |record: &&ProgressRecord| {
+                record.key.deploy_id.as_ref() == Some(&expected.deploy_id)
+            };
+            let mut open = records.iter().filter(is_its).filter(|record| record.is_open());
+            open.find_map(|record| {
+                Some((record.key.workload.clone(), record.failing.as_ref()?.cause.clone()))
+            })
+        }
+        DeploymentState::Finished { .. } | DeploymentState::Superseded => None,
+    }
 }

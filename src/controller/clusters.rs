@@ -1,24 +1,25 @@
 //! Follows the deployments to one cluster after the push: one process watches it, by a lease, and records
 //! what it sees until each deployment has its end.
 //!
-//! What was seen and what is told about it are one transaction, fenced by the lease. While the
-//! database does not answer, the same news waits; whoever lost the lease drops all that it knows, and
-//! begins anew from the records when it has the lease again.
+//! What was seen and what is told about it are one transaction, fenced by the lease. Whoever lost the lease, or could
+//! not record, drops all that it knows, and begins anew from the records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::expected::ExpectedRevision;
+use crate::cluster::failure::FailureCause;
+use crate::cluster::logs;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::summary::DeploymentState;
 use crate::cluster::tracker::ProgressPatience;
@@ -47,6 +48,12 @@ const GATHERED: Duration = Duration::from_millis(20);
 const MOST_EVENTS: usize = 1000;
 /// The pause after an error, and between attempts to take a lease that another process has.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The number of logs that are read at the same time.
+const MOST_LOGS: usize = 8;
+/// The time for all logs of one recording: news is told without them rather than late.
+const LOGS_DEADLINE: Duration = Duration::from_secs(5);
+/// The number of lines of a log that are kept.
+const LOG_LINES: usize = 20;
 /// The longest summary, in characters.
 const LONGEST_SUMMARY: usize = 2000;
 
@@ -98,8 +105,6 @@ impl From<StoreError> for FollowEnd {
 struct Followed {
     view: ClusterView,
     lease: ClusterLease,
-    /// News that is not stored yet.
-    news: ClusterNews,
     /// Deployments whose manifests could not be read yet.
     unread: BTreeSet<DeployId>,
     /// The newest push to the manifest repository that the view knows of.
@@ -214,8 +219,7 @@ impl ClusterFollower {
             ..ProgressPatience::default()
         };
         let view = ClusterView::new(cluster.clone(), patience, records);
-        let (news, unread) = (ClusterNews::default(), BTreeSet::new());
-        let mut followed = Followed { view, lease, news, unread, newest_push: None };
+        let mut followed = Followed { view, lease, unread: BTreeSet::new(), newest_push: None };
         for deployment in store.newest_in_cluster(&cluster).await? {
             self.expect(&mut followed, &deployment, clock.now()).await;
         }
@@ -302,6 +306,10 @@ impl ClusterFollower {
             Ok(Some(expected)) => {
                 followed.unread.remove(&deployment.id);
                 followed.view.expect(expected, now);
+                if deployment.is_announced {
+                    let is_syncing = deployment.state == State::Syncing;
+                    followed.view.mark_announced(&deployment.id, is_syncing);
+                }
             }
             // A newer push is about to end it.
             Ok(None) => {}
@@ -317,14 +325,15 @@ impl ClusterFollower {
     /// Stores the news, with the messages about it.
     async fn record(&self, followed: &mut Followed) -> Result<(), FollowEnd> {
         let clock = &self.deployments.clock;
-        let fresh = followed.view.take_news(&self.health, clock.now());
-        followed.news.records.extend(fresh.records);
-        followed.news.deployments.extend(fresh.deployments);
-        if followed.news.is_empty() {
+        let news = followed.view.take_news(&self.health, clock.now());
+        if news.is_empty() {
             return Ok(());
         }
-        let records: Vec<WorkloadRecord> = followed.news.records.iter().map(to_stored).collect();
-        let changes: Vec<ClusterChange> = followed.news.deployments.iter().map(change_of).collect();
+        let mut logs = self.read_logs(&news).await;
+        let records: Vec<WorkloadRecord> = news.records.iter().map(to_stored).collect();
+        let change =
+            |one: &DeploymentNews| change_of(one, logs.remove(&one.deploy_id).unwrap_or_default());
+        let changes: Vec<ClusterChange> = news.deployments.iter().map(change).collect();
         let now = clock.now();
         let store = &self.deployments.store;
         let recorded = store.record_cluster_progress(&followed.lease, &records, &changes, now);
@@ -332,14 +341,57 @@ impl ClusterFollower {
             LeaseState::Lost => return Err(FollowEnd::LeaseLost),
             LeaseState::Held => {}
         }
-        for news in &followed.news.deployments {
+        for news in &news.deployments {
             log_news(news);
         }
         if changes.iter().any(|change| change.status.is_some()) {
             self.deployments.wake.outbox();
         }
-        followed.news = ClusterNews::default();
         Ok(())
+    }
+
+    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out.
+    async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
+        let mut logs = BTreeMap::new();
+        let room = Semaphore::new(MOST_LOGS);
+        let mut reading = futures::stream::FuturesUnordered::new();
+        for news in &news.deployments {
+            if let Some((workload, cause)) = &news.failure
+                && cause.has_log()
+            {
+                let (tail, room) = (self.read_log(&workload.namespace, cause), &room);
+                reading.push(async move {
+                    let _place = room.acquire().await;
+                    (news.deploy_id.clone(), tail.await)
+                });
+            }
+        }
+        let reading = async {
+            while let Some((id, lines)) = reading.next().await {
+                logs.insert(id, lines);
+            }
+        };
+        let _in_time = tokio::time::timeout(LOGS_DEADLINE, reading).await;
+        logs
+    }
+
+    /// Reads the end of a container's log, or of the run before where the present one has said nothing yet.
+    async fn read_log(&self, namespace: &str, cause: &FailureCause) -> Vec<String> {
+        let Some(pod) = &cause.pod else { return Vec::new() };
+        for previous in [false, true] {
+            let container = cause.container.as_deref();
+            let tail =
+                logs::tail(&self.connection, namespace, pod, container, previous, LOG_LINES).await;
+            match tail {
+                Ok(tail) if !tail.lines().is_empty() => return tail.lines().to_vec(),
+                Ok(_) => {}
+                Err(error) => {
+                    let cluster = self.health.cluster();
+                    tracing::debug!(%cluster, pod, previous, %error, "log not read");
+                }
+            }
+        }
+        Vec::new()
     }
 }
 
@@ -368,7 +420,7 @@ fn to_stored(record: &ProgressRecord) -> WorkloadRecord {
 }
 
 /// Decides what is stored and told of a change.
-fn change_of(news: &DeploymentNews) -> ClusterChange {
+fn change_of(news: &DeploymentNews, log_tail: Vec<String>) -> ClusterChange {
     let progress = &news.progress;
     let (state, forge) = match &progress.state {
         DeploymentState::Syncing => (State::Syncing, ForgeState::InProgress),
@@ -383,7 +435,7 @@ fn change_of(news: &DeploymentNews) -> ClusterChange {
         state,
         summary: one_line(sentence, LONGEST_SUMMARY),
         waiting: progress.waiting.clone(),
-        log_tail: Vec::new(),
+        log_tail,
         status: news.is_announced.then(|| ForgeStatus::new(forge, sentence)),
     }
 }

@@ -28,7 +28,7 @@ impl Deployments {
         &self,
         deployment: &PushedDeployment,
     ) -> Result<Option<ExpectedRevision>, DeployError> {
-        let PushedDeployment { id, place, pushed, pushed_at, state } = deployment;
+        let PushedDeployment { id, place, pushed, pushed_at, state, is_announced: _ } = deployment;
         let AppInstance { target, app } = place;
         let repository = &self.manifests_of(target)?.repository;
         let folder = layout::latest_folder(target, app).to_string();

@@ -45,6 +45,8 @@ pub struct PushedDeployment {
     pub pushed_at: Timestamp,
     /// `Syncing` or `Progressing` while it has no end.
     pub state: State,
+    /// True once it was recorded how it stands in the cluster, and people were told.
+    pub is_announced: bool,
 }
 
 /// The record of one release of a workload. The text is the caller's own.
@@ -261,7 +263,8 @@ fn read_pushed(rows: &[Row]) -> Result<Vec<PushedDeployment>, StoreError> {
         };
         let place = AppInstance { target: deployment.request.target, app };
         let (id, state) = (deployment.id, deployment.state);
-        deployments.push(PushedDeployment { id, place, pushed, pushed_at, state });
+        let is_announced = deployment.waiting.is_some();
+        deployments.push(PushedDeployment { id, place, pushed, pushed_at, state, is_announced });
     }
     Ok(deployments)
 }

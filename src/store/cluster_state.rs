@@ -22,11 +22,11 @@ pub struct ClusterChange {
     pub state: State,
     /// One sentence for people.
     pub summary: String,
-    /// What it waits for; `None` for an end.
+    /// The condition that it waits for; `None` for an end.
     pub waiting: Option<WaitingOn>,
     /// The last lines of the failed container's log; empty where there are none.
     pub log_tail: Vec<String>,
-    /// The message to send about the change; `None` where nobody needs one.
+    /// The message to send about the change; `None` where no receiver needs one.
     pub status: Option<ForgeStatus>,
 }
 
@@ -66,20 +66,20 @@ pub(super) async fn set_cluster_state(
 pub(super) async fn supersede_waiting(
     store: &Store,
     write: &mut WriteTransaction,
-    by: &Deployment,
+    deployment: &Deployment,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let (request, id) = (&by.request, &by.id);
-    let status = match &by.rollback {
+    let (request, id) = (&deployment.request, &deployment.id);
+    let status = match &deployment.rollback {
         Some(_) => ForgeStatus::superseded_by_rollback(id),
         None => ForgeStatus::superseded(id, request.forge_id),
     };
-    let waiting = concat!(
+    let sql = concat!(
         "SELECT id FROM deployments WHERE target = $1 AND ",
         waiting!(),
         " AND repository = (SELECT b.repository FROM deployments b WHERE b.id = $2) AND id <> $2"
     );
-    end_waiting(store, write, query(waiting, (&request.target, id)), &status, now).await
+    end_waiting(store, write, query(sql, (&request.target, id)), &status, now).await
 }
 
 /// Ends the deployments of an app that still wait for their cluster, once the app is removed.
@@ -90,11 +90,11 @@ pub(super) async fn end_removed(
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let waiting = concat!(
+    let sql = concat!(
         "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 AND ",
         waiting!()
     );
-    end_waiting(store, write, query(waiting, (target, app)), status, now).await
+    end_waiting(store, write, query(sql, (target, app)), status, now).await
 }
 
 async fn end_waiting(

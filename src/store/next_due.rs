@@ -79,6 +79,7 @@ impl Store {
                  WHERE finished_at IS NULL AND worker IS NOT NULL AND due_at > $1",
                 lease_bounds,
             ),
+            ("UPDATE cluster_leases SET lease_end = $2 WHERE lease_end > $1", lease_bounds),
             (
                 "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 0 AND due_at > $1",
                 retry_bounds,

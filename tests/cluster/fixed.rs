@@ -78,7 +78,7 @@ fn check(kind: WatchedKind, before: &[Change], after: &[Change], told: &[&str]) 
             }
             let told = world.told();
             let ends: Vec<&String> =
-                told.iter().filter(|one| one.starts_with("f") && one.ends_with("v3")).collect();
+                told.iter().filter(|one| one.starts_with('f') && one.ends_with("v3")).collect();
             assert_eq!(ends, ["finished v3"], "{kind}, {delays:?}: {told:?}");
             assert!(matches!(world.summary(3).state, DeploymentState::Finished { .. }));
         }

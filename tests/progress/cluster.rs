@@ -186,10 +186,34 @@ fn replica_set(name: &str, generation: u32, replicas: u32) -> Json {
 
 /// A pod of that generation whose image cannot be pulled.
 pub(super) fn unpullable_pod(name: &str, generation: u32) -> Json {
+    let state = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}});
+    pod(name, generation, &json!({"ready": false, "restartCount": 0, "state": state}))
+}
+
+/// A pod of that generation whose container ends again and again.
+pub(super) fn crashing_pod(name: &str, generation: u32) -> Json {
+    let status = json!({
+        "ready": false, "restartCount": 4,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+    });
+    pod(name, generation, &status)
+}
+
+/// The name of that pod.
+pub(super) fn pod_name(name: &str, generation: u32) -> String {
+    format!("{name}-{generation}-abc")
+}
+
+fn pod(name: &str, generation: u32, container: &Json) -> Json {
+    let image = format!("registry.example.com/{name}:{generation}");
+    let mut status = json!({"name": name, "image": image});
+    let fields = container.as_object().unwrap().clone();
+    status.as_object_mut().unwrap().extend(fields);
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "namespace": "devx", "name": format!("{name}-{generation}-abc"),
+            "namespace": "devx", "name": pod_name(name, generation),
             "uid": format!("{name}-{generation}-abc-uid"),
             "labels": {"app.kubernetes.io/name": name, "pod-template-hash": generation.to_string()},
             "ownerReferences": [{
@@ -197,14 +221,7 @@ pub(super) fn unpullable_pod(name: &str, generation: u32) -> Json {
                 "uid": format!("{name}-{generation}-uid"), "controller": true,
             }],
         },
-        "spec": {"containers": [{"name": name, "image": format!("registry.example.com/{name}:{generation}")}]},
-        "status": {
-            "phase": "Pending",
-            "containerStatuses": [{
-                "name": name, "image": format!("registry.example.com/{name}:{generation}"),
-                "ready": false, "restartCount": 0,
-                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}},
-            }],
-        },
+        "spec": {"containers": [{"name": name, "image": image}]},
+        "status": {"phase": "Pending", "containerStatuses": [status]},
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_deployer::model::deployment::State;
 
-use crate::progress::cluster::{Pods, Watched, unpullable_pod};
+use crate::progress::cluster::{Pods, Watched, crashing_pod, pod_name, unpullable_pod};
 
 const NONE: Pods = Pods { updated: 1, available: 0 };
 const ALL: Pods = Pods { updated: 2, available: 2 };
@@ -75,6 +75,38 @@ async fn a_release_whose_image_cannot_be_pulled_says_so_at_once_and_fails_after_
         world.bring(fix, "shop", 2, ALL).await;
         world.reaches(fix, State::Succeeded).await;
         assert_eq!(world.deployer.deployment(id).await.state, State::Failed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_container_that_crashes_is_told_with_the_end_of_its_log_and_once() {
+    Watched::on_both(async |world| {
+        let shop = world.app("shop");
+        let id = world.push(&shop, "v1").await;
+        world.sync(id, "shop", 1).await;
+        world.bring(id, "shop", 1, NONE).await;
+        let key = ("devx".to_owned(), pod_name("shop", 1), "shop".to_owned());
+        let log = "starting\nlogin with token ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nno such table: users\n";
+        world.server.edit(|cluster| cluster.logs.insert(key, log.to_owned()));
+        world.server.apply(crashing_pod("shop", 1));
+        let has_log = |one: &the_deployer::model::deployment::Deployment| !one.log_tail.is_empty();
+        let failing = world.until(id, "told with its log", has_log).await;
+        assert_eq!(failing.state, State::Progressing);
+        assert_eq!(failing.log_tail.last().unwrap(), "no such table: users");
+        assert!(!failing.log_tail.concat().contains("ghp_a"), "{:?}", failing.log_tail);
+        // A process that takes over has nothing new to tell.
+        let statuses = world.deployer.github.statuses(id);
+        assert!(statuses.last().unwrap().1.contains("exit code 1"), "{statuses:?}");
+        world.stop.cancel();
+        world.server.watched(0).await;
+        world.follow();
+        world.server.watched(1).await;
+        world.bring(id, "shop", 1, ALL).await;
+        let done = world.reaches(id, State::Succeeded).await;
+        assert_eq!(done.waiting, None);
+        let ends = world.deployer.github.statuses(id).split_off(statuses.len());
+        assert_eq!(ends.iter().map(|(state, ..)| state.as_str()).collect::<Vec<_>>(), ["success"]);
     })
     .await;
 }

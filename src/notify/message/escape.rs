@@ -10,6 +10,21 @@ pub fn escape_line(text: &str, most: usize) -> String {
     escape(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
+/// Escapes lines of a program's output for a code block: the last ones that fit, whose backticks do not end it.
+pub fn escape_lines(lines: &[String], most: usize) -> String {
+    let mut room = most;
+    let escaped = lines.iter().rev().map(|line| escape(&harmless(line).replace('`', "'"), most));
+    let fits = |line: &String| {
+        let long = length(line) + 1;
+        let fits = long <= room;
+        room = room.saturating_sub(long);
+        fits
+    };
+    let mut escaped: Vec<String> = escaped.take_while(fits).collect();
+    escaped.reverse();
+    escaped.join("\n")
+}
+
 /// Returns the length of a text in the largest of the units that it may be counted in.
 pub fn length(text: &str) -> usize {
     text.encode_utf16().count()
@@ -67,6 +82,17 @@ fn escape(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_lines_that_fit_stay_in_their_code_block() {
+        let lines = ["first", "```<!channel>", "panicked at \u{1b}[31mmain.rs"].map(str::to_owned);
+        assert_eq!(
+            escape_lines(&lines, 200),
+            "first\n'''&lt;!channel&gt;\npanicked at  [31mmain.rs"
+        );
+        assert_eq!(escape_lines(&lines, 30), "panicked at  [31mmain.rs");
+        assert_eq!(escape_lines(&[], 30), "");
+    }
 
     #[test]
     fn slacks_markup_is_only_itself() {

@@ -1,6 +1,7 @@
 //! The messages of a failed and of a successful deployment: their titles, sentences and blocks, within every limit. If
 //! a list is too long, its last entries are left out, and the message has their number.
 
+use crate::model::deployment::Deployment;
 use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
 use crate::notify::message::escape::{cut, escape_line, length};
@@ -120,6 +121,7 @@ fn success_title(news: &News<'_>) -> String {
 pub(super) fn failure(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let title = match &deployment.rollback {
+        _ if is_live(deployment) => parts::title(parts::FAILURE, deployment, "does not run on"),
         Some(_) => parts::title(parts::FAILURE, deployment, "was not made live again on"),
         None => parts::title(parts::FAILURE, deployment, "was not deployed to"),
     };
@@ -129,6 +131,7 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     let violations = &deployment.violations;
     head.push(Block::section(&subtitle(news, violations.errors())));
+    head.extend(parts::log_tail(deployment));
     head.push(parts::facts(news));
     let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
     MessageParts {
@@ -140,11 +143,30 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     }
 }
 
+/// Checks that a failed deployment was pushed all the same: its cluster could not run it.
+fn is_live(deployment: &Deployment) -> bool {
+    deployment.pushed.is_some()
+}
+
+/// Says how to leave a release that does not run.
+fn way_back(news: &News<'_>) -> String {
+    let (deployment, target) = (news.deployment, &news.deployment.request.target);
+    match (&deployment.app, &news.last_good) {
+        (Some(app), Some(last_good)) => format!(
+            "It is live in the manifest repository. Deploy a fix, or go back to {} with \
+             `bart rollback {target} --app {app} --reason TEXT`.",
+            escape_line(last_good.tag.as_str(), LONGEST_LINE)
+        ),
+        _ => "It is live in the manifest repository. Deploy a fix.".to_owned(),
+    }
+}
+
 /// Writes the sentence under the title.
 fn subtitle(news: &News<'_>, errors: usize) -> String {
     let you = if news.reader == MessageAudience::Person { "You started it. " } else { "" };
     let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);
     let why = match (news.kind, errors) {
+        _ if is_live(news.deployment) => return format!("{you}{summary}\n{}", way_back(news)),
         (NewsKind::GivenUp, _) => {
             format!(
                 "Failed, and not because of the WAML: {summary}\nDeploy again once that is fixed."

@@ -5,7 +5,7 @@ use crate::model::event::Recipient;
 use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
-use crate::notify::message::escape::escape_line;
+use crate::notify::message::escape::{escape_line, escape_lines};
 use crate::notify::message::{Links, MessageAudience, News, SlackPerson, Undeliverable};
 
 /// More are for the page; a message is read on a telephone.
@@ -17,6 +17,7 @@ const LONGEST_MESSAGE: usize = 700;
 const LONGEST_HELP: usize = 500;
 const LONGEST_FILE: usize = 200;
 const LONGEST_RULE: usize = 80;
+const LONGEST_LOG: usize = 2500;
 
 /// Names what is deployed: the app, or its repository where the WAML did not say. Of identifiers
 /// alone.
@@ -121,6 +122,12 @@ pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
         }
     };
     Some(Block::section(&text))
+}
+
+/// Writes the end of the log of the container that made a deployment fail; nothing where there is none.
+pub(super) fn log_tail(deployment: &Deployment) -> Option<Block> {
+    let lines = escape_lines(&deployment.log_tail, LONGEST_LOG);
+    (!lines.is_empty()).then(|| Block::section(&format!("```\n{lines}\n```")))
 }
 
 /// Says where the message was meant to go, and what to do.

@@ -105,6 +105,43 @@ fn a_rejection_says_what_where_who_why_and_what_to_do() {
 }
 
 #[test]
+fn a_release_that_does_not_run_says_why_and_what_its_container_said_last_and_how_to_go_back() {
+    let mut deployment = deployment(&[]);
+    deployment.summary = "shop-7c9 ends again and again (exit code 1)".to_owned();
+    deployment.log_tail = vec!["starting".to_owned(), "no such table: <users>".to_owned()];
+    deployment.pushed = serde_json::from_value(json!({
+        "commit": "cd".repeat(20), "changed": true, "digest": "ef".repeat(32), "files": ["shop.yaml"],
+    }))
+    .unwrap();
+    let letter = letter(&news(&deployment));
+    assert_snapshot!(letter.plain, @r"
+    ❌ shop v42 does not run on prod-cluster-1
+    shop-7c9 ends again and again (exit code 1)
+    It is live in the manifest repository. Deploy a fix, or go back to v41 with `bart rollback prod-cluster-1 --app devx/shop --reason TEXT`.
+    ```
+    starting
+    no such table: &lt;users&gt;
+    ```
+    *App*
+    The Shop (devx/shop)
+    *Target*
+    prod-cluster-1
+    *Tag*
+    v42
+    *Commit*
+    <https://github.com/acme/shop/commit/abababababababababababababababababababab|abababab> of main
+    *Started by*
+    <@U0CTOCAT>
+    *Asked for with*
+    the new checkout
+    Log: https://deploy.example.com/deployments/20261121-054812123-0a1b2c
+    Commit abababab: https://github.com/acme/shop/commit/abababababababababababababababababababab
+    Last good: v41: https://deploy.example.com/deployments/20261120-101112131-0a0b0c
+    deployment 20261121-054812123-0a1b2c
+    ");
+}
+
+#[test]
 fn the_blocks_are_slacks_own() {
     let deployment = deployment(&[broken(12, "port 80 is not served")]);
     let letter = letter(&news(&deployment));
