@@ -1,4 +1,4 @@
-//! The rules: how far a workload is with what it was told to run.
+//! The rules: they judge how far a workload is with what it was told to run.
 //!
 //! Each rule reads counters only after the controller says that they are about the present specification
 //! (`observedGeneration`); before that they show the release before, finished. A condition's reason is never enough
@@ -17,29 +17,29 @@ use crate::cluster::template::TemplateHash;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{DaemonSet, KubeDeployment, ReplicaSet, StatefulSet};
 
-/// How far a workload is.
+/// The progress of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadProgress {
     /// Its pods, counted.
     pub counts: ReplicaCounts,
     /// The number of its pods that are of a former template.
     pub former: u32,
-    /// What happens at present.
+    /// The present step.
     pub step: ProgressStep,
 }
 
 /// The pods of a workload, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaCounts {
-    /// How many there are to be.
+    /// The number that there are to be.
     pub desired: u32,
-    /// How many are of the present pod template.
+    /// The number of those of the present pod template.
     pub updated: u32,
-    /// How many can serve.
+    /// The number of those that can serve.
     pub available: u32,
 }
 
-/// What happens with a workload at present.
+/// The step that a workload is at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgressStep {
     /// Its controller has not seen the change yet.
@@ -58,7 +58,7 @@ pub enum ProgressStep {
     CanaryHidden,
     /// Flagger shifts traffic and measures.
     Analysing {
-        /// Where its run is.
+        /// The phase of its run.
         phase: CanaryPhase,
         /// Percent of the traffic on the new template.
         weight: u32,
@@ -67,19 +67,19 @@ pub enum ProgressStep {
     Complete,
     /// It ended by itself, badly: a Job or a canary.
     Failed {
-        /// Why, in the cluster's words.
+        /// The reason, in the cluster's words.
         message: String,
     },
 }
 
-/// What must be remembered of a workload to judge it.
+/// The facts about earlier releases of a workload that the rules need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgressContext {
     /// The present pod template is another one than that of the release before.
     pub template_changed: bool,
-    /// Of the last release that finished.
+    /// The pod template of the last release that finished.
     pub promoted_template: Option<TemplateHash>,
-    /// What Flagger had worked on (`lastAppliedSpec`) when the release before was live.
+    /// The template that Flagger had worked on (`lastAppliedSpec`) when the release before was live.
     pub canary_before: Option<String>,
     /// The number of pods that the manifest asks for.
     pub manifest_replicas: Option<u32>,
@@ -173,7 +173,7 @@ fn deployment_progress(
     WorkloadProgress { counts, former: present.saturating_sub(updated), step }
 }
 
-/// What the `ReplicaSet` objects of a Deployment say beyond its status; `None` where that decides.
+/// Judges a Deployment by its `ReplicaSet` objects; `None` where its status decides.
 fn replica_sets_step(
     deployment: &KubeDeployment,
     index: &ClusterIndex,
@@ -196,12 +196,8 @@ fn replica_sets_step(
     }
     // An autoscaler may raise the number of pods again and again before the last one serves. The rollout of a new
     // template is over when the controller has once seen all of it available, which it says of this ReplicaSet.
-    let has_completed = deployment
-        .progressing
-        .as_ref()
-        .is_some_and(|condition| condition.has_completed(&current.meta.name));
     let is_scaling = context.template_changed
-        && has_completed
+        && has_completed(deployment, current, index)
         && deployment.updated == deployment.present
         && deployment.available > 0;
     is_scaling.then_some(ProgressStep::Complete)
@@ -216,8 +212,23 @@ pub fn was_complete(object: &WatchedObject, index: &ClusterIndex) -> bool {
         manifest_replicas: Some(0),
         ..ProgressContext::default()
     };
-    workload_progress(object, index, &context)
-        .is_some_and(|progress| progress.step == ProgressStep::Complete)
+    match workload_progress(object, index, &context).map(|progress| progress.step) {
+        Some(ProgressStep::Complete) => true,
+        // It was scaled or annotated a moment ago: of its pod template the controller has said that it is complete.
+        Some(ProgressStep::Unobserved) => object.deployment().is_some_and(|deployment| {
+            let current = index.current_replica_set(deployment);
+            current.is_some_and(|current| has_completed(deployment, current, index))
+        }),
+        Some(_) | None => false,
+    }
+}
+
+/// Checks that the controller has seen the rollout of a `ReplicaSet` complete, and that no other has pods.
+fn has_completed(deployment: &KubeDeployment, current: &ReplicaSet, index: &ClusterIndex) -> bool {
+    let is_left = |other: &ReplicaSet| other.meta.uid != current.meta.uid && !other.is_empty();
+    let condition = deployment.progressing.as_ref();
+    condition.is_some_and(|condition| condition.has_completed(&current.meta.name))
+        && !index.replica_sets(deployment).any(is_left)
 }
 
 /// Judges a `StatefulSet`: pods below the partition keep the former template.
@@ -317,7 +328,7 @@ fn canary_step(
     }
 }
 
-/// How far an Application is whose revision has no workloads.
+/// The progress of an Application with the commit of a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyncProgress {
     /// It was not compared with the commit yet.

@@ -1,13 +1,26 @@
 //! A broken release, and the release that fixes it: the pods of the first do not fail the second, however late each
 //! watch is.
 
+use std::collections::HashMap;
+
 use serde_json::{Value as Json, json};
 use the_deployer::cluster::expected::{ExpectedRevision, ExpectedWorkload};
 use the_deployer::cluster::object::{ObjectKey, WatchedKind};
 use the_deployer::cluster::summary::DeploymentState;
 use the_deployer::cluster::watched::WatchedObject;
 
+use super::recorded::Event;
 use super::world::{Workload, World, key, revision};
+
+/// A broken release of a workload, and the one that fixes it.
+pub(super) struct Story {
+    pub(super) kind: WatchedKind,
+    before: Vec<Change>,
+    after: Vec<Change>,
+}
+
+/// What is told of each broken release, where its pods are seen before the fix comes.
+const TOLD: [&str; 3] = ["started v2", "failing invalid-image v2", "failed invalid-image v2"];
 
 /// A change of the cluster, in the order of its server.
 #[derive(Clone)]
@@ -52,8 +65,43 @@ fn expect(world: &mut World, kind: WatchedKind, n: u32, tag: &str) {
     world.expect(ExpectedRevision { workloads: vec![workload], ..revision(n, tag, &[]) });
 }
 
+/// All stories, one a kind.
+pub(super) fn stories() -> [Story; 4] {
+    [deployment(), stateful_set(), daemon_set(), job()]
+}
+
+impl Story {
+    /// A process that knows of both releases, and has listed the cluster after so many events that it missed.
+    pub(super) fn late_world(&self, missed: usize) -> World {
+        let mut world = World::unlisted();
+        for (n, tag) in [(2, "v2"), (3, "v3")] {
+            expect(&mut world, self.kind, n, tag);
+        }
+        for event in &self.events()[..missed] {
+            event.miss(&mut world);
+        }
+        world.list_everything();
+        world
+    }
+
+    /// All that happens, from the broken release on.
+    pub(super) fn events(&self) -> Vec<Event> {
+        let mut present: HashMap<ObjectKey, WatchedObject> = HashMap::new();
+        let mut event = |change: &Change| match change {
+            Change::State(kind, json) => {
+                let object = WatchedObject::read(*kind, json).unwrap();
+                present.insert(object.key(), object.clone());
+                Event::new(object, false)
+            }
+            Change::Gone(key) => Event::new(present[key].clone(), true),
+        };
+        self.before.iter().chain(&self.after).map(&mut event).collect()
+    }
+}
+
 /// Brings the broken release, and then the fix with each watch so many changes late, and restarts after every change.
-fn check(kind: WatchedKind, before: &[Change], after: &[Change], told: &[&str]) {
+fn check(Story { kind, before, after }: &Story) {
+    let kind = *kind;
     for delays in delays(kind) {
         for restarts in [false, true] {
             let mut world = World::new();
@@ -61,7 +109,7 @@ fn check(kind: WatchedKind, before: &[Change], after: &[Change], told: &[&str]) 
             for change in before {
                 change.bring(&mut world);
             }
-            assert_eq!(world.told(), told, "{kind}, broken");
+            assert_eq!(world.told(), TOLD, "{kind}, broken");
             expect(&mut world, kind, 3, "v3");
             let delay = |change: &Change| {
                 delays.iter().find(|(of, _)| *of == change.kind()).map_or(0, |(_, late)| *late)
@@ -104,6 +152,10 @@ fn delays(kind: WatchedKind) -> Vec<[(WatchedKind, usize); 3]> {
 
 #[test]
 fn a_deployment_that_is_fixed() {
+    check(&deployment());
+}
+
+fn deployment() -> Story {
     let (deployments, sets, pods) =
         (WatchedKind::Deployment, WatchedKind::ReplicaSet, WatchedKind::Pod);
     let image = |tag: &str| format!("registry.local/web:{tag}");
@@ -125,8 +177,7 @@ fn a_deployment_that_is_fixed() {
     let gone = WatchedObject::read(pods, &bad).unwrap().key();
     after.push(Change::Gone(gone));
     after.push(Change::State(deployments, web.counted([3, 3, 3]).json()));
-    let told = ["started v2", "failing invalid-image v2", "failed invalid-image v2"];
-    check(deployments, &before, &after, &told);
+    Story { kind: deployments, before, after }
 }
 
 /// An object of ours of the n-th generation and version, in its cluster.
@@ -167,6 +218,10 @@ fn pod(
 
 #[test]
 fn a_stateful_set_that_is_fixed() {
+    check(&stateful_set());
+}
+
+fn stateful_set() -> Story {
     let kind = WatchedKind::StatefulSet;
     let status = |observed: i64, updated: u32, available: u32, current: &str, update: &str| {
         json!({
@@ -178,23 +233,26 @@ fn a_stateful_set_that_is_fixed() {
         Change::State(kind, object(tag, "uid-web", n, version, status))
     };
     let labels = |revision: &str| json!({"controller-revision-hash": revision});
-    let before = [
+    let before = vec![
         set("v2", 1, 1, &status(1, 1, 0, "two", "two")),
         pod(kind, "uid-web", "web-0", 2, &labels("two"), &broken()),
     ];
-    let after = [
+    let after = vec![
         set("v3", 2, 3, &status(1, 1, 0, "two", "two")),
         set("v3", 2, 4, &status(2, 0, 0, "two", "three")),
         Change::Gone(key(WatchedKind::Pod, "web-0")),
         pod(kind, "uid-web", "web-0", 6, &labels("three"), &ready()),
         set("v3", 2, 7, &status(2, 1, 1, "three", "three")),
     ];
-    let told = ["started v2", "failing invalid-image v2", "failed invalid-image v2"];
-    check(kind, &before, &after, &told);
+    Story { kind, before, after }
 }
 
 #[test]
 fn a_daemon_set_that_is_fixed() {
+    check(&daemon_set());
+}
+
+fn daemon_set() -> Story {
     let kind = WatchedKind::DaemonSet;
     let status = |observed: i64, updated: u32, available: u32| {
         json!({
@@ -206,11 +264,11 @@ fn a_daemon_set_that_is_fixed() {
         Change::State(kind, object(tag, "uid-web", n, version, status))
     };
     let numbered = |generation: &str| json!({"controller-revision-hash": "any", "pod-template-generation": generation});
-    let before = [
+    let before = vec![
         set("v2", 1, 1, &status(1, 1, 0)),
         pod(kind, "uid-web", "web-a", 2, &numbered("1"), &broken()),
     ];
-    let after = [
+    let after = vec![
         set("v3", 2, 3, &status(1, 1, 0)),
         // The controller has looked, and not replaced the pod yet.
         set("v3", 2, 4, &status(2, 0, 0)),
@@ -218,30 +276,32 @@ fn a_daemon_set_that_is_fixed() {
         pod(kind, "uid-web", "web-b", 6, &numbered("2"), &ready()),
         set("v3", 2, 7, &status(2, 1, 1)),
     ];
-    let told = ["started v2", "failing invalid-image v2", "failed invalid-image v2"];
-    check(kind, &before, &after, &told);
+    Story { kind, before, after }
 }
 
 #[test]
 fn a_job_that_is_fixed() {
+    check(&job());
+}
+
+fn job() -> Story {
     let kind = WatchedKind::Job;
     let failed = json!({"conditions": [
         {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"},
     ]});
     let complete = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
-    let before = [
+    let before = vec![
         Change::State(kind, object("v2", "uid-2", 1, 1, &json!({"active": 1}))),
         pod(kind, "uid-2", "web-a", 2, &json!({}), &broken()),
         Change::State(kind, object("v2", "uid-2", 1, 3, &failed)),
     ];
     // Argo CD deletes the Job and makes it again: a template of a Job cannot be changed.
-    let after = [
+    let after = vec![
         Change::Gone(key(kind, "web")),
         Change::State(kind, object("v3", "uid-3", 1, 5, &json!({"active": 1}))),
         Change::Gone(key(WatchedKind::Pod, "web-a")),
         pod(kind, "uid-3", "web-b", 7, &json!({}), &ready()),
         Change::State(kind, object("v3", "uid-3", 1, 8, &complete)),
     ];
-    let told = ["started v2", "failing invalid-image v2", "failed invalid-image v2"];
-    check(kind, &before, &after, &told);
+    Story { kind, before, after }
 }

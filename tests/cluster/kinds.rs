@@ -143,6 +143,80 @@ fn a_daemon_set_is_finished_on_every_node() {
 }
 
 #[test]
+fn the_pods_of_a_daemon_set_and_a_stateful_set_tell_why_they_do_not_run() {
+    let broken = |reason: &str| {
+        json!({"phase": "Pending", "containerStatuses": [
+            {"name": "web", "image": "web:v1", "state": {"waiting": {"reason": reason, "message": "no"}}},
+        ]})
+    };
+    let pod = |kind: WatchedKind, name: &str, labels: Json, status: &Json| {
+        let owner =
+            json!({"kind": kind.as_str(), "name": "web", "uid": "uid-web", "controller": true});
+        json!({
+            "metadata": {
+                "name": name, "namespace": "devx", "uid": format!("uid-{name}"), "resourceVersion": "1",
+                "labels": labels, "ownerReferences": [owner],
+            },
+            "spec": {"containers": [{"name": "web", "image": "web"}]}, "status": status,
+        })
+    };
+    let numbered =
+        |n: &str| json!({"controller-revision-hash": "any", "pod-template-generation": n});
+    let of_revision = |revision: &str| json!({"controller-revision-hash": revision});
+    let cases = [
+        (
+            WatchedKind::DaemonSet,
+            json!({
+                "observedGeneration": 2, "desiredNumberScheduled": 2, "updatedNumberScheduled": 1,
+                "numberAvailable": 1,
+            }),
+            [numbered("1"), numbered("2")],
+        ),
+        (
+            WatchedKind::StatefulSet,
+            json!({
+                "observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1,
+                "currentRevision": "a", "updateRevision": "b",
+            }),
+            [of_revision("a"), of_revision("b")],
+        ),
+    ];
+    for (kind, status, [former, present]) in cases {
+        let mut world = World::new();
+        expect(&mut world, kind, 1, "v1");
+        let mut set = object(kind, "v1", 2, &json!({"replicas": 2}), &status);
+        set["metadata"]["annotations"]["deprecated.daemonset.template.generation"] = json!("2");
+        world.apply(kind, &set);
+        assert_eq!(world.told(), ["started v1"], "{kind}");
+        world.apply(WatchedKind::Pod, &pod(kind, "web-0", former, &broken("CreateContainerError")));
+        assert!(world.told().is_empty(), "{kind}: a pod of the release before");
+        world.apply(WatchedKind::Pod, &pod(kind, "web-1", present, &broken("ErrImagePull")));
+        assert_eq!(world.told(), ["failing image-pull v1"], "{kind}");
+        world.pass(601);
+        world.pass(121);
+        assert_eq!(world.told(), ["failed image-pull v1"], "{kind}");
+    }
+    // Without the number that both carry, pods count once all of them are of the present template.
+    let mut world = World::new();
+    expect(&mut world, WatchedKind::DaemonSet, 1, "v1");
+    let status = |updated: u32| {
+        json!({
+            "observedGeneration": 1, "desiredNumberScheduled": 1, "updatedNumberScheduled": updated,
+            "numberAvailable": 0,
+        })
+    };
+    let kind = WatchedKind::DaemonSet;
+    let lone = pod(kind, "web-0", of_revision("any"), &broken("ErrImagePull"));
+    world.apply(WatchedKind::Pod, &lone);
+    world.apply(kind, &object(kind, "v1", 1, &json!({}), &status(0)));
+    assert_eq!(world.told(), ["started v1"]);
+    let mut set = object(kind, "v1", 1, &json!({}), &status(1));
+    set["metadata"]["resourceVersion"] = json!("2");
+    world.apply(kind, &set);
+    assert_eq!(world.told(), ["failing image-pull v1"]);
+}
+
+#[test]
 fn a_job_ends_by_itself() {
     let condition = |kind: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}]});
     told(

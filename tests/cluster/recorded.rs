@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use the_deployer::cluster::object::WatchedKind;
 use the_deployer::cluster::watched::WatchedObject;
 
-use super::world::{World, deploy_id, revision};
+use super::world::{World, deploy_id, revision, time};
 
 /// One recorded event.
 #[derive(Clone)]
@@ -128,6 +128,11 @@ fn mark(mut json: Json, owner: Owner) -> Json {
 impl Recording {
     /// A process that has listed the state before the change, with word of every revision that comes.
     pub(super) fn world(&self, owner: Owner) -> World {
+        self.late_world(owner, 0)
+    }
+
+    /// A process that starts when so many events have come and gone.
+    pub(super) fn late_world(&self, owner: Owner, missed: usize) -> World {
         let mut world = World::unlisted();
         if owner == Owner::Us {
             let initial: Vec<String> = self.initial.iter().filter_map(Event::tag).collect();
@@ -142,9 +147,8 @@ impl Recording {
                 });
             }
         }
-        for event in &self.initial {
-            world.now = world.now.max(event.at);
-            world.present.insert(event.object.key(), event.object.clone());
+        for event in self.initial.iter().chain(&self.events[..missed]) {
+            event.miss(&mut world);
         }
         world.list_everything();
         world
@@ -218,6 +222,20 @@ impl Recording {
 }
 
 impl Event {
+    pub(super) fn new(object: WatchedObject, is_deletion: bool) -> Self {
+        Self { at: time(0), object, is_deletion, json: Json::Null }
+    }
+
+    /// Happens in the cluster, and is not seen.
+    pub(super) fn miss(&self, world: &mut World) {
+        world.now = world.now.max(self.at);
+        if self.is_deletion {
+            world.present.remove(&self.object.key());
+        } else {
+            world.present.insert(self.object.key(), self.object.clone());
+        }
+    }
+
     fn tag(&self) -> Option<String> {
         (self.object.kind() == WatchedKind::Deployment).then(|| tag_of(&self.json).to_owned())
     }
@@ -369,12 +387,7 @@ fn with_a_gap_at_every_position() {
                 let mut world = recording.world(owner);
                 recording.replay(&mut world, &events[..from], |_, _| {});
                 for event in &events[from..to] {
-                    world.now = world.now.max(event.at);
-                    if event.is_deletion {
-                        world.present.remove(&event.object.key());
-                    } else {
-                        world.present.insert(event.object.key(), event.object.clone());
-                    }
+                    event.miss(&mut world);
                 }
                 world.list_everything();
                 recording.check_finish(&world);
@@ -401,12 +414,7 @@ fn after_a_downtime() {
             let mut world = recording.world(owner);
             recording.replay(&mut world, &events[..from], |_, _| {});
             for event in &events[from..] {
-                world.now = world.now.max(event.at);
-                if event.is_deletion {
-                    world.present.remove(&event.object.key());
-                } else {
-                    world.present.insert(event.object.key(), event.object.clone());
-                }
+                event.miss(&mut world);
             }
             world.restart();
             recording.check_finish(&world);

@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::State;
 
-use crate::harness::api_server::{Fault, FaultRule};
+use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::progress::cluster::{Pods, Watched};
 
 #[tokio::test]
@@ -26,6 +26,33 @@ async fn deployments_are_pushed_and_say_that_the_cluster_does_not_answer() {
         );
         world.server.recover();
         world.sync(id, "shop", 1).await;
+        world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;
+        world.reaches(id, State::Succeeded).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn kinds_that_may_not_be_seen_or_never_answer_stop_no_deployment() {
+    Watched::on_both(async |world| {
+        // The process starts with fewer rights than it should have, beside a server that is ill.
+        world.stop.cancel();
+        world.server.watched(0).await;
+        for resource in ["pods", "canaries"] {
+            world.server.edit(|state| state.forbidden.insert(("list", resource)));
+        }
+        for resource in ["jobs", "statefulsets"] {
+            world.server.fail(FaultRule::always(Fault::Status(500)).of(Verb::List, resource));
+        }
+        world.follow();
+        let shop = world.app("shop");
+        let id = world.push(&shop, "v1").await;
+        world.sync(id, "shop", 1).await;
+        world.bring(id, "shop", 1, Pods { updated: 2, available: 1 }).await;
+        let names_it = |one: &the_deployer::model::deployment::Deployment| {
+            one.summary.contains("the service cannot see pods, canaries.flagger.app")
+        };
+        world.until(id, "told with what is missing", names_it).await;
         world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;
         world.reaches(id, State::Succeeded).await;
     })

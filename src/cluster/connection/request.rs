@@ -13,6 +13,7 @@ use crate::cluster::connection::client::describe;
 use crate::model::status::one_line;
 use crate::support::http::body::read_bounded;
 use crate::support::http::retry_after::retry_after_seconds;
+use crate::support::secret_mask::mask_secrets;
 
 /// The most bytes of a refusal that are read: one sentence of it counts.
 const MOST_REFUSAL: usize = 64 * 1024;
@@ -47,7 +48,8 @@ pub(in crate::cluster) struct ServerRefusal {
 impl ServerRefusal {
     /// Makes a refusal from its status and the server's own sentence, which may be empty.
     pub(in crate::cluster) fn new(code: u16, message: &str, retry_after: Option<Duration>) -> Self {
-        let message = match one_line(message, MOST_MESSAGE).as_str() {
+        // A server, or what stands before it, may repeat what it was sent.
+        let message = match one_line(&mask_secrets(message), MOST_MESSAGE).as_str() {
             "" => format!("the server answers {code}"),
             message => format!("the server answers {code}: {message}"),
         };
