@@ -1,4 +1,4 @@
-//! Argo CD's Application: the part that says which commit was synced, and why not.
+//! Reads Argo CD's Application: the commit that was synced, or the reason why it was not.
 
 use jiff::Timestamp;
 use serde_json::Value as Json;
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use crate::cluster::fields::{MESSAGE_BYTES, list_at, text_at, time_at, value_at};
 use crate::cluster::object::ObjectMeta;
 
-/// What is kept of an Application.
+/// The part of an Application that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgoApplication {
     /// Its metadata.
@@ -15,13 +15,13 @@ pub struct ArgoApplication {
     pub sync: Box<str>,
     /// `status.sync.revision`: the commit that the cluster was compared with.
     pub revision: Box<str>,
-    /// `status.health.status`
+    /// The health of its objects: `status.health.status`.
     pub health: Box<str>,
     /// The last sync that was begun.
     pub operation: Option<SyncOperation>,
     /// The first condition that names an error (`ComparisonError`, `SyncError` …).
     pub error: Option<Box<str>>,
-    /// `status.reconciledAt`, by the cluster's clock.
+    /// The time of the last comparison, by the cluster's clock: `status.reconciledAt`.
     pub reconciled_at: Option<Timestamp>,
 }
 
@@ -34,9 +34,9 @@ pub struct SyncOperation {
     pub message: Box<str>,
     /// The commit that it syncs.
     pub revision: Box<str>,
-    /// By the cluster's clock.
+    /// The time at which it began, by the cluster's clock.
     pub started_at: Option<Timestamp>,
-    /// By the cluster's clock; `None` while it runs.
+    /// The time at which it ended, by the cluster's clock; `None` while it runs.
     pub finished_at: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! Which release a workload carries, and which deployment brought it.
+//! Finds the release that a workload carries, and the deployment that brought it.
 //!
 //! A workload of ours carries the digest of its revision and not the deploy id, so that the same result stays the same
 //! bytes. The deployment is found among those that were pushed: the newest one with that digest. A rollback brings a
@@ -23,19 +23,19 @@ pub(super) struct CarriedRelease {
     pub(super) commit: Option<CommitAnnotations>,
 }
 
-/// What a workload carries, compared with what was recorded of it last.
+/// The result of comparing what a workload carries with its newest record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attribution {
-    /// What the newest record is about.
+    /// It carries the release of the newest record.
     Unchanged,
-    /// A release that is not recorded yet.
+    /// It carries a release that is not recorded yet.
     New {
         /// The deployment that brought it; `None` for somebody else's, and where nothing is known.
         deploy_id: Option<DeployId>,
         /// That deployment waits for its end.
         awaiting: bool,
     },
-    /// A digest that no deployment after the newest record has brought.
+    /// It carries a digest that no deployment after the newest record has brought.
     Unattributed,
 }
 

@@ -1,4 +1,4 @@
-//! What was pushed and should come to be in a cluster: the other half of what the tracker compares.
+//! Revisions that were pushed and should come to be in a cluster: the other half of what the tracker compares.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use crate::model::revision::Digest;
 /// A revision that is live in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedRevision {
-    /// Of which app.
+    /// The app.
     pub app: AppKey,
     /// The deployment that pushed it. They sort by time: a greater one is newer.
     pub deploy_id: DeployId,
-    /// On each of its workloads.
+    /// The digest that each of its workloads carries.
     pub digest: Digest,
     /// The workloads of its files.
     pub workloads: Vec<ExpectedWorkload>,
@@ -24,7 +24,7 @@ pub struct ExpectedRevision {
     pub commits: Vec<String>,
     /// The deployment has no end yet. One that ended is here so that its workloads are known.
     pub awaiting: bool,
-    /// When it was pushed, by the service's clock.
+    /// The time of the push, by the service's clock.
     pub pushed_at: Timestamp,
 }
 

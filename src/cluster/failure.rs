@@ -1,5 +1,5 @@
-//! Causes of failures: why the pods of a release do not run, read from the pods themselves, within seconds of the first
-//! bad one and long before any deadline.
+//! Causes of failures: the reasons for which the pods of a release do not run, read from the pods themselves, within
+//! seconds of the first bad one and long before any deadline.
 //!
 //! A cause is what a person would look for with `kubectl describe`: it names the pod, the container, the image or the
 //! exit code, and says what to do. Kubernetes' two words for one thing (`ErrImagePull`, `ImagePullBackOff`) are one
@@ -18,15 +18,15 @@ use crate::support::log_text::{mask_log, remove_controls};
 use crate::support::secret_mask::mask_secrets;
 use crate::support::text::truncate_chars;
 
-/// How long a message of the cluster may be in a cause.
+/// The longest message of the cluster in a cause, in characters.
 const MESSAGE_CHARS: usize = 300;
-/// How many lines of a log are shown: the end of a stack trace, and what led to it.
+/// The number of lines of a log that are shown: the end of a stack trace, and what led to it.
 const LOG_LINES: usize = 20;
-/// How long each of them may be.
+/// The length of each of them, in characters.
 const LOG_LINE_CHARS: usize = 400;
-/// How many lines before those that are shown are searched for secrets, too: a private key has up to 100 lines.
+/// The number of lines before them that are searched for secrets, too: a private key has up to 100 lines.
 const MASKED_LINES: usize = 100;
-/// How much of each line is searched for secrets.
+/// The bytes of each line that are searched for secrets.
 const MASKED_LINE_BYTES: usize = 16 * 1024;
 
 words! {
@@ -65,10 +65,10 @@ words! {
     }
 }
 
-/// Why a release does not run.
+/// The reason for which a release does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureCause {
-    /// What kind of cause it is.
+    /// Its kind.
     pub kind: CauseKind,
     /// The first pod that has it.
     pub pod: Option<String>,
@@ -76,9 +76,9 @@ pub struct FailureCause {
     pub container: Option<String>,
     /// The image that it asks for.
     pub image: Option<String>,
-    /// How the container ended.
+    /// The exit code of the container, if it ended.
     pub exit_code: Option<i64>,
-    /// How often the container was started again.
+    /// The number of times that the container was started again.
     pub restarts: u32,
     /// The cluster's own sentence, on one line, without secrets.
     pub message: String,
@@ -161,39 +161,42 @@ impl FailureCause {
         let pod = self.pod.as_deref().unwrap_or("a pod");
         let container = self.container.as_deref().unwrap_or("a container");
         let image = self.image.as_deref().unwrap_or("its image");
-        let because =
+        let reason =
             if self.message.is_empty() { String::new() } else { format!(": {}", self.message) };
         match self.kind {
-            CauseKind::InvalidImage => format!("{pod} cannot have the image {image}{because}"),
-            CauseKind::ImagePull => format!("{pod} cannot pull the image {image}{because}"),
-            CauseKind::ConfigError => format!("{pod} lacks a part of its configuration{because}"),
+            CauseKind::InvalidImage => format!("{pod} cannot have the image {image}{reason}"),
+            CauseKind::ImagePull => format!("{pod} cannot pull the image {image}{reason}"),
+            CauseKind::ConfigError => format!("{pod} lacks a part of its configuration{reason}"),
             CauseKind::CannotStart => {
-                format!("{pod}: the container {container} cannot be started{because}")
+                format!("{pod}: the container {container} cannot be started{reason}")
             }
             CauseKind::OutOfMemory => format!(
                 "{pod}: the container {container} used more memory than its limit and was killed{}",
-                self.ending()
+                self.restart_count()
             ),
             CauseKind::CrashLoop => {
                 let code =
                     self.exit_code.map_or(String::new(), |code| format!(" with exit code {code}"));
-                format!("{pod}: the container {container} ended{code}{}{because}", self.ending())
+                format!(
+                    "{pod}: the container {container} ended{code}{}{reason}",
+                    self.restart_count()
+                )
             }
-            CauseKind::Quota => format!("no pod can be created, the quota is used up{because}"),
-            CauseKind::Refused => format!("the cluster refuses to create the pods{because}"),
-            CauseKind::Unschedulable => format!("no node takes {pod}{because}"),
-            CauseKind::Readiness => format!("{pod} runs and does not become ready{because}"),
-            CauseKind::JobFailed => format!("the Job failed{because}"),
-            CauseKind::CanaryFailed => format!("Flagger rolled the canary back{because}"),
-            CauseKind::SyncFailed => format!("Argo CD cannot sync the commit{because}"),
-            CauseKind::NotSynced => format!("Argo CD has not synced the commit{because}"),
+            CauseKind::Quota => format!("no pod can be created, the quota is used up{reason}"),
+            CauseKind::Refused => format!("the cluster refuses to create the pods{reason}"),
+            CauseKind::Unschedulable => format!("no node takes {pod}{reason}"),
+            CauseKind::Readiness => format!("{pod} runs and does not become ready{reason}"),
+            CauseKind::JobFailed => format!("the Job failed{reason}"),
+            CauseKind::CanaryFailed => format!("Flagger rolled the canary back{reason}"),
+            CauseKind::SyncFailed => format!("Argo CD cannot sync the commit{reason}"),
+            CauseKind::NotSynced => format!("Argo CD has not synced the commit{reason}"),
             CauseKind::NoProgress => {
-                format!("nothing has changed for longer than the deadline{because}")
+                format!("nothing has changed for longer than the deadline{reason}")
             }
         }
     }
 
-    fn ending(&self) -> String {
+    fn restart_count(&self) -> String {
         match self.restarts {
             0 => String::new(),
             1 => " (1 restart)".to_owned(),
@@ -251,7 +254,7 @@ pub fn workload_cause(
     is_overdue: &dyn Fn(&PodRow) -> bool,
 ) -> Option<FailureCause> {
     let runs_to_end = object.kind() == WatchedKind::Job;
-    let of_pods = current_pods(object, index).into_iter().filter_map(|pod| {
+    let of_pods = present_pods(object, index).into_iter().filter_map(|pod| {
         pod_cause(pod, runs_to_end).or_else(|| readiness_cause(pod, is_overdue(pod)))
     });
     let of_object = replica_failure(object, index).map(|message| {
@@ -261,8 +264,8 @@ pub fn workload_cause(
     of_pods.chain(of_object).min_by_key(|cause| (cause.kind, cause.pod.clone()))
 }
 
-/// The pods of the present template that are to run; of a Job also those that failed.
-fn current_pods<'a>(object: &WatchedObject, index: &'a ClusterIndex) -> Vec<&'a PodRow> {
+/// Lists the pods of the present template that are to run; of a Job also those that failed.
+fn present_pods<'a>(object: &WatchedObject, index: &'a ClusterIndex) -> Vec<&'a PodRow> {
     let pods = match object {
         WatchedObject::Deployment(deployment) => index
             .current_replica_set(deployment)
@@ -322,41 +325,41 @@ fn readiness_cause(pod: &PodRow, is_overdue: bool) -> Option<FailureCause> {
 }
 
 fn container_cause(pod: &PodRow, row: &ContainerRow, runs_to_end: bool) -> Option<FailureCause> {
-    let of = |kind, message: &str| Some(FailureCause::of_container(kind, pod, row, message));
+    let cause_of = |kind, message: &str| Some(FailureCause::of_container(kind, pod, row, message));
     // A container that was started again stays a bad one until it is ready: it runs for a moment between two crashes.
-    let again = || {
+    let earlier_crash = || {
         let end = row.last_end.as_deref().filter(|end| end.exit_code != 0)?;
         (row.restarts > 0 && !row.ready).then(|| crash(pod, row, end))
     };
     match &row.state {
         ContainerState::Waiting { reason, message } => match &**reason {
-            "InvalidImageName" | "ErrImageNeverPull" => of(CauseKind::InvalidImage, message),
+            "InvalidImageName" | "ErrImageNeverPull" => cause_of(CauseKind::InvalidImage, message),
             "ErrImagePull"
             | "ImagePullBackOff"
             | "ImageInspectError"
             | "RegistryUnavailable"
-            | "SignatureValidationFailed" => of(CauseKind::ImagePull, message),
-            "CreateContainerConfigError" => of(CauseKind::ConfigError, message),
+            | "SignatureValidationFailed" => cause_of(CauseKind::ImagePull, message),
+            "CreateContainerConfigError" => cause_of(CauseKind::ConfigError, message),
             "CreateContainerError"
             | "RunContainerError"
             | "PostStartHookError"
             | "PreStartHookError"
-            | "PreCreateHookError" => of(CauseKind::CannotStart, message),
+            | "PreCreateHookError" => cause_of(CauseKind::CannotStart, message),
             "CrashLoopBackOff" => match &row.last_end {
                 Some(end) => Some(crash(pod, row, end)),
-                None => of(CauseKind::CrashLoop, message),
+                None => cause_of(CauseKind::CrashLoop, message),
             },
-            _ => again(),
+            _ => earlier_crash(),
         },
         ContainerState::Ended(end) => {
             let is_done = end.exit_code == 0 && (row.init || runs_to_end);
             (!is_done).then(|| crash(pod, row, end))
         }
-        ContainerState::Running | ContainerState::Unknown => again(),
+        ContainerState::Running | ContainerState::Unknown => earlier_crash(),
     }
 }
 
-/// A container that ended. The message of the back-off says nothing; that of the end may.
+/// Makes the cause of a container that ended. The message of the back-off says nothing; that of the end may.
 fn crash(pod: &PodRow, row: &ContainerRow, end: &ContainerEnd) -> FailureCause {
     let kind = match &*end.reason {
         "OOMKilled" => CauseKind::OutOfMemory,

@@ -8,11 +8,11 @@ use serde_json::Value as Json;
 
 use crate::support::text::truncate_bytes;
 
-/// How long a name may be: Kubernetes allows 253 bytes.
+/// The longest name, in bytes: Kubernetes allows 253.
 pub(super) const NAME_BYTES: usize = 253;
-/// How much of a message is kept: enough for the sentence that says what is wrong.
+/// The bytes of a message that are kept: enough for the sentence that says what is wrong.
 pub(super) const MESSAGE_BYTES: usize = 512;
-/// How many entries of a list are read: conditions, containers, owners. Real objects have about ten.
+/// The most entries of a list that are read: conditions, containers, owners. Real objects have about ten.
 const LIST_ENTRIES: usize = 64;
 
 /// Returns the value at a path of keys.

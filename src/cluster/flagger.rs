@@ -1,4 +1,4 @@
-//! Flagger's Canary: its phase, the weight of its traffic, and of which pod template they are.
+//! Reads Flagger's Canary: its phase, the weight of its traffic, and the pod template that both are about.
 //!
 //! A phase says nothing of which release it is about: `Succeeded` may be left from the last one. Flagger writes the
 //! digest of the template that it works on beside it (`lastAppliedSpec`), by which a new run is known.
@@ -11,22 +11,22 @@ use crate::cluster::fields::{
 };
 use crate::cluster::object::{ObjectKey, ObjectMeta, WatchedKind};
 
-/// What is kept of a Canary.
+/// The part of a Canary that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlaggerCanary {
     /// Its metadata.
     pub meta: ObjectMeta,
     /// The workload that it takes over.
     pub target: Option<ObjectKey>,
-    /// Where its run is.
+    /// The phase of its run.
     pub phase: CanaryPhase,
-    /// `status.canaryWeight`, in percent.
+    /// The share of the traffic on the new template, in percent: `status.canaryWeight`.
     pub weight: u32,
-    /// `status.failedChecks`
+    /// The number of checks that failed: `status.failedChecks`.
     pub failed_checks: u32,
-    /// `status.lastAppliedSpec`: of which pod template the phase is.
+    /// The digest of the pod template that the phase is about: `status.lastAppliedSpec`.
     pub applied: Box<str>,
-    /// The sentence of the condition `Promoted`: why it failed.
+    /// The sentence of the condition `Promoted`, which says why it failed.
     pub message: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! The present objects of one cluster, and who owns whom.
+//! The present objects of one cluster, and their owners.
 //!
 //! ```text
 //! Pod ──▶ ReplicaSet ──▶ Deployment ◀── Canary
@@ -25,8 +25,8 @@ use crate::cluster::strangers::Strangers;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{KubeDeployment, ReplicaSet};
 
-/// How many objects the index of a cluster takes: three times the largest cluster that Kubernetes supports has
-/// workloads, and more pods than that of most. What comes above it is left out and counted.
+/// The most objects in the index of a cluster: more than all but the largest clusters have. What comes above it is left
+/// out and counted.
 const MOST_OBJECTS: ObjectLimit = ObjectLimit(250_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,19 +42,19 @@ impl Default for ObjectLimit {
 #[derive(Debug, Default)]
 pub struct ClusterIndex {
     objects: HashMap<ObjectKey, WatchedObject>,
-    /// By the owner's uid.
+    /// The objects of each owner, by its uid.
     children: HashMap<Box<str>, BTreeSet<ObjectKey>>,
-    /// Canaries by the workload that they take over.
+    /// The Canary of each workload that Flagger takes over.
     canaries: HashMap<ObjectKey, ObjectKey>,
-    /// Kinds that were listed, or cannot be.
-    settled: HashMap<WatchedKind, Sight>,
-    /// Kinds that were listed, and whose changes do not arrive at present.
+    /// The sight of each kind that was listed, or cannot be.
+    sights: HashMap<WatchedKind, Sight>,
+    /// The kinds whose changes do not arrive at present.
     interrupted: HashSet<WatchedKind>,
-    /// Lists under way: what they had so far.
+    /// The lists under way, with the objects that they had so far.
     lists: HashMap<WatchedKind, HashSet<ObjectKey>>,
     strangers: Strangers,
     limit: ObjectLimit,
-    /// How many objects of each kind were too many since its last list began.
+    /// The number of objects of each kind that were too many since its last list began.
     left_out: HashMap<WatchedKind, u64>,
 }
 
@@ -70,15 +70,15 @@ enum Sight {
 /// A change of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexChange {
-    /// Of this object.
+    /// The object.
     pub key: ObjectKey,
-    /// What became of it.
+    /// The change.
     pub change: ObjectChange,
     /// The workload whose progress it may change.
     pub workload: Option<ObjectKey>,
 }
 
-/// What became of an object.
+/// The kinds of changes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectChange {
     /// It was not there before.
@@ -106,7 +106,7 @@ impl ClusterIndex {
     /// Ends a list: what it did not have is gone.
     pub fn end_list(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
         let Some(listed) = self.lists.remove(&kind) else { return Vec::new() };
-        self.settled.insert(kind, Sight::Listed);
+        self.sights.insert(kind, Sight::Listed);
         let is_gone = |key: &&ObjectKey| key.kind == kind && !listed.contains(*key);
         let mut gone: Vec<ObjectKey> = self.objects.keys().filter(is_gone).cloned().collect();
         gone.sort();
@@ -117,18 +117,18 @@ impl ClusterIndex {
 
     /// Gives a kind up that the cluster does not have. The rules do without.
     pub fn give_up(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
-        self.unsettle(kind, Sight::Absent)
+        self.lose_sight(kind, Sight::Absent)
     }
 
     /// Gives a kind up that the service may not see. The rules do without as far as they can, and say so.
     pub fn hide(&mut self, kind: WatchedKind) -> Vec<IndexChange> {
-        self.unsettle(kind, Sight::Hidden)
+        self.lose_sight(kind, Sight::Hidden)
     }
 
-    fn unsettle(&mut self, kind: WatchedKind, sight: Sight) -> Vec<IndexChange> {
+    fn lose_sight(&mut self, kind: WatchedKind, sight: Sight) -> Vec<IndexChange> {
         self.begin_list(kind);
         let changes = self.end_list(kind);
-        self.settled.insert(kind, sight);
+        self.sights.insert(kind, sight);
         changes
     }
 
@@ -251,7 +251,7 @@ impl ClusterIndex {
             Some(WatchedKind::CronJob) => &[WatchedKind::CronJob],
             Some(WatchedKind::Pod | WatchedKind::Application | WatchedKind::Canary) | None => &[],
         };
-        owners.iter().all(|kind| self.settled.contains_key(kind)) && !self.is_followed(object)
+        owners.iter().all(|kind| self.sights.contains_key(kind)) && !self.is_followed(object)
     }
 
     /// Checks that an object is a workload that is ours, names a commit or is Flagger's copy of one, or a part of such.
@@ -269,7 +269,7 @@ impl ClusterIndex {
 
     /// Checks that each kind that the rules read for objects of this kind was listed once, or cannot be.
     pub fn is_settled(&self, kind: WatchedKind) -> bool {
-        let is_settled = |one: &WatchedKind| self.settled.contains_key(one);
+        let is_settled = |one: &WatchedKind| self.sights.contains_key(one);
         is_settled(&kind) && kind.inputs().iter().all(is_settled)
     }
 
@@ -281,7 +281,7 @@ impl ClusterIndex {
 
     /// Checks that objects of a kind may be in the cluster, and are not seen.
     pub fn is_hidden(&self, kind: WatchedKind) -> bool {
-        !matches!(self.settled.get(&kind), Some(Sight::Listed | Sight::Absent))
+        !matches!(self.sights.get(&kind), Some(Sight::Listed | Sight::Absent))
     }
 
     /// Lists the kinds that the rules read for objects of this kind, and that may be there and are not seen.
@@ -291,7 +291,7 @@ impl ClusterIndex {
 
     /// Checks that the objects of a kind are seen: their absence means something.
     pub fn sees(&self, kind: WatchedKind) -> bool {
-        self.settled.get(&kind) == Some(&Sight::Listed)
+        self.sights.get(&kind) == Some(&Sight::Listed)
     }
 
     /// Counts the objects that are too many, each once, and those that changed since again.
@@ -349,8 +349,8 @@ impl ClusterIndex {
 
     /// Finds the `ReplicaSet` of a Deployment's present pod template.
     ///
-    /// Two of one template are there after `kubectl rollout restart`: the Deployment's revision number says which one it
-    /// is. The number alone is not enough: the controller raises it after the template was changed, and until then the
+    /// After `kubectl rollout restart` there are two of one template: the Deployment's revision number tells the present
+    /// one. The number alone is not enough: the controller raises it after the template was changed, and until then the
     /// `ReplicaSet` of the release before has it.
     pub fn current_replica_set(&self, deployment: &KubeDeployment) -> Option<&ReplicaSet> {
         let number = deployment.meta.revision;
@@ -362,11 +362,11 @@ impl ClusterIndex {
     /// Lists the pods of a workload, in the order of their names.
     pub fn pods_of(&self, workload: &WatchedObject) -> Vec<&PodRow> {
         let uid = &workload.meta().uid;
-        let below = |object: &WatchedObject| match object.kind() {
+        let owner_uid = |object: &WatchedObject| match object.kind() {
             WatchedKind::ReplicaSet | WatchedKind::Job => Some(object.meta().uid.clone()),
             _ => None,
         };
-        let owners = self.children_of(uid).filter_map(below);
+        let owners = self.children_of(uid).filter_map(owner_uid);
         let owners: Vec<Box<str>> = std::iter::once(uid.clone()).chain(owners).collect();
         owners.iter().flat_map(|owner| self.pods_owned_by(owner)).collect()
     }

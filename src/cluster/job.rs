@@ -11,21 +11,21 @@ use crate::cluster::template::TemplateHash;
 pub struct KubeJob {
     /// Its metadata.
     pub meta: ObjectMeta,
-    /// How many pods must succeed: `spec.completions`, or 1.
+    /// The number of pods that must succeed: `spec.completions`, or 1.
     pub completions: u32,
     /// `spec.suspend`
     pub suspended: bool,
-    /// Of `spec.template`.
+    /// The digest of `spec.template`.
     pub template: TemplateHash,
     /// `status.active`
     pub active: u32,
     /// `status.succeeded`
     pub succeeded: u32,
-    /// How it ended; `None` while it runs.
+    /// Its end; `None` while it runs.
     pub end: Option<JobEnd>,
 }
 
-/// How a Job ended.
+/// The end of a Job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEnd {
     /// The condition `Complete`.
@@ -71,7 +71,7 @@ pub struct CronJob {
     pub meta: ObjectMeta,
     /// `spec.suspend`: it starts no jobs.
     pub suspended: bool,
-    /// Of the pods of its jobs.
+    /// The digest of the template of its jobs' pods.
     pub template: TemplateHash,
 }
 

@@ -1,4 +1,4 @@
-//! What every watched object has: its kind, its key, and the part of its metadata that the rules need.
+//! The parts that every watched object has: its kind, its key, and the metadata that the rules need.
 //!
 //! Knows nothing of replicas and pods.
 
@@ -15,7 +15,7 @@ use crate::manifests::OUR_PREFIX;
 use crate::model::revision::Digest;
 use crate::model::words::words;
 
-/// How long a label or an annotation of ours may be; none that we write is half as long.
+/// The longest label or annotation of ours, in bytes; none that the service writes is half as long.
 const VALUE_BYTES: usize = 256;
 
 words! {
@@ -116,7 +116,7 @@ pub struct CommitAnnotations {
     pub pull_request: Option<Box<str>>,
 }
 
-/// By what a workload belongs to us.
+/// The marks by which a workload is followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Marks {
     /// It carries the digest of a revision that the service rendered.
@@ -145,13 +145,13 @@ pub struct ObjectMeta {
     pub resource_version: Box<str>,
     /// Raised by each change of the specification; 0 where there is none.
     pub generation: i64,
-    /// By the cluster's clock.
+    /// The time at which it was created, by the cluster's clock.
     pub created: Option<Timestamp>,
     /// It was told to go, and may still be there for a while.
     pub deleting: bool,
-    /// Who controls it.
+    /// The object that controls it.
     pub controller: Option<ControllerRef>,
-    /// By what it belongs to us.
+    /// The marks by which it is followed.
     pub marks: Marks,
     /// `deployment.kubernetes.io/revision`, of a Deployment and of its `ReplicaSet` objects.
     pub revision: Option<u64>,

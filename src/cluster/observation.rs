@@ -1,4 +1,4 @@
-//! What has happened to a release of a workload: what the tracker gives to its caller, each once.
+//! Events in the life of a release of a workload: the tracker gives each to its caller once.
 
 use crate::cluster::failure::FailureCause;
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
@@ -8,30 +8,30 @@ use crate::cluster::record::{ClockTime, ClusterDrift, ProgressRecord};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "an observation is made once: store its record and tell it"]
 pub struct ProgressObservation {
-    /// What has happened.
+    /// The event.
     pub event: ProgressEvent,
     /// The record as it is to be stored.
     pub record: ProgressRecord,
 }
 
-/// What has happened to a release of a workload.
+/// An event in the life of a release of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgressEvent {
     /// The workload carries it.
     Started {
-        /// Since when.
+        /// The time of the start.
         at: ClockTime,
     },
     /// Its counts have changed, or what it waits for.
     Progressed {
         /// Its pods, counted.
         counts: ReplicaCounts,
-        /// What happens at present.
+        /// The step that the workload is at.
         step: ProgressStep,
     },
     /// All its pods are there and serve.
     Finished {
-        /// When that was seen.
+        /// The time at which that was seen.
         at: ClockTime,
     },
     /// Another release came before it was finished.
@@ -48,10 +48,10 @@ pub enum ProgressEvent {
     },
     /// Somebody changed the workload beside us.
     Drifted {
-        /// What was changed.
+        /// The change.
         drift: ClusterDrift,
     },
-    /// What somebody had changed is as it was deployed again.
+    /// The change was taken back: the workload is as it was deployed.
     Repaired,
     /// The workload was deleted before it was finished.
     Removed,

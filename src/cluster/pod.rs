@@ -11,19 +11,19 @@ use crate::cluster::fields::{
 };
 use crate::cluster::object::ObjectMeta;
 
-/// How much of an image's name is shown.
+/// The bytes of an image's name that are shown.
 const IMAGE_BYTES: usize = 256;
-/// How long a container may take to become ready before it counts as failing, where it has no probe.
+/// The time that a container without a probe may take to become ready before it counts as failing.
 const READY_SECONDS: u32 = 30;
 /// A probe may be written to wait for days; nobody wants to hear of the failure after that.
 const MOST_READY_SECONDS: u32 = 3600;
 
-/// What is kept of a pod.
+/// The part of a pod that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRow {
     /// Its metadata.
     pub meta: ObjectMeta,
-    /// `pod-template-hash` or `controller-revision-hash`: of which template it is.
+    /// The hash of its template: `controller-revision-hash` or `pod-template-hash`.
     pub template: Option<Box<str>>,
     /// `pod-template-generation`, of a pod of a `DaemonSet`.
     pub template_generation: Option<u32>,
@@ -31,9 +31,9 @@ pub struct PodRow {
     pub phase: PodPhase,
     /// The condition `Ready`.
     pub ready: bool,
-    /// Why no node takes it, while the scheduler says so.
+    /// The reason for which no node takes it, while the scheduler says so.
     pub unschedulable: Option<Box<str>>,
-    /// How long its containers may take to become ready, by their probes.
+    /// The time that its containers may take to become ready, by their probes.
     pub ready_seconds: u32,
     /// Init containers first, in the order of the pod.
     pub containers: Box<[ContainerRow]>,
@@ -54,7 +54,7 @@ pub enum PodPhase {
     Unknown,
 }
 
-/// What is kept of a container.
+/// The part of a container that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerRow {
     /// Its name in the pod.
@@ -65,15 +65,15 @@ pub struct ContainerRow {
     pub init: bool,
     /// It has passed its readiness probe.
     pub ready: bool,
-    /// How often it was started again.
+    /// The number of times that it was started again.
     pub restarts: u32,
-    /// What it does at present.
+    /// Its present state.
     pub state: ContainerState,
-    /// How it ended the last time.
+    /// Its last end.
     pub last_end: Option<Box<ContainerEnd>>,
 }
 
-/// What a container does at present.
+/// The present state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContainerState {
     /// It does not run yet, or not again.
@@ -91,7 +91,7 @@ pub enum ContainerState {
     Unknown,
 }
 
-/// How a container ended.
+/// The end of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerEnd {
     /// Its exit code; 0 where there is none.
@@ -166,15 +166,15 @@ fn is_unschedulable(condition: &Json) -> bool {
 /// startup probe comes before it.
 fn read_ready_seconds(json: &Json) -> u32 {
     let seconds = |container: &Json| {
-        let of = |probe: &str| {
+        let probe_seconds = |probe: &str| {
             value_at(container, &[probe])?;
             let delay = counter(container, &[probe, "initialDelaySeconds"]);
             let period = count_at(container, &[probe, "periodSeconds"]).unwrap_or(10);
             let failures = count_at(container, &[probe, "failureThreshold"]).unwrap_or(3);
             Some(delay.saturating_add(period.saturating_mul(failures)))
         };
-        let startup = of("startupProbe").unwrap_or(0);
-        startup.saturating_add(of("readinessProbe").unwrap_or(0))
+        let startup = probe_seconds("startupProbe").unwrap_or(0);
+        startup.saturating_add(probe_seconds("readinessProbe").unwrap_or(0))
     };
     let containers = list_at(json, &["spec", "containers"]);
     let longest = containers.iter().map(seconds).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What is remembered of a workload's progress: plain data, stored by the caller, given back after a restart.
+//! Records of a workload's progress: plain data, stored by the caller, given back after a restart.
 //!
 //! There is one record for each release of each workload, under a key that no other release of it has. Whatever is told
 //! of a release is told when its record changes, so a record that is there is what was told already.
@@ -15,13 +15,13 @@ use crate::model::id::{DeployId, TargetName};
 /// Names one release of one workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgressKey {
-    /// On which cluster.
+    /// The cluster.
     pub cluster: TargetName,
-    /// Which workload.
+    /// The workload.
     pub workload: ObjectKey,
-    /// A workload that was deleted and made again is another one.
+    /// The uid of the workload: one that was deleted and made again is another one.
     pub uid: Box<str>,
-    /// Of the revision; of the commit and the pod template where the workload is not ours.
+    /// The digest of the revision; the commit and the pod template where the workload is not ours.
     pub digest: String,
     /// The deployment that brought it; `None` where that is not known, or the workload is not ours.
     pub deploy_id: Option<DeployId>,
@@ -29,44 +29,45 @@ pub struct ProgressKey {
     pub sequence: u32,
 }
 
-/// What is remembered of one release of one workload.
+/// The record of one release of one workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgressRecord {
     /// Its key.
     pub key: ProgressKey,
     /// The commit that a workload of somebody else names.
     pub commit: Option<CommitAnnotations>,
-    /// How it stands.
+    /// Its state.
     pub state: RecordState,
     /// People hear of it. A release that was finished before the service first saw it is not told.
     pub announced: bool,
-    /// When it started.
+    /// The time at which it started.
     pub started: ClockTime,
     /// The pod template that it came with: another one under the same digest is somebody's edit.
     pub template: TemplateHash,
     /// The release before had another pod template.
     pub template_changed: bool,
-    /// How far it was the last time.
+    /// The pods at the last look.
     pub counts: ReplicaCounts,
-    /// How far it has been: pods that come and go are no progress.
+    /// The furthest point that it has reached: pods that come and go are no progress.
     #[serde(default)]
-    pub reached: ProgressMark,
+    pub furthest: ProgressMark,
     /// The kinds that its rules read, and that may not be seen.
     #[serde(default)]
-    pub hidden: Vec<WatchedKind>,
-    /// What happened the last time.
+    pub hidden_kinds: Vec<WatchedKind>,
+    /// The step at the last look.
     pub step: Option<ProgressStep>,
     /// The time at which it last came further than before, by the service's clock.
     pub progressed_at: Timestamp,
-    /// Since when there has been no progress for longer than the deadline, by the service's clock.
+    /// The time, by the service's clock, since which there was no progress for longer than the deadline.
     pub stalled_since: Option<Timestamp>,
-    /// When the service gives it up if nothing changes; `None` while it waits for a person, or for what ends by itself.
+    /// The time at which the service gives it up if nothing changes; `None` while it waits for a person, or for
+    /// something that ends by itself.
     pub gives_up_at: Option<Timestamp>,
-    /// What is wrong at present.
+    /// The cause that stands at present.
     pub failing: Option<Failing>,
-    /// Kinds of causes that were told.
+    /// The kinds of causes that were told.
     pub told_causes: Vec<CauseKind>,
-    /// What somebody changed beside us, while it stands.
+    /// The change that somebody made beside the service, while it stands.
     pub drift: Option<ClusterDrift>,
     /// Flagger's digest of the pod template that it had worked on last (`lastAppliedSpec`).
     pub canary_applied: Option<String>,
@@ -75,7 +76,7 @@ pub struct ProgressRecord {
     pub taken_over: bool,
 }
 
-/// How far a release of a workload has been.
+/// The furthest point that a release of a workload has reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgressMark {
     /// The most pods of the present template that there were.
@@ -97,31 +98,31 @@ impl ProgressMark {
     }
 }
 
-/// How a release of a workload stands.
+/// The state of a release of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordState {
     /// It is under way.
     Progressing,
     /// All its pods are there and serve.
     Finished {
-        /// When that was seen.
+        /// The time at which that was seen.
         at: ClockTime,
     },
     /// It was given up.
     Failed {
-        /// By the service's clock.
+        /// The time, by the service's clock.
         at: Timestamp,
-        /// Why.
+        /// The cause.
         cause: FailureCause,
     },
     /// Another release came before it was finished.
     Superseded {
-        /// By the service's clock.
+        /// The time, by the service's clock.
         at: Timestamp,
     },
     /// The workload was deleted before it was finished.
     Removed {
-        /// By the service's clock.
+        /// The time, by the service's clock.
         at: Timestamp,
     },
 }
@@ -131,7 +132,7 @@ pub enum RecordState {
 pub struct ClockTime {
     /// The time.
     pub at: Timestamp,
-    /// Whose clock showed it.
+    /// The clock that showed it.
     pub clock: ClockSource,
 }
 
@@ -142,37 +143,37 @@ impl ClockTime {
     }
 }
 
-/// Whose clock showed a time.
+/// The clocks that show times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClockSource {
-    /// The service's, when the event arrived.
+    /// The clock of the service, when the event arrived.
     Service,
-    /// The cluster's, written into an object, in whole seconds.
+    /// The clock of the cluster, written into an object, in whole seconds.
     Cluster,
 }
 
-/// What is wrong with a release that is under way.
+/// A cause that stands against a release that is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
     /// The cause.
     pub cause: FailureCause,
-    /// Since when, by the service's clock.
+    /// The time since which it stands, by the service's clock.
     pub since: Timestamp,
 }
 
-/// What somebody changed in the cluster beside us.
+/// A change that somebody made in the cluster beside the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClusterDrift {
     /// The pod template is another one than the release came with: `kubectl edit`, `kubectl set image`.
     Template,
     /// The manifest says how many pods there are to be, and the cluster has another number: `kubectl scale`.
     Replicas {
-        /// What the manifest says.
+        /// The number in the manifest.
         manifest: u32,
-        /// What the cluster has.
+        /// The number in the cluster.
         cluster: u32,
     },
-    /// It carries the digest of a revision that nobody deployed after this one: `kubectl rollout undo`, `kubectl apply`.
+    /// It carries the digest of a revision that was not deployed after this one: `kubectl rollout undo`.
     Revision {
         /// The digest that it carries.
         digest: String,
@@ -197,7 +198,7 @@ impl ProgressRecord {
 
     /// Says which kinds its rules read and the service may not see; `None` where it sees all of them.
     pub fn hidden_sentence(&self) -> Option<String> {
-        let kinds: Vec<String> = self.hidden.iter().map(|kind| kind.resource()).collect();
+        let kinds: Vec<String> = self.hidden_kinds.iter().map(|kind| kind.resource()).collect();
         (!kinds.is_empty()).then(|| format!("the service cannot see {}", kinds.join(", ")))
     }
 

@@ -1,10 +1,10 @@
-//! Objects that belong to no workload that is followed. The newest are kept, because a workload may come after its pods.
+//! Objects that belong to no followed workload. The newest are kept, because a workload may come after its pods.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::cluster::object::ObjectKey;
 
-/// How many of them are kept: more than a busy cluster makes while one watch is behind another.
+/// The most of them that are kept: more than a busy cluster makes while one watch is behind another.
 const MOST_STRANGERS: usize = 1000;
 
 /// The objects of an index that belong to nobody, or to a workload that has not come yet.

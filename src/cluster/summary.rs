@@ -8,7 +8,7 @@ use crate::cluster::record::{ClockTime, ProgressRecord, RecordState};
 use crate::cluster::sync_wait::SyncWait;
 use crate::model::waiting::{LastEvent, WaitingOn};
 
-/// How a deployment stands in its cluster.
+/// The progress of a deployment in its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentProgress {
     /// Its state.
@@ -17,7 +17,7 @@ pub struct DeploymentProgress {
     pub counts: ReplicaCounts,
     /// One line for people: `2 of 5 updated, 1 available; my-app-7c9 cannot pull the image …`.
     pub sentence: String,
-    /// What it waits for; `None` once it has ended.
+    /// The thing that it waits for; `None` once it has ended.
     pub waiting: Option<WaitingOn>,
 }
 
@@ -30,22 +30,22 @@ pub enum DeploymentState {
     Progressing,
     /// All its workloads are finished.
     Finished {
-        /// When the last one was.
+        /// The time at which the last one was.
         at: ClockTime,
     },
     /// One of its workloads has failed.
     Failed {
-        /// Which one.
+        /// The workload.
         workload: ObjectKey,
-        /// Why.
+        /// The cause.
         cause: FailureCause,
     },
     /// Another release came to one of its workloads before it was finished.
     Superseded,
 }
 
-/// Sums up the records of a deployment's workloads and of its Application. Records of other deployments count where they
-/// are of a later one, which has taken a workload over.
+/// Sums up the records of a deployment's workloads and of its Application. Of other deployments those of a later one
+/// count, which has taken a workload over.
 pub fn summarize(
     expected: &ExpectedRevision,
     records: &[ProgressRecord],
@@ -115,7 +115,7 @@ fn add(sum: ReplicaCounts, record: &ProgressRecord) -> ReplicaCounts {
     }
 }
 
-/// The end that one workload makes for all of them: a failure, or another release in its place.
+/// Finds the end that one workload makes for all of them: a failure, or another release in its place.
 fn find_end(records: &[&ProgressRecord]) -> Option<DeploymentState> {
     let failed = records.iter().find_map(|record| match &record.state {
         RecordState::Failed { cause, .. } => Some(DeploymentState::Failed {
@@ -155,9 +155,9 @@ fn find_sync_end(
         Some(RecordState::Failed { cause, .. }) => Some(cause.clone()),
         _ => None,
     };
-    let failing = || application?.failing.as_ref().map(|failing| failing.cause.clone());
-    let late = || failing().unwrap_or_else(|| FailureCause::new(CauseKind::NotSynced, ""));
-    let cause = failed.or_else(|| wait.is_over.then(late))?;
+    let sync_cause = || application?.failing.as_ref().map(|failing| failing.cause.clone());
+    let late_cause = || sync_cause().unwrap_or_else(|| FailureCause::new(CauseKind::NotSynced, ""));
+    let cause = failed.or_else(|| wait.is_over.then(late_cause))?;
     Some(DeploymentState::Failed { workload: missing.clone(), cause })
 }
 
@@ -182,29 +182,29 @@ fn end_sentence(end: &DeploymentState) -> String {
     }
 }
 
-/// `2 of 5 updated, 1 available; paused`, with what is wrong.
+/// Counts the pods and says what is wrong or waited for: `2 of 5 updated, 1 available; …`.
 fn progress_sentence(
     counts: ReplicaCounts,
     open: &ProgressRecord,
     cause: Option<&FailureCause>,
 ) -> String {
     let ReplicaCounts { desired, updated, available } = counts;
-    let counted = if desired == 0 {
+    let pods = if desired == 0 {
         String::new()
     } else {
         format!("{updated} of {desired} updated, {available} available; ")
     };
-    let rest = match (cause, &open.drift) {
+    let problem = match (cause, &open.drift) {
         (Some(cause), _) => cause.sentence(),
         (None, Some(drift)) => drift.sentence(),
-        (None, None) => format!("waiting for {}", awaited(open)),
+        (None, None) => format!("waiting for {}", next_step(open)),
     };
     let hidden = open.hidden_sentence().map_or_else(String::new, |hidden| format!("; {hidden}"));
-    format!("{counted}{rest}{hidden}")
+    format!("{pods}{problem}{hidden}")
 }
 
-/// What must happen to a workload next.
-fn awaited(record: &ProgressRecord) -> String {
+/// Says what must happen to a workload next.
+fn next_step(record: &ProgressRecord) -> String {
     let workload = &record.key.workload;
     if workload.kind == WatchedKind::Application {
         return format!("Argo CD to sync {}", workload.name);
@@ -244,7 +244,7 @@ fn wait_for_workload(record: &ProgressRecord) -> WaitingOn {
         (record.progressed_at, text)
     };
     WaitingOn {
-        what: awaited(record),
+        what: next_step(record),
         since: record.progressed_at,
         last_event: Some(LastEvent { at, text }),
         gives_up_at: record.gives_up_at,

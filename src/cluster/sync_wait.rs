@@ -1,4 +1,4 @@
-//! Deployments that Argo CD does not bring to the cluster: how long one is waited for.
+//! Limits the time for which the service waits for Argo CD to bring a deployment to the cluster.
 //!
 //! The time runs only while the cluster is seen, so that an hour without the API server fails nothing.
 
@@ -10,7 +10,7 @@ use crate::cluster::expected::ExpectedRevision;
 use crate::model::id::DeployId;
 use crate::support::time::saturating_add;
 
-/// How long a deployment is waited for that no workload carries.
+/// The time for which the service waits for a deployment that no workload carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SyncWait {
     /// The time at which the service gives it up; `None` where that is not known.
@@ -22,9 +22,9 @@ pub struct SyncWait {
 /// The deployments that are waited for too long.
 #[derive(Debug)]
 pub(super) struct SyncWaits {
-    /// How long after its push one is too late.
+    /// The time after its push from which one is too late.
     most: SignedDuration,
-    /// How long it must be seen to be too late.
+    /// The time for which it must be seen to be too late.
     patience: SignedDuration,
     /// The time at which each was first found to be too late, and the last time that it was.
     overdue: HashMap<DeployId, (Timestamp, Timestamp)>,
@@ -50,7 +50,7 @@ impl SyncWaits {
         }
     }
 
-    /// Returns how long a deployment is still waited for.
+    /// Returns the time for which the service still waits for a deployment.
     pub(super) fn find(&self, revision: &ExpectedRevision) -> SyncWait {
         let overdue = self.overdue.get(&revision.deploy_id);
         let since = overdue

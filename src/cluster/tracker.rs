@@ -40,16 +40,17 @@ use crate::cluster::workload::{KubeDeployment, PROGRESS_DEADLINE_SECONDS};
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::support::time::saturating_add;
 
-/// How long the tracker waits before it says that something is wrong.
+/// The times for which the tracker waits before it says that something is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgressPatience {
-    /// After the progress deadline: how long a release may stand still before it has failed.
+    /// The time after the progress deadline for which a release may stand still before it has failed.
     pub after_deadline: SignedDuration,
-    /// How long a digest may be there that no deployment has brought: word of the deployment may come after it.
+    /// The time for which a digest may be there that no deployment has brought: word of the deployment may come after
+    /// it.
     pub unattributed: SignedDuration,
-    /// After the push: how long Argo CD may take to bring a revision to the cluster.
+    /// The time after the push that Argo CD may take to bring a revision to the cluster.
     pub sync: SignedDuration,
-    /// After the first list of a kind: how long those of the other kinds may take before the rules do without them.
+    /// The time after the first list of a kind that those of the others may take before the rules do without them.
     pub first_lists: SignedDuration,
 }
 
@@ -69,22 +70,22 @@ impl Default for ProgressPatience {
 pub struct ProgressTracker {
     cluster: TargetName,
     patience: ProgressPatience,
-    /// Oldest first.
+    /// The records of each workload, oldest first.
     records: HashMap<ObjectKey, Vec<ProgressRecord>>,
-    /// What was pushed, by workload; oldest first.
+    /// The revisions that were pushed, by workload; oldest first.
     expected: HashMap<ObjectKey, Vec<Arc<ExpectedRevision>>>,
-    /// Digests that no deployment has brought so far, and since when they are there.
+    /// The digests that no deployment has brought so far, each with the time at which it was first seen.
     unattributed: HashMap<ObjectKey, (String, Timestamp)>,
     unready: UnreadyPods,
-    /// Deployments that no workload carries for too long.
+    /// The deployments that no workload carries for too long.
     sync_waits: SyncWaits,
-    /// The kinds whose objects were judged once.
-    surveyed: BTreeSet<WatchedKind>,
+    /// The kinds whose objects are judged: each had its first look.
+    judged_kinds: BTreeSet<WatchedKind>,
     /// The time at which the first list of a kind was there.
-    listed: HashMap<WatchedKind, Timestamp>,
+    first_lists: HashMap<WatchedKind, Timestamp>,
 }
 
-/// What a release that is under way waits for.
+/// The present look of a release that is under way.
 struct Pending {
     counts: ReplicaCounts,
     former: u32,
@@ -118,8 +119,8 @@ impl ProgressTracker {
             unattributed: HashMap::new(),
             unready: UnreadyPods::default(),
             sync_waits: SyncWaits::new(patience.sync, patience.after_deadline),
-            surveyed: BTreeSet::new(),
-            listed: HashMap::new(),
+            judged_kinds: BTreeSet::new(),
+            first_lists: HashMap::new(),
         }
     }
 
@@ -134,12 +135,12 @@ impl ProgressTracker {
         let revision = Arc::new(revision);
         let watched = revision.watched();
         for key in &watched {
-            let known = self.expected.entry((*key).clone()).or_default();
-            known.retain(|one| one.deploy_id != revision.deploy_id);
-            known.push(Arc::clone(&revision));
-            known.sort_by(|a, b| a.deploy_id.cmp(&b.deploy_id));
-            let excess = known.len().saturating_sub(REMEMBERED);
-            known.drain(..excess);
+            let revisions = self.expected.entry((*key).clone()).or_default();
+            revisions.retain(|one| one.deploy_id != revision.deploy_id);
+            revisions.push(Arc::clone(&revision));
+            revisions.sort_by(|a, b| a.deploy_id.cmp(&b.deploy_id));
+            let excess = revisions.len().saturating_sub(REMEMBERED);
+            revisions.drain(..excess);
         }
         watched.into_iter().flat_map(|key| self.look_at(key, index, now)).collect()
     }
@@ -173,13 +174,13 @@ impl ProgressTracker {
         for kind in WatchedKind::ALL.into_iter().filter(|kind| is_judged(*kind)) {
             if !index.sees(kind) {
                 // A right that comes back is a first look again.
-                self.surveyed.remove(&kind);
-                self.listed.remove(&kind);
+                self.judged_kinds.remove(&kind);
+                self.first_lists.remove(&kind);
             }
-            if self.surveyed.contains(&kind) || !self.is_ready(kind, index, now) {
+            if self.judged_kinds.contains(&kind) || !self.is_ready(kind, index, now) {
                 continue;
             }
-            self.surveyed.insert(kind);
+            self.judged_kinds.insert(kind);
             let mut keys: BTreeSet<ObjectKey> = index.workloads().into_iter().collect();
             keys.extend(self.records.keys().chain(self.expected.keys()).cloned());
             let of_kind = keys.iter().filter(|key| key.kind == kind);
@@ -192,8 +193,8 @@ impl ProgressTracker {
         if !index.sees(kind) {
             return false;
         }
-        let listed = *self.listed.entry(kind).or_insert(now);
-        index.is_settled(kind) || now >= saturating_add(listed, self.patience.first_lists)
+        let listed_at = *self.first_lists.entry(kind).or_insert(now);
+        index.is_settled(kind) || now >= saturating_add(listed_at, self.patience.first_lists)
     }
 
     /// Judges what may change by time alone: releases under way, digests that nothing has brought, and deployments that
@@ -212,7 +213,9 @@ impl ProgressTracker {
 
     /// Checks that what happens to an object is seen at present.
     fn is_seen(&self, key: &ObjectKey, index: &ClusterIndex) -> bool {
-        self.surveyed.contains(&key.kind) && index.sees(key.kind) && !index.is_interrupted(key.kind)
+        self.judged_kinds.contains(&key.kind)
+            && index.sees(key.kind)
+            && !index.is_interrupted(key.kind)
     }
 
     /// Finds the deployments that one of their workloads does not carry, where all of them are seen.
@@ -234,7 +237,7 @@ impl ProgressTracker {
         self.sync_waits.update(missing.iter(), now);
     }
 
-    /// Returns how long Argo CD is still waited for.
+    /// Returns the time for which the service still waits for Argo CD.
     pub fn sync_wait(&self, revision: &ExpectedRevision) -> SyncWait {
         self.sync_waits.find(revision)
     }
@@ -246,7 +249,7 @@ impl ProgressTracker {
 
     fn look_at(&mut self, key: &ObjectKey, index: &ClusterIndex, now: Timestamp) -> Observations {
         let mut out = self.begin_kinds(index, now);
-        if self.surveyed.contains(&key.kind) {
+        if self.judged_kinds.contains(&key.kind) {
             out.extend(self.judge(key, Look { index, now, first: false }));
         }
         out
@@ -317,7 +320,7 @@ impl ProgressTracker {
         self.go_on(key, object, records, look, out);
     }
 
-    /// A digest that no deployment has brought: either word of it is still to come, or somebody put it there.
+    /// Judges a digest that no deployment has brought: either word of it is still to come, or somebody put it there.
     fn judge_unattributed(
         &mut self,
         key: &ObjectKey,
@@ -326,12 +329,12 @@ impl ProgressTracker {
         look: Look<'_>,
         out: &mut Observations,
     ) {
-        let known =
-            self.unattributed.entry(key.clone()).or_insert_with(|| (digest.clone(), look.now));
-        if known.0 != digest {
-            *known = (digest.clone(), look.now);
+        let first_look = || (digest.clone(), look.now);
+        let sighting = self.unattributed.entry(key.clone()).or_insert_with(first_look);
+        if sighting.0 != digest {
+            *sighting = first_look();
         }
-        if look.now < saturating_add(known.1, self.patience.unattributed) {
+        if look.now < saturating_add(sighting.1, self.patience.unattributed) {
             return;
         }
         let Some(record) = records.last_mut() else { return };
@@ -339,7 +342,7 @@ impl ProgressTracker {
         self.give_up_drifted(record, look.now, out);
     }
 
-    /// The record of a release that is new on a workload, as far as the object tells it.
+    /// Makes the record of a release that is new on a workload, as far as the object tells it.
     fn new_record(
         &self,
         key: &ObjectKey,
@@ -365,8 +368,8 @@ impl ProgressTracker {
             template_changed: before.is_none_or(|record| record.template != template),
             template,
             counts: ReplicaCounts::default(),
-            reached: ProgressMark::default(),
-            hidden: look.index.hidden_inputs(key.kind),
+            furthest: ProgressMark::default(),
+            hidden_kinds: look.index.hidden_inputs(key.kind),
             step: None,
             progressed_at: look.now,
             stalled_since: None,
@@ -413,7 +416,7 @@ impl ProgressTracker {
             record.canary_applied = Some(canary.applied.to_string());
         }
         let WorkloadProgress { counts, former, step } = progress;
-        record.hidden = look.index.hidden_inputs(key.kind);
+        record.hidden_kinds = look.index.hidden_inputs(key.kind);
         match step {
             ProgressStep::Complete => {
                 record.counts = counts;
@@ -432,7 +435,7 @@ impl ProgressTracker {
         }
     }
 
-    /// A release that is under way: what has changed, what is wrong, and whether it is given up.
+    /// Judges a release that is under way: finds what has changed and what is wrong, and gives it up in the end.
     fn wait(
         &mut self,
         key: &ObjectKey,
@@ -454,7 +457,7 @@ impl ProgressTracker {
                 | ProgressStep::Analysing { .. }
         );
         // Counts that the controller has not looked at since are those of the release before.
-        let is_further = step != ProgressStep::Unobserved && record.reached.raise(counts, former);
+        let is_further = step != ProgressStep::Unobserved && record.furthest.raise(counts, former);
         if is_further || ends_elsewhere {
             record.progressed_at = look.now;
         }
@@ -535,8 +538,8 @@ impl ProgressTracker {
             && self.revision_of(key, record).is_some_and(|one| !one.workloads.is_empty())
     }
 
-    /// A revision without workloads is finished when Argo CD has synced it. For one with workloads the record holds why
-    /// the sync fails, and is silent.
+    /// Judges an Application. A revision without workloads is finished when Argo CD has synced it. For one with
+    /// workloads the record is silent: it holds why the sync fails.
     fn judge_application(
         &mut self,
         key: &ObjectKey,

@@ -12,20 +12,20 @@ use crate::cluster::record::{
 };
 use crate::cluster::watched::WatchedObject;
 
-/// How many releases of a workload are remembered: as many as a Deployment keeps `ReplicaSet` objects of, and a few.
+/// The number of releases of a workload that are remembered: about as many as a Deployment keeps `ReplicaSet` objects.
 pub(super) const REMEMBERED: usize = 8;
 
-/// What one look at a workload needs.
+/// One look at a workload: the objects of its cluster, and the time.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub(super) index: &'a ClusterIndex,
     pub(super) now: Timestamp,
-    /// The first look at objects of this kind.
+    /// It is the first look at objects of this kind.
     pub(super) first: bool,
 }
 
 impl Look<'_> {
-    /// The time of this look, by the service's clock.
+    /// Returns the time of this look, by the service's clock.
     pub(super) fn time(self) -> ClockTime {
         ClockTime::of_service(self.now)
     }
@@ -49,8 +49,8 @@ pub(super) fn observe(
 
 /// Begins the record of a release that a workload carries, and decides whether people hear of it.
 ///
-/// Silent are: what was complete when the tracker first looked; a workload of ours whose deployment does not wait for an
-/// end, or is not known; one that was deleted and made again after its release had ended.
+/// These are silent: a release that was complete when the tracker first looked; one of ours whose deployment does not
+/// wait for an end, or is not known; one that was deleted and made again after its release had ended.
 pub(super) fn begin(
     mut record: ProgressRecord,
     object: &WatchedObject,
@@ -112,7 +112,7 @@ pub(super) fn close(
         }
     };
     record.state = end;
-    settle(record);
+    stop_waiting(record);
     observe(record, event, out);
 }
 
@@ -124,7 +124,7 @@ pub(super) fn finish(
 ) {
     record.state = RecordState::Finished { at };
     record.step = None;
-    settle(record);
+    stop_waiting(record);
     observe(record, ProgressEvent::Finished { at }, out);
 }
 
@@ -136,12 +136,12 @@ pub(super) fn fail(
     out: &mut Vec<ProgressObservation>,
 ) {
     record.state = RecordState::Failed { at, cause: cause.clone() };
-    settle(record);
+    stop_waiting(record);
     observe(record, ProgressEvent::Failed { cause }, out);
 }
 
-/// Nothing is waited for any more.
-fn settle(record: &mut ProgressRecord) {
+/// Ends the waiting of a record that has ended.
+fn stop_waiting(record: &mut ProgressRecord) {
     record.failing = None;
     record.stalled_since = None;
     record.gives_up_at = None;
@@ -184,7 +184,7 @@ pub(super) fn set_drift(
     observe(record, event, out);
 }
 
-/// What the rules must know of the releases before the newest one.
+/// Collects what the rules must know of the releases before the newest one.
 pub(super) fn context_of(records: &[ProgressRecord]) -> ProgressContext {
     let Some((newest, before)) = records.split_last() else { return ProgressContext::default() };
     let other = before.iter().rev().find(|record| record.template != newest.template);
@@ -198,7 +198,7 @@ pub(super) fn context_of(records: &[ProgressRecord]) -> ProgressContext {
     }
 }
 
-/// When a release started: its `ReplicaSet` or the workload itself was made for it, or now.
+/// Finds the time at which a release started: its `ReplicaSet` or the workload itself was made for it, or now.
 ///
 /// A `ReplicaSet` is made for a release unless a release before had the same pod template.
 pub(super) fn start_time(
@@ -221,7 +221,7 @@ pub(super) fn start_time(
     created.map_or(look.time(), |at| ClockTime { at, clock: ClockSource::Cluster })
 }
 
-/// When a release finished: now, or when the cluster says so of one that the tracker has not seen finish.
+/// Finds the time at which a release finished: now, or the cluster's own where the tracker has not seen it finish.
 pub(super) fn finish_time(
     object: &WatchedObject,
     record: &ProgressRecord,

@@ -26,7 +26,7 @@ pub struct ClusterView {
     index: ClusterIndex,
     tracker: ProgressTracker,
     open: BTreeMap<DeployId, OpenDeployment>,
-    /// Records that are not given out yet, the newest of each key.
+    /// The records that are not given out yet.
     records: Vec<ProgressRecord>,
 }
 
@@ -34,19 +34,19 @@ pub struct ClusterView {
 #[derive(Debug)]
 struct OpenDeployment {
     expected: ExpectedRevision,
-    /// What was given out last.
+    /// The progress that was given out last.
     shown: Option<DeploymentProgress>,
     announced: Option<Announced>,
 }
 
-/// What people were told: a change of it is told again, a change of a count is not.
+/// The facts that people were told: a change of them is told again, a change of a count is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Announced {
     is_syncing: bool,
     cause: Option<CauseKind>,
 }
 
-/// What is to be stored and told, in one transaction.
+/// The news that is to be stored and told, in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use = "news is given out once: store and tell it"]
 pub struct ClusterNews {
@@ -61,9 +61,9 @@ pub struct ClusterNews {
 pub struct DeploymentNews {
     /// The deployment.
     pub deploy_id: DeployId,
-    /// How it stands.
+    /// Its progress.
     pub progress: DeploymentProgress,
-    /// People are told: it has ended, begun to run, or something else is wrong with it than before.
+    /// People are to hear of it: it has ended, begun to run, or something else is wrong with it than before.
     pub is_announced: bool,
     /// The workload that cannot run, and why, where people were not told of this cause before.
     pub failure: Option<(ObjectKey, FailureCause)>,

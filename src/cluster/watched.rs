@@ -1,4 +1,4 @@
-//! Any object that is watched, read from the API's JSON by its kind.
+//! Reads any object that is watched from the API's JSON, by its kind.
 
 use serde_json::Value as Json;
 
@@ -131,7 +131,7 @@ impl WatchedObject {
         if let Self::Application(application) = self { Some(application) } else { None }
     }
 
-    /// Returns how many pods a workload is told to have, where a manifest may say so.
+    /// Returns the number of pods that a workload is told to have, where a manifest may say so.
     pub fn replicas(&self) -> Option<u32> {
         match self {
             Self::Deployment(object) => Some(object.replicas),

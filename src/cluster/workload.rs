@@ -1,6 +1,6 @@
-//! Deployments, `ReplicaSet` objects, `StatefulSet` and `DaemonSet` objects: the part of each that the rules need.
+//! Reads `Deployment`, `ReplicaSet`, `StatefulSet` and `DaemonSet` objects: the part of each that the rules need.
 //!
-//! Reads; does not judge. A counter that is missing is 0, because the API leaves zeros out; `spec.replicas` that is
+//! Nothing is judged here. A counter that is missing is 0, because the API leaves zeros out; `spec.replicas` that is
 //! missing is 1, because that is Kubernetes' default.
 
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ pub struct KubeDeployment {
     pub paused: bool,
     /// `spec.progressDeadlineSeconds`
     pub deadline_seconds: u32,
-    /// Of `spec.template`.
+    /// The digest of `spec.template`.
     pub template: TemplateHash,
     /// `status.observedGeneration`: the counters are about this generation.
     pub observed_generation: i64,
@@ -43,7 +43,7 @@ pub struct KubeDeployment {
     pub available: u32,
     /// The condition `Progressing`.
     pub progressing: Option<ProgressingCondition>,
-    /// Why no pods can be created, while the condition `ReplicaFailure` stands.
+    /// The reason for which no pods can be created, while the condition `ReplicaFailure` stands.
     pub replica_failure: Option<Box<str>>,
 }
 
@@ -56,7 +56,7 @@ pub struct ProgressingCondition {
     pub reason: Box<str>,
     /// It names the `ReplicaSet` that it is about.
     pub message: Box<str>,
-    /// By the cluster's clock.
+    /// The time of its last change, by the cluster's clock.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -123,9 +123,9 @@ pub struct ReplicaSet {
     pub replicas: u32,
     /// `status.replicas`: pods that are there and were not told to go.
     pub present: u32,
-    /// Of `spec.template`; the same as that of the Deployment it was made of.
+    /// The digest of `spec.template`; the same as that of the Deployment it was made of.
     pub template: TemplateHash,
-    /// Why no pods can be created, while the condition `ReplicaFailure` stands.
+    /// The reason for which no pods can be created, while the condition `ReplicaFailure` stands.
     pub replica_failure: Option<Box<str>>,
 }
 
@@ -158,7 +158,7 @@ pub struct StatefulSet {
     pub partition: u32,
     /// The strategy `OnDelete`: pods are replaced when somebody deletes them.
     pub on_delete: bool,
-    /// Of `spec.template`.
+    /// The digest of `spec.template`.
     pub template: TemplateHash,
     /// `status.observedGeneration`
     pub observed_generation: i64,
@@ -208,7 +208,7 @@ pub struct DaemonSet {
     pub meta: ObjectMeta,
     /// The strategy `OnDelete`: pods are replaced when somebody deletes them.
     pub on_delete: bool,
-    /// Of `spec.template`.
+    /// The digest of `spec.template`.
     pub template: TemplateHash,
     /// `deprecated.daemonset.template.generation`: raised by each change of the template, and written on its pods. The
     /// hash that its pods carry as well is written nowhere else.
