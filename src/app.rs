@@ -29,6 +29,7 @@ use crate::app::home::DataDirLock;
 use crate::app::start_error::cannot_use;
 use crate::app::wiring::Loops;
 use crate::config::settings::Settings;
+use crate::controller::clusters::keep_unwatched_ended;
 use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
@@ -213,7 +214,7 @@ impl App {
             let (store, clock) = (store.clone(), deployments.clock.clone());
             retention::keep(store, clock, self.retention_days, stop.clone())
         });
-        let records = tokio::spawn(removal::keep_records(deployments, stop.clone()));
+        let records = tokio::spawn(removal::keep_records(deployments.clone(), stop.clone()));
         let workers_done = CancellationToken::new();
         let telling = tokio::spawn(outbox.run(workers_done.clone()));
         let working = tokio::spawn({
@@ -232,6 +233,7 @@ impl App {
                 }
             }
         });
+        let ending = tokio::spawn(keep_unwatched_ended(deployments.clone(), stop.clone()));
         let following: Vec<_> =
             followers.into_iter().map(|one| tokio::spawn(one.run(stop.clone()))).collect();
         let refreshing = tokio::spawn({
@@ -257,6 +259,7 @@ impl App {
         previewing.abort();
         // These loops may wait for a server that does not answer; nothing of their work is lost.
         records.abort();
+        ending.abort();
         pruning.abort();
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;

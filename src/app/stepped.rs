@@ -12,7 +12,7 @@ use crate::app::home::DataDirLock;
 use crate::app::wiring::Loops;
 use crate::app::{App, StartError};
 use crate::cluster::watch::schedule::WatchLimits;
-use crate::controller::clusters::{ClusterFollower, FollowerSettings};
+use crate::controller::clusters::{ClusterFollower, FollowerSettings, end_unwatched};
 use crate::controller::sweep::SweepReport;
 use crate::deployments::removal;
 use crate::server;
@@ -71,6 +71,7 @@ impl SteppedApp {
     /// [`StoreError`]
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut count = removal::keep_records_once(&self.loops.deployments).await?;
+        count += end_unwatched(&self.loops.deployments).await?;
         while self.step().await? {
             count += 1;
         }

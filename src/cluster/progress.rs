@@ -189,15 +189,14 @@ fn replica_sets_step(
             && index.replica_sets(deployment).all(ReplicaSet::is_empty);
         return (!is_empty).then_some(ProgressStep::Updating);
     };
-    let is_left = |other: &ReplicaSet| other.meta.uid != current.meta.uid && !other.is_empty();
-    if index.replica_sets(deployment).any(is_left) {
+    if has_others(deployment, current, index) {
         let is_short = deployment.updated < deployment.replicas;
         return Some(if is_short { ProgressStep::Updating } else { ProgressStep::Replacing });
     }
     // An autoscaler may raise the number of pods again and again before the last one serves. The rollout of a new
     // template is over when the controller has once seen all of it available, which it says of this ReplicaSet.
     let is_scaling = context.template_changed
-        && has_completed(deployment, current, index)
+        && deployment.has_completed(&current.meta.name)
         && deployment.updated == deployment.present
         && deployment.available > 0;
     is_scaling.then_some(ProgressStep::Complete)
@@ -214,21 +213,29 @@ pub fn was_complete(object: &WatchedObject, index: &ClusterIndex) -> bool {
     };
     match workload_progress(object, index, &context).map(|progress| progress.step) {
         Some(ProgressStep::Complete) => true,
-        // It was scaled or annotated a moment ago: of its pod template the controller has said that it is complete.
+        // It was scaled, paused or annotated a moment ago. All pods are of its template, so the status is about it.
         Some(ProgressStep::Unobserved) => object.deployment().is_some_and(|deployment| {
+            let KubeDeployment { present, updated, available, .. } = *deployment;
+            let serves = present > 0 && updated == present && available == present;
             let current = index.current_replica_set(deployment);
-            current.is_some_and(|current| has_completed(deployment, current, index))
+            current.is_some_and(|current| {
+                let has_pods = serves && current.present == present;
+                !has_others(deployment, current, index)
+                    && (has_pods || deployment.has_completed(&current.meta.name))
+            })
+        }),
+        Some(ProgressStep::Paused) => object.deployment().is_some_and(|deployment| {
+            let resumed = KubeDeployment { paused: false, ..deployment.clone() };
+            deployment_progress(&resumed, index, &context).step == ProgressStep::Complete
         }),
         Some(_) | None => false,
     }
 }
 
-/// Checks that the controller has seen the rollout of a `ReplicaSet` complete, and that no other has pods.
-fn has_completed(deployment: &KubeDeployment, current: &ReplicaSet, index: &ClusterIndex) -> bool {
+/// Checks that another `ReplicaSet` than the present one has pods.
+fn has_others(deployment: &KubeDeployment, current: &ReplicaSet, index: &ClusterIndex) -> bool {
     let is_left = |other: &ReplicaSet| other.meta.uid != current.meta.uid && !other.is_empty();
-    let condition = deployment.progressing.as_ref();
-    condition.is_some_and(|condition| condition.has_completed(&current.meta.name))
-        && !index.replica_sets(deployment).any(is_left)
+    index.replica_sets(deployment).any(is_left)
 }
 
 /// Judges a `StatefulSet`: pods below the partition keep the former template.

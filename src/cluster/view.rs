@@ -255,7 +255,7 @@ fn can_be_seen(health: &ClusterHealth, kind: WatchedKind) -> bool {
 /// Says that nothing is known of the cluster at present, where the deployment has no end.
 fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
     let Some(waiting) = &progress.waiting else { return };
-    let what = format!("word from the cluster ({})", unseen.reason);
+    let what = format!("the API server of the cluster ({})", unseen.reason);
     progress.sentence = format!("waiting for {what}");
     progress.waiting = Some(WaitingOn {
         what,

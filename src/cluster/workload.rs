@@ -94,6 +94,11 @@ impl KubeDeployment {
                 !condition.is_true && &*condition.reason == "ProgressDeadlineExceeded"
             })
     }
+
+    /// Checks that the controller has seen the rollout of this `ReplicaSet` complete.
+    pub fn has_completed(&self, replica_set: &str) -> bool {
+        self.progressing.as_ref().is_some_and(|condition| condition.has_completed(replica_set))
+    }
 }
 
 impl ProgressingCondition {

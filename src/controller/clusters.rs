@@ -54,6 +54,9 @@ const MOST_LOGS: usize = 8;
 const LOGS_DEADLINE: Duration = Duration::from_secs(5);
 /// The number of lines of a log that are kept.
 const LOG_LINES: usize = 20;
+/// The interval at which deployments of clusters that are no longer watched are ended. A new replica, which watches
+/// them, has had time to take their lease.
+const UNWATCHED_INTERVAL: Duration = Duration::from_mins(1);
 /// The longest summary, in characters.
 const LONGEST_SUMMARY: usize = 2000;
 
@@ -116,7 +119,7 @@ impl ClusterFollower {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let cluster = self.health.cluster().clone();
         while !stop.is_cancelled() {
-            let followed = AssertUnwindSafe(self.follow(&stop)).catch_unwind().await;
+            let followed = AssertUnwindSafe(self.follow(&stop).boxed()).catch_unwind().await;
             match followed {
                 Ok(FollowEnd::Stopped) => return,
                 Ok(FollowEnd::LeaseLost) => {
@@ -148,9 +151,10 @@ impl ClusterFollower {
             biased;
             () = stop.cancelled() => FollowEnd::Stopped,
             () = keeping => FollowEnd::LeaseLost,
-            end = self.watch(lease.clone(), &watching) => end,
+            end = self.watch(lease.clone(), &watching).boxed() => end,
         };
         drop(guard);
+        self.health.reset();
         if !matches!(end, FollowEnd::LeaseLost) {
             let ending = self.deployments.store.end_cluster_lease(&lease);
             let _held = tokio::time::timeout(PAUSE, ending).await;
@@ -193,7 +197,7 @@ impl ClusterFollower {
 
     async fn watch(&self, lease: ClusterLease, stop: &CancellationToken) -> FollowEnd {
         match self.begin(lease).await {
-            Ok(mut followed) => match self.follow_events(&mut followed, stop).await {
+            Ok(mut followed) => match self.follow_events(&mut followed, stop).boxed().await {
                 Ok(()) => FollowEnd::Stopped,
                 Err(end) => end,
             },
@@ -393,6 +397,35 @@ impl ClusterFollower {
         }
         Vec::new()
     }
+}
+
+/// Ends deployments of clusters that are no longer watched, now and again until `stop`.
+pub async fn keep_unwatched_ended(deployments: Deployments, stop: CancellationToken) {
+    loop {
+        if let Err(error) = end_unwatched(&deployments).await {
+            tracing::warn!(%error, "deployments of clusters that are no longer watched have no end yet");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(UNWATCHED_INTERVAL) => {}
+        }
+    }
+}
+
+/// Ends deployments of clusters that are no longer watched; returns their number.
+pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreError> {
+    let (watched, now) = (deployments.watches.keys().collect::<Vec<_>>(), deployments.clock.now());
+    let interval = SignedDuration::try_from(UNWATCHED_INTERVAL).unwrap_or(SignedDuration::ZERO);
+    let before = now.saturating_sub(interval).unwrap_or(now);
+    let count = deployments.store.end_unwatched(&watched, before, now).await?;
+    if count > 0 {
+        tracing::warn!(
+            count,
+            "deployments ended at their push, because their cluster is not watched"
+        );
+        deployments.wake.outbox();
+    }
+    Ok(count)
 }
 
 /// Waits for an event, and takes those that follow it at once.

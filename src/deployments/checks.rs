@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cluster::watch::health::ClusterUnseen;
 use crate::deployments::health::{CheckResult, Health, HealthCheck};
 use crate::deployments::{Deployments, signals};
 
@@ -29,8 +30,14 @@ impl Deployments {
             waiting_for: None,
             note: Some(remark),
         });
+        // A cluster that cannot be seen delays the ends of its deployments, and nothing else.
+        let clusters = self.watches.values().filter_map(|health| {
+            let note = Some(unseen_sentence(&health.unseen()?));
+            let name = format!("cluster {}", health.cluster());
+            Some(HealthCheck { name, waiting_for: None, note })
+        });
         let checks = [database, disk].into_iter().chain(repositories).chain([templates]);
-        checks.chain(forge).collect()
+        checks.chain(forge).chain(clusters).collect()
     }
 
     /// Returns a sentence for people who look at deployments while the code host limits the
@@ -40,6 +47,14 @@ impl Deployments {
         let hour = self.forge_hour.used_up_until(self.clock.now());
         signals::limit_sentence(self.forge.limited(), hour)
     }
+}
+
+/// Says since when a cluster is not seen whole. The reason, which may name addresses, is in the log.
+fn unseen_sentence(unseen: &ClusterUnseen) -> String {
+    let since = unseen
+        .since
+        .map_or_else(|| "since the start".to_owned(), |since| format!("since {since:.0}"));
+    format!("it is not seen whole {since}; its deployments end later, and the log says why")
 }
 
 async fn check(name: impl Into<String>, ready: impl Future<Output = CheckResult>) -> HealthCheck {

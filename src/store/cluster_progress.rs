@@ -11,14 +11,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
-use crate::model::deployment::{Pushed, State};
+use crate::model::deployment::{ForgeState, Pushed, State};
 use crate::model::id::{CommitSha, DeployId, TargetName};
+use crate::model::status::ForgeStatus;
 use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
-use crate::store::query::{Query, query, query_of};
+use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::{self, Row, overview_columns};
 use crate::store::write::WriteTransaction;
 
@@ -135,6 +136,42 @@ impl Store {
         read_pushed(&rows)
     }
 
+    /// Ends deployments whose cluster no process watches any more, because the configuration changed: their push was
+    /// their end. Those that were pushed later than `before` are left: their cluster may be about to be watched.
+    /// Returns their number.
+    pub async fn end_unwatched(
+        &self,
+        watched: &[&TargetName],
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let places = placeholders(3, watched.len());
+        let sql = format!(
+            "SELECT id, target FROM deployments WHERE {} AND finished_at <= $1 \
+             AND target NOT IN (SELECT cluster FROM cluster_leases WHERE lease_end > $2) \
+             AND target NOT IN ({places}) ORDER BY id LIMIT 100",
+            waiting!()
+        );
+        let sql = if watched.is_empty() { sql.replace(" AND target NOT IN ()", "") } else { sql };
+        let query = query_of(sql, ((before, now), watched.to_vec()));
+        let rows = query.fetch_all(&self.pool, READING).await?;
+        for row in &rows {
+            let summary = "it is pushed; its cluster is no longer watched";
+            let change = ClusterChange {
+                deployment: row.id("id")?,
+                state: State::Succeeded,
+                summary: summary.to_owned(),
+                waiting: None,
+                log_tail: Vec::new(),
+                status: Some(ForgeStatus::new(ForgeState::Success, summary)),
+            };
+            let mut write = self.begin(RECORDING).await?;
+            self.change_in_cluster(&mut write, &change, now).await?;
+            write.commit().await?;
+        }
+        Ok(rows.len())
+    }
+
     /// Returns the newest pushed deployment of each app on a cluster that had one since it is watched.
     pub async fn newest_in_cluster(
         &self,
@@ -162,7 +199,7 @@ impl Store {
         if targets.is_empty() {
             return Ok(Vec::new());
         }
-        let places = crate::store::query::placeholders(3, targets.len());
+        let places = placeholders(3, targets.len());
         let sql = format!(
             "SELECT id, finished_at, pushed FROM deployments WHERE state = 'succeeded' \
              AND finished_at >= $1 AND LENGTH(pushed) <= 262144 AND target IN ({places}) \

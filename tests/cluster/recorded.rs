@@ -181,6 +181,16 @@ impl Recording {
         assert_eq!(world.told(), self.told_late, "{}: {how}, an hour later", self.file);
     }
 
+    /// Checks what a process tells that started while it happened: what was over before is silent, and a deployment of
+    /// ours that waits for its end gets it.
+    pub(super) fn check_late(&self, told: &[String], owner: Owner, how: &str) {
+        let mut whole = self.told.iter();
+        assert!(told.iter().all(|one| whole.any(|other| one == other)), "{how}");
+        if owner == Owner::Us {
+            assert_eq!(told.last().map(String::as_str), self.told.last().copied(), "{how}");
+        }
+    }
+
     /// Whatever the rules read: when a finish was told, as many pods of its image were ready in the server's order of
     /// events as the Deployment that was seen asks for, and no other pods were left that had not been told to go.
     pub(super) fn check_finish(&self, world: &World) {
@@ -401,6 +411,20 @@ fn with_a_gap_at_every_position() {
                 assert!(lost.iter().all(may_be_lost), "{how}");
                 assert_eq!(told.len() + lost.len(), recording.told.len(), "{how}");
             }
+        }
+    });
+}
+
+#[test]
+fn with_a_first_start_at_every_position() {
+    for_each(|recording, owner| {
+        for missed in 0..=recording.events.len() {
+            let mut world = recording.late_world(owner, missed);
+            recording.replay(&mut world, &recording.events[missed..], |_, _| {});
+            let told = world.told();
+            let how =
+                format!("{} {owner:?}: started after event {missed}: {told:?}", recording.file);
+            recording.check_late(&told, owner, &how);
         }
     });
 }

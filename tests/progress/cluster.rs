@@ -14,39 +14,41 @@ use crate::harness::events::waml;
 use crate::harness::github::Repository;
 
 /// The target that the WAMLs here know.
-pub(super) const TARGET: &str = "prod-cluster-1";
+pub(crate) const TARGET: &str = "prod-cluster-1";
+
+/// The log of a container that crashes.
+const LOG: &str =
+    "starting\nlogin with token ghp_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaB3dE5\nno such table: users\n";
 
 /// The service, and the cluster that it watches.
-pub(super) struct Watched {
-    pub(super) deployer: Deployer,
-    pub(super) server: ApiServer,
-    pub(super) stop: CancellationToken,
+pub(crate) struct Watched {
+    pub(crate) deployer: Deployer,
+    pub(crate) server: ApiServer,
+    pub(crate) stop: CancellationToken,
 }
 
 /// Stands on how many pods of a Deployment there are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pods {
-    pub(super) updated: u32,
-    pub(super) available: u32,
+pub(crate) struct Pods {
+    pub(crate) updated: u32,
+    pub(crate) available: u32,
 }
 
 impl Watched {
     /// On each database: a service that watches a cluster without any object.
-    pub(super) fn on_both<'a>(
+    pub(crate) fn on_both<'a>(
         story: impl AsyncFn(&mut Self) + 'a,
     ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(async move {
             for deployer in Deployer::prepared_on_both().await {
                 let mut world = Self::start(deployer, "").await;
                 story(&mut world).await;
-                world.stop.cancel();
-                world.deployer.settle().await;
-                world.deployer.settled().await;
+                world.ends().await;
             }
         })
     }
 
-    pub(super) async fn start(mut deployer: Deployer, progress: &str) -> Self {
+    pub(crate) async fn start(mut deployer: Deployer, progress: &str) -> Self {
         let server = ApiServer::start().await;
         server.install_custom_resources();
         let url = server.url();
@@ -63,8 +65,31 @@ impl Watched {
         world
     }
 
+    /// The service stops, and everything has its end.
+    pub(crate) async fn ends(self) {
+        self.stop.cancel();
+        self.deployer.settle().await;
+        self.deployer.settled().await;
+    }
+
+    /// The container of an app's first release ends again and again, and says why in its log.
+    pub(crate) async fn crashes(&self, id: i64, name: &str) -> Deployment {
+        self.sync(id, name, 1).await;
+        self.bring(id, name, 1, Pods { updated: 1, available: 0 }).await;
+        let key = ("devx".to_owned(), pod_name(name, 1), name.to_owned());
+        self.server.edit(|cluster| cluster.logs.insert(key, LOG.to_owned()));
+        self.server.apply(crashing_pod(name, 1));
+        self.until(id, "told with its log", |one| !one.log_tail.is_empty()).await
+    }
+
+    /// Its pods run after all.
+    pub(crate) async fn recovers(&self, id: i64, name: &str) -> Deployment {
+        self.bring(id, name, 1, Pods { updated: 2, available: 2 }).await;
+        self.reaches(id, State::Succeeded).await
+    }
+
     /// Begins to watch, as a process that starts does.
-    pub(super) fn follow(&mut self) {
+    pub(crate) fn follow(&mut self) {
         self.stop = CancellationToken::new();
         let limits = WatchLimits {
             first_pause: Duration::from_millis(50),
@@ -76,26 +101,26 @@ impl Watched {
     }
 
     /// An app with a WAML on `main`.
-    pub(super) fn app(&self, name: &str) -> Repository<'_> {
+    pub(crate) fn app(&self, name: &str) -> Repository<'_> {
         let repository = self.deployer.github.repository(&format!("example/{name}"));
         repository.commit(&waml(name));
         repository
     }
 
     /// Deploys, up to the push; the forge's number.
-    pub(super) async fn push(&self, repository: &Repository<'_>, tag: &str) -> i64 {
+    pub(crate) async fn push(&self, repository: &Repository<'_>, tag: &str) -> i64 {
         let id = repository.deploys(TARGET, tag).await;
         self.deployer.works().await;
         id
     }
 
     /// Waits until the deployment has that state, while messages are sent.
-    pub(super) async fn reaches(&self, id: i64, state: State) -> Deployment {
+    pub(crate) async fn reaches(&self, id: i64, state: State) -> Deployment {
         self.until(id, state.as_str(), |deployment| deployment.state == state).await
     }
 
     /// Waits until the record of a deployment satisfies the condition.
-    pub(super) async fn until(
+    pub(crate) async fn until(
         &self,
         id: i64,
         what: &str,
@@ -116,14 +141,14 @@ impl Watched {
     }
 
     /// Argo CD applies the newest revision of an app; the controller has not looked yet.
-    pub(super) async fn sync(&self, id: i64, name: &str, generation: u32) {
+    pub(crate) async fn sync(&self, id: i64, name: &str, generation: u32) {
         let deployment = self.deployer.deployment(id).await;
         let pushed = deployment.pushed.unwrap();
         self.server.apply(workload(name, &pushed.digest.0, generation, None));
     }
 
     /// The controller brings the pods so far.
-    pub(super) async fn bring(&self, id: i64, name: &str, generation: u32, pods: Pods) {
+    pub(crate) async fn bring(&self, id: i64, name: &str, generation: u32, pods: Pods) {
         let deployment = self.deployer.deployment(id).await;
         let digest = deployment.pushed.unwrap().digest.0;
         self.server.apply(replica_set(name, generation, 2));
@@ -185,13 +210,13 @@ fn replica_set(name: &str, generation: u32, replicas: u32) -> Json {
 }
 
 /// A pod of that generation whose image cannot be pulled.
-pub(super) fn unpullable_pod(name: &str, generation: u32) -> Json {
+pub(crate) fn unpullable_pod(name: &str, generation: u32) -> Json {
     let state = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}});
     pod(name, generation, &json!({"ready": false, "restartCount": 0, "state": state}))
 }
 
 /// A pod of that generation whose container ends again and again.
-pub(super) fn crashing_pod(name: &str, generation: u32) -> Json {
+fn crashing_pod(name: &str, generation: u32) -> Json {
     let status = json!({
         "ready": false, "restartCount": 4,
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
@@ -201,7 +226,7 @@ pub(super) fn crashing_pod(name: &str, generation: u32) -> Json {
 }
 
 /// The name of that pod.
-pub(super) fn pod_name(name: &str, generation: u32) -> String {
+fn pod_name(name: &str, generation: u32) -> String {
     format!("{name}-{generation}-abc")
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use the_deployer::cluster::object::WatchedKind;
 use the_deployer::model::deployment::State;
 
-use crate::progress::cluster::{Pods, Watched, crashing_pod, pod_name, unpullable_pod};
+use crate::progress::cluster::{Pods, Watched, unpullable_pod};
 
 const NONE: Pods = Pods { updated: 1, available: 0 };
 const ALL: Pods = Pods { updated: 2, available: 2 };
@@ -84,14 +85,7 @@ async fn a_container_that_crashes_is_told_with_the_end_of_its_log_and_once() {
     Watched::on_both(async |world| {
         let shop = world.app("shop");
         let id = world.push(&shop, "v1").await;
-        world.sync(id, "shop", 1).await;
-        world.bring(id, "shop", 1, NONE).await;
-        let key = ("devx".to_owned(), pod_name("shop", 1), "shop".to_owned());
-        let log = "starting\nlogin with token ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nno such table: users\n";
-        world.server.edit(|cluster| cluster.logs.insert(key, log.to_owned()));
-        world.server.apply(crashing_pod("shop", 1));
-        let has_log = |one: &the_deployer::model::deployment::Deployment| !one.log_tail.is_empty();
-        let failing = world.until(id, "told with its log", has_log).await;
+        let failing = world.crashes(id, "shop").await;
         assert_eq!(failing.state, State::Progressing);
         assert_eq!(failing.log_tail.last().unwrap(), "no such table: users");
         assert!(!failing.log_tail.concat().contains("ghp_a"), "{:?}", failing.log_tail);
@@ -101,10 +95,8 @@ async fn a_container_that_crashes_is_told_with_the_end_of_its_log_and_once() {
         world.stop.cancel();
         world.server.watched(0).await;
         world.follow();
-        world.server.watched(1).await;
-        world.bring(id, "shop", 1, ALL).await;
-        let done = world.reaches(id, State::Succeeded).await;
-        assert_eq!(done.waiting, None);
+        world.server.watched(WatchedKind::ALL.len()).await;
+        assert_eq!(world.recovers(id, "shop").await.waiting, None);
         let ends = world.deployer.github.statuses(id).split_off(statuses.len());
         assert_eq!(ends.iter().map(|(state, ..)| state.as_str()).collect::<Vec<_>>(), ["success"]);
     })
@@ -134,6 +126,31 @@ async fn a_newer_push_supersedes_what_still_waits_for_its_cluster() {
         // One that succeeded is active until the next one has.
         assert_eq!(world.deployer.github.told(second).last().unwrap(), "inactive");
         assert_eq!(world.deployer.github.told(third).last().unwrap(), "success");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deployment_ends_at_its_push_when_its_cluster_is_no_longer_watched() {
+    Watched::on_both(async |world| {
+        let shop = world.app("shop");
+        let id = world.push(&shop, "v1").await;
+        world.reaches(id, State::Syncing).await;
+        world.stop.cancel();
+        world.server.watched(0).await;
+        world.deployer.configure(|config| {
+            let (before, _) = config.split_once(", kubernetes:").unwrap();
+            format!("{before}}}\n")
+        });
+        world.deployer.dies();
+        world.deployer.starts().await;
+        // A replica that watches it may be about to start.
+        world.deployer.works().await;
+        assert_eq!(world.deployer.deployment(id).await.state, State::Syncing);
+        world.deployer.clock.advance(Duration::from_mins(2));
+        let ended = world.reaches(id, State::Succeeded).await;
+        assert!(ended.summary.contains("no longer watched"), "{}", ended.summary);
+        assert_eq!(world.deployer.github.told(id).last().unwrap(), "success");
     })
     .await;
 }

@@ -1,6 +1,6 @@
 //! What becomes of a deployment after the push: the whole service beside a cluster of its own.
 
-mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
+pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
 mod ends; // how deployments end
 mod leases; // one process watches, and others take over
 mod sight; // a cluster that cannot be seen

@@ -15,7 +15,7 @@ async fn deployments_are_pushed_and_say_that_the_cluster_does_not_answer() {
         let is_blind = |one: &the_deployer::model::deployment::Deployment| {
             one.waiting
                 .as_ref()
-                .is_some_and(|waiting| waiting.what.contains("word from the cluster"))
+                .is_some_and(|waiting| waiting.what.contains("the API server of the cluster"))
         };
         let blind = world.until(id, "blind", is_blind).await;
         assert!(blind.pushed.is_some());
@@ -24,6 +24,10 @@ async fn deployments_are_pushed_and_say_that_the_cluster_does_not_answer() {
             None,
             "what is not seen does not stand still"
         );
+        let ready = reqwest::get(format!("{}/readyz", world.deployer.url())).await.unwrap();
+        assert_eq!(ready.status(), 200, "a cluster that is not seen keeps nobody from deploying");
+        let ready = ready.text().await.unwrap();
+        assert!(ready.contains("cluster prod-cluster-1") && ready.contains("not seen"), "{ready}");
         world.server.recover();
         world.sync(id, "shop", 1).await;
         world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;

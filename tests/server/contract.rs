@@ -11,6 +11,7 @@ use super::shop::{FOLDER, SHOP, TARGET, deploys, recovers, tokens};
 use super::world::{Answer, get, post, request, send};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
+use crate::progress::cluster::Watched;
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
 
@@ -376,14 +377,33 @@ async fn one_is_asked_for_here(contract: &mut Contract) {
     deployer.settled().await;
 }
 
-/// What these programs never say: their templates are built in, their manifest repository is there, and the clusters'
-/// time is of a file that is kept.
-const UNSEEN: [&str; 7] = [
+/// One that is pushed, and cannot run in its cluster.
+async fn one_waits_for_its_cluster(contract: &mut Contract) {
+    let deployer = Deployer::prepared().await;
+    let world = Watched::start(deployer, "").await;
+    let shop = world.app("shop");
+    let id = world.push(&shop, "v1").await;
+    let failing = world.crashes(id, "shop").await;
+    for (route, path) in [
+        ("/api/v1/deployments", "/api/v1/deployments?state=progressing".to_owned()),
+        ("/api/v1/deployments/{id}", format!("/api/v1/deployments/{}", failing.id)),
+        (APP, SHOP.to_owned()),
+    ] {
+        contract.holds("get", route, &get(&world.deployer, &path).await);
+    }
+    world.recovers(id, "shop").await;
+    world.ends().await;
+}
+
+/// What these programs never say: their templates are built in, their manifest repository is there, the clusters'
+/// time is of a file that is kept, and a stream of events stays open as long as its deployment waits.
+const UNSEEN: [&str; 8] = [
     "AppPage.missing",
     "ClusterSnapshot.taken_at",
     "Deployment.templates_commit",
     "DeploymentDetail.templates_commit",
     "DeploymentPicture.templates_commit",
+    "DeploymentPicture.waiting",
     "MissingRepository.repository",
     "MissingRepository.why",
 ];
@@ -395,6 +415,7 @@ async fn answers_are_what_the_document_says() {
     everything_is_done(&full, &mut contract).await;
     full.settled().await;
     one_is_asked_for_here(&mut contract).await;
+    one_waits_for_its_cluster(&mut contract).await;
     let unseen = contract.unseen();
     assert_eq!(unseen.iter().map(String::as_str).collect::<Vec<_>>(), UNSEEN);
 }

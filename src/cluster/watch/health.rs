@@ -55,6 +55,13 @@ impl ClusterHealth {
         &self.cluster
     }
 
+    /// Forgets what was seen: another process watches the cluster, or this one begins anew.
+    pub fn reset(&self) {
+        for sight in self.lock().values_mut() {
+            *sight = KindSight::Starting;
+        }
+    }
+
     /// Returns the state of each kind.
     pub fn kinds(&self) -> BTreeMap<WatchedKind, KindSight> {
         self.lock().clone()
@@ -120,14 +127,14 @@ fn log(cluster: &TargetName, kind: WatchedKind, before: Option<&KindSight>, sigh
     let (cluster, resource) = (cluster.as_str(), kind.resource());
     match sight {
         KindSight::Starting => {}
-        KindSight::Seen => tracing::info!(cluster, resource, "it is watched"),
-        KindSight::Absent => tracing::info!(cluster, resource, "the cluster does not have it"),
+        KindSight::Seen => tracing::info!(cluster, resource, "watch established"),
+        KindSight::Absent => tracing::info!(cluster, resource, "kind not installed in the cluster"),
         KindSight::Unseen { reason, .. } if matches!(before, Some(KindSight::Unseen { .. })) => {
-            tracing::debug!(cluster, resource, reason, "it still cannot be watched");
+            tracing::debug!(cluster, resource, reason, "watch still fails");
         }
         KindSight::Unseen { since, reason } => {
             let since = since.map(tracing::field::display);
-            tracing::warn!(cluster, resource, since, reason, "it cannot be watched");
+            tracing::warn!(cluster, resource, since, reason, "watch failed");
         }
     }
 }
