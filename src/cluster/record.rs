@@ -56,7 +56,7 @@ pub struct ProgressRecord {
     pub hidden_kinds: Vec<WatchedKind>,
     /// The step at the last look.
     pub step: Option<ProgressStep>,
-    /// The time at which it last came further than before, by the service's clock.
+    /// The time at which it last came further than before, by the service's clock; its finish is the last such time.
     pub progressed_at: Timestamp,
     /// The time, by the service's clock, since which there was no progress for longer than the deadline.
     pub stalled_since: Option<Timestamp>,

@@ -87,8 +87,7 @@ pub fn summarize(
         } else {
             DeploymentState::Progressing
         };
-        let mut waiting = wait_for_sync(expected, key, &present);
-        waiting.gives_up_at = wait.gives_up_at;
+        let mut waiting = wait_for_sync(expected, key, &present, wait);
         let mut sentence = format!("waiting for {}", waiting.what);
         if let Some(failing) = application.and_then(|record| record.failing.as_ref()) {
             sentence = failing.cause.sentence();
@@ -145,7 +144,8 @@ fn find_jump(
     records.iter().any(is_later).then_some(DeploymentState::Superseded)
 }
 
-/// Finds the end of a deployment that Argo CD has not brought to a workload: its sync has failed, or never came.
+/// Finds the end of a deployment that Argo CD has not brought to a workload: its sync has failed, or never came. The
+/// wait is not over while another workload is under way.
 fn find_sync_end(
     missing: &ObjectKey,
     application: Option<&ProgressRecord>,
@@ -255,10 +255,11 @@ fn wait_for_sync(
     expected: &ExpectedRevision,
     missing: &ObjectKey,
     present: &[&ProgressRecord],
+    wait: SyncWait,
 ) -> WaitingOn {
     let last = present.iter().max_by_key(|record| record.progressed_at);
     let (at, text) = match last {
-        Some(record) => (record.progressed_at, format!("{} carries it", record.key.workload)),
+        Some(record) => (record.progressed_at, format!("{} is finished", record.key.workload)),
         None => (expected.pushed_at, "it was pushed to the manifest repository".to_owned()),
     };
     let what = if missing.kind == WatchedKind::Application {
@@ -266,6 +267,7 @@ fn wait_for_sync(
     } else {
         format!("Argo CD to sync {missing}")
     };
-    let since = expected.pushed_at;
-    WaitingOn { what, since, last_event: Some(LastEvent { at, text }), gives_up_at: None }
+    let since = wait.since.unwrap_or(expected.pushed_at);
+    let last_event = Some(LastEvent { at, text });
+    WaitingOn { what, since, last_event, gives_up_at: wait.gives_up_at }
 }

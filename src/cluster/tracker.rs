@@ -29,7 +29,7 @@ use crate::cluster::progress::{
 use crate::cluster::record::{
     ClusterDrift, ProgressKey, ProgressMark, ProgressRecord, RecordState,
 };
-use crate::cluster::sync_wait::{SyncWait, SyncWaits};
+use crate::cluster::sync_wait::{SyncWait, SyncWaits, sync_start};
 use crate::cluster::transition::{
     Look, REMEMBERED, begin, close, context_of, fail, final_cause, find_drift, finish, finish_time,
     forget_oldest, note_cause, observe, set_drift, stand_still, start, start_time,
@@ -77,7 +77,7 @@ pub struct ProgressTracker {
     /// The digests that no deployment has brought so far, each with the time at which it was first seen.
     unattributed: HashMap<ObjectKey, (String, Timestamp)>,
     unready: UnreadyPods,
-    /// The deployments that no workload carries for too long.
+    /// The deployments that Argo CD has not brought for too long.
     sync_waits: SyncWaits,
     /// The kinds whose objects are judged: each had its first look.
     judged_kinds: BTreeSet<WatchedKind>,
@@ -218,28 +218,26 @@ impl ProgressTracker {
             && !index.is_interrupted(key.kind)
     }
 
-    /// Finds the deployments that one of their workloads does not carry, where all of them are seen.
+    /// Finds the deployments for which Argo CD is waited, where all their workloads are seen.
     fn find_unsynced(&mut self, index: &ClusterIndex, now: Timestamp) {
-        let has_record = |key: &ObjectKey, id: &DeployId| {
-            self.records_of(key).iter().any(|record| {
-                let is_removed = matches!(record.state, RecordState::Removed { .. });
-                record.key.deploy_id.as_ref() == Some(id) && !is_removed
-            })
-        };
-        let is_missing = |one: &&ExpectedRevision| {
-            let parts = one.parts();
-            parts.iter().all(|key| self.is_seen(key, index))
-                && parts.iter().any(|key| !has_record(key, &one.deploy_id))
-        };
-        let revisions = self.expected.values().flatten().map(Arc::as_ref);
-        let missing: Vec<ExpectedRevision> =
-            revisions.filter(|one| one.awaiting).filter(is_missing).cloned().collect();
-        self.sync_waits.update(missing.iter(), now);
+        let is_seen =
+            |one: &ExpectedRevision| one.parts().iter().all(|key| self.is_seen(key, index));
+        let revisions = self.expected.values().flatten();
+        let waiting = revisions.filter(|one| one.awaiting && is_seen(one));
+        let starts = waiting.filter_map(|one| {
+            let start = sync_start(one, |key| self.records_of(key))?;
+            Some((one.deploy_id.clone(), start))
+        });
+        let starts: Vec<(DeployId, Timestamp)> = starts.collect();
+        self.sync_waits.update(starts, now);
     }
 
     /// Returns the time for which the service still waits for Argo CD.
     pub fn sync_wait(&self, revision: &ExpectedRevision) -> SyncWait {
-        self.sync_waits.find(revision)
+        let start = sync_start(revision, |key| self.records_of(key));
+        start.map_or_else(SyncWait::default, |start| {
+            self.sync_waits.find(&revision.deploy_id, start)
+        })
     }
 
     /// Returns the records of a workload, oldest first.
@@ -421,7 +419,7 @@ impl ProgressTracker {
             ProgressStep::Complete => {
                 record.counts = counts;
                 let at = finish_time(object, record, look);
-                finish(record, at, out);
+                finish(record, at, look.now, out);
                 self.unready.forget(key);
             }
             ProgressStep::Failed { message } => {
@@ -571,7 +569,7 @@ impl ProgressTracker {
         let Some(record) = records.last_mut().filter(|record| record.is_open()) else { return };
         let cause = match progress {
             SyncProgress::Synced => {
-                finish(record, look.time(), out);
+                finish(record, look.time(), look.now, out);
                 return;
             }
             SyncProgress::Failing { message } => {

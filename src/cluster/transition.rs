@@ -116,14 +116,16 @@ pub(super) fn close(
     observe(record, event, out);
 }
 
-/// Ends a record well.
+/// Ends a record well: at a time that the cluster may have said, seen now.
 pub(super) fn finish(
     record: &mut ProgressRecord,
     at: ClockTime,
+    now: Timestamp,
     out: &mut Vec<ProgressObservation>,
 ) {
     record.state = RecordState::Finished { at };
     record.step = None;
+    record.progressed_at = now;
     stop_waiting(record);
     observe(record, ProgressEvent::Finished { at }, out);
 }

@@ -157,6 +157,47 @@ fn a_deployment_that_is_never_synced_is_given_up() {
 }
 
 #[test]
+fn argo_cd_may_take_its_time_while_another_workload_is_under_way() {
+    let mut world = World::new();
+    world.expect(revision(1, "v1", &["web", "worker"]));
+    let mut web = Workload::finished("v1");
+    let set = web.replica_set("registry.local/web:v1", 1, 3);
+    world.apply(WatchedKind::ReplicaSet, &set);
+    web.paused = true;
+    world.apply(DEPLOYMENT, &web.counted([3, 3, 1]).json());
+    pass_minutes(&mut world, 45);
+    assert_eq!(world.summary(1).state, DeploymentState::Progressing);
+    // The next wave has the whole time, counted from the end of the one before.
+    web.paused = false;
+    world.apply(DEPLOYMENT, &web.counted([3, 3, 3]).json());
+    assert_eq!(world.told(), ["started v1", "finished v1"]);
+    let waiting = world.summary(1).waiting.unwrap();
+    assert_eq!(waiting.what, "Argo CD to sync Deployment devx/worker");
+    let times = (waiting.since, waiting.gives_up_at);
+    assert_eq!(times, (time(45 * 60), Some(time((45 + 32) * 60))));
+    let last = waiting.last_event.unwrap();
+    assert_eq!((last.at, last.text.as_str()), (time(45 * 60), "Deployment devx/web is finished"));
+    pass_minutes(&mut world, 31);
+    assert_eq!(world.summary(1).state, DeploymentState::Progressing);
+    pass_minutes(&mut world, 1);
+    assert_eq!(cause(&world, 1), CauseKind::NotSynced);
+}
+
+#[test]
+fn a_workload_that_comes_late_ends_the_wait_for_argo_cd_at_once() {
+    let mut world = World::new();
+    world.expect(revision(1, "v1", &["web", "worker", "cron"]));
+    pass_minutes(&mut world, 31);
+    let mut web = Workload::finished("v1");
+    let set = web.replica_set("registry.local/web:v1", 1, 3);
+    world.apply(WatchedKind::ReplicaSet, &set);
+    world.apply(DEPLOYMENT, &web.counted([3, 3, 1]).json());
+    assert!(world.summary(1).sentence.contains("to become available"));
+    pass_minutes(&mut world, 1);
+    assert_eq!(world.summary(1).state, DeploymentState::Progressing);
+}
+
+#[test]
 fn a_cluster_that_cannot_be_seen_lets_no_sync_run_late() {
     let mut world = World::new();
     world.expect(revision(1, "v1", &["web"]));
