@@ -40,6 +40,7 @@ pub mod record; // what is remembered of a workload's progress
 pub mod expected; // what was pushed, and should come to be
 mod attribution; // which release a workload carries, and who brought it
 pub mod observation; // what has happened to a release
+mod deadline; // how long a release may take, and when it is given up
 mod transition; // from one state of a record to the next
 mod unready; // pods that run and do not become ready
 pub mod tracker; // changes become observations, each once

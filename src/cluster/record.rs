@@ -58,6 +58,9 @@ pub struct ProgressRecord {
     pub step: Option<ProgressStep>,
     /// The time at which it last came further than before, by the service's clock; its finish is the last such time.
     pub progressed_at: Timestamp,
+    /// The time from which its deadline counts, where that is later: the time does not count in which it was not seen.
+    #[serde(default)]
+    pub deadline_from: Option<Timestamp>,
     /// The time, by the service's clock, since which there was no progress for longer than the deadline.
     pub stalled_since: Option<Timestamp>,
     /// The time at which the service gives it up if nothing changes; `None` while it waits for a person, or for
@@ -194,6 +197,11 @@ impl ProgressRecord {
             | RecordState::Superseded { .. }
             | RecordState::Removed { .. } => false,
         }
+    }
+
+    /// Returns the time from which its deadline counts.
+    pub(super) fn deadline_start(&self) -> Timestamp {
+        self.deadline_from.map_or(self.progressed_at, |from| from.max(self.progressed_at))
     }
 
     /// Says which kinds its rules read and the service may not see; `None` where it sees all of them.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::cluster::deadline::LONGEST_PAUSE;
 use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::object::ObjectKey;
 use crate::cluster::record::{ProgressRecord, RecordState};
@@ -60,7 +61,11 @@ impl SyncWaits {
         let before = std::mem::take(&mut self.overdue);
         for (id, start) in waits {
             if now >= saturating_add(start, self.most) {
-                let known = before.get(&id).filter(|known| known.start == start);
+                // After a pause there is the whole patience again.
+                let is_same = |one: &&Overdue| {
+                    one.start == start && now.duration_since(one.until) <= LONGEST_PAUSE
+                };
+                let known = before.get(&id).filter(is_same);
                 let since = known.map_or(now, |known| known.since);
                 self.overdue.insert(id, Overdue { start, since, until: now });
             }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::attribution::{Attribution, CarriedRelease};
+use crate::cluster::deadline::{LastLooks, give_up, give_up_drifted, leave_out};
 use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::{ClusterIndex, IndexChange};
@@ -32,7 +33,7 @@ use crate::cluster::record::{
 use crate::cluster::sync_wait::{SyncWait, SyncWaits, sync_start};
 use crate::cluster::transition::{
     Look, REMEMBERED, begin, close, context_of, fail, final_cause, find_drift, finish, finish_time,
-    forget_oldest, note_cause, observe, set_drift, stand_still, start, start_time,
+    forget_oldest, note_cause, observe, set_drift, start, start_time,
 };
 use crate::cluster::unready::UnreadyPods;
 use crate::cluster::watched::WatchedObject;
@@ -77,6 +78,7 @@ pub struct ProgressTracker {
     /// The digests that no deployment has brought so far, each with the time at which it was first seen.
     unattributed: HashMap<ObjectKey, (String, Timestamp)>,
     unready: UnreadyPods,
+    last_looks: LastLooks,
     /// The deployments that Argo CD has not brought for too long.
     sync_waits: SyncWaits,
     /// The kinds whose objects are judged: each had its first look.
@@ -118,6 +120,7 @@ impl ProgressTracker {
             expected: HashMap::new(),
             unattributed: HashMap::new(),
             unready: UnreadyPods::default(),
+            last_looks: LastLooks::default(),
             sync_waits: SyncWaits::new(patience.sync, patience.after_deadline),
             judged_kinds: BTreeSet::new(),
             first_lists: HashMap::new(),
@@ -259,6 +262,7 @@ impl ProgressTracker {
             return Vec::new();
         }
         let mut records = self.records.remove(key).unwrap_or_default();
+        self.leave_unseen_out(key, &mut records, look);
         let mut out = Vec::new();
         match look.index.get(key) {
             None => {
@@ -275,11 +279,35 @@ impl ProgressTracker {
             }
             Some(object) => self.judge_workload(key, object, &mut records, look, &mut out),
         }
+        let is_open = records.last().is_some_and(ProgressRecord::is_open);
+        if is_open || self.unattributed.contains_key(key) {
+            self.last_looks.note(key, look.now);
+        } else {
+            self.last_looks.forget(key);
+        }
         forget_oldest(&mut records);
         if !records.is_empty() {
             self.records.insert(key.clone(), records);
         }
         out
+    }
+
+    /// Leaves out the time in which a workload that waits for something was not seen.
+    fn leave_unseen_out(
+        &mut self,
+        key: &ObjectKey,
+        records: &mut [ProgressRecord],
+        look: Look<'_>,
+    ) {
+        let is_seen = self.is_seen(key, look.index);
+        let Some(unseen) = self.last_looks.unseen_time(key, look.now, is_seen) else { return };
+        if let Some(record) = records.last_mut() {
+            leave_out(record, unseen, look.now);
+        }
+        if let Some((_, since)) = self.unattributed.get_mut(key) {
+            *since = saturating_add(*since, unseen);
+        }
+        self.unready.leave_out(key, unseen);
     }
 
     fn judge_workload(
@@ -293,7 +321,7 @@ impl ProgressTracker {
         let Some(release) = CarriedRelease::read(object) else {
             // It is being deleted, or somebody took its marks away.
             if let Some(record) = records.last_mut() {
-                self.give_up_drifted(record, look.now, out);
+                give_up_drifted(record, self.patience.after_deadline, look.now, out);
             }
             return;
         };
@@ -337,7 +365,7 @@ impl ProgressTracker {
         }
         let Some(record) = records.last_mut() else { return };
         set_drift(record, Some(ClusterDrift::Revision { digest }), out);
-        self.give_up_drifted(record, look.now, out);
+        give_up_drifted(record, self.patience.after_deadline, look.now, out);
     }
 
     /// Makes the record of a release that is new on a workload, as far as the object tells it.
@@ -370,6 +398,7 @@ impl ProgressTracker {
             hidden_kinds: look.index.hidden_inputs(key.kind),
             step: None,
             progressed_at: look.now,
+            deadline_from: None,
             stalled_since: None,
             gives_up_at: None,
             failing: None,
@@ -406,7 +435,7 @@ impl ProgressTracker {
         }
         // What somebody made of the release may run well: that is no finish of ours.
         if is_edited {
-            self.give_up_drifted(record, look.now, out);
+            give_up_drifted(record, self.patience.after_deadline, look.now, out);
             return;
         }
         let Some(progress) = workload_progress(object, look.index, &context) else { return };
@@ -473,7 +502,7 @@ impl ProgressTracker {
         };
         let seconds = deployment.map_or(PROGRESS_DEADLINE_SECONDS, |one| one.deadline_seconds);
         let deadline =
-            saturating_add(record.progressed_at, SignedDuration::from_secs(i64::from(seconds)));
+            saturating_add(record.deadline_start(), SignedDuration::from_secs(i64::from(seconds)));
         // A Job ends by itself, however long it runs, unless its pods do not start. A sync may wait for the workloads.
         let ends_by_itself = object.kind() == WatchedKind::Job || self.has_workloads(key, record);
         let may_stall = !ends_elsewhere && (!ends_by_itself || cause.is_some());
@@ -491,37 +520,7 @@ impl ProgressTracker {
         if let Some(cause) = news {
             observe(record, ProgressEvent::Failing { cause }, out);
         }
-        self.give_up(record, look.now, out);
-    }
-
-    /// Fails a release whose cause cannot pass, or that has stood still for too long.
-    fn give_up(&self, record: &mut ProgressRecord, now: Timestamp, out: &mut Observations) {
-        let cause = record.failing.as_ref().map(|failing| failing.cause.clone());
-        let since = record.stalled_since;
-        let is_over =
-            since.is_some_and(|since| now >= saturating_add(since, self.patience.after_deadline));
-        match cause {
-            Some(cause) if is_over || !cause.can_heal() => fail(record, cause, now, out),
-            None if is_over => fail(record, stand_still(record), now, out),
-            Some(_) | None => {}
-        }
-    }
-
-    /// Fails a release that somebody changed in the cluster and nothing has put back.
-    fn give_up_drifted(&self, record: &mut ProgressRecord, now: Timestamp, out: &mut Observations) {
-        let deadline = SignedDuration::from_secs(i64::from(PROGRESS_DEADLINE_SECONDS));
-        let ends_at = saturating_add(
-            saturating_add(record.progressed_at, deadline),
-            self.patience.after_deadline,
-        );
-        if !record.is_open() {
-            return;
-        }
-        record.gives_up_at = Some(ends_at);
-        if now >= ends_at {
-            let message = record.drift.as_ref().map_or(String::new(), ClusterDrift::sentence);
-            fail(record, FailureCause::new(CauseKind::NoProgress, &message), now, out);
-        }
+        give_up(record, self.patience.after_deadline, look.now, out);
     }
 
     /// Finds the revision that a record is of.

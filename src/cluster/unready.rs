@@ -24,6 +24,13 @@ impl UnreadyPods {
         self.since.remove(workload);
     }
 
+    /// Leaves out the time in which the workload was not seen.
+    pub(super) fn leave_out(&mut self, workload: &ObjectKey, unseen: SignedDuration) {
+        for since in self.since.get_mut(workload).into_iter().flat_map(HashMap::values_mut) {
+            *since = saturating_add(*since, unseen);
+        }
+    }
+
     /// Finds what is wrong with the workload's pods. One that runs is overdue after the time of its probes, or when the
     /// controller sees no progress.
     pub(super) fn find_cause(

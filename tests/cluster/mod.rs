@@ -8,6 +8,7 @@ mod kinds;
 mod log_tail; // the end of a container's log
 mod named;
 mod odd;
+mod pauses; // time in which nothing is looked at
 mod property;
 mod recorded;
 mod sight;

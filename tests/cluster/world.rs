@@ -182,8 +182,18 @@ impl World {
         self.delete(&object);
     }
 
-    /// Time goes by.
+    /// Time goes by, and the service looks all the while.
     pub(super) fn pass(&mut self, seconds: i64) {
+        let mut left = seconds;
+        while left > 5 {
+            self.pause(5);
+            left -= 5;
+        }
+        self.pause(left);
+    }
+
+    /// Time goes by, and the service looks at the end of it.
+    pub(super) fn pause(&mut self, seconds: i64) {
         self.now += SignedDuration::from_secs(seconds);
         let observations = self.tracker.tick(&self.index, self.now);
         self.take(observations);

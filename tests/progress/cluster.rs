@@ -39,9 +39,17 @@ impl Watched {
     pub(crate) fn on_both<'a>(
         story: impl AsyncFn(&mut Self) + 'a,
     ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Self::on_both_with("", story)
+    }
+
+    /// The same, with this after the settings of the cluster.
+    pub(crate) fn on_both_with<'a>(
+        progress: &'a str,
+        story: impl AsyncFn(&mut Self) + 'a,
+    ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(async move {
             for deployer in Deployer::prepared_on_both().await {
-                let mut world = Self::start(deployer, "").await;
+                let mut world = Self::start(deployer, progress).await;
                 story(&mut world).await;
                 world.ends().await;
             }
@@ -117,6 +125,29 @@ impl Watched {
     /// Waits until the deployment has that state, while messages are sent.
     pub(crate) async fn reaches(&self, id: i64, state: State) -> Deployment {
         self.until(id, state.as_str(), |deployment| deployment.state == state).await
+    }
+
+    /// Time goes by, as slowly as it does for a service that looks each second, until the deployment has that state.
+    pub(crate) async fn passes_until(&self, id: i64, state: State) -> Deployment {
+        for _ in 0..200 {
+            if self.deployer.deployment(id).await.state == state {
+                break;
+            }
+            self.deployer.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        self.reaches(id, state).await
+    }
+
+    /// The controller says that the release has not come further for the time of its deadline.
+    pub(crate) async fn stands_still(&self, id: i64, name: &str, generation: u32, pods: Pods) {
+        let deployment = self.deployer.deployment(id).await;
+        let digest = deployment.pushed.unwrap().digest.0;
+        let mut workload = workload(name, &digest, generation, Some(pods));
+        workload["status"]["conditions"] = json!([
+            {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
+        ]);
+        self.server.apply(workload);
     }
 
     /// Waits until the record of a deployment satisfies the condition.

@@ -44,7 +44,7 @@ async fn a_deployment_succeeds_when_its_pods_run_and_not_when_it_is_pushed() {
 
 #[tokio::test]
 async fn a_release_whose_image_cannot_be_pulled_says_so_at_once_and_fails_after_its_patience() {
-    Watched::on_both(async |world| {
+    Watched::on_both_with(", progress: {patience: 20s}", async |world| {
         let shop = world.app("shop");
         let id = world.push(&shop, "v1").await;
         world.sync(id, "shop", 1).await;
@@ -57,13 +57,12 @@ async fn a_release_whose_image_cannot_be_pulled_says_so_at_once_and_fails_after_
         assert_eq!(failing.state, State::Progressing);
         let said = |world: &Watched| world.deployer.github.statuses(id).pop().unwrap();
         assert!(said(world).1.contains("image"), "{:?}", said(world));
-        // Ten minutes are the workload's own deadline, two the patience after it was seen to have passed.
-        world.deployer.clock.advance(Duration::from_mins(10));
-        let waits_on = world.deployer.deployment(id).await;
-        assert_eq!(waits_on.state, State::Progressing);
+        // A jump of the clock is time in which the service has not looked.
+        world.stands_still(id, "shop", 1, NONE).await;
+        world.deployer.clock.advance(Duration::from_mins(20));
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        world.deployer.clock.advance(Duration::from_mins(2));
-        let failed = world.reaches(id, State::Failed).await;
+        assert_eq!(world.deployer.deployment(id).await.state, State::Progressing);
+        let failed = world.passes_until(id, State::Failed).await;
         assert!(failed.pushed.is_some(), "it is live in the manifest repository");
         let (state, description, _) = said(world);
         assert_eq!(state, "failure");
