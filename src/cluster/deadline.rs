@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::object::ObjectKey;
 use crate::cluster::observation::ProgressObservation;
+use crate::cluster::progress::ProgressStep;
 use crate::cluster::record::{ClusterDrift, ProgressRecord};
 use crate::cluster::transition::{fail, stand_still};
 use crate::cluster::workload::PROGRESS_DEADLINE_SECONDS;
@@ -59,7 +60,9 @@ pub(super) fn leave_out(record: &mut ProgressRecord, unseen: SignedDuration, now
     if !record.is_open() {
         return;
     }
-    if !unseen.is_zero() {
+    if record.step.as_ref().is_some_and(ProgressStep::ends_elsewhere) {
+        record.deadline_from = Some(now);
+    } else if !unseen.is_zero() {
         record.deadline_from = Some(saturating_add(record.deadline_start(), unseen));
     }
     if let Some(since) = &mut record.stalled_since {

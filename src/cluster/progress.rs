@@ -72,6 +72,21 @@ pub enum ProgressStep {
     },
 }
 
+impl ProgressStep {
+    /// Checks that a person ends it, or Flagger by itself, seen or not.
+    pub(super) fn ends_elsewhere(&self) -> bool {
+        matches!(
+            self,
+            Self::Paused | Self::AwaitingDeletion | Self::CanaryHidden | Self::Analysing { .. }
+        )
+    }
+
+    /// Checks that the same is waited for: the weight of a canary may be another one.
+    pub(super) fn is_same_wait(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
 /// The facts about earlier releases of a workload that the rules need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgressContext {

@@ -56,9 +56,13 @@ pub struct ProgressRecord {
     pub hidden_kinds: Vec<WatchedKind>,
     /// The step at the last look.
     pub step: Option<ProgressStep>,
+    /// The time since which it is at that step, by the service's clock.
+    #[serde(default)]
+    pub step_since: Option<Timestamp>,
     /// The time at which it last came further than before, by the service's clock; its finish is the last such time.
     pub progressed_at: Timestamp,
-    /// The time from which its deadline counts, where that is later: the time does not count in which it was not seen.
+    /// The time from which its deadline counts, where that is later: neither the time counts in which it was not seen,
+    /// nor that in which a person or Flagger was waited for.
     #[serde(default)]
     pub deadline_from: Option<Timestamp>,
     /// The time, by the service's clock, since which there was no progress for longer than the deadline.

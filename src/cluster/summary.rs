@@ -245,7 +245,7 @@ fn wait_for_workload(record: &ProgressRecord) -> WaitingOn {
     };
     WaitingOn {
         what: next_step(record),
-        since: record.progressed_at,
+        since: record.step_since.unwrap_or(record.progressed_at),
         last_event: Some(LastEvent { at, text }),
         gives_up_at: record.gives_up_at,
     }

@@ -399,6 +399,7 @@ impl ProgressTracker {
             step: None,
             progressed_at: look.now,
             deadline_from: None,
+            step_since: None,
             stalled_since: None,
             gives_up_at: None,
             failing: None,
@@ -475,18 +476,17 @@ impl ProgressTracker {
         let Pending { counts, former, step, cause } = pending;
         let before = (record.stalled_since.is_some(), record.failing.is_some());
         let is_other_step = record.step.as_ref() != Some(&step);
-        // A person resumes what is paused, and Flagger ends its run by itself, seen or not.
-        let ends_elsewhere = matches!(
-            step,
-            ProgressStep::Paused
-                | ProgressStep::AwaitingDeletion
-                | ProgressStep::CanaryHidden
-                | ProgressStep::Analysing { .. }
-        );
+        let ends_elsewhere = step.ends_elsewhere();
         // Counts that the controller has not looked at since are those of the release before.
         let is_further = step != ProgressStep::Unobserved && record.furthest.raise(counts, former);
-        if is_further || ends_elsewhere {
+        if is_further || (ends_elsewhere && is_other_step) {
             record.progressed_at = look.now;
+        }
+        if ends_elsewhere {
+            record.deadline_from = Some(look.now);
+        }
+        if !record.step.as_ref().is_some_and(|before| before.is_same_wait(&step)) {
+            record.step_since = Some(look.now);
         }
         let is_changed = is_further || record.counts != counts || is_other_step;
         (record.counts, record.step) = (counts, Some(step.clone()));

@@ -249,3 +249,53 @@ fn pods_that_come_and_go_are_no_progress() {
     }
     assert_eq!(world.told(), ["started v1", "failed no-progress v1"]);
 }
+
+#[test]
+fn a_release_that_waits_for_a_person_shows_the_same_each_second() {
+    let mut world = World::new();
+    world.expect(revision(1, "v1", &["web"]));
+    let mut web = Workload::finished("v1");
+    let set = web.replica_set("registry.local/web:v1", 1, 3);
+    world.apply(WatchedKind::ReplicaSet, &set);
+    world.apply(DEPLOYMENT, &web.counted([3, 3, 1]).json());
+    world.pass(10);
+    web.paused = true;
+    world.apply(DEPLOYMENT, &web.json());
+    let paused = world.shown(1);
+    let waiting = paused.waiting.clone().unwrap();
+    assert_eq!((waiting.since, waiting.gives_up_at), (time(10), None));
+    for _ in 0..100 {
+        world.pass(1);
+        assert_eq!(world.shown(1), paused);
+    }
+    // Time that a person took is not the release's: it has its whole deadline of a minute.
+    web.paused = false;
+    world.apply(DEPLOYMENT, &web.json());
+    let waiting = world.shown(1).waiting.unwrap();
+    assert_eq!((waiting.since, waiting.gives_up_at), (time(110), Some(time(110 + 60 + 120))));
+}
+
+#[test]
+fn a_canary_shows_a_change_when_its_weight_changes() {
+    let canary = |n: u32, weight: u32| {
+        json!({
+            "metadata": {
+                "name": "web", "namespace": "devx", "uid": "uid-canary", "resourceVersion": n.to_string(),
+            },
+            "spec": {"targetRef": {"kind": "Deployment", "name": "web"}},
+            "status": {"phase": "Progressing", "canaryWeight": weight, "lastAppliedSpec": "one"},
+        })
+    };
+    let mut world = World::new();
+    world.expect(revision(1, "v1", &["web"]));
+    let mut web = Workload::finished("v1");
+    world.apply(WatchedKind::Canary, &canary(1, 10));
+    world.apply(DEPLOYMENT, &web.counted([3, 3, 3]).json());
+    let ten = world.shown(1);
+    world.pass(100);
+    assert_eq!(world.shown(1), ten);
+    world.apply(WatchedKind::Canary, &canary(2, 20));
+    let waiting = world.shown(1).waiting.unwrap();
+    assert_eq!(waiting.since, time(0), "it is the same run");
+    assert_eq!(waiting.last_event.unwrap().at, time(100));
+}
