@@ -25,7 +25,8 @@ pub struct ProgressKey {
     pub digest: String,
     /// The deployment that brought it; `None` where that is not known, or the workload is not ours.
     pub deploy_id: Option<DeployId>,
-    /// The number of the release on this workload, from 1 on: a digest may come back.
+    /// The number of the release on this workload, from 1 on: a digest may come back. It may begin anew when the
+    /// workload is forgotten in between.
     pub sequence: u32,
 }
 
@@ -201,6 +202,12 @@ impl ProgressRecord {
             | RecordState::Superseded { .. }
             | RecordState::Removed { .. } => false,
         }
+    }
+
+    /// Returns its place among the records of its workload, the oldest first. The numbers alone do not tell: they
+    /// may begin anew with an object that was deleted and made again.
+    pub(super) fn order(&self) -> (Timestamp, u32) {
+        (self.progressed_at, self.key.sequence)
     }
 
     /// Returns the time from which its deadline counts.

@@ -57,7 +57,7 @@ pub fn summarize(
                 && record.key.deploy_id.as_ref() == Some(&expected.deploy_id)
                 && !matches!(record.state, RecordState::Removed { .. })
         };
-        records.iter().filter(is_its).max_by_key(|record| record.key.sequence)
+        records.iter().filter(is_its).max_by_key(|record| record.order())
     };
     let parts: Vec<(&ObjectKey, Option<&ProgressRecord>)> =
         expected.parts().into_iter().map(|key| (key, newest(key))).collect();

@@ -33,7 +33,7 @@ use crate::cluster::record::{
 use crate::cluster::sync_wait::{SyncWait, SyncWaits, sync_start};
 use crate::cluster::transition::{
     Look, REMEMBERED, begin, close, context_of, fail, final_cause, find_drift, finish, finish_time,
-    forget_oldest, note_cause, observe, set_drift, start, start_time,
+    forget_oldest, next_sequence, note_cause, observe, set_drift, start, start_time,
 };
 use crate::cluster::unready::UnreadyPods;
 use crate::cluster::watched::WatchedObject;
@@ -110,7 +110,7 @@ impl ProgressTracker {
             by_workload.entry(record.key.workload.clone()).or_default().push(record);
         }
         for records in by_workload.values_mut() {
-            records.sort_by_key(|record| record.key.sequence);
+            records.sort_by_key(ProgressRecord::order);
             forget_oldest(records);
         }
         Self {
@@ -385,7 +385,7 @@ impl ProgressTracker {
                 uid: object.meta().uid.clone(),
                 digest: String::new(),
                 deploy_id: None,
-                sequence: before.map_or(1, |record| record.key.sequence.saturating_add(1)),
+                sequence: next_sequence(records),
             },
             commit: None,
             state: RecordState::Progressing,

@@ -240,6 +240,12 @@ pub(super) fn finish_time(
     at.map_or(look.time(), |at| ClockTime { at, clock: ClockSource::Cluster })
 }
 
+/// Returns the number of the next release of a workload, over all objects that had its name.
+pub(super) fn next_sequence(records: &[ProgressRecord]) -> u32 {
+    let newest = records.iter().map(|record| record.key.sequence).max();
+    newest.unwrap_or_default().saturating_add(1)
+}
+
 /// Keeps the newest records only.
 pub(super) fn forget_oldest(records: &mut Vec<ProgressRecord>) {
     let excess = records.len().saturating_sub(REMEMBERED);

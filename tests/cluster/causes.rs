@@ -105,6 +105,20 @@ fn each_cause_is_told_once_and_at_once() {
 }
 
 #[test]
+fn a_cause_that_comes_and_goes_is_told_once() {
+    let (mut world, mut web) = rolling(&waiting("ErrImagePull", "not found"));
+    assert_eq!(world.told(), ["failing image-pull v2"]);
+    let running = container(&json!({"running": {}}), &json!({}));
+    for status in [&running, &waiting("ImagePullBackOff", "not found"), &running] {
+        let pod = web.pod(IMAGE, "a", status);
+        world.apply(WatchedKind::Pod, &pod);
+        world.pass(2);
+        world.restart();
+        assert!(world.told().is_empty());
+    }
+}
+
+#[test]
 fn what_cannot_heal_fails_at_once() {
     let start_error = container(
         &json!({"waiting": {"reason": "RunContainerError", "message":

@@ -7,6 +7,7 @@ use the_deployer::cluster::pod::PodRow;
 use the_deployer::cluster::watched::WatchedObject;
 
 use super::recorded::{Owner, recordings};
+use super::sight::of_anybody;
 use super::world::{Workload, World, key, revision};
 
 const IMAGE: &str = "registry.local/web:v1";
@@ -230,4 +231,31 @@ fn a_deletion_of_the_former_object_does_not_take_the_present_one() {
     assert_eq!(index.delete_object(&former), None);
     assert_eq!(index.apply(former), None, "an older state");
     assert_eq!(index.get(&present.key()), Some(&present));
+}
+
+#[test]
+fn a_workload_that_was_made_again_is_the_newest_after_a_restart() {
+    let mut world = World::new();
+    let mut web = Workload::finished("v1").named("preview");
+    web.counted([3, 3, 2]);
+    for n in 1..=9 {
+        world.pass(1);
+        world.apply(WatchedKind::Deployment, &of_anybody(&mut web, &format!("c{n}")));
+    }
+    world.pass(1);
+    world.delete_key(&key(WatchedKind::Deployment, "preview"));
+    assert_eq!(world.told().last().unwrap(), "removed c9 on preview");
+    world.pass(1);
+    web.uid = "another-uid".to_owned();
+    world.apply(WatchedKind::Deployment, &of_anybody(&mut web, "c9"));
+    assert_eq!(world.told(), ["started c9 on preview"]);
+    for _ in 0..2 {
+        world.restart();
+        assert!(world.told().is_empty(), "it is known");
+        assert_eq!(&*world.record("preview").key.uid, "another-uid");
+    }
+    world.pass(1);
+    world.apply(WatchedKind::Deployment, &of_anybody(&mut web, "c10"));
+    assert_eq!(world.told(), ["superseded c9 on preview", "started c10 on preview"]);
+    assert_eq!(world.record("preview").key.sequence, 10);
 }

@@ -13,7 +13,7 @@ const DEPLOYMENT: WatchedKind = WatchedKind::Deployment;
 const IMAGE: &str = "registry.local/web:v1";
 
 /// A Deployment of anybody that names a commit.
-fn of_anybody(web: &mut Workload, commit: &str) -> Json {
+pub(super) fn of_anybody(web: &mut Workload, commit: &str) -> Json {
     let mut json = web.json();
     json["metadata"]["labels"] = json!({});
     json["metadata"]["annotations"] = json!({
