@@ -13,6 +13,8 @@ ALTER TABLE deployments ADD COLUMN log_tail TEXT;
 
 CREATE INDEX deployments_in_cluster ON deployments (target)
     WHERE cluster_state IN ('syncing', 'progressing');
+-- The newest pushes: which commits hold a revision.
+CREATE INDEX deployments_pushed ON deployments (target, finished_at) WHERE state = 'succeeded';
 -- The state that people see.
 DROP INDEX deployments_state;
 CREATE INDEX deployments_shown_state ON deployments ((COALESCE(cluster_state, state)));

@@ -29,7 +29,7 @@ use crate::app::home::DataDirLock;
 use crate::app::start_error::cannot_use;
 use crate::app::wiring::Loops;
 use crate::config::settings::Settings;
-use crate::controller::clusters::keep_unwatched_ended;
+use crate::controller::unwatched::keep_unwatched_ended;
 use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;

@@ -284,6 +284,11 @@ impl ClusterIndex {
         !matches!(self.sights.get(&kind), Some(Sight::Listed | Sight::Absent))
     }
 
+    /// Checks that the cluster was asked for a kind, and does not have it or does not show it.
+    pub fn is_unavailable(&self, kind: WatchedKind) -> bool {
+        matches!(self.sights.get(&kind), Some(Sight::Hidden | Sight::Absent))
+    }
+
     /// Lists the kinds that the rules read for objects of this kind, and that may be there and are not seen.
     pub fn hidden_inputs(&self, kind: WatchedKind) -> Vec<WatchedKind> {
         kind.inputs().iter().copied().filter(|one| self.is_hidden(*one)).collect()

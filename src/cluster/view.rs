@@ -26,6 +26,8 @@ pub struct ClusterView {
     index: ClusterIndex,
     tracker: ProgressTracker,
     open: BTreeMap<DeployId, OpenDeployment>,
+    /// The causes that the process before has told, of deployments that are not followed yet.
+    told: BTreeMap<DeployId, BTreeSet<CauseKind>>,
     /// The records that are not given out yet.
     records: Vec<ProgressRecord>,
 }
@@ -36,14 +38,14 @@ struct OpenDeployment {
     expected: ExpectedRevision,
     /// The progress that was given out last.
     shown: Option<DeploymentProgress>,
-    announced: Option<Announced>,
+    announced: Announced,
 }
 
-/// The facts that people were told: a change of them is told again, a change of a count is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The facts that people were told: each cause once, and neither counts nor that a cause is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Announced {
     is_syncing: bool,
-    cause: Option<CauseKind>,
+    causes: BTreeSet<CauseKind>,
 }
 
 /// The news that is to be stored and told, in one transaction.
@@ -83,9 +85,15 @@ impl ClusterView {
         patience: ProgressPatience,
         records: Vec<ProgressRecord>,
     ) -> Self {
+        let mut told: BTreeMap<DeployId, BTreeSet<CauseKind>> = BTreeMap::new();
+        for record in records.iter().filter(|record| record.is_open()) {
+            if let Some(id) = &record.key.deploy_id {
+                told.entry(id.clone()).or_default().extend(&record.told_causes);
+            }
+        }
         let tracker = ProgressTracker::new(cluster, patience, records);
         let (open, records) = (BTreeMap::new(), Vec::new());
-        Self { index: ClusterIndex::new(), tracker, open, records }
+        Self { index: ClusterIndex::new(), tracker, open, told, records }
     }
 
     /// Returns the objects of the cluster.
@@ -140,19 +148,19 @@ impl ClusterView {
         match deployment {
             Entry::Occupied(mut open) => open.get_mut().expected = expected,
             Entry::Vacant(place) => {
-                place.insert(OpenDeployment { expected, shown: None, announced: None });
+                // Its push was told, and what the process before has recorded.
+                let causes = self.told.remove(&expected.deploy_id).unwrap_or_default();
+                let announced = Announced { is_syncing: true, causes };
+                place.insert(OpenDeployment { expected, shown: None, announced });
             }
         }
     }
 
-    /// Notes that people were told how a deployment stands, by the process that watched before, as the records say it.
+    /// Notes that people were told how a deployment stands, by the process that watched before.
     pub fn mark_announced(&mut self, id: &DeployId, is_syncing: bool) {
-        let Some(deployment) = self.open.get_mut(id) else { return };
-        let expected = &deployment.expected;
-        let records = records_of(&self.tracker, expected);
-        let progress = summarize(expected, &records, self.tracker.sync_wait(expected));
-        let cause = find_failure(expected, &progress, &records).map(|(_, cause)| cause.kind);
-        deployment.announced = Some(Announced { is_syncing, cause });
+        if let Some(deployment) = self.open.get_mut(id) {
+            deployment.announced.is_syncing = is_syncing;
+        }
     }
 
     /// Returns the revisions that are followed.
@@ -180,14 +188,14 @@ impl ClusterView {
     pub fn take_news(&mut self, health: &ClusterHealth, now: Timestamp) -> ClusterNews {
         let records = newest_of_each(std::mem::take(&mut self.records));
         let (index, tracker) = (&self.index, &self.tracker);
-        let has_argo_cd = can_be_seen(health, WatchedKind::Application);
+        let has_no_argo_cd = index.is_unavailable(WatchedKind::Application);
         let mut deployments = Vec::new();
         for (id, deployment) in &mut self.open {
             let expected = &deployment.expected;
             let parts = expected.parts();
             let records = records_of(tracker, expected);
             let mut progress = summarize(expected, &records, tracker.sync_wait(expected));
-            if parts.is_empty() || (expected.workloads.is_empty() && !has_argo_cd) {
+            if parts.is_empty() || (expected.workloads.is_empty() && has_no_argo_cd) {
                 progress = end_at_push(expected);
             }
             let is_unseen = |kind: &WatchedKind| !index.sees(*kind) || index.is_interrupted(*kind);
@@ -204,11 +212,13 @@ impl ClusterView {
                 continue;
             }
             let failure = find_failure(expected, &progress, &records);
-            let announced = announced(&progress, failure.as_ref());
-            let before = std::mem::replace(&mut deployment.announced, announced);
-            let is_announced = before != announced || announced.is_none();
-            let cause = failure.as_ref().map(|(_, cause)| cause.kind);
-            let failure = failure.filter(|_| before.and_then(|before| before.cause) != cause);
+            let is_end = progress.waiting.is_none();
+            let is_syncing = progress.state == DeploymentState::Syncing;
+            let announced = &mut deployment.announced;
+            let has_begun = std::mem::replace(&mut announced.is_syncing, is_syncing) && !is_syncing;
+            let failure =
+                failure.filter(|(_, cause)| announced.causes.insert(cause.kind) || is_end);
+            let is_announced = is_end || has_begun || failure.is_some();
             deployment.shown = Some(progress.clone());
             let deploy_id = id.clone();
             deployments.push(DeploymentNews { deploy_id, progress, is_announced, failure });
@@ -243,15 +253,6 @@ fn end_at_push(expected: &ExpectedRevision) -> DeploymentProgress {
     }
 }
 
-fn can_be_seen(health: &ClusterHealth, kind: WatchedKind) -> bool {
-    match health.kinds().get(&kind) {
-        Some(KindSight::Absent | KindSight::Unseen { since: None, .. }) | None => false,
-        Some(KindSight::Starting | KindSight::Seen | KindSight::Unseen { since: Some(_), .. }) => {
-            true
-        }
-    }
-}
-
 /// Says that nothing is known of the cluster at present, where the deployment has no end.
 fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
     let Some(waiting) = &progress.waiting else { return };
@@ -269,21 +270,6 @@ fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
 /// Returns the records of all that tells how a deployment stands.
 fn records_of(tracker: &ProgressTracker, expected: &ExpectedRevision) -> Vec<ProgressRecord> {
     expected.watched().into_iter().flat_map(|key| tracker.records_of(key)).cloned().collect()
-}
-
-/// Returns what people have been told of a deployment without an end.
-fn announced(
-    progress: &DeploymentProgress,
-    failure: Option<&(ObjectKey, FailureCause)>,
-) -> Option<Announced> {
-    let is_syncing = match progress.state {
-        DeploymentState::Syncing => true,
-        DeploymentState::Progressing => false,
-        DeploymentState::Finished { .. }
-        | DeploymentState::Failed { .. }
-        | DeploymentState::Superseded => return None,
-    };
-    Some(Announced { is_syncing, cause: failure.map(|(_, cause)| cause.kind) })
 }
 
 /// Finds the workload that cannot run, and why.

@@ -4,12 +4,13 @@
 //! What was seen and what is told about it are one transaction, fenced by the lease. Whoever lost the lease, or could
 //! not record, drops all that it knows, and begins anew from the records.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
@@ -21,7 +22,6 @@ use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::FailureCause;
 use crate::cluster::logs;
 use crate::cluster::record::ProgressRecord;
-use crate::cluster::summary::DeploymentState;
 use crate::cluster::tracker::ProgressPatience;
 use crate::cluster::view::{ClusterNews, ClusterView, DeploymentNews};
 use crate::cluster::watch::event::ClusterEvent;
@@ -29,17 +29,20 @@ use crate::cluster::watch::health::ClusterHealth;
 use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::reflector::ClusterWatch;
 use crate::cluster::watch::schedule::WatchLimits;
+use crate::controller::cluster_news::{change_of, log_news, to_stored};
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
+use crate::deployments::outcome::DeployError;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::id::DeployId;
-use crate::model::status::{ForgeStatus, one_line};
+use crate::model::status::ForgeStatus;
 use crate::store::{
     ClusterChange, ClusterLease, LeaseState, PushedDeployment, StoreError, WorkloadRecord,
 };
+use crate::support::time::saturating_add;
 
 /// The length of the lease on a cluster: when the process that watches it dies, another one does after so long.
-const LEASE: Duration = Duration::from_secs(15);
+pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// The interval at which pushes are looked for, and everything is judged by the time that has passed.
 const TICK: Duration = Duration::from_secs(1);
 /// The time for which other events are waited for before they are recorded together.
@@ -54,11 +57,12 @@ const MOST_LOGS: usize = 8;
 const LOGS_DEADLINE: Duration = Duration::from_secs(5);
 /// The number of lines of a log that are kept.
 const LOG_LINES: usize = 20;
-/// The interval at which deployments of clusters that are no longer watched are ended. A new replica, which watches
-/// them, has had time to take their lease.
-const UNWATCHED_INTERVAL: Duration = Duration::from_mins(1);
-/// The longest summary, in characters.
-const LONGEST_SUMMARY: usize = 2000;
+/// The number of apps whose manifests are read at the same time.
+const MOST_READS: usize = 4;
+/// The pause until manifests that could not be read are read again.
+const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// The time for which another revision may be live before the deployment ends: a clone is half a minute behind at most.
+const REPLACED_PATIENCE: SignedDuration = SignedDuration::from_mins(2);
 
 /// The watch of one cluster, and what it needs.
 #[derive(Clone)]
@@ -104,14 +108,41 @@ impl From<StoreError> for FollowEnd {
     }
 }
 
-/// What is known while the lease lasts.
+/// The state while the lease lasts.
 struct Followed {
     view: ClusterView,
     lease: ClusterLease,
-    /// Deployments whose manifests could not be read yet.
-    unread: BTreeSet<DeployId>,
+    /// Deployments whose manifests are read next.
+    queue: VecDeque<PushedDeployment>,
+    /// Manifests that are being read.
+    reads: FuturesUnordered<BoxFuture<'static, ManifestRead>>,
+    /// Deployments in `queue` and `reads`.
+    queued: BTreeSet<DeployId>,
+    /// Deployments that wait, and whose manifests could not be read so far.
+    unread: BTreeMap<DeployId, Unread>,
     /// The newest push to the manifest repository that the view knows of.
-    newest_push: Option<(Timestamp, String)>,
+    newest_push: Option<Timestamp>,
+}
+
+/// A deployment, and the manifests that it should bring about.
+type ManifestRead = (PushedDeployment, Result<Option<ExpectedRevision>, DeployError>);
+
+/// A deployment whose manifests could not be read.
+struct Unread {
+    /// The first time at which another revision was live in their place.
+    replaced_since: Option<Timestamp>,
+    /// The time of the next attempt.
+    next: Timestamp,
+}
+
+/// Forgets what was seen when the lease is not used any more, also after a panic.
+struct Sight<'a>(&'a ClusterFollower);
+
+impl Drop for Sight<'_> {
+    fn drop(&mut self) {
+        self.0.health.reset();
+        self.0.metrics.forget(self.0.health.cluster());
+    }
 }
 
 impl ClusterFollower {
@@ -146,6 +177,7 @@ impl ClusterFollower {
         // Ends the watches with this function, also after a panic.
         let watching = stop.child_token();
         let guard = watching.clone().drop_guard();
+        let sight = Sight(self);
         let keeping = self.keep_lease(&lease);
         let end = tokio::select! {
             biased;
@@ -153,10 +185,10 @@ impl ClusterFollower {
             () = keeping => FollowEnd::LeaseLost,
             end = self.watch(lease.clone(), &watching).boxed() => end,
         };
-        drop(guard);
-        self.health.reset();
+        drop((guard, sight));
         if !matches!(end, FollowEnd::LeaseLost) {
-            let ending = self.deployments.store.end_cluster_lease(&lease);
+            let now = self.deployments.clock.now();
+            let ending = self.deployments.store.end_cluster_lease(&lease, now);
             let _held = tokio::time::timeout(PAUSE, ending).await;
         }
         end
@@ -207,7 +239,7 @@ impl ClusterFollower {
 
     /// Reads the records, and what should be there.
     async fn begin(&self, lease: ClusterLease) -> Result<Followed, FollowEnd> {
-        let (store, clock) = (&self.deployments.store, &self.deployments.clock);
+        let store = &self.deployments.store;
         let cluster = self.health.cluster().clone();
         let stored = store.workload_records(&cluster).await?;
         // A record of a later version is not understood: what it is about is looked at anew.
@@ -223,11 +255,21 @@ impl ClusterFollower {
             ..ProgressPatience::default()
         };
         let view = ClusterView::new(cluster.clone(), patience, records);
-        let mut followed = Followed { view, lease, unread: BTreeSet::new(), newest_push: None };
-        for deployment in store.newest_in_cluster(&cluster).await? {
-            self.expect(&mut followed, &deployment, clock.now()).await;
+        let mut followed = Followed {
+            view,
+            lease,
+            queue: VecDeque::new(),
+            reads: FuturesUnordered::new(),
+            queued: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            newest_push: None,
+        };
+        for deployment in store.waiting_for_cluster(&cluster).await? {
+            followed.read_later(deployment);
         }
-        self.look_for_pushes(&mut followed).await?;
+        for deployment in store.newest_in_cluster(&cluster).await? {
+            followed.read_later(deployment);
+        }
         Ok(followed)
     }
 
@@ -249,18 +291,25 @@ impl ClusterFollower {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            self.begin_reads(followed);
             tokio::select! {
-                gathered = gather(&mut events) => {
-                    let ControlFlow::Continue(gathered) = gathered else { return Ok(()) };
-                    let now = clock.now();
-                    for event in gathered {
-                        followed.view.apply(event, &self.health, now);
-                    }
+                event = events.recv() => {
+                    let Some(first) = event else { return Ok(()) };
+                    // Not within the `select`: what it drops would be lost.
+                    let gathered = gather(first, &mut events).await;
+                    followed.apply(gathered, &self.health, clock.now());
                 }
+                Some(read) = followed.reads.next() => self.take_read(followed, read).await?,
                 _ = ticks.tick() => {
-                    self.look_for_pushes(followed).await?;
+                    // What has happened is judged before what has not happened for too long.
+                    let gathered = drain(&mut events);
+                    let is_behind = gathered.len() == MOST_EVENTS;
+                    followed.apply(gathered, &self.health, clock.now());
+                    self.look_for_pushes(followed).await;
                     self.metrics.observe(&self.health, begun, clock.now());
-                    followed.view.tick(clock.now());
+                    if !is_behind {
+                        followed.view.tick(clock.now());
+                    }
                 }
             }
             self.record(followed).await?;
@@ -268,19 +317,28 @@ impl ClusterFollower {
     }
 
     /// Follows deployments that were pushed since, and no longer those that a push or a person ended.
-    async fn look_for_pushes(&self, followed: &mut Followed) -> Result<(), FollowEnd> {
-        let (store, clock) = (&self.deployments.store, &self.deployments.clock);
-        let waiting = store.waiting_for_cluster(self.health.cluster()).await?;
+    async fn look_for_pushes(&self, followed: &mut Followed) {
+        let (store, now) = (&self.deployments.store, self.deployments.clock.now());
+        let cluster = self.health.cluster();
+        let waiting = match store.waiting_for_cluster(cluster).await {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::warn!(%cluster, %error, "deployments that wait for the cluster not read");
+                return;
+            }
+        };
         let ids: BTreeSet<DeployId> = waiting.iter().map(|one| one.id.clone()).collect();
-        let known: BTreeSet<DeployId> =
+        let open: BTreeSet<DeployId> =
             followed.view.open().map(|expected| expected.deploy_id.clone()).collect();
-        followed.unread.retain(|id| ids.contains(id));
-        for deployment in waiting.iter().filter(|deployment| !known.contains(&deployment.id)) {
-            self.expect(followed, deployment, clock.now()).await;
+        followed.unread.retain(|id, _| ids.contains(id));
+        for deployment in waiting.iter().filter(|deployment| !open.contains(&deployment.id)) {
+            let unread = followed.unread.get(&deployment.id);
+            if unread.is_none_or(|unread| unread.next <= now) {
+                followed.read_later(deployment.clone());
+            }
         }
-        followed.view.keep_open(&ids, clock.now());
+        followed.view.keep_open(&ids, now);
         self.look_for_commits(followed, &waiting).await;
-        Ok(())
     }
 
     /// Tells the view which commits hold a revision by now: Argo CD names the newest.
@@ -289,11 +347,11 @@ impl ClusterFollower {
             return;
         };
         let cluster = self.health.cluster();
-        let Ok(pushes) = self.deployments.commits_since(cluster, since).await else { return };
-        let newest = pushes.first().cloned();
-        if newest == followed.newest_push {
+        let Ok(newest) = self.deployments.newest_push(cluster).await else { return };
+        if newest.is_none() || newest == followed.newest_push {
             return;
         }
+        let Ok(pushes) = self.deployments.commits_since(cluster, since).await else { return };
         let open: Vec<ExpectedRevision> = followed.view.open().cloned().collect();
         for expected in open {
             let is_it = |deployment: &&PushedDeployment| deployment.id == expected.deploy_id;
@@ -305,25 +363,75 @@ impl ClusterFollower {
         followed.newest_push = newest;
     }
 
-    async fn expect(&self, followed: &mut Followed, deployment: &PushedDeployment, now: Timestamp) {
-        match self.deployments.expected_revision(deployment).await {
+    /// Begins to read manifests, beside the events.
+    fn begin_reads(&self, followed: &mut Followed) {
+        while followed.reads.len() < MOST_READS
+            && let Some(deployment) = followed.queue.pop_front()
+        {
+            let deployments = self.deployments.clone();
+            let read = async move {
+                let expected = deployments.expected_revision(&deployment).await;
+                (deployment, expected)
+            };
+            followed.reads.push(read.boxed());
+        }
+    }
+
+    /// Follows a deployment whose manifests were read. One whose place another revision has taken, and that no push
+    /// has ended, ends here.
+    async fn take_read(
+        &self,
+        followed: &mut Followed,
+        (deployment, read): ManifestRead,
+    ) -> Result<(), FollowEnd> {
+        let now = self.deployments.clock.now();
+        let is_waiting = matches!(deployment.state, State::Syncing | State::Progressing);
+        followed.queued.remove(&deployment.id);
+        let is_replaced = match read {
             Ok(Some(expected)) => {
                 followed.unread.remove(&deployment.id);
+                followed.newest_push = None;
                 followed.view.expect(expected, now);
                 if deployment.is_announced {
                     let is_syncing = deployment.state == State::Syncing;
                     followed.view.mark_announced(&deployment.id, is_syncing);
                 }
+                return Ok(());
             }
-            // A newer push is about to end it.
-            Ok(None) => {}
-            Err(problem) => {
-                if followed.unread.insert(deployment.id.clone()) {
-                    let (deployment, reason) = (&deployment.id, problem.message);
-                    tracing::warn!(%deployment, reason, "its manifests cannot be read, tried again");
+            Ok(None) => true,
+            Err(error) => {
+                if !followed.unread.contains_key(&deployment.id) {
+                    let (deployment, reason) = (&deployment.id, error.message);
+                    tracing::warn!(%deployment, reason, "manifests not read, retry follows");
                 }
+                false
             }
+        };
+        if !is_waiting {
+            return Ok(());
         }
+        let next = saturating_add(now, READ_AGAIN);
+        let unread = followed.unread.entry(deployment.id.clone());
+        let unread = unread.or_insert(Unread { replaced_since: None, next });
+        unread.next = next;
+        if !is_replaced {
+            return Ok(());
+        }
+        let since = *unread.replaced_since.get_or_insert(now);
+        if now >= saturating_add(since, REPLACED_PATIENCE) {
+            let sentence = "another revision is live in the manifest repository";
+            let status = ForgeStatus::new(ForgeState::Inactive, sentence);
+            let change = ClusterChange {
+                deployment: deployment.id,
+                state: State::Superseded,
+                summary: sentence.to_owned(),
+                waiting: None,
+                log_tail: Vec::new(),
+                status: Some(status),
+            };
+            self.store_news(&followed.lease, &[], &[change]).await?;
+        }
+        Ok(())
     }
 
     /// Stores the news, with the messages about it.
@@ -338,15 +446,31 @@ impl ClusterFollower {
         let change =
             |one: &DeploymentNews| change_of(one, logs.remove(&one.deploy_id).unwrap_or_default());
         let changes: Vec<ClusterChange> = news.deployments.iter().map(change).collect();
-        let now = clock.now();
-        let store = &self.deployments.store;
-        let recorded = store.record_cluster_progress(&followed.lease, &records, &changes, now);
-        match recorded.await? {
-            LeaseState::Lost => return Err(FollowEnd::LeaseLost),
-            LeaseState::Held => {}
-        }
+        self.store_news(&followed.lease, &records, &changes).await?;
         for news in &news.deployments {
             log_news(news);
+        }
+        Ok(())
+    }
+
+    /// Stores records and changes, again and again while the database does not answer and the lease lasts.
+    async fn store_news(
+        &self,
+        lease: &ClusterLease,
+        records: &[WorkloadRecord],
+        changes: &[ClusterChange],
+    ) -> Result<(), FollowEnd> {
+        let (store, clock) = (&self.deployments.store, &self.deployments.clock);
+        loop {
+            match store.record_cluster_progress(lease, records, changes, clock.now()).await {
+                Ok(LeaseState::Lost) => return Err(FollowEnd::LeaseLost),
+                Ok(LeaseState::Held) => break,
+                Err(error) => {
+                    let cluster = self.health.cluster();
+                    tracing::error!(%cluster, %error, "progress not recorded, retry follows");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
         }
         if changes.iter().any(|change| change.status.is_some()) {
             self.deployments.wake.outbox();
@@ -358,7 +482,7 @@ impl ClusterFollower {
     async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
         let mut logs = BTreeMap::new();
         let room = Semaphore::new(MOST_LOGS);
-        let mut reading = futures::stream::FuturesUnordered::new();
+        let mut reading = FuturesUnordered::new();
         for news in &news.deployments {
             if let Some((workload, cause)) = &news.failure
                 && cause.has_log()
@@ -399,38 +523,26 @@ impl ClusterFollower {
     }
 }
 
-/// Ends deployments of clusters that are no longer watched, now and again until `stop`.
-pub async fn keep_unwatched_ended(deployments: Deployments, stop: CancellationToken) {
-    loop {
-        if let Err(error) = end_unwatched(&deployments).await {
-            tracing::warn!(%error, "deployments of clusters that are no longer watched have no end yet");
+impl Followed {
+    /// Queues the reading of a deployment's manifests.
+    fn read_later(&mut self, deployment: PushedDeployment) {
+        if self.queued.insert(deployment.id.clone()) {
+            self.queue.push_back(deployment);
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(UNWATCHED_INTERVAL) => {}
+    }
+
+    fn apply(&mut self, events: Vec<ClusterEvent>, health: &ClusterHealth, now: Timestamp) {
+        for event in events {
+            self.view.apply(event, health, now);
         }
     }
 }
 
-/// Ends deployments of clusters that are no longer watched; returns their number.
-pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreError> {
-    let (watched, now) = (deployments.watches.keys().collect::<Vec<_>>(), deployments.clock.now());
-    let interval = SignedDuration::try_from(UNWATCHED_INTERVAL).unwrap_or(SignedDuration::ZERO);
-    let before = now.saturating_sub(interval).unwrap_or(now);
-    let count = deployments.store.end_unwatched(&watched, before, now).await?;
-    if count > 0 {
-        tracing::warn!(
-            count,
-            "deployments ended at their push, because their cluster is not watched"
-        );
-        deployments.wake.outbox();
-    }
-    Ok(count)
-}
-
-/// Waits for an event, and takes those that follow it at once.
-async fn gather(events: &mut mpsc::Receiver<ClusterEvent>) -> ControlFlow<(), Vec<ClusterEvent>> {
-    let Some(first) = events.recv().await else { return ControlFlow::Break(()) };
+/// Waits for the events that follow one at once.
+async fn gather(
+    first: ClusterEvent,
+    events: &mut mpsc::Receiver<ClusterEvent>,
+) -> Vec<ClusterEvent> {
     let mut gathered = vec![first];
     let until = tokio::time::Instant::now() + GATHERED;
     while gathered.len() < MOST_EVENTS
@@ -438,55 +550,11 @@ async fn gather(events: &mut mpsc::Receiver<ClusterEvent>) -> ControlFlow<(), Ve
     {
         gathered.push(event);
     }
-    ControlFlow::Continue(gathered)
+    gathered
 }
 
-fn to_stored(record: &ProgressRecord) -> WorkloadRecord {
-    let key = &record.key;
-    WorkloadRecord {
-        workload: format!("{}/{}/{}", key.workload.kind, key.workload.namespace, key.workload.name),
-        uid: key.uid.to_string(),
-        sequence: key.sequence,
-        deployment: key.deploy_id.clone(),
-        record: serde_json::to_string(record).expect("records have string keys alone"),
-    }
-}
-
-/// Decides what is stored and told of a change.
-fn change_of(news: &DeploymentNews, log_tail: Vec<String>) -> ClusterChange {
-    let progress = &news.progress;
-    let (state, forge) = match &progress.state {
-        DeploymentState::Syncing => (State::Syncing, ForgeState::InProgress),
-        DeploymentState::Progressing => (State::Progressing, ForgeState::InProgress),
-        DeploymentState::Finished { .. } => (State::Succeeded, ForgeState::Success),
-        DeploymentState::Failed { .. } => (State::Failed, ForgeState::Failure),
-        DeploymentState::Superseded => (State::Superseded, ForgeState::Inactive),
-    };
-    let sentence = &progress.sentence;
-    ClusterChange {
-        deployment: news.deploy_id.clone(),
-        state,
-        summary: one_line(sentence, LONGEST_SUMMARY),
-        waiting: progress.waiting.clone(),
-        log_tail,
-        status: news.is_announced.then(|| ForgeStatus::new(forge, sentence)),
-    }
-}
-
-fn log_news(news: &DeploymentNews) {
-    let (deployment, sentence) = (&news.deploy_id, &news.progress.sentence);
-    match &news.progress.state {
-        DeploymentState::Finished { .. } => {
-            tracing::info!(%deployment, summary = sentence, "deployment runs in the cluster");
-        }
-        DeploymentState::Failed { .. } => {
-            tracing::warn!(%deployment, summary = sentence, "deployment failed in the cluster");
-        }
-        DeploymentState::Superseded => {
-            tracing::info!(%deployment, "deployment superseded in the cluster");
-        }
-        DeploymentState::Syncing | DeploymentState::Progressing => {
-            tracing::debug!(%deployment, summary = sentence, "deployment progresses in the cluster");
-        }
-    }
+/// Takes the events that have arrived.
+fn drain(events: &mut mpsc::Receiver<ClusterEvent>) -> Vec<ClusterEvent> {
+    let arrived = std::iter::from_fn(|| events.try_recv().ok());
+    arrived.take(MOST_EVENTS).collect()
 }

@@ -12,7 +12,9 @@
 //! Read `worker.rs` first: it claims deployments and starts attempts. [`outcome`] decides what follows an
 //! attempt, without side effects. [`clusters`], [`previews`] and [`sweep`] are loops of their own.
 
-pub mod clusters; // what becomes of pushed deployments in a cluster
+pub mod clusters; // follows pushed deployments in a cluster
+mod cluster_news; // what is stored, sent and logged of them, pure
+pub mod unwatched; // ends those whose cluster nothing watches any more
 mod attempt; // one claimed deployment: lease, panic, shutdown, stages
 pub mod metrics;
 pub mod outcome; // what follows each end and each failure, pure

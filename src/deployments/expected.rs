@@ -19,7 +19,7 @@ use crate::store::PushedDeployment;
 const MOST_COMMITS: u32 = 500;
 
 impl Deployments {
-    /// Reads the workloads of a pushed deployment from the manifest repository. `None` where another revision is live
+    /// Reads the workloads of a pushed deployment from the manifest repository, with its own commit alone. `None` where another revision is live
     /// there by now, or the app is gone: nothing of the deployment is to be expected then.
     ///
     /// # Errors
@@ -55,10 +55,18 @@ impl Deployments {
                 .filter_map(|workload| expected_workload(workload, namespace))
                 .collect(),
             application: argocd,
-            commits: commits_with(deployment, &self.commits_since(target, *pushed_at).await?),
+            commits: vec![pushed.commit.to_string()],
             awaiting: matches!(state, State::Syncing | State::Progressing),
             pushed_at: *pushed_at,
         }))
+    }
+
+    /// Returns the time of the newest push to the manifest repository of a target.
+    pub(crate) async fn newest_push(
+        &self,
+        target: &TargetName,
+    ) -> Result<Option<Timestamp>, DeployError> {
+        Ok(self.store.newest_push(&self.targets_beside(target)?).await?)
     }
 
     /// Returns the commits that were pushed to the manifest repository of a target since that time, with their times.
@@ -67,12 +75,16 @@ impl Deployments {
         target: &TargetName,
         since: Timestamp,
     ) -> Result<Vec<(Timestamp, String)>, DeployError> {
-        let served = self.manifests_of(target)?;
-        let is_served = |target: &&TargetName| served.targets.is_match(target.as_str());
-        let targets: Vec<TargetName> =
-            self.clusters.names().into_iter().filter(is_served).cloned().collect();
+        let targets = self.targets_beside(target)?;
         let commits = self.store.commits_since(&targets, since, MOST_COMMITS).await?;
         Ok(commits.into_iter().map(|(at, commit)| (at, commit.to_string())).collect())
+    }
+
+    /// Lists the targets whose manifests are in the repository of this one.
+    fn targets_beside(&self, target: &TargetName) -> Result<Vec<TargetName>, DeployError> {
+        let served = self.manifests_of(target)?;
+        let is_served = |target: &&TargetName| served.targets.is_match(target.as_str());
+        Ok(self.clusters.names().into_iter().filter(is_served).cloned().collect())
     }
 }
 

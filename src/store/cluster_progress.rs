@@ -11,9 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
-use crate::model::deployment::{ForgeState, Pushed, State};
+use crate::model::deployment::{Pushed, State};
 use crate::model::id::{CommitSha, DeployId, TargetName};
-use crate::model::status::ForgeStatus;
 use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -107,8 +106,12 @@ impl Store {
     }
 
     /// Ends the lease: another process may watch the cluster at once.
-    pub async fn end_cluster_lease(&self, lease: &ClusterLease) -> Result<LeaseState, StoreError> {
-        let end = set_lease_end(lease, 0);
+    pub async fn end_cluster_lease(
+        &self,
+        lease: &ClusterLease,
+        now: Timestamp,
+    ) -> Result<LeaseState, StoreError> {
+        let end = set_lease_end(lease, end_of(now, Duration::ZERO));
         self.run(end, "ending the lease of a cluster").await.map(LeaseState::by_rows)
     }
 
@@ -133,43 +136,47 @@ impl Store {
             " ORDER BY id"
         );
         let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
-        read_pushed(&rows)
+        Ok(read_pushed(&rows))
     }
 
-    /// Ends deployments whose cluster no process watches any more, because the configuration changed: their push was
-    /// their end. Those that were pushed later than `before` are left: their cluster may be about to be watched.
-    /// Returns their number.
-    pub async fn end_unwatched(
+    /// Returns deployments that wait for a cluster which is not among these, and whose watch no process has had since
+    /// `before`: the configuration has changed. Their push lies before that time, too.
+    pub async fn waiting_unwatched(
         &self,
         watched: &[&TargetName],
         before: Timestamp,
-        now: Timestamp,
-    ) -> Result<usize, StoreError> {
-        let places = placeholders(3, watched.len());
-        let sql = format!(
-            "SELECT id, target FROM deployments WHERE {} AND finished_at <= $1 \
-             AND target NOT IN (SELECT cluster FROM cluster_leases WHERE lease_end > $2) \
-             AND target NOT IN ({places}) ORDER BY id LIMIT 100",
-            waiting!()
-        );
-        let sql = if watched.is_empty() { sql.replace(" AND target NOT IN ()", "") } else { sql };
-        let query = query_of(sql, ((before, now), watched.to_vec()));
-        let rows = query.fetch_all(&self.pool, READING).await?;
-        for row in &rows {
-            let summary = "it is pushed; its cluster is no longer watched";
-            let change = ClusterChange {
-                deployment: row.id("id")?,
-                state: State::Succeeded,
-                summary: summary.to_owned(),
-                waiting: None,
-                log_tail: Vec::new(),
-                status: Some(ForgeStatus::new(ForgeState::Success, summary)),
-            };
-            let mut write = self.begin(RECORDING).await?;
-            self.change_in_cluster(&mut write, &change, now).await?;
-            write.commit().await?;
+    ) -> Result<Vec<(TargetName, DeployId)>, StoreError> {
+        let mut sql = concat!("SELECT id, target FROM deployments WHERE ", waiting!()).to_owned();
+        sql += " AND finished_at <= $1 \
+             AND target NOT IN (SELECT cluster FROM cluster_leases WHERE lease_end > $1)";
+        if !watched.is_empty() {
+            sql += &format!(" AND target NOT IN ({})", placeholders(2, watched.len()));
         }
-        Ok(rows.len())
+        sql += " ORDER BY id LIMIT 100";
+        let rows = query_of(sql, (before, watched.to_vec())).fetch_all(&self.pool, READING).await?;
+        rows.iter().map(|row| Ok((row.id("target")?, row.id("id")?))).collect()
+    }
+
+    /// Returns the time of the newest push to one of these targets.
+    pub async fn newest_push(
+        &self,
+        targets: &[TargetName],
+    ) -> Result<Option<Timestamp>, StoreError> {
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        // One search of the index for each target.
+        let newest = (1..=targets.len()).map(|number| {
+            format!(
+                "SELECT MAX(finished_at) AS finished_at FROM deployments \
+                 WHERE state = 'succeeded' AND target = ${number}"
+            )
+        });
+        let newest = newest.collect::<Vec<_>>().join(" UNION ALL ");
+        let sql =
+            format!("SELECT '' AS id, MAX(finished_at) AS finished_at FROM ({newest}) newest");
+        let targets: Vec<&TargetName> = targets.iter().collect();
+        query_of(sql, targets).fetch_one(&self.pool, READING).await?.maybe_time("finished_at")
     }
 
     /// Returns the newest pushed deployment of each app on a cluster that had one since it is watched.
@@ -185,7 +192,7 @@ impl Store {
              AND cluster_state IS NOT NULL ORDER BY id"
         );
         let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
-        read_pushed(&rows)
+        Ok(read_pushed(&rows))
     }
 
     /// Returns the commits that deployments to these targets pushed at that time or later, with the
@@ -288,10 +295,17 @@ fn keep_record(
     }
 }
 
-fn read_pushed(rows: &[Row]) -> Result<Vec<PushedDeployment>, StoreError> {
+/// Reads the rows, without those that cannot be read: one of them must not stop the others.
+fn read_pushed(rows: &[Row]) -> Vec<PushedDeployment> {
     let mut deployments = Vec::new();
     for row in rows {
-        let deployment = row::overview(row)?;
+        let deployment = match row::overview(row) {
+            Ok(deployment) => deployment,
+            Err(error) => {
+                tracing::debug!(%error, "a deployment that waits for its cluster cannot be read");
+                continue;
+            }
+        };
         // A record that a person changed may lack them; there is nothing to watch for then.
         let (Some(app), Some(pushed), Some(pushed_at)) =
             (deployment.app, deployment.pushed, deployment.pushed_at)
@@ -303,5 +317,5 @@ fn read_pushed(rows: &[Row]) -> Result<Vec<PushedDeployment>, StoreError> {
         let is_announced = deployment.waiting.is_some();
         deployments.push(PushedDeployment { id, place, pushed, pushed_at, state, is_announced });
     }
-    Ok(deployments)
+    deployments
 }

@@ -77,7 +77,9 @@ pub(super) async fn supersede_waiting(
     let sql = concat!(
         "SELECT id FROM deployments WHERE target = $1 AND ",
         waiting!(),
-        " AND repository = (SELECT b.repository FROM deployments b WHERE b.id = $2) AND id <> $2"
+        " AND id <> $2 AND EXISTS (SELECT 1 FROM deployments b WHERE b.id = $2 \
+         AND (b.repository = deployments.repository \
+         OR (b.namespace = deployments.namespace AND b.slug = deployments.slug)))"
     );
     end_waiting(store, write, query(sql, (&request.target, id)), &status, now).await
 }

@@ -238,17 +238,21 @@ impl Store {
         let mut write = self.begin("finishing a deployment").await?;
         let has_succeeded = state == State::Succeeded;
         if has_succeeded {
-            let queries =
-                [finish, owners::claim(id, now), inactive::older(self, &claim.deployment)];
-            let [update, owner, older] = write.ask_all(queries, "finishing a deployment").await?;
+            // A release that the cluster does not run yet replaces none. Its older ones must not be locked here: the
+            // watch of the cluster locks one that waits before those that it replaces.
+            let older = (!is_syncing).then(|| inactive::older(self, &claim.deployment));
+            let queries = [finish, owners::claim(id, now)].into_iter().chain(older);
+            let answers = write.ask_many(queries.collect(), "finishing a deployment").await?;
+            let mut answers = answers.into_iter();
+            let update = answers.next().unwrap_or_default();
+            let owner = answers.next().unwrap_or_default();
             if LeaseState::by_rows(update.changed) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }
             owners::follow_claim(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
             cluster_state::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
-            // A release that the cluster does not run yet replaces none.
-            if !is_syncing {
+            if let Some(older) = answers.next() {
                 inactive::enqueue_replaced(self, &mut write, &claim.deployment, &older, now)
                     .await?;
             }

@@ -156,13 +156,14 @@ impl Store {
         let sql = "SELECT id, COALESCE(cluster_state, state) AS state, attempts, failures, forge_id, \
              COALESCE(cluster_at, finished_at) AS finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
-             LENGTH(stages) AS stages FROM deployments WHERE id = $1";
+             COALESCE(waiting, '') AS waiting, LENGTH(stages) AS stages \
+             FROM deployments WHERE id = $1";
         let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
         let Some(row) = row else { return Ok(None) };
         let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
         let [attempts, failures, forge_id] = numbers;
         Ok(Some(format!(
-            "{} {} {} {} {:?} {} {} {}",
+            "{} {} {} {} {:?} {} {} {} {}",
             row.text("state")?,
             attempts?,
             failures?,
@@ -170,7 +171,8 @@ impl Store {
             row.maybe_number("finished_at")?,
             row.text("slug")?,
             row.number("stages")?,
-            row.text("summary")?
+            row.text("summary")?,
+            row.text("waiting")?
         )))
     }
 

@@ -146,7 +146,7 @@ async fn a_deployment_ends_at_its_push_when_its_cluster_is_no_longer_watched() {
         // A replica that watches it may be about to start.
         world.deployer.works().await;
         assert_eq!(world.deployer.deployment(id).await.state, State::Syncing);
-        world.deployer.clock.advance(Duration::from_mins(2));
+        world.deployer.clock.advance(Duration::from_mins(11));
         let ended = world.reaches(id, State::Succeeded).await;
         assert!(ended.summary.contains("no longer watched"), "{}", ended.summary);
         assert_eq!(world.deployer.github.told(id).last().unwrap(), "success");

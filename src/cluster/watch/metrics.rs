@@ -65,6 +65,16 @@ impl WatchMetrics {
         KindMetrics { all: self.clone(), cluster: cluster.as_str().to_owned() }
     }
 
+    /// Removes what was seen of a cluster: another process watches it.
+    pub fn forget(&self, cluster: &TargetName) {
+        let cluster = cluster.as_str().to_owned();
+        for kind in WatchedKind::ALL {
+            let labels = KindLabels { cluster: cluster.clone(), kind: kind.as_str() };
+            self.seen.remove(&labels);
+        }
+        self.unseen.remove(&ClusterLabel { cluster });
+    }
+
     /// Sets the time for which the cluster has not been seen whole. One that was never seen counts from the start.
     pub fn observe(&self, health: &ClusterHealth, start: Timestamp, now: Timestamp) {
         let seconds = health

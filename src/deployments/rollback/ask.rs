@@ -13,7 +13,7 @@ use crate::git::writer::{ManifestRepository, WriteError};
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
 use crate::model::audit::{AuditRecord, Principal};
-use crate::model::deployment::{Deployment, State};
+use crate::model::deployment::Deployment;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::live_history::{AppFolders, Choice, NoChoice, RolledBackFrom};
@@ -278,14 +278,14 @@ fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> 
             recorded_request.target
         ));
     }
-    match deployment.state {
-        State::Succeeded => NotRolledBack::Against(format!(
+    match &deployment.pushed {
+        Some(_) => NotRolledBack::Against(format!(
             "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
              again"
         )),
-        state => NotRolledBack::NotMeant(format!(
+        None => NotRolledBack::NotMeant(format!(
             "deployment {id} made no revision: it is {}",
-            state.as_str()
+            deployment.state.as_str()
         )),
     }
 }

@@ -154,8 +154,9 @@ fn way_back(news: &News<'_>) -> String {
     match (&deployment.app, &news.last_good) {
         (Some(app), Some(last_good)) => format!(
             "It is live in the manifest repository. Deploy a fix, or go back to {} with \
-             `bart rollback {target} --app {app} --reason TEXT`.",
-            escape_line(last_good.tag.as_str(), LONGEST_LINE)
+             `bart rollback {target} --app {app} --to {} --reason TEXT`.",
+            escape_line(last_good.tag.as_str(), LONGEST_LINE),
+            last_good.id
         ),
         _ => "It is live in the manifest repository. Deploy a fix.".to_owned(),
     }

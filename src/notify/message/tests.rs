@@ -117,7 +117,7 @@ fn a_release_that_does_not_run_says_why_and_what_its_container_said_last_and_how
     assert_snapshot!(letter.plain, @r"
     ❌ shop v42 does not run on prod-cluster-1
     shop-7c9 ends again and again (exit code 1)
-    It is live in the manifest repository. Deploy a fix, or go back to v41 with `bart rollback prod-cluster-1 --app devx/shop --reason TEXT`.
+    It is live in the manifest repository. Deploy a fix, or go back to v41 with `bart rollback prod-cluster-1 --app devx/shop --to 20261120-101112131-0a0b0c --reason TEXT`.
     ```
     starting
     no such table: &lt;users&gt;

@@ -35,7 +35,8 @@ pub(super) fn failure_text(deployment: &Deployment, page: &str, waml: &str) -> C
         .into_iter()
         .partition(|violation| line(violation, waml).is_some());
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
-    let mut summary = format!("**{}** was not deployed to **{target}**.\n\n", escape(tag.as_str()));
+    let verb = if deployment.pushed.is_some() { "does not run on" } else { "was not deployed to" };
+    let mut summary = format!("**{}** {verb} **{target}**.\n\n", escape(tag.as_str()));
     if deployment.violations.is_empty() {
         let _infallible = writeln!(summary, "{}\n", escape(&deployment.summary));
     }
@@ -84,6 +85,9 @@ fn title(deployment: &Deployment) -> String {
     let target = &deployment.request.target;
     let violations = &deployment.violations;
     let title = match (errors(violations.iter()).next(), violations.errors()) {
+        (None, _) if deployment.pushed.is_some() => {
+            format!("does not run on {target}: {}", deployment.summary)
+        }
         (None, _) => format!("not deployed to {target}: {}", deployment.summary),
         (Some(violation), 1) => format!("not deployed to {target}: {}", violation.message),
         (Some(_), count) => format!("not deployed to {target}: {count} violations"),
