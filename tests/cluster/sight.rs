@@ -6,6 +6,7 @@ use the_deployer::cluster::failure::CauseKind;
 use the_deployer::cluster::object::WatchedKind;
 use the_deployer::cluster::record::RecordState;
 use the_deployer::cluster::summary::DeploymentState;
+use the_deployer::cluster::watched::WatchedObject;
 
 use super::world::{Workload, World, revision};
 
@@ -61,10 +62,14 @@ fn a_right_that_was_taken_away_for_a_while_announces_nothing_either() {
     let mut preview = Workload::finished("v1").named("preview");
     let set = preview.replica_set(IMAGE, 1, 3);
     world.apply(WatchedKind::ReplicaSet, &set);
-    world.apply(DEPLOYMENT, &of_anybody(&mut preview, "abc"));
+    // It is made meanwhile.
+    let json = of_anybody(&mut preview, "abc");
+    let object = WatchedObject::read(DEPLOYMENT, &json).unwrap();
+    world.present.insert(object.key(), object);
     world.hidden.clear();
     world.list(DEPLOYMENT);
     assert!(world.told().is_empty());
+    assert!(world.record("preview").is_finished());
 }
 
 #[test]
