@@ -148,6 +148,7 @@ impl App {
             previews: settings.webhook.rules.previews.unwrap_or_default(),
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
+            cluster_readers: wiring::cluster_readers(&settings, &clock),
             clock,
             cpu_pool: CpuPool::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),

@@ -14,6 +14,7 @@ pub mod deployments; // deployments and their logs
 pub(crate) mod forms; // patterns of names and texts
 pub mod locks; // locks
 pub mod plans; // dry runs
+pub mod pods; // apps in their clusters
 pub mod problem; // errors
 pub mod revisions; // revisions of an app
 pub mod rollbacks; // rollbacks and holds

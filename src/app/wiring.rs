@@ -21,6 +21,7 @@ use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::previews::{self, PreviewLoop};
 use crate::controller::sweep::{self, Sweeps};
 use crate::controller::{self, Controller};
+use crate::deployments::cluster_reader::ClusterReader;
 use crate::deployments::{Deployments, removal};
 use crate::forge::Forge;
 use crate::model::id::{TargetName, TeamName};
@@ -37,6 +38,7 @@ use crate::server::auth::{Admission, FingerprintKey, Proxies, Site};
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
 use crate::server::{ServerLimits, Webhook};
+use crate::support::clock::Clock;
 use crate::support::rate_limit::Rate;
 use crate::support::telemetry;
 
@@ -122,6 +124,19 @@ pub(super) fn watches(settings: &Settings) -> Arc<BTreeMap<TargetName, ClusterHe
     Arc::new(clusters.map(|name| (name.clone(), ClusterHealth::new(name.clone()))).collect())
 }
 
+/// Builds the connection of each cluster that has one, which the watches and the readers of its state share.
+pub(super) fn cluster_readers(
+    settings: &Settings,
+    clock: &Clock,
+) -> Arc<BTreeMap<TargetName, ClusterReader>> {
+    let readers = settings.kubernetes.iter().map(|(name, cluster)| {
+        let (access, outbound) = (cluster.access.clone(), settings.outbound.clone());
+        let connection = ClusterConnection::new(access, outbound, clock.clone());
+        (name.clone(), ClusterReader::new(Arc::new(connection), cluster.pod_logs))
+    });
+    Arc::new(readers.collect())
+}
+
 /// Builds the watches of the clusters that have a connection.
 fn followers(
     settings: &Settings,
@@ -130,13 +145,13 @@ fn followers(
     registry: &telemetry::Metrics,
 ) -> Vec<Arc<ClusterFollower>> {
     let metrics = registry.register(WatchMetrics::new);
-    let clusters = settings.kubernetes.values().zip(deployments.watches.values());
-    let followers = clusters.map(|(cluster, health)| {
-        let ClusterSettings { access, patience, previews } = cluster.clone();
-        let (outbound, clock) = (settings.outbound.clone(), deployments.clock.clone());
+    let readers = deployments.cluster_readers.values();
+    let clusters = settings.kubernetes.values().zip(deployments.watches.values()).zip(readers);
+    let followers = clusters.map(|((cluster, health), reader)| {
+        let ClusterSettings { patience, previews, access: _, pod_logs: _ } = *cluster;
         Arc::new(ClusterFollower {
             deployments: deployments.clone(),
-            connection: Arc::new(ClusterConnection::new(access, outbound, clock)),
+            connection: reader.connection(),
             health: health.clone(),
             metrics: metrics.clone(),
             settings: FollowerSettings {

@@ -179,29 +179,29 @@ fn read(data: &str) -> Result<Picture, CliError> {
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Event {
+pub(super) struct Event {
     kind: String,
     id: Option<String>,
-    data: String,
+    pub(super) data: String,
 }
 
 /// A parser of a stream of events in pieces
 /// (<https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>).
 #[derive(Debug, Default)]
-struct Parser {
+pub(super) struct Parser {
     bytes: Vec<u8>,
     event: Event,
 }
 
 impl Parser {
     /// Adds a piece; `false` if an event is too large.
-    fn take(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
         self.bytes.extend_from_slice(bytes);
         self.bytes.len() + self.event.data.len() <= LARGEST
     }
 
     /// Returns the next complete event.
-    fn next(&mut self) -> Option<Event> {
+    pub(super) fn next(&mut self) -> Option<Event> {
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.bytes.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);

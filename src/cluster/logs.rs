@@ -51,7 +51,7 @@ pub enum PodLogError {
     /// The service may not read logs.
     #[error("{0}; grant `get` on pods/log")]
     Forbidden(String),
-    /// The cluster cannot be count, or the connection broke.
+    /// The cluster cannot be reached, or the connection broke.
     #[error("{0}")]
     Unavailable(String),
     /// Nothing came for so long, not even the end of the log.
@@ -80,7 +80,7 @@ pub async fn tail(
     })
 }
 
-/// The server cuts an answer at its end, which is the part that counts: then fewer lines are count for.
+/// The server cuts an answer at its end, which is the part that counts: then fewer lines are asked for.
 async fn read_tail(
     connection: &ClusterConnection,
     source: &LogSource,
@@ -104,6 +104,17 @@ async fn read_tail(
     }
 }
 
+/// The part of a container's log that is read line by line.
+#[derive(Debug, Clone, Copy)]
+pub struct LogRange {
+    /// The number of last lines with which it begins.
+    pub lines: usize,
+    /// The container that ran before is meant.
+    pub previous: bool,
+    /// It goes on until the container ends.
+    pub follow: bool,
+}
+
 /// Follows a container's log from its last lines on, until the container ends, the lines are dropped, or no byte came
 /// for `idle`.
 ///
@@ -117,8 +128,25 @@ pub async fn follow(
     lines: usize,
     idle: Duration,
 ) -> Result<LogLines, PodLogError> {
+    let range = LogRange { lines, previous: false, follow: true };
+    open(connection, namespace, pod, container, range, idle).await
+}
+
+/// Opens a part of a container's log, to be read line by line until its end, or until no byte came for `idle`.
+///
+/// # Errors
+/// [`PodLogError`]
+pub async fn open(
+    connection: &ClusterConnection,
+    namespace: &str,
+    pod: &str,
+    container: Option<&str>,
+    range: LogRange,
+    idle: Duration,
+) -> Result<LogLines, PodLogError> {
     let source = LogSource::new(namespace, pod, container)?;
-    let params = LogParams { follow: true, ..source.params(lines) };
+    let LogRange { lines, previous, follow } = range;
+    let params = LogParams { follow, previous, ..source.params(lines) };
     let client = source.client(connection).await?;
     let body = match source.send(&client, &params).await {
         Ok(body) => Some(body),
@@ -293,7 +321,7 @@ impl LogSource {
 }
 
 /// Returns true for a name that an object of Kubernetes can have (RFC 1123): no other one is put into an address.
-fn is_object_name(name: &str) -> bool {
+pub(in crate::cluster) fn is_object_name(name: &str) -> bool {
     const LONGEST: usize = 253;
     let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');

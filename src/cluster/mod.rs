@@ -17,7 +17,7 @@
 //!                     summary                  one deployment over all its workloads, and what it waits for
 //! ```
 //!
-//! `connection`, `watch` and `logs` speak to a cluster's API server. All of the rest is pure: no client, no
+//! `connection`, `watch`, `live` and `logs` speak to a cluster's API server. All of the rest is pure: no client, no
 //! clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
 
 pub mod connection; // the connection to a cluster's API server
@@ -46,4 +46,5 @@ mod unready; // pods that run and do not become ready
 pub mod tracker; // changes become observations, each once
 pub mod sync_wait; // how long Argo CD is waited for
 pub mod view; // the objects of one cluster, and the deployments that wait for it
+pub mod live; // the present objects of one app
 pub mod summary; // a deployment of several workloads

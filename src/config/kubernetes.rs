@@ -42,6 +42,9 @@ pub(super) struct KubernetesApi {
     ca: Option<String>,
     /// True if the service runs in that cluster: it uses its pod's service account. Default: no.
     in_cluster: Option<bool>,
+    /// True if everyone who may read an app may also read the logs of its pods through the service; `false` refuses it.
+    /// Default: yes.
+    pod_logs: Option<bool>,
 }
 
 /// A kubeconfig.
@@ -87,8 +90,9 @@ impl Resolver<'_> {
             }
             return None;
         };
+        let pod_logs = api.pod_logs.unwrap_or(true);
         let access = self.cluster_access(&format!("{path}.kubernetes"), api, server)?;
-        Some(ClusterSettings { access, patience, previews: previews.unwrap_or(false) })
+        Some(ClusterSettings { access, patience, previews: previews.unwrap_or(false), pod_logs })
     }
 
     fn cluster_access(
@@ -99,7 +103,7 @@ impl Resolver<'_> {
     ) -> Option<ClusterAccess> {
         const WAYS: &str = "give one of `kubeconfig: {file: PATH}`, `token: {file: PATH}` with `server`, and \
                             `in_cluster: true`";
-        let KubernetesApi { kubeconfig, context, server, token, ca, in_cluster } = api;
+        let KubernetesApi { kubeconfig, context, server, token, ca, in_cluster, pod_logs: _ } = api;
         let in_cluster = in_cluster.unwrap_or(false);
         let with_token = server.is_some() || token.is_some() || ca.is_some();
         match (kubeconfig, with_token, in_cluster) {
@@ -217,18 +221,18 @@ mod tests {
             "  kubernetes: {{kubeconfig: {{file: {}}}, context: prod}}\n  progress: {{patience: 5m, previews: true}}\n",
             file.display()
         ));
-        let ClusterSettings { access, patience, previews } = only(&text);
-        assert_eq!((patience.as_secs(), previews), (300, true));
+        let ClusterSettings { access, patience, previews, pod_logs } = only(&text);
+        assert_eq!((patience.as_secs(), previews, pod_logs), (300, true, true));
         let ClusterAccess::Kubeconfig { file: kubeconfig, context } = access else {
             panic!("{text}")
         };
         assert_eq!((kubeconfig, context.as_deref()), (file, Some("prod")));
 
         let text = cluster(&format!(
-            "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}, ca: '{CA}'}}\n"
+            "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}, ca: '{CA}', pod_logs: false}}\n"
         ));
-        let ClusterSettings { access, patience, previews } = only(&text);
-        assert_eq!((patience.as_secs(), previews), (120, false));
+        let ClusterSettings { access, patience, previews, pod_logs } = only(&text);
+        assert_eq!((patience.as_secs(), previews, pod_logs), (120, false, false));
         let ClusterAccess::Server { server, token, ca } = access else { panic!("{text}") };
         assert_eq!((server.as_str(), ca), ("https://10.0.0.1:6443", Some(CA.into())));
         assert!(token.file.is_none() && !format!("{token:?}").contains("t0ken"));

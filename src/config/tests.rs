@@ -186,7 +186,7 @@ fn everything_can_be_set() {
         ("argocd", "the-deployer-dev")
     );
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
-    let ClusterSettings { access, patience, previews } =
+    let ClusterSettings { access, patience, previews, pod_logs: _ } =
         &kubernetes[&TargetName::parse("dev").unwrap()];
     assert_eq!((kubernetes.len(), patience.as_secs(), *previews), (1, 180, true));
     let ClusterAccess::Server { server, .. } = access else { panic!("by address and token") };

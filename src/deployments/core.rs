@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cluster::watch::health::ClusterHealth;
+use crate::deployments::cluster_reader::ClusterReader;
 use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
@@ -48,6 +49,8 @@ pub struct Deployments {
     pub(crate) health: Arc<Health>,
     /// The state of each cluster's watches, where the service watches it.
     pub(crate) watches: Arc<BTreeMap<TargetName, ClusterHealth>>,
+    /// The way to ask each of these clusters what it runs.
+    pub(crate) cluster_readers: Arc<BTreeMap<TargetName, ClusterReader>>,
 }
 
 /// The file in which each service repository describes its app.

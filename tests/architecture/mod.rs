@@ -185,6 +185,7 @@ const PURE: &[&str] = &[
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &[
     "cluster/connection",
+    "cluster/live",
     "cluster/logs",
     "cluster/watch/protocol",
     "cluster/watch/reflector",

@@ -56,14 +56,19 @@ impl Watched {
         })
     }
 
-    pub(crate) async fn start(mut deployer: Deployer, progress: &str) -> Self {
+    pub(crate) async fn start(deployer: Deployer, progress: &str) -> Self {
+        Self::start_with(deployer, "", progress).await
+    }
+
+    /// With more keys of the connection, `, pod_logs: false`.
+    pub(crate) async fn start_with(mut deployer: Deployer, api: &str, progress: &str) -> Self {
         let server = ApiServer::start().await;
         server.install_custom_resources();
         let url = server.url();
         deployer.configure(|config| {
             format!(
                 "{config}clusters:\n- {{name: {TARGET}, environment: production, domain: example.com, \
-                 kubernetes: {{server: '{url}', token: {{env: CLUSTER_TOKEN}}}}{progress}}}\n"
+                 kubernetes: {{server: '{url}', token: {{env: CLUSTER_TOKEN}}{api}}}{progress}}}\n"
             )
         });
         deployer.variable("CLUSTER_TOKEN", TOKEN);
@@ -247,7 +252,7 @@ pub(crate) fn unpullable_pod(name: &str, generation: u32) -> Json {
 }
 
 /// A pod of that generation whose container ends again and again.
-fn crashing_pod(name: &str, generation: u32) -> Json {
+pub(crate) fn crashing_pod(name: &str, generation: u32) -> Json {
     let status = json!({
         "ready": false, "restartCount": 4,
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
@@ -257,11 +262,11 @@ fn crashing_pod(name: &str, generation: u32) -> Json {
 }
 
 /// The name of that pod.
-fn pod_name(name: &str, generation: u32) -> String {
+pub(crate) fn pod_name(name: &str, generation: u32) -> String {
     format!("{name}-{generation}-abc")
 }
 
-fn pod(name: &str, generation: u32, container: &Json) -> Json {
+pub(crate) fn pod(name: &str, generation: u32, container: &Json) -> Json {
     let image = format!("registry.example.com/{name}:{generation}");
     let mut status = json!({"name": name, "image": image});
     let fields = container.as_object().unwrap().clone();

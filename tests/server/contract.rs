@@ -11,7 +11,7 @@ use super::shop::{FOLDER, SHOP, TARGET, deploys, recovers, tokens};
 use super::world::{Answer, get, post, request, send};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
-use crate::progress::cluster::Watched;
+use crate::progress::cluster::{Watched, crashing_pod, pod_name};
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
 
@@ -237,8 +237,9 @@ async fn everything_is_read(full: &Full, contract: &mut Contract) {
     let deployments: Vec<String> = deployments.drain(..).map(|one| one.id.to_string()).collect();
     assert_eq!(deployments.len(), 7);
     for (route, method, said) in operations(&contract.document) {
-        if method != "get" || said["responses"]["200"]["content"].get("application/json").is_none()
-        {
+        let is_json = said["responses"]["200"]["content"].get("application/json").is_some();
+        // No cluster is watched here.
+        if method != "get" || !is_json || route.ends_with("/pods") {
             continue;
         }
         let ids = match &route {
@@ -391,15 +392,41 @@ async fn one_waits_for_its_cluster(contract: &mut Contract) {
     ] {
         contract.holds("get", route, &get(&world.deployer, &path).await);
     }
+    pods_are_asked_for(&world, contract).await;
     world.recovers(id, "shop").await;
     world.ends().await;
 }
 
-/// What these programs never say: their templates are built in, their manifest repository is there, the clusters'
+/// The pods of the app, those that may not be seen, and a log.
+async fn pods_are_asked_for(world: &Watched, contract: &mut Contract) {
+    let (route, path) = (format!("{APP}/pods"), format!("{SHOP}/pods"));
+    let mut pod = crashing_pod("shop", 1);
+    pod["metadata"]["creationTimestamp"] = json!("2026-11-21T05:48:12Z");
+    world.server.apply(pod);
+    contract.holds("get", &route, &get(&world.deployer, &path).await);
+    world.server.edit(|cluster| cluster.forbidden.insert(("list", "jobs")));
+    contract.holds("get", &route, &get(&world.deployer, &path).await);
+    world.server.edit(|cluster| cluster.forbidden.clear());
+    let unwatched = get(&world.deployer, &path.replace("prod-cluster-1", "elsewhere")).await;
+    unwatched.problem(404, "not-found");
+    contract.holds("get", &route, &unwatched);
+    let log = format!("{path}/{}/log", pod_name("shop", 1));
+    let log = get(&world.deployer, &log).await;
+    let route = format!("{APP}/pods/{{pod}}/log");
+    let said = &contract.document["paths"][&route]["get"]["responses"]["200"];
+    let schema = said["content"]["text/event-stream"]["schema"].clone();
+    for data in log.text.lines().filter_map(|line| line.strip_prefix("data:")) {
+        let line = serde_json::from_str(data).unwrap();
+        contract.is_right(&format!("get {route} 200"), &line, &schema);
+    }
+}
+
+/// What these programs never say: no log breaks off, their templates are built in, their manifest repository is there, the clusters'
 /// time is of a file that is kept, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 8] = [
+const UNSEEN: [&str; 9] = [
     "AppPage.missing",
     "ClusterSnapshot.taken_at",
+    "ContainerLogLine.error",
     "Deployment.templates_commit",
     "DeploymentDetail.templates_commit",
     "DeploymentPicture.templates_commit",
@@ -415,7 +442,7 @@ async fn answers_are_what_the_document_says() {
     everything_is_done(&full, &mut contract).await;
     full.settled().await;
     one_is_asked_for_here(&mut contract).await;
-    one_waits_for_its_cluster(&mut contract).await;
+    Box::pin(one_waits_for_its_cluster(&mut contract)).await;
     let unseen = contract.unseen();
     assert_eq!(unseen.iter().map(String::as_str).collect::<Vec<_>>(), UNSEEN);
 }

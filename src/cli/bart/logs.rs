@@ -1,4 +1,6 @@
-//! `bart logs` prints the log of a deployment, and follows it.
+//! `bart logs` prints the log of a deployment, or those of an app's pods, and follows them.
+
+mod pods; // logs of containers
 
 use std::collections::BTreeSet;
 
@@ -6,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::api::deployments::{DeploymentLog, DeploymentPage, DeploymentSummary, LogLine};
+use crate::cli::bart::logs::pods::PodLogs;
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::{AppSelector, Context};
 use crate::cli::deployment;
@@ -15,7 +18,8 @@ use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
 
-/// Shows the log of a deployment, oldest line first; with --follow, until the deployment has ended.
+/// Shows the log of a deployment, oldest line first; with --follow, until the deployment has ended. With --pods, the
+/// logs of the app's containers: the pod, the container and the line.
 ///
 /// Without an id it is the newest deployment of the app in this folder. Times are in UTC.
 ///
@@ -27,16 +31,32 @@ Examples:
   bart logs                                  the newest deployment
   bart logs --follow --target dev            the newest one to a target, as it goes on
   bart logs 20261121-054812123-3f9a2c
-  bart logs --follow --output json           a JSON object for each line")]
+  bart logs --follow --output json           a JSON object for each line
+  bart logs --pods --target dev              the last lines of the app's pods
+  bart logs --pods --follow                  the lines of its pods as they come
+  bart logs --pods --container web --previous   of the containers before the last restart")]
 pub(super) struct Logs {
     /// A deployment's id; without it, the newest one
     deployment: Option<DeployId>,
     /// The newest deployment to this target
     #[arg(long, short, conflicts_with = "deployment")]
     target: Option<TargetName>,
-    /// Follow the log until the deployment has ended
+    /// Follow the log until the deployment has ended, or the containers have
     #[arg(long, short)]
     follow: bool,
+    /// The logs of the app's pods, where the service watches the cluster
+    #[arg(long, conflicts_with = "deployment")]
+    pods: bool,
+    /// Only containers of this name
+    #[arg(long, value_name = "NAME", requires = "pods")]
+    container: Option<String>,
+    /// The containers that ran before the last restart
+    #[arg(long, requires = "pods")]
+    previous: bool,
+    /// The number of last lines of each container
+    #[arg(long, value_name = "N", requires = "pods", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    lines: u32,
     #[command(flatten)]
     context: Context,
 }
@@ -53,6 +73,17 @@ impl Logs {
         if self.follow && *output == Format::Yaml {
             return Err(CliError::usage("lines that come one by one are no YAML")
                 .hint("follow with --output json"));
+        }
+        if self.pods {
+            let logs = PodLogs {
+                context: &self.context,
+                target: self.target.as_ref(),
+                container: self.container.as_deref(),
+                previous: self.previous,
+                follow: self.follow,
+                lines: self.lines,
+            };
+            return logs.run().await;
         }
         let id = match &self.deployment {
             Some(id) => id.clone(),

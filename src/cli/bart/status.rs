@@ -1,5 +1,6 @@
 //! `bart status` shows apps, their deployments in progress and locks, and what the service waits for.
 
+mod live; // workloads and pods as text
 mod view; // the result as text
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use crate::api::apps::{AppDetail, AppSummary, MissingRepository};
 use crate::api::deployments::{DeploymentDetail, DeploymentPage, DeploymentSummary};
+use crate::api::pods::LiveStateAnswer;
 use crate::api::service::Readiness;
 use crate::cli::context::{self, Context, Names};
 use crate::cli::deployment;
@@ -96,6 +98,10 @@ struct Target {
     error: Option<String>,
     /// True if the caller may not see it.
     hidden: bool,
+    /// The workloads and pods; null if the service does not watch the cluster, or they are not known.
+    live: Option<Verbatim<LiveStateAnswer>>,
+    /// The reason why they are not known.
+    live_error: Option<String>,
 }
 
 /// All apps.
@@ -149,19 +155,30 @@ impl StatusArgs {
         let (targets, missing) = self.or_readiness(self.targets(&app).await, &service)?;
         let key = &app;
         let asking = targets.into_iter().map(|target| async move {
-            (server.find(&format!("/api/v1/apps/{target}/{key}")).await, target)
+            let path = format!("/api/v1/apps/{target}/{key}");
+            let state: Result<Option<Verbatim<AppDetail>>, _> = server.find(&path).await;
+            // A service that knows nothing of pods answers as one that does not watch the cluster.
+            let live = match state {
+                Ok(Some(_)) => server.find(&format!("{path}/pods")).await,
+                Ok(None) | Err(_) => Ok(None),
+            };
+            (state, live, target)
         });
         let answers: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
         let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
-        for (result, target) in answers {
+        for (result, live, target) in answers {
+            let (live, live_error) = match live {
+                Ok(live) => (live, None),
+                Err(error) => (None, Some(CliError::to_string(&error))),
+            };
             targets.push(match result {
-                Ok(state) => Target { target, state, error: None, hidden: false },
+                Ok(state) => Target { target, state, error: None, hidden: false, live, live_error },
                 Err(error) => {
                     let (message, hidden) =
                         (error.to_string(), error.kind == CliErrorKind::Forbidden);
                     let first = if hidden { &mut forbidden } else { &mut unknown };
                     first.get_or_insert(error);
-                    Target { target, state: None, error: Some(message), hidden }
+                    Target { target, state: None, error: Some(message), hidden, live, live_error }
                 }
             });
         }

@@ -14,6 +14,8 @@ pub struct ClusterSettings {
     pub patience: Duration,
     /// True if workloads of others are watched, too, that carry our annotations.
     pub previews: bool,
+    /// True if callers may read the logs of their apps' pods through the service.
+    pub pod_logs: bool,
 }
 
 /// The access to a cluster's API server.

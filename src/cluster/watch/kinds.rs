@@ -51,8 +51,17 @@ impl WatchedKind {
 
     /// Returns the path that lists all objects of the kind in the cluster.
     pub fn path(self) -> String {
+        format!("{}/{}", self.group_path(), self.plural())
+    }
+
+    /// Returns the path that lists the objects of the kind in a namespace.
+    pub fn path_in(self, namespace: &str) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.group_path(), self.plural())
+    }
+
+    fn group_path(self) -> String {
         let folder = if self.group().is_empty() { "api" } else { "apis" };
-        format!("/{folder}/{}/{}", self.group_version(), self.plural())
+        format!("/{folder}/{}", self.group_version())
     }
 
     /// Returns the kind's name for `kubectl`: `deployments.apps`.
@@ -94,6 +103,7 @@ mod tests {
         assert_eq!(both(WatchedKind::Job), is("/apis/batch/v1/jobs", "jobs.batch"));
         let canaries = is("/apis/flagger.app/v1beta1/canaries", "canaries.flagger.app");
         assert_eq!(both(WatchedKind::Canary), canaries);
+        assert_eq!(WatchedKind::Pod.path_in("devx"), "/api/v1/namespaces/devx/pods");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! ```
 
 pub mod kinds; // addresses and selectors of the kinds
-mod protocol; // pages of lists and lines of watches
+pub(in crate::cluster) mod protocol; // pages of lists and lines of watches
 pub mod schedule; // the next request of a watch, and its time
 pub mod health; // the kinds that are seen, and those that are not
 pub mod metrics; // the same for Prometheus

@@ -24,7 +24,7 @@ const MOST_LINE: usize = 8 * 1024 * 1024;
 
 /// The reason why a list or a watch failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WatchProblem {
+pub(in crate::cluster) enum WatchProblem {
     /// 401
     Unauthorized,
     /// 403, with the server's sentence.
@@ -73,13 +73,13 @@ impl From<RequestError> for WatchProblem {
 }
 
 /// A page of a list.
-pub(super) struct ListPage {
+pub(in crate::cluster) struct ListPage {
     body: Vec<u8>,
 }
 
 /// A page whose objects are still text.
 #[derive(Deserialize)]
-pub(super) struct PageParts<'a> {
+pub(in crate::cluster) struct PageParts<'a> {
     #[serde(default)]
     pub(super) metadata: ListMetadata,
     #[serde(borrow, default)]
@@ -102,15 +102,30 @@ impl ListPage {
         request: Request<Vec<u8>>,
         deadline: Duration,
     ) -> Result<Self, WatchProblem> {
+        Self::fetch_bounded(client, request, MOST_PAGE, deadline).await
+    }
+
+    /// Does the same for a page of at most so many bytes.
+    pub(in crate::cluster) async fn fetch_bounded(
+        client: &Client,
+        request: Request<Vec<u8>>,
+        most: usize,
+        deadline: Duration,
+    ) -> Result<Self, WatchProblem> {
         let response = send(client, request).await?;
-        let read = tokio::time::timeout(deadline, read_body(response.into_body(), MOST_PAGE)).await;
+        let read = tokio::time::timeout(deadline, read_body(response.into_body(), most)).await;
         let seconds = deadline.as_secs();
         let late =
             |_elapsed| WatchProblem::Failed(format!("a list did not end in {seconds} seconds"));
         Ok(Self { body: read.map_err(late)?? })
     }
 
-    pub(super) fn parts(&self) -> Result<PageParts<'_>, WatchProblem> {
+    /// Returns its size in bytes.
+    pub(in crate::cluster) fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    pub(in crate::cluster) fn parts(&self) -> Result<PageParts<'_>, WatchProblem> {
         let parts: PageParts<'_> = serde_json::from_slice(&self.body).map_err(|_| {
             WatchProblem::Failed("the server answers with something that is no list".to_owned())
         })?;
@@ -124,14 +139,14 @@ impl ListPage {
 
 impl PageParts<'_> {
     /// Parses the objects one by one.
-    pub(super) fn objects(&self) -> impl Iterator<Item = Json> {
+    pub(in crate::cluster) fn objects(&self) -> impl Iterator<Item = Json> {
         let items = self.items.iter().flatten();
         // Each is JSON: it was a part of the page. `null` stands for one that is nested too deeply.
         items.map(|item| serde_json::from_str(item.get()).unwrap_or_default())
     }
 
     /// Returns the token of the next page.
-    pub(super) fn continuation(&self) -> Option<String> {
+    pub(in crate::cluster) fn continuation(&self) -> Option<String> {
         self.metadata.continuation.clone().filter(|token| !token.is_empty())
     }
 }

@@ -185,6 +185,7 @@ fn path_parameter(path: &str, name: &str) -> Json {
         "target" => ("The target: one cluster.", Form::TARGET),
         "namespace" => ("The app's namespace.", Form::NAMESPACE),
         "app" => ("The app's slug.", Form::SLUG),
+        "pod" => ("The pod's name.", Form::POD),
         "revision" => ("The deploy id that names the revision.", Form::DEPLOY_ID),
         _ if path.starts_with("/deployments/") => ("The deployment's deploy id.", Form::DEPLOY_ID),
         _ => ("The id of the resource.", Form::LOCK_ID),

@@ -34,9 +34,9 @@ const TOGETHER: Duration = Duration::from_millis(50);
 /// The shortest time between two reads that signals cause: in a busy process signals never cease.
 const APART: Duration = Duration::from_millis(500);
 /// The time for which a permission counts without a new check.
-const BELIEVED: SignedDuration = SignedDuration::from_secs(60);
+pub(super) const BELIEVED: SignedDuration = SignedDuration::from_secs(60);
 /// The time between two comments that keep a stream open: proxies close one that is silent for a minute.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The time after which a client connects again.
 const COME_AGAIN: Duration = Duration::from_secs(2);
 
@@ -62,15 +62,7 @@ pub(super) async fn follow(
     if is_final && last_sent == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let place = open_stream(&call)?;
-    let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
-        tracing::warn!(
-            limit = call.shared.state.limits.streams,
-            "limit of concurrent event streams reached"
-        );
-        let detail = "too many deployments are followed at once; try again later";
-        return Err(Problem::new(ProblemKind::Overloaded, detail));
-    };
+    let slots = take_stream_slots(&call)?;
     let now = call.deployments().clock.now();
     let following = Following {
         id,
@@ -81,7 +73,7 @@ pub(super) async fn follow(
         quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
         since: now,
         checked_at: now,
-        _slots: (slot, place),
+        _slots: slots,
         call,
     };
     let events = futures::stream::unfold(Some(following), |following| async {
@@ -90,6 +82,22 @@ pub(super) async fn follow(
     });
     let alive = KeepAlive::new().interval(HEARTBEAT).text("still here");
     Ok(Sse::new(events).keep_alive(alive).into_response())
+}
+
+/// Takes a slot among all streams, and one among the caller's.
+pub(super) fn take_stream_slots(
+    call: &AuthenticatedRequest,
+) -> Result<(OwnedSemaphorePermit, Option<Arc<()>>), Problem> {
+    let place = open_stream(call)?;
+    let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
+        tracing::warn!(
+            limit = call.shared.state.limits.streams,
+            "limit of concurrent event streams reached"
+        );
+        let detail = "too many deployments and logs are followed at once; try again later";
+        return Err(Problem::new(ProblemKind::Overloaded, detail));
+    };
+    Ok((slot, place))
 }
 
 /// Takes a place among the caller's streams. Callers without a token are not counted.
@@ -104,7 +112,7 @@ fn open_stream(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> 
             most,
             "limit of a caller's event streams reached"
         );
-        let detail = format!("{} follows {most} deployments already", call.caller.name);
+        let detail = format!("{} follows {most} deployments or logs already", call.caller.name);
         Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });
     place.map(Some)

@@ -16,6 +16,7 @@ use crate::api::deployments::{
 };
 use crate::api::locks::{LockPage, LockRequest, LockSummary, UnlockRequest};
 use crate::api::plans::{PlanAnswer, PlanRequest};
+use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
 use crate::api::revisions::{RevisionDetail, RevisionList};
 use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
@@ -34,11 +35,15 @@ pub(super) mod deployments; // deployments and their logs
 mod events; // streams of events
 mod locks; // locks
 mod plan; // dry runs
+mod pods; // apps in their clusters
 mod rollbacks; // rollbacks and holds
 mod service; // the caller, the code host and the targets
 
 /// The path of the API.
 pub(super) const BASE: &str = "/api/v1";
+
+/// The path of an app on a target.
+const APP: &str = "/apps/{target}/{namespace}/{app}";
 
 /// Builds all routes that answer in time, behind authentication; and the public document of all routes.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
@@ -61,7 +66,6 @@ pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 fn authenticated_routes() -> Routes<Arc<Shared>> {
-    const APP: &str = "/apps/{target}/{namespace}/{app}";
     Routes::new()
         .get("/deployments", deployments::list)
         .reads("listDeployments", "Deployments, newest first.")
@@ -119,6 +123,14 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
             "One revision with its files and its difference from the live revision.",
         )
         .gives::<RevisionDetail>(200, "The revision.")
+        .fails(&[ProblemKind::NotFound])
+        .get(&format!("{APP}/pods"), pods::list)
+        .reads("listPods", "The workloads and pods of an app, as its cluster has them now.")
+        .about(
+            "The cluster is asked for each answer. There is nothing to see on a target whose cluster \
+             the service does not watch.",
+        )
+        .gives::<LiveStateAnswer>(200, "The workloads and pods.")
         .fails(&[ProblemKind::NotFound])
         .post(&format!("{APP}/remove"), apps::remove)
         .acts("removeApp", "Takes an app off a target, with all its manifests.")
@@ -238,6 +250,15 @@ fn open() -> Routes<Arc<Shared>> {
             204,
             "The deployment has ended, and the client has its last event: do not connect again.",
         )
+        .fails(&[ProblemKind::NotFound])
+        .get(&format!("{APP}/pods/{{pod}}/log"), pods::log)
+        .reads("followPodLog", "The log of a container, line by line, as server-sent events.")
+        .about(
+            "Events are called `line`; the last one is called `end`. A client that connects again \
+             gets the last lines again. The configuration can refuse logs of a cluster.",
+        )
+        .query(pods::LOG)
+        .streams::<ContainerLogLine>(200, "A stream of events; the data of each is such an object.")
         .fails(&[ProblemKind::NotFound])
 }
 

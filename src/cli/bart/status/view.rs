@@ -1,6 +1,6 @@
 //! Formats the state of apps for a terminal. Pure.
 
-use super::{Everything, OneApp, Target};
+use super::{Everything, OneApp, Target, live};
 use crate::api::apps::{AppDetail, AppSummary, LiveRollback, MissingRepository};
 use crate::api::deployments::DeploymentSummary;
 use crate::api::locks::LockSummary;
@@ -50,6 +50,7 @@ pub(super) fn of_app(overview: &OneApp, times: TimeFormatter) -> String {
     } else if !rows.is_empty() {
         text += &table(target_columns(times), rows);
     }
+    text += &live::of_targets(&overview.targets, times, output::width());
     text + &wrap(&beside_table(overview, &hidden, times), output::width())
 }
 
@@ -289,6 +290,8 @@ mod tests {
             state,
             error: None,
             hidden: false,
+            live: None,
+            live_error: None,
         };
         let overview = OneApp {
             app: "devx/shop".to_owned(),
