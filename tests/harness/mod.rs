@@ -27,6 +27,7 @@ pub(crate) mod requests;
 pub(crate) mod rollbacks;
 pub(crate) mod secrets;
 pub(crate) mod slack;
+pub(crate) mod sse; // a client of server-sent events
 pub(crate) mod sshd;
 pub(crate) mod tap; // the way to the database
 pub(crate) mod terminal; // what a program draws

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use reqwest::Response;
 use serde_json::{Value as Json, json};
 
 use super::cluster::{Pods, TARGET, Watched, crashing_pod, pod, pod_name};
@@ -10,9 +9,7 @@ use crate::cli::{program, said};
 use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::harness::deployer::Deployer;
 use crate::harness::process::client;
-
-/// Longer than anything takes, even where every core is busy.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::harness::sse::EventReader;
 
 fn path(world: &Watched, rest: &str) -> String {
     format!("{}/api/v1/apps/{TARGET}/devx/{rest}", world.deployer.url())
@@ -52,38 +49,20 @@ async fn recovers(world: Watched, id: i64) {
 }
 
 /// A log as a client reads it.
-struct LogReader {
-    response: Response,
-    rest: String,
-}
+struct LogReader(EventReader);
 
 impl LogReader {
     async fn open(world: &Watched, rest: &str) -> Self {
         let response = client().get(path(world, rest)).send().await.unwrap();
         assert_eq!(response.status(), 200, "{rest}");
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, rest: String::new() }
+        Self(EventReader::new(response))
     }
 
     /// The name and the data of the next event; `None` when the stream has ended.
     async fn next(&mut self) -> Option<(String, Json)> {
-        loop {
-            let Some((event, rest)) = self.rest.split_once("\n\n") else {
-                let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-                let chunk = chunk.expect("nothing comes").unwrap()?;
-                self.rest.push_str(std::str::from_utf8(&chunk).unwrap());
-                continue;
-            };
-            let field = |name: &str| {
-                let value = event.lines().find_map(|line| line.strip_prefix(name));
-                value.map(|value| value.trim_start().to_owned())
-            };
-            let event = Some((field("event:"), field("data:")));
-            self.rest = rest.into();
-            if let Some((Some(name), Some(data))) = event {
-                return Some((name, serde_json::from_str(&data).unwrap()));
-            }
-        }
+        let event = self.0.next().await?;
+        let data = serde_json::from_str(event.field("data")).unwrap();
+        Some((event.field("event").to_owned(), data))
     }
 
     async fn line(&mut self) -> String {

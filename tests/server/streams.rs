@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Response, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use the_deployer::server::ServerLimits;
 use the_deployer::store::{Claim, Filter, LeaseState, Store};
@@ -14,18 +14,15 @@ use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
 use crate::harness::github::Fault;
 use crate::harness::process::client;
+use crate::harness::sse::EventReader;
 
 /// Longer than anything takes, even where every core is busy.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a stream looks by itself, for a test that waits for that.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A stream of events, as a client reads it.
-struct Stream {
-    response: Response,
-    /// What came and was not read yet.
-    rest: String,
-}
+/// The stream of a deployment's events.
+struct Stream(EventReader);
 
 /// An event of a deployment.
 #[derive(Debug, PartialEq)]
@@ -44,35 +41,18 @@ impl Stream {
         if response.status() != StatusCode::OK {
             return Err(response.status());
         }
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-cache");
-        Ok(Self { response, rest: String::new() })
+        Ok(Self(EventReader::new(response)))
     }
 
-    /// The next event; none at the end. Heartbeats are passed over.
+    /// The next event; none at the end.
     async fn next(&mut self) -> Option<Heard> {
-        loop {
-            let Some((event, rest)) = self.rest.split_once("\n\n") else {
-                let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-                let chunk = chunk.expect("nothing comes").unwrap()?;
-                self.rest.push_str(std::str::from_utf8(&chunk).unwrap());
-                continue;
-            };
-            let (event, rest) = (event.to_owned(), rest.to_owned());
-            self.rest = rest;
-            if event.starts_with(':') {
-                continue;
-            }
-            let field = |name: &str| {
-                let line = event.lines().find_map(|line| line.strip_prefix(name));
-                line.unwrap_or_else(|| panic!("{event}")).trim().to_owned()
-            };
-            assert_eq!(field("event:"), "deployment");
-            let data: Value = serde_json::from_str(&field("data:")).unwrap();
-            assert!(data["stages"].is_array() && data["tag"] == "v1", "{data}");
-            let state = data["state"].as_str().unwrap().to_owned();
-            return Some(Heard { id: field("id:"), state });
-        }
+        let event = self.0.next().await?;
+        assert_eq!(event.field("event"), "deployment");
+        let data: Value = serde_json::from_str(event.field("data")).unwrap();
+        assert!(data["stages"].is_array() && data["tag"] == "v1", "{data}");
+        let state = data["state"].as_str().unwrap().to_owned();
+        Some(Heard { id: event.field("id").to_owned(), state })
     }
 
     /// The state in the next event.
