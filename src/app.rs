@@ -148,11 +148,10 @@ impl App {
             previews: settings.webhook.rules.previews.unwrap_or_default(),
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
-            cluster_readers: wiring::cluster_readers(&settings, &clock),
+            watches: wiring::watches(&settings, &clock),
             clock,
             cpu_pool: CpuPool::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
-            watches: wiring::watches(&settings),
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);
         let observed = (&registry, bounds.attempt);

@@ -21,7 +21,7 @@ use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::previews::{self, PreviewLoop};
 use crate::controller::sweep::{self, Sweeps};
 use crate::controller::{self, Controller};
-use crate::deployments::cluster_reader::ClusterReader;
+use crate::deployments::watched_cluster::WatchedCluster;
 use crate::deployments::{Deployments, removal};
 use crate::forge::Forge;
 use crate::model::id::{TargetName, TeamName};
@@ -118,26 +118,21 @@ pub(super) fn loops(
     Loops { controller, outbox, previews, sweeps, followers, deployments }
 }
 
-/// Returns the states of the clusters that are watched.
-pub(super) fn watches(settings: &Settings) -> Arc<BTreeMap<TargetName, ClusterHealth>> {
-    let clusters = settings.kubernetes.keys();
-    Arc::new(clusters.map(|name| (name.clone(), ClusterHealth::new(name.clone()))).collect())
-}
-
-/// Builds the connection of each cluster that has one, which the watches and the readers of its state share.
-pub(super) fn cluster_readers(
+/// Builds the clusters that are watched: those that have a connection.
+pub(super) fn watches(
     settings: &Settings,
     clock: &Clock,
-) -> Arc<BTreeMap<TargetName, ClusterReader>> {
-    let readers = settings.kubernetes.iter().map(|(name, cluster)| {
+) -> Arc<BTreeMap<TargetName, WatchedCluster>> {
+    let clusters = settings.kubernetes.iter().map(|(name, cluster)| {
         let (access, outbound) = (cluster.access.clone(), settings.outbound.clone());
         let connection = ClusterConnection::new(access, outbound, clock.clone());
-        (name.clone(), ClusterReader::new(Arc::new(connection), cluster.pod_logs))
+        let health = ClusterHealth::new(name.clone());
+        (name.clone(), WatchedCluster::new(health, connection, cluster.pod_logs))
     });
-    Arc::new(readers.collect())
+    Arc::new(clusters.collect())
 }
 
-/// Builds the watches of the clusters that have a connection.
+/// Builds the loops that follow deployments in the clusters that are watched.
 fn followers(
     settings: &Settings,
     instance: &str,
@@ -145,14 +140,13 @@ fn followers(
     registry: &telemetry::Metrics,
 ) -> Vec<Arc<ClusterFollower>> {
     let metrics = registry.register(WatchMetrics::new);
-    let readers = deployments.cluster_readers.values();
-    let clusters = settings.kubernetes.values().zip(deployments.watches.values()).zip(readers);
-    let followers = clusters.map(|((cluster, health), reader)| {
-        let ClusterSettings { patience, previews, access: _, pod_logs: _ } = *cluster;
-        Arc::new(ClusterFollower {
+    let followers = deployments.watches.iter().filter_map(|(name, cluster)| {
+        let ClusterSettings { patience, previews, access: _, pod_logs: _ } =
+            *settings.kubernetes.get(name)?;
+        Some(Arc::new(ClusterFollower {
             deployments: deployments.clone(),
-            connection: reader.connection(),
-            health: health.clone(),
+            connection: Arc::clone(&cluster.connection),
+            health: cluster.health.clone(),
             metrics: metrics.clone(),
             settings: FollowerSettings {
                 holder: instance.to_owned(),
@@ -160,7 +154,7 @@ fn followers(
                 previews,
                 limits: WatchLimits::default(),
             },
-        })
+        }))
     });
     followers.collect()
 }

@@ -31,7 +31,8 @@ impl Deployments {
             note: Some(remark),
         });
         // A cluster that cannot be seen delays the ends of its deployments, and nothing else.
-        let clusters = self.watches.values().filter_map(|health| {
+        let clusters = self.watches.values().filter_map(|cluster| {
+            let health = &cluster.health;
             let note = Some(unseen_sentence(&health.unseen()?));
             let name = format!("cluster {}", health.cluster());
             Some(HealthCheck { name, waiting_for: None, note })

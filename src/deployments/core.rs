@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::watch::health::ClusterHealth;
-use crate::deployments::cluster_reader::ClusterReader;
 use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
 use crate::deployments::signals::{ForgeHour, Hints, Wake};
 use crate::deployments::templates::InUse;
+use crate::deployments::watched_cluster::WatchedCluster;
 use crate::forge::Forge;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
@@ -47,10 +46,8 @@ pub struct Deployments {
     pub(crate) external_url: String,
     pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
-    /// The state of each cluster's watches, where the service watches it.
-    pub(crate) watches: Arc<BTreeMap<TargetName, ClusterHealth>>,
-    /// The way to ask each of these clusters what it runs.
-    pub(crate) cluster_readers: Arc<BTreeMap<TargetName, ClusterReader>>,
+    /// The clusters that the service watches.
+    pub(crate) watches: Arc<BTreeMap<TargetName, WatchedCluster>>,
 }
 
 /// The file in which each service repository describes its app.

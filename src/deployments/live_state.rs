@@ -16,7 +16,7 @@ use crate::cluster::object::Marks;
 use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, PodRow};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::deployments::Deployments;
-use crate::deployments::cluster_reader::ClusterReader;
+use crate::deployments::watched_cluster::WatchedCluster;
 use crate::model::app_instance::AppInstance;
 use crate::model::id::TargetName;
 use crate::model::revision::Digest;
@@ -134,15 +134,15 @@ impl Deployments {
         instance: &AppInstance,
     ) -> Result<ClusterAppState, LiveStateError> {
         let AppInstance { target, app } = instance;
-        let reader = self.cluster_reader(target)?;
+        let cluster = self.watched_cluster(target)?;
         let read = async {
             let begun = Instant::now();
-            let turn = tokio::time::timeout(DEADLINE, reader.reads.acquire()).await;
+            let turn = tokio::time::timeout(DEADLINE, cluster.reads.acquire()).await;
             let late = |_elapsed| LiveReadError::Unavailable("too many callers ask it".to_owned());
             let _turn = turn.map_err(late)?;
             let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
             let left = DEADLINE.saturating_sub(begun.elapsed());
-            read_app(&reader.connection, namespace, slug, left).await
+            read_app(&cluster.connection, namespace, slug, left).await
         };
         let (read, digest) = tokio::join!(read, self.live_digest(instance));
         let snapshot = read.map_err(|error| no_state(target, &error))?;
@@ -164,8 +164,8 @@ impl Deployments {
         request: LogRequest,
     ) -> Result<ContainerLog, LiveStateError> {
         let AppInstance { target, app } = instance;
-        let reader = self.cluster_reader(target)?;
-        if !reader.serves_logs {
+        let cluster = self.watched_cluster(target)?;
+        if !cluster.serves_logs {
             let detail = format!(
                 "the service does not show logs of {target}: its configuration has `pod_logs: false` there; \
                  read them where the cluster's logs are kept"
@@ -173,7 +173,7 @@ impl Deployments {
             return Err(LiveStateError::Refused(detail));
         }
         let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-        let found = find_pod(&reader.connection, namespace, slug, pod, DEADLINE).await;
+        let found = find_pod(&cluster.connection, namespace, slug, pod, DEADLINE).await;
         let found = found.map_err(|error| no_state(target, &error))?;
         let row = found.ok_or_else(|| {
             LiveStateError::NotFound(format!("{app} has no pod of that name on {target}"))
@@ -183,13 +183,13 @@ impl Deployments {
         let range = LogRange { lines: lines.min(MOST_LOG_LINES), previous, follow };
         let (name, only) = (&*row.meta.name, Some(container.as_str()));
         let idle = if follow { LOG_IDLE } else { DEADLINE };
-        let opening = logs::open(&reader.connection, namespace, name, only, range, idle);
+        let opening = logs::open(&cluster.connection, namespace, name, only, range, idle);
         let lines = opening.await.map_err(|error| no_log(target, &error))?;
         Ok(ContainerLog { container, lines })
     }
 
-    fn cluster_reader(&self, target: &TargetName) -> Result<&ClusterReader, LiveStateError> {
-        self.cluster_readers.get(target).ok_or_else(|| {
+    fn watched_cluster(&self, target: &TargetName) -> Result<&WatchedCluster, LiveStateError> {
+        self.watches.get(target).ok_or_else(|| {
             LiveStateError::NotFound(format!(
                 "the service does not watch the cluster of {target}, so it cannot say what runs there; the \
                  operator can let it, with `clusters[].kubernetes` (docs/clusters.md)"

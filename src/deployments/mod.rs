@@ -32,7 +32,7 @@ pub mod preview; // what a pull request would change
 pub mod records; // records of deployments
 pub mod apps; // lists of apps
 pub mod app_state; // one app on one target
-pub(crate) mod cluster_reader; // the way to ask a cluster what it runs
+pub(crate) mod watched_cluster; // a cluster that the service watches
 pub mod live_state; // one app in its cluster: workloads, pods, logs
 pub mod history; // an app's revisions
 pub mod builds; // images that could be deployed
