@@ -21,11 +21,11 @@ use crate::support::text::truncate_chars;
 /// The longest message of the cluster in a cause, in characters.
 const MESSAGE_CHARS: usize = 300;
 /// The number of lines of a log that are shown: the end of a stack trace, and what led to it.
-const LOG_LINES: usize = 20;
+pub const LOG_LINES: usize = 20;
 /// The length of each of them, in characters.
 const LOG_LINE_CHARS: usize = 400;
 /// The number of lines before them that are searched for secrets, too: a private key has up to 100 lines.
-const MASKED_LINES: usize = 100;
+pub(super) const MASKED_LINES: usize = 100;
 /// The bytes of each line that are searched for secrets.
 const MASKED_LINE_BYTES: usize = 16 * 1024;
 
@@ -377,11 +377,6 @@ pub struct LogTail {
 }
 
 impl LogTail {
-    /// Takes the end of a log as a failure shows it: 20 lines.
-    pub fn new(log: &str) -> Self {
-        Self::of_lines(log, LOG_LINES)
-    }
-
     /// Takes at most so many lines of the end of a log. Secrets are masked in a larger part of it and in longer lines
     /// than are shown, so that no cut hides the beginning of one; control characters, which could split one, go first.
     pub fn of_lines(log: &str, most: usize) -> Self {

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use futures::Stream;
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::api::LogParams;
@@ -15,7 +14,7 @@ use kube::client::Body;
 use crate::cluster::connection::client::{ClusterClient, ClusterConnection, describe};
 use crate::cluster::connection::error::UNAUTHORIZED;
 use crate::cluster::connection::request::{RequestError, ServerRefusal, send};
-use crate::cluster::failure::LogTail;
+use crate::cluster::failure::{LogTail, MASKED_LINES};
 use crate::support::http::body::read_bounded;
 use crate::support::log_text::{LogMask, remove_controls};
 use crate::support::text::truncate_chars;
@@ -25,13 +24,6 @@ const MOST_TAIL: usize = 64 * 1024;
 
 /// The deadline for the end of a log: a failure is told without it rather than late.
 const TAIL_DEADLINE: Duration = Duration::from_secs(5);
-
-/// The lines before those that are shown: a private key that begins in them is masked to its end.
-const MASKED_LINES: usize = 100;
-
-/// The time without a byte after which [`follow`] gives up, for callers without a wish of their own. A log can be quiet
-/// for hours, but load balancers drop such a connection after some minutes without a word.
-pub const FOLLOW_IDLE: Duration = Duration::from_mins(5);
 
 /// The longest part of a line that is read, in bytes; the rest of the line is left out.
 const MOST_LINE: usize = 64 * 1024;
@@ -115,23 +107,6 @@ pub struct LogRange {
     pub follow: bool,
 }
 
-/// Follows a container's log from its last lines on, until the container ends, the lines are dropped, or no byte came
-/// for `idle`.
-///
-/// # Errors
-/// [`PodLogError`]
-pub async fn follow(
-    connection: &ClusterConnection,
-    namespace: &str,
-    pod: &str,
-    container: Option<&str>,
-    lines: usize,
-    idle: Duration,
-) -> Result<LogLines, PodLogError> {
-    let range = LogRange { lines, previous: false, follow: true };
-    open(connection, namespace, pod, container, range, idle).await
-}
-
 /// Opens a part of a container's log, to be read line by line until its end, or until no byte came for `idle`.
 ///
 /// # Errors
@@ -191,11 +166,6 @@ impl LogLines {
                 Err(_elapsed) => return self.fail(PodLogError::Idle(self.idle)),
             }
         }
-    }
-
-    /// Turns the lines into a stream.
-    pub fn into_stream(self) -> impl Stream<Item = Result<String, PodLogError>> + Send {
-        futures::stream::unfold(self, async |mut lines| Some((lines.next().await?, lines)))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "it is the last item")]

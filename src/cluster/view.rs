@@ -17,7 +17,7 @@ use crate::cluster::summary::{DeploymentProgress, DeploymentState, summarize};
 use crate::cluster::tracker::{ProgressPatience, ProgressTracker};
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, ClusterUnseen, KindSight};
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
 
 /// One cluster, and the deployments that wait for it.
@@ -96,16 +96,6 @@ impl ClusterView {
         Self { index: ClusterIndex::new(), tracker, open, told, records }
     }
 
-    /// Returns the objects of the cluster.
-    pub fn index(&self) -> &ClusterIndex {
-        &self.index
-    }
-
-    /// Counts the objects of the cluster that are too many to be kept.
-    pub fn left_out(&self) -> u64 {
-        self.index.left_out()
-    }
-
     /// Applies an event of the watches, whose state tells a kind that is not there from one that may not be seen.
     pub fn apply(&mut self, event: ClusterEvent, health: &ClusterHealth, now: Timestamp) {
         let changes = match event {
@@ -176,12 +166,6 @@ impl ClusterView {
             let Some(deployment) = self.open.remove(&id) else { continue };
             self.expect(ExpectedRevision { awaiting: false, ..deployment.expected }, now);
         }
-    }
-
-    /// Forgets what was pushed of an app that was removed.
-    pub fn forget_app(&mut self, app: &AppKey) {
-        self.tracker.forget_app(app);
-        self.open.retain(|_, deployment| deployment.expected.app != *app);
     }
 
     /// Returns what has changed since the last call.

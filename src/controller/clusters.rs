@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::expected::ExpectedRevision;
-use crate::cluster::failure::FailureCause;
+use crate::cluster::failure::{FailureCause, LOG_LINES};
 use crate::cluster::logs;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::tracker::ProgressPatience;
@@ -55,8 +55,6 @@ const PAUSE: Duration = Duration::from_secs(2);
 const MOST_LOGS: usize = 8;
 /// The time for all logs of one recording: news is told without them rather than late.
 const LOGS_DEADLINE: Duration = Duration::from_secs(5);
-/// The number of lines of a log that are kept.
-const LOG_LINES: usize = 20;
 /// The number of apps whose manifests are read at the same time.
 const MOST_READS: usize = 4;
 /// The pause until manifests that could not be read are read again.
@@ -390,7 +388,10 @@ impl ClusterFollower {
         let is_replaced = match read {
             Ok(Some(expected)) => {
                 followed.unread.remove(&deployment.id);
-                followed.newest_push = None;
+                if is_waiting {
+                    // It knows its own commit alone.
+                    followed.newest_push = None;
+                }
                 followed.view.expect(expected, now);
                 if deployment.is_announced {
                     let is_syncing = deployment.state == State::Syncing;
@@ -421,14 +422,7 @@ impl ClusterFollower {
         if now >= saturating_add(since, REPLACED_PATIENCE) {
             let sentence = "another revision is live in the manifest repository";
             let status = ForgeStatus::new(ForgeState::Inactive, sentence);
-            let change = ClusterChange {
-                deployment: deployment.id,
-                state: State::Superseded,
-                summary: sentence.to_owned(),
-                waiting: None,
-                log_tail: Vec::new(),
-                status: Some(status),
-            };
+            let change = ClusterChange::end(deployment.id, State::Superseded, status);
             self.store_news(&followed.lease, &[], &[change]).await?;
         }
         Ok(())

@@ -42,16 +42,10 @@ pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreErro
         let Some(lease) = store.lease_cluster(&cluster, "unwatched", now, LEASE).await? else {
             continue;
         };
-        let summary = "it is pushed; its cluster is no longer watched";
         tracing::warn!(%cluster, %deployment, "deployment ended at its push, its cluster is not watched");
-        let change = ClusterChange {
-            deployment,
-            state: State::Succeeded,
-            summary: summary.to_owned(),
-            waiting: None,
-            log_tail: Vec::new(),
-            status: Some(ForgeStatus::new(ForgeState::Success, summary)),
-        };
+        let sentence = "it is pushed; its cluster is no longer watched";
+        let status = ForgeStatus::new(ForgeState::Success, sentence);
+        let change = ClusterChange::end(deployment, State::Succeeded, status);
         if store.record_cluster_progress(&lease, &[], &[change], now).await? == LeaseState::Held {
             count += 1;
         }

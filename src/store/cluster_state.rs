@@ -30,6 +30,20 @@ pub struct ClusterChange {
     pub status: Option<ForgeStatus>,
 }
 
+impl ClusterChange {
+    /// Makes the end of a deployment, of which people are told in the words of its record.
+    pub fn end(deployment: DeployId, state: State, status: ForgeStatus) -> Self {
+        Self {
+            deployment,
+            state,
+            summary: status.description().to_owned(),
+            waiting: None,
+            log_tail: Vec::new(),
+            status: Some(status),
+        }
+    }
+}
+
 /// Selects the deployments that wait for their cluster.
 macro_rules! waiting {
     () => {
@@ -107,15 +121,8 @@ async fn end_waiting(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     for row in waiting.fetch_all(write.sql(), ENDING).await? {
-        let id: DeployId = row.id("id")?;
-        let change = ClusterChange {
-            deployment: id,
-            state: State::Superseded,
-            summary: status.description().to_owned(),
-            waiting: None,
-            log_tail: Vec::new(),
-            status: Some(ForgeStatus::new(ForgeState::Inactive, status.description())),
-        };
+        let inactive = ForgeStatus::new(ForgeState::Inactive, status.description());
+        let change = ClusterChange::end(row.id("id")?, State::Superseded, inactive);
         let row = set_cluster_state(write, &change, now).await?;
         if let (Some(_), Some(status)) = (row, &change.status) {
             store.enqueue_change(write, &change.deployment, status, now);

@@ -81,6 +81,7 @@ struct PushState {
 }
 
 const BEGINNING: &str = "beginning a push";
+const FINISHING: &str = "finishing a deployment";
 
 /// Sets the state and the findings; `$1` to `$11`.
 macro_rules! progress {
@@ -235,29 +236,33 @@ impl Store {
         let values = (now, summary, to_json(violations), pushed, (counts, in_cluster));
         let finish = query(sql, (progress(claim, state, findings), values));
         let app = findings.app.as_ref();
-        let mut write = self.begin("finishing a deployment").await?;
+        let mut write = self.begin(FINISHING).await?;
         let has_succeeded = state == State::Succeeded;
         if has_succeeded {
             // A release that the cluster does not run yet replaces none. Its older ones must not be locked here: the
             // watch of the cluster locks one that waits before those that it replaces.
-            let older = (!is_syncing).then(|| inactive::older(self, &claim.deployment));
-            let queries = [finish, owners::claim(id, now)].into_iter().chain(older);
-            let answers = write.ask_many(queries.collect(), "finishing a deployment").await?;
-            let mut answers = answers.into_iter();
-            let update = answers.next().unwrap_or_default();
-            let owner = answers.next().unwrap_or_default();
+            let claim_owner = owners::claim(id, now);
+            let (update, owner, older) = if is_syncing {
+                let [update, owner] = write.ask_all([finish, claim_owner], FINISHING).await?;
+                (update, owner, None)
+            } else {
+                let older = inactive::older(self, &claim.deployment);
+                let queries = [finish, claim_owner, older];
+                let [update, owner, older] = write.ask_all(queries, FINISHING).await?;
+                (update, owner, Some(older))
+            };
             if LeaseState::by_rows(update.changed) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }
             owners::follow_claim(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
             cluster_state::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
-            if let Some(older) = answers.next() {
+            if let Some(older) = older {
                 inactive::enqueue_replaced(self, &mut write, &claim.deployment, &older, now)
                     .await?;
             }
         } else {
-            let count = finish.execute(write.sql(), "finishing a deployment").await?;
+            let count = finish.execute(write.sql(), FINISHING).await?;
             if LeaseState::by_rows(count) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }

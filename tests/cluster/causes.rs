@@ -1,7 +1,7 @@
 //! Why a release does not run, from objects as clusters show them: told within seconds, with what to do.
 
 use serde_json::{Value as Json, json};
-use the_deployer::cluster::failure::{CauseKind, FailureCause, LogTail, pod_cause};
+use the_deployer::cluster::failure::{CauseKind, FailureCause, LOG_LINES, LogTail, pod_cause};
 use the_deployer::cluster::object::WatchedKind;
 use the_deployer::cluster::pod::PodRow;
 use the_deployer::cluster::record::RecordState;
@@ -297,13 +297,13 @@ fn the_end_of_a_log_is_short_and_without_secrets() {
     log.push_str("\x1b[31mconnecting with password=hunter2hunter2\x1b[0m\n\n");
     log.push_str("token ghp_0123456789abcdefghijklmnopqrstuvwxyz\n");
     log.push_str(&"x".repeat(100_000));
-    let tail = LogTail::new(&log);
+    let tail = LogTail::of_lines(&log, LOG_LINES);
     assert_eq!(tail.lines().len(), 20);
     let text = tail.lines().join("\n");
     assert!(text.starts_with("line 983\n"), "{text}");
     assert!(!text.contains("0123456789") && !text.contains('\x1b'), "{text}");
     assert!(tail.lines().iter().all(|line| line.chars().count() <= 400));
-    assert!(LogTail::new("").lines().is_empty());
+    assert!(LogTail::of_lines("", LOG_LINES).lines().is_empty());
 }
 
 #[test]

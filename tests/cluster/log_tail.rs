@@ -1,12 +1,12 @@
 //! The end of a container's log, as a failure shows it.
 
-use the_deployer::cluster::failure::LogTail;
+use the_deployer::cluster::failure::{LOG_LINES, LogTail};
 
 const TOKEN: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
 
 fn shown(log: &str) -> String {
-    LogTail::new(log).lines().join("\n")
+    LogTail::of_lines(log, LOG_LINES).lines().join("\n")
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use the_deployer::cluster::connection::client::{ClientLimits, ClusterConnection};
 use the_deployer::cluster::connection::settings::ClusterAccess;
-use the_deployer::cluster::logs::{LogLines, PodLogError, follow, tail};
+use the_deployer::cluster::logs::{LogLines, LogRange, PodLogError, open, tail};
 use the_deployer::support::clock::Clock;
 use the_deployer::support::credential::Credential;
 use the_deployer::support::http::OutboundHttp;
@@ -31,6 +30,17 @@ fn key(container: &str) -> (String, String, String) {
 
 fn log(server: &ApiServer, text: &str) {
     server.edit(|world| world.logs.entry(key("web")).or_default().push_str(text));
+}
+
+/// Follows the log of the pod `devx/web-1`.
+async fn follow(
+    connection: &ClusterConnection,
+    container: Option<&str>,
+    lines: usize,
+    idle: Duration,
+) -> Result<LogLines, PodLogError> {
+    let range = LogRange { lines, previous: false, follow: true };
+    open(connection, "devx", "web-1", container, range, idle).await
 }
 
 async fn server_with(text: &str) -> ApiServer {
@@ -139,7 +149,7 @@ async fn a_log_that_does_not_come_is_given_up_after_five_seconds() {
 async fn a_log_is_followed_line_by_line_to_its_end() {
     let server = server_with("zero\none\ntwo\n").await;
     let connection = connect(&server);
-    let followed = follow(&connection, "devx", "web-1", Some("web"), 2, IDLE).await;
+    let followed = follow(&connection, Some("web"), 2, IDLE).await;
     let mut lines = followed.unwrap();
     assert_eq!((line(&mut lines).await, line(&mut lines).await), ("one".into(), "two".into()));
     log(&server, "thr");
@@ -158,8 +168,7 @@ async fn a_log_is_followed_line_by_line_to_its_end() {
 async fn following_ends_with_its_reader() {
     let server = server_with("one\n").await;
     let connection = connect(&server);
-    let followed = follow(&connection, "devx", "web-1", Some("web"), 5, IDLE).await.unwrap();
-    let mut lines = Box::pin(followed.into_stream());
+    let mut lines = follow(&connection, Some("web"), 5, IDLE).await.unwrap();
     assert_eq!(lines.next().await.unwrap().unwrap(), "one");
     assert_eq!(server.world().log_readers, 1);
     drop(lines);
@@ -178,12 +187,12 @@ async fn following_ends_when_nothing_comes_or_the_connection_breaks() {
     let server = server_with("one\n").await;
     let connection = connect(&server);
     let idle = Duration::from_millis(200);
-    let mut lines = follow(&connection, "devx", "web-1", None, 5, idle).await.unwrap();
+    let mut lines = follow(&connection, None, 5, idle).await.unwrap();
     assert_eq!(line(&mut lines).await, "one");
     assert_eq!(lines.next().await, Some(Err(PodLogError::Idle(idle))));
     assert_eq!(lines.next().await, None);
 
-    let mut lines = follow(&connection, "devx", "web-1", None, 5, IDLE).await.unwrap();
+    let mut lines = follow(&connection, None, 5, IDLE).await.unwrap();
     assert_eq!(line(&mut lines).await, "one");
     server.cut_watches();
     assert!(matches!(lines.next().await, Some(Err(PodLogError::Unavailable(_)))));
@@ -196,7 +205,7 @@ async fn a_server_that_sends_the_head_with_the_first_line_is_waited_for() {
     server.fail(FaultRule::always(Fault::Silent).of(Verb::Log, "pods").times(2));
     let limits = ClientLimits { head: Duration::from_millis(200), ..ClientLimits::default() };
     let connection = connect_within(&server, limits);
-    let mut lines = follow(&connection, "devx", "web-1", None, 5, IDLE).await.unwrap();
+    let mut lines = follow(&connection, None, 5, IDLE).await.unwrap();
     assert_eq!(line(&mut lines).await, "one");
     assert_eq!(server.requests().len(), 3);
 }
