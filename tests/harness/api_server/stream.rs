@@ -95,7 +95,9 @@ impl OpenWatch {
     /// Finds what happened since; whether the watch is cut.
     fn look(&mut self) -> bool {
         let world = self.shared.lock();
-        let news = world.changes.iter().filter(|change| change.version > self.told);
+        // They are in the order of their versions.
+        let first = world.changes.partition_point(|change| change.version <= self.told);
+        let news = world.changes.iter().skip(first);
         let news = news.filter(|change| change.kind == self.query.resource.kind);
         let selector = &self.query.selector;
         self.waiting.extend(news.filter_map(|change| event(change, selector)));
