@@ -23,6 +23,7 @@
 )]
 
 #[path = "../tests/harness/api_server/mod.rs"]
+#[allow(unused_imports, reason = "the tests use all of it")]
 mod api_server;
 #[path = "manifests/measure.rs"]
 mod measure;
