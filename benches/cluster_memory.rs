@@ -1,4 +1,4 @@
-//! How much memory the index of a cluster takes: 1,500 workloads with their `ReplicaSet` objects and 10,000 pods, and
+//! Measures the memory of the index of a cluster: 1,500 workloads with their `ReplicaSet` objects and 10,000 pods, and
 //! ten thousand pods beside them that belong to no workload that is followed.
 //!
 //! `cargo bench --profile fast --bench cluster_memory`. The bytes are those that the allocator holds for the index.

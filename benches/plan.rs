@@ -1,4 +1,4 @@
-//! How long `plan` takes, and how that compares with only reading the same text.
+//! Measures how long `plan` takes, and how that compares with only reading the same text.
 //!
 //! `cargo bench --profile fast --bench plan`. The ratio is against the plainest thing that one could do with a
 //! WAML: parse it into a tree with the usual YAML library, in the same run.
@@ -47,7 +47,7 @@ fn main() {
         .configure_from_args()
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(3));
-    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
+    let facts = Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
     let input = input();
     criterion.bench_function("read the WAML with every place", |b| {
         b.iter(|| Waml::parse(".weave.yaml", black_box(EXAMPLE)));

@@ -50,7 +50,7 @@ use crate::support::clock::Clock;
 use crate::support::telemetry;
 use crate::waml::yaml::Budget;
 
-pub use crate::app::deployed::{Deployed, deployed};
+pub use crate::app::deployed::{Deployed, list_deployed};
 pub use crate::app::start_error::StartError;
 pub use crate::deployments::templates::at_revision as templates_at_revision;
 
@@ -134,7 +134,7 @@ impl App {
             forge,
             code_host: code_host::describe_code_host(&settings.forge),
             forge_hour: Arc::default(),
-            hints: signals::Hints::default(),
+            hints: signals::SweepHints::default(),
             templates,
             facts,
             ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone()),
@@ -212,7 +212,7 @@ impl App {
         let indexing = tokio::spawn(deployments.facts.clone().keep_index(index, stop.clone()));
         let pruning = tokio::spawn({
             let (store, clock) = (store.clone(), deployments.clock.clone());
-            retention::keep(store, clock, self.retention_days, stop.clone())
+            retention::run_pruning(store, clock, self.retention_days, stop.clone())
         });
         let records = tokio::spawn(removal::keep_records(deployments.clone(), stop.clone()));
         let workers_done = CancellationToken::new();
@@ -271,8 +271,10 @@ impl App {
         }
         drop(self.home);
         match stopped {
-            server::serve::Stopped::Clean => tracing::info!("stopped"),
-            server::serve::Stopped::Cut => tracing::warn!("stopped, with requests unanswered"),
+            server::serve::ShutdownResult::Clean => tracing::info!("stopped"),
+            server::serve::ShutdownResult::Cut => {
+                tracing::warn!("stopped, with requests unanswered");
+            }
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ fn waml(data: &[u8]) {
         commit: CommitSha::parse("0123456789012345678901234567890123456789").expect("a commit"),
     };
     let input = Input { waml, target, release, templates: Arc::clone(&TEMPLATES) };
-    let facts = Facts::unasked(Timestamp::UNIX_EPOCH, Clusters::any());
+    let facts = Facts::without_lookups(Timestamp::UNIX_EPOCH, Clusters::any());
     match pipeline::plan(&input, &facts) {
         Err(rejection) => {
             assert!(!rejection.violations.is_empty(), "refused without a reason");

@@ -17,7 +17,7 @@
 //! | [`notify`] | clients and messages for Slack, CloudEvents and Argo CD |
 //! | [`inventory`] | what is live where: an index over the manifest repositories |
 //! | [`deployments`] | the use cases, one file each |
-//! | [`controller`], [`outbox`] | the loops: workers, recovery of missed events, previews; delivery of messages |
+//! | [`controller`], [`outbox`] | the loops: workers, recovery of missed events, previews, watched clusters; delivery of messages |
 //! | [`api`], [`server`] | the types of the HTTP API; routes, authentication, pages |
 //! | [`config`], [`app`], [`cli`] | settings; wiring; the commands of `the-deployer` and `bart` |
 //! | [`support`] | small shared parts that know nothing of the rest |
@@ -37,7 +37,7 @@ pub mod lookups; // registries, secret stores
 pub mod cluster; // Kubernetes: watches of a cluster, when a deployment is finished there, and why it is not
 pub mod inventory; // what is live where: an index over the manifest repositories
 pub mod deployments; // use cases, one file each
-pub mod controller; // the loops that call them: workers, recovery of missed events, previews
+pub mod controller; // the loops that call them: workers, recovery of missed events, previews, watched clusters
 pub mod outbox; // the relay of messages: delivery, retry, circuit breaker
 pub mod api; // the types of the HTTP API, for the service and for bart
 pub mod server; // HTTP

@@ -1,4 +1,4 @@
-//! What is in a manifest repository of a given size, and what one more deployment puts there. Pure.
+//! The content of a manifest repository of a given size, and what one more deployment adds. Pure.
 
 use std::fmt::Write as _;
 

@@ -44,7 +44,7 @@ impl Form {
         Self { pattern: concat!("^", label!(), "/", label!(), "$"), least: 3, most: 127 };
     pub(crate) const TARGET: Self =
         Self { pattern: concat!("^", part!(), "(\\.", part!(), ")*$"), least: 1, most: 63 };
-    pub(crate) const SPOT: Self = Self {
+    pub(crate) const APP_INSTANCE: Self = Self {
         pattern: concat!("^", part!(), "(\\.", part!(), ")*/", label!(), "/", label!(), "$"),
         least: 5,
         most: 191,

@@ -14,7 +14,7 @@ use crate::forge::github::auth::TokenSource;
 use crate::forge::github::client::{Credentials, GitHubClient};
 use crate::forge::github::permission::AccessLevel;
 use crate::git::transport::ssh;
-use crate::git::transport::token::{Ask, NoToken, TokenAnswer, Tokens};
+use crate::git::transport::token::{TokenAnswer, TokenDemand, TokenError, Tokens};
 use crate::model::id::RepoName;
 use crate::support::credential::Credential;
 use crate::support::retry::Disposition;
@@ -87,7 +87,7 @@ fn of_app(github: &GitHubClient, repository: &RepoName, level: AccessLevel) -> T
     Tokens::new(&help, move |ask| {
         let (github, repository) = (github.clone(), repository.clone());
         async move {
-            if let Ask::InsteadOf(token) = &ask {
+            if let TokenDemand::InsteadOf(token) = &ask {
                 github.git_token_refused(&repository, level, token).await;
             }
             let token = Box::pin(github.git_token(&repository, level)).await;
@@ -96,8 +96,8 @@ fn of_app(github: &GitHubClient, repository: &RepoName, level: AccessLevel) -> T
     })
 }
 
-fn token_error(error: &ForgeError) -> NoToken {
-    NoToken { why: error.to_string(), next: error.disposition() }
+fn token_error(error: &ForgeError) -> TokenError {
+    TokenError { why: error.to_string(), next: error.disposition() }
 }
 
 /// Returns the credentials for the code host's API; those of a file are read for each request.
@@ -118,13 +118,13 @@ struct TokenFile {
 impl TokenFile {
     /// Returns the token in the file. While the file cannot be read, as in the middle of a
     /// replacement, the last token is used, unless the host has refused it.
-    fn answer(&self, ask: &Ask) -> TokenAnswer {
+    fn answer(&self, ask: &TokenDemand) -> TokenAnswer {
         match (self.read(), ask) {
-            (Ok(token), Ask::Any | Ask::InsteadOf(_)) => Ok(Some(token)),
-            (Err(error), Ask::Any) => Ok(Some(self.last_because(&error))),
-            (Err(error), Ask::InsteadOf(_)) => {
+            (Ok(token), TokenDemand::Any | TokenDemand::InsteadOf(_)) => Ok(Some(token)),
+            (Err(error), TokenDemand::Any) => Ok(Some(self.last_because(&error))),
+            (Err(error), TokenDemand::InsteadOf(_)) => {
                 let next = Disposition::Retry { after: None };
-                Err(NoToken { why: error.to_string(), next })
+                Err(TokenError { why: error.to_string(), next })
             }
         }
     }
@@ -158,14 +158,14 @@ mod tests {
         let file = folder.path().join("token");
         let token_file = TokenFile { file: file.clone(), last: Mutex::new("first".into()) };
         let answer = |ask| token_file.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
-        assert_eq!(answer(Ask::Any).unwrap(), "first", "there is no file yet");
+        assert_eq!(answer(TokenDemand::Any).unwrap(), "first", "there is no file yet");
         std::fs::write(&file, "second\n").unwrap();
-        assert_eq!(answer(Ask::Any).unwrap(), "second");
-        assert_eq!(answer(Ask::InsteadOf("first".into())).unwrap(), "second");
+        assert_eq!(answer(TokenDemand::Any).unwrap(), "second");
+        assert_eq!(answer(TokenDemand::InsteadOf("first".into())).unwrap(), "second");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(answer(Ask::Any).unwrap(), "second");
+        assert_eq!(answer(TokenDemand::Any).unwrap(), "second");
         assert_eq!(token_file.read_or_last().expose_secret(), "second");
-        let error = answer(Ask::InsteadOf("second".into())).unwrap_err();
+        let error = answer(TokenDemand::InsteadOf("second".into())).unwrap_err();
         assert!(error.to_string().contains("token is empty"), "{error}");
         assert_eq!(error.next, Disposition::Retry { after: None });
     }

@@ -11,11 +11,11 @@ use crate::store::Store;
 use crate::store::embedded::{Embedded, EmbeddedError};
 use crate::support::clock::Clock;
 
-pub use crate::store::embedded::{Contents, Restored};
+pub use crate::store::embedded::{Contents, RestoreResult};
 
 /// The reason why the database was not copied or restored.
 #[derive(Debug, thiserror::Error)]
-pub enum NotCopied {
+pub enum BackupError {
     /// The database is no file.
     #[error("the database is PostgreSQL ({url}), which the-deployer does not copy")]
     NotEmbedded {
@@ -41,7 +41,7 @@ pub enum NotCopied {
     Start(#[from] StartError),
 }
 
-impl NotCopied {
+impl BackupError {
     /// Returns true if the program refused, and did not fail.
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -54,8 +54,8 @@ impl NotCopied {
 /// Copies the database into a file, beside a service that may be running.
 ///
 /// # Errors
-/// [`NotCopied`]; then there is no such file.
-pub async fn backup(storage: &StorageSettings, file: &Path) -> Result<Contents, NotCopied> {
+/// [`BackupError`]; then there is no such file.
+pub async fn backup(storage: &StorageSettings, file: &Path) -> Result<Contents, BackupError> {
     let embedded = embedded(storage)?;
     embedded.refuse_elsewhere()?;
     Ok(embedded.backup(file).await?)
@@ -72,7 +72,7 @@ pub fn display_place(storage: &StorageSettings) -> String {
 /// Refuses to work in a folder that is not the service's, where that can be detected.
 ///
 /// # Errors
-/// [`NotCopied`]
+/// [`BackupError`]
 pub(crate) fn refuse_elsewhere(storage: &StorageSettings) -> Result<(), EmbeddedError> {
     Embedded::from_url(&storage.url).map_or(Ok(()), |embedded| embedded.refuse_elsewhere())
 }
@@ -80,7 +80,7 @@ pub(crate) fn refuse_elsewhere(storage: &StorageSettings) -> Result<(), Embedded
 /// Puts a backup in the place of the database, and records the principal in the audit log.
 ///
 /// # Errors
-/// [`NotCopied`]; then the database is what it was. If the record alone fails, the backup is in
+/// [`BackupError`]; then the database is what it was. If the record alone fails, the backup is in
 /// place.
 pub async fn restore(
     storage: &StorageSettings,
@@ -88,14 +88,14 @@ pub async fn restore(
     force: bool,
     by: &str,
     clock: &Clock,
-) -> Result<Restored, NotCopied> {
+) -> Result<RestoreResult, BackupError> {
     let embedded = embedded(storage)?;
     embedded.refuse_elsewhere()?;
     // A running service holds the lock of the folder.
     let home = DataDirLock::enter(&storage.folder).map_err(|error| match error {
-        HomeError::Taken { folder, by } => NotCopied::Running { folder, by },
+        HomeError::Taken { folder, by } => BackupError::Running { folder, by },
         error @ HomeError::Unusable { .. } => {
-            NotCopied::Start(cannot_use::<HomeError>("the storage folder")(error))
+            BackupError::Start(cannot_use::<HomeError>("the storage folder")(error))
         }
     })?;
     let suffix = format!(".before-{}", DeployId::of(clock.draw()));
@@ -105,14 +105,14 @@ pub async fn restore(
     Ok(restored)
 }
 
-fn embedded(storage: &StorageSettings) -> Result<Embedded, NotCopied> {
-    Embedded::from_url(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
+fn embedded(storage: &StorageSettings) -> Result<Embedded, BackupError> {
+    Embedded::from_url(&storage.url).map_err(|url| BackupError::NotEmbedded { url })
 }
 
 async fn record_restore(
     storage: &StorageSettings,
     file: &Path,
-    restored: &Restored,
+    restored: &RestoreResult,
     by: &str,
     clock: &Clock,
 ) -> Result<(), StartError> {

@@ -11,7 +11,7 @@ use crate::model::id::TargetName;
 use crate::model::violation::Violation;
 use crate::support::clock::Clock;
 
-/// For all questions to one cluster; nobody waits for longer before a restart.
+/// The time for all questions to one cluster; nobody waits for longer before a restart.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 const HELP: &str =

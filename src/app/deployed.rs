@@ -39,7 +39,10 @@ const AT_ONCE: usize = 8;
 ///
 /// # Errors
 /// When the database or the code host cannot be used at all.
-pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed>, StartError> {
+pub async fn list_deployed(
+    settings: &Settings,
+    clock: &Clock,
+) -> Result<Vec<Deployed>, StartError> {
     crate::support::http::install_tls_provider();
     let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
     let newest = newest(&store).await;

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::deployments::ServedRepository;
-use crate::git::writer::{Done, ManifestRepository};
+use crate::git::writer::{ManifestRepository, WriterCounts};
 
 /// A collector that reads the writers' counters at each scrape.
 struct Pushes(Vec<(String, ManifestRepository)>);
@@ -49,13 +49,13 @@ impl Pushes {
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         (name, help): (&str, &str),
-        value: impl Fn(Done) -> M,
+        value: impl Fn(WriterCounts) -> M,
     ) -> Result<(), fmt::Error> {
-        let kind = value(Done { pushes: 0, changes: 0, waiting: 0 }).metric_type();
+        let kind = value(WriterCounts { pushes: 0, changes: 0, waiting: 0 }).metric_type();
         let mut family = encoder.encode_descriptor(name, help, None, kind)?;
         for (name, repository) in &self.0 {
             let label = [("repository", name.as_str())];
-            value(repository.done()).encode(family.encode_family(&label)?)?;
+            value(repository.counts()).encode(family.encode_family(&label)?)?;
         }
         Ok(())
     }

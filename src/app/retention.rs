@@ -19,7 +19,12 @@ const LARGE_BATCH: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Deletes deployments older than `days`, if that is set, until `stop`.
-pub(super) async fn keep(store: Store, clock: Clock, days: Option<u32>, stop: CancellationToken) {
+pub(super) async fn run_pruning(
+    store: Store,
+    clock: Clock,
+    days: Option<u32>,
+    stop: CancellationToken,
+) {
     loop {
         if let Err(error) = bound(&store).await {
             tracing::warn!(%error, "records of a former version could not be cut");

@@ -28,13 +28,13 @@ use crate::model::id::{TargetName, TeamName};
 use crate::model::notice::Subscriptions;
 use crate::model::target::Clusters;
 use crate::notify::argocd::Hook;
-use crate::notify::slack::people::People;
+use crate::notify::slack::people::PeopleDirectory;
 use crate::notify::slack::{self, SlackClient};
 use crate::notify::webhook::Receiver;
 use crate::outbox::quota::Hourly;
 use crate::outbox::sinks::{LONGEST_CALL, LONGEST_SLACK_CALL, Sinks, SlackSink};
 use crate::outbox::{self, Outbox};
-use crate::server::auth::{Admission, FingerprintKey, Proxies, Site};
+use crate::server::auth::{Admission, AllowedHosts, FingerprintKey, Proxies};
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
 use crate::server::{ServerLimits, Webhook};
@@ -182,7 +182,7 @@ fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client
         let SlackSettings { door, default_channel, people, direct_messages } = slack.clone();
         let slack = slack::SlackClientSettings { door, timeout: LONGEST_SLACK_CALL };
         let slack = SlackClient::new(slack, client.clone());
-        let people = People::new(people, slack.clone());
+        let people = PeopleDirectory::new(people, slack.clone());
         SlackSink { slack, people, default_channel, direct_messages }
     });
     Sinks { deployments, receivers: receivers.collect(), argocd: argocd.collect(), slack }
@@ -220,7 +220,7 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
     let secret = match secret {
         WebhookSecret::Given(secret) => secret,
         WebhookSecret::Kept(path) => {
-            let file_secret = secret::keep(&path)?;
+            let file_secret = secret::load_or_create(&path)?;
             if let Some(warning) = file_secret.warning {
                 tracing::warn!("{warning}");
             }
@@ -238,7 +238,7 @@ pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
         deploy_teams: deploy_teams(&settings.clusters),
         repositories: settings.webhook.rules.repositories.clone(),
         proxies: Proxies(settings.server.trusted_proxies.clone()),
-        site: Site::of(&settings.server.external_url),
+        site: AllowedHosts::of(&settings.server.external_url),
         requests_per_minute: settings.limits.requests_per_minute,
         key: key()?,
     })

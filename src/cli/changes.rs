@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::output::{BAD, DIM, GOOD, NOTE};
-use crate::model::change::{Change, Field, How};
+use crate::model::change::{Change, ChangeKind, Field};
 use crate::support::text::truncate_chars;
 
 /// The path of the label with the version, which each object carries.
@@ -45,7 +45,7 @@ pub(super) fn page(changes: &[Change], detail: ShownChange) -> String {
 /// Returns whether nothing but the version label changes.
 fn is_only_the_version(change: &Change) -> bool {
     let only = |field: &Field| field.path == VERSION;
-    change.how == How::Changed && !change.fields.is_empty() && change.fields.iter().all(only)
+    change.how == ChangeKind::Changed && !change.fields.is_empty() && change.fields.iter().all(only)
 }
 
 fn another_version(relabelled: &[&Change]) -> String {
@@ -58,9 +58,9 @@ fn another_version(relabelled: &[&Change]) -> String {
 
 fn heading(change: &Change) -> String {
     let (sign, style) = match change.how {
-        How::Added => ('+', GOOD),
-        How::Removed => ('-', BAD),
-        How::Changed => ('~', NOTE),
+        ChangeKind::Added => ('+', GOOD),
+        ChangeKind::Removed => ('-', BAD),
+        ChangeKind::Changed => ('~', NOTE),
     };
     format!("{style}{sign} {} {}{style:#}\n", change.kind, change.name)
 }
@@ -71,7 +71,7 @@ fn fields(change: &Change) -> String {
     if change.more_fields > 0 {
         text += &format!("    {DIM}and {} fields more{DIM:#}\n", change.more_fields);
     }
-    if change.how == How::Changed && text.is_empty() {
+    if change.how == ChangeKind::Changed && text.is_empty() {
         // Files with manual edits, and secrets, have no fields to show.
         return lines(&change.diff);
     }

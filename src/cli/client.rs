@@ -226,7 +226,7 @@ impl ServiceEndpoint {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         if status.is_redirection() {
-            return Err(self.moved(&response));
+            return Err(self.redirect_error(&response));
         }
         Ok((status, read_body(self.url(), response).await?))
     }
@@ -269,7 +269,7 @@ impl ServiceEndpoint {
     }
 
     /// Makes the error for a redirect: no redirect is followed with a token.
-    pub(super) fn moved(&self, response: &reqwest::Response) -> CliError {
+    pub(super) fn redirect_error(&self, response: &reqwest::Response) -> CliError {
         let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
         let to = to.and_then(|to| response.url().join(to).ok());
         let error = CliError::usage(format!("{} redirects to another address", self.url()));

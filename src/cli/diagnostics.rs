@@ -75,14 +75,14 @@ fn render_violation(
         let mark = AnnotationKind::Primary.span(range.clone()).label(label);
         Element::from(Snippet::source(text.as_ref()).path(place.file.as_ref()).annotation(mark))
     });
-    let place = snippet.is_none().then(|| unread(violation)).flatten();
+    let place = snippet.is_none().then(|| format_remote_place(violation)).flatten();
     let help = violation.help.as_deref().map(|help| Element::from(Level::HELP.message(help)));
     let elements: Vec<Element<'_>> = snippet.into_iter().chain(place).chain(help).collect();
     format!("{}\n", renderer.render(&[Group::with_title(title).elements(elements)]))
 }
 
 /// Formats a place in a file whose text is not on this machine.
-fn unread(violation: &Violation) -> Option<Element<'_>> {
+fn format_remote_place(violation: &Violation) -> Option<Element<'_>> {
     let place = violation.position.as_ref()?;
     let origin = annotate_snippets::Origin::path(place.file.as_ref());
     Some(Element::from(origin.line(place.line as usize).char_column(place.column as usize)))

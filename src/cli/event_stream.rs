@@ -37,7 +37,7 @@ enum Way {
     /// No stream is open now.
     Closed,
     Stream(Box<(reqwest::Response, Parser)>),
-    /// Polling; with the last answer, if there was one.
+    /// The service is polled; with the last answer, if there was one.
     Asking(Option<(State, String, usize)>),
 }
 
@@ -54,7 +54,7 @@ impl Following<'_> {
     /// answer is an error.
     pub(super) async fn next(&mut self) -> Result<Option<Picture>, CliError> {
         loop {
-            match self.hear().await {
+            match self.next_event().await {
                 Ok(StreamEvent::Picture(picture)) => {
                     self.tries = TRIES;
                     return Ok(Some(*picture));
@@ -75,7 +75,7 @@ impl Following<'_> {
         }
     }
 
-    async fn hear(&mut self) -> Result<StreamEvent, CliError> {
+    async fn next_event(&mut self) -> Result<StreamEvent, CliError> {
         if let Way::Closed = self.way {
             self.way = match self.connect().await? {
                 Some(way) => way,
@@ -113,7 +113,7 @@ impl Following<'_> {
         let status = response.status();
         match status.as_u16() {
             204 => return Ok(None),
-            300..400 => return Err(self.server.moved(&response)),
+            300..400 => return Err(self.server.redirect_error(&response)),
             200..300 if is_stream(&response) => {
                 return Ok(Some(Way::Stream(Box::new((response, Parser::default())))));
             }

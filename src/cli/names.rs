@@ -43,7 +43,7 @@ struct KnownNames {
     /// `namespace` and `slug` of each.
     apps: BTreeSet<(String, String)>,
     repositories: BTreeSet<String>,
-    /// Their e-mail addresses.
+    /// The owners' e-mail addresses.
     owners: BTreeSet<String>,
 }
 
@@ -70,10 +70,10 @@ impl ServiceEndpoint {
     /// Checks the names after a command found nothing: returns a refusal for the first that the service does not know,
     /// with a suggestion. It succeeds if each name is known or possible, or the service cannot be asked.
     pub(super) async fn check_names(&self, names: &Names) -> CommandOutcome {
-        self.mistyped(names).await.map_or(Ok(()), Err)
+        self.suggest_names(names).await.map_or(Ok(()), Err)
     }
 
-    async fn mistyped(&self, names: &Names) -> Option<CliError> {
+    async fn suggest_names(&self, names: &Names) -> Option<CliError> {
         let Names { target, app, repository, owner } = names;
         if target.is_none() && app.is_none() && repository.is_none() && owner.is_none() {
             return None;
@@ -89,7 +89,7 @@ impl ServiceEndpoint {
         names: &Names,
     ) -> Result<T, CliError> {
         match result {
-            Err(error) if error.may_be_mistyped() => match self.mistyped(names).await {
+            Err(error) if error.may_be_mistyped() => match self.suggest_names(names).await {
                 Some(mistyped) => Err(error.explained_by(&mistyped)),
                 None => Err(error),
             },
@@ -242,19 +242,19 @@ fn judge(names: &Names, known_names: &KnownNames) -> Option<CliError> {
     let app = || app.as_ref().and_then(|app| judge_app(app, known_names));
     let repository = || {
         let name = repository.as_ref()?.as_str();
-        let near = slip(name, &known_names.repositories)?;
+        let near = suggest_name(name, &known_names.repositories)?;
         Some(unknown(format!("nothing was deployed from the repository {name}"), near))
     };
     let owner = || {
         let name = owner.as_deref()?;
-        let near = slip(name, &known_names.owners)?;
+        let near = suggest_name(name, &known_names.owners)?;
         Some(unknown(format!("no app has the owner {name}"), near))
     };
     target.or_else(app).or_else(repository).or_else(owner)
 }
 
 /// Returns the known name that was probably meant, if the given one is unknown.
-fn slip<'k>(name: &str, names: &'k BTreeSet<String>) -> Option<&'k str> {
+fn suggest_name<'k>(name: &str, names: &'k BTreeSet<String>) -> Option<&'k str> {
     let is_known = names.iter().any(|known_name| known_name.eq_ignore_ascii_case(name));
     if is_known { None } else { suggest::nearest(name, names.iter().map(String::as_str)) }
 }

@@ -191,7 +191,7 @@ impl KnownTargets {
 
 /// Returns the facts of clusters, without lookups.
 pub(super) fn facts(clusters: Clusters) -> Facts {
-    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters)
+    Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, clusters)
 }
 
 /// Returns the violations on one target. If its offers are unknown, violations on only some clusters are warnings.

@@ -156,7 +156,7 @@ fn input(waml: Waml) -> Input {
 }
 
 fn facts() -> Facts {
-    Facts::unasked(Timestamp::UNIX_EPOCH, Clusters::any())
+    Facts::without_lookups(Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
 /// All that is said of a file when it is read and planned.
@@ -186,8 +186,8 @@ fn render_violations(text: &str, violations: &[Violation]) -> String {
     let Some(rejection) = Rejection::of(violations.to_vec()) else { return out };
     writeln!(out, "{rejection}\n{:?}", text::unreadable(FILE, &rejection)).unwrap();
     let deployment = deployment(&rejection);
-    let letter = message::letter(&news(&deployment));
-    writeln!(out, "{letter:?}\n{}", serde_json::to_string(&deployment).unwrap()).unwrap();
+    let slack_message = message::compose_message(&news(&deployment));
+    writeln!(out, "{slack_message:?}\n{}", serde_json::to_string(&deployment).unwrap()).unwrap();
     out
 }
 
@@ -283,7 +283,7 @@ fn differences(before: &str, after: &str) -> String {
     };
     out += &format!("{:?}", text::describe_preview(&preview));
     for file in live.iter().chain(&planned(after)) {
-        out += &diff::shown_text(file).unwrap_or_default();
+        out += &diff::masked_text(file).unwrap_or_default();
     }
     // Files that somebody edited so that they are no objects any more.
     let broken = |files: Vec<ManifestFile>| -> Vec<ManifestFile> {
@@ -293,7 +293,7 @@ fn differences(before: &str, after: &str) -> String {
         };
         files.into_iter().map(edit).collect()
     };
-    out + &format!("{:?}", diff::between(&broken(live), &broken(planned(after)), 3))
+    out + &format!("{:?}", diff::compare(&broken(live), &broken(planned(after)), 3))
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_secret_is_in_no_difference_and_that_it_differs_is() {
             );
             vec![ManifestFile { name: "configmap.yaml".to_owned(), bytes: text.into_bytes() }]
         };
-        let (changes, _) = diff::between(&object(&old), &object(&new), 3);
+        let (changes, _) = diff::compare(&object(&old), &object(&new), 3);
         assert!(!format!("{changes:?}").contains(&format!("me:{old}")), "{changes:?}");
         assert_eq!(changes.len(), 1);
     }

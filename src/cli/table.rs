@@ -24,18 +24,18 @@ pub(super) struct Column {
 /// The way in which a column gets narrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// It does not: people copy ids.
+    /// The column stays whole: people copy ids.
     Whole,
     /// Its end is cut, to at least so many characters.
     Cut(usize),
     /// Its middle is cut, to at least so many characters: names and tags differ at their ends.
     Middle(usize),
-    /// It takes more lines, of at least so many characters.
+    /// The column takes more lines, of at least so many characters.
     Fold(usize),
 }
 
 /// A column that is shown.
-struct Shown<'a> {
+struct ShownColumn<'a> {
     place: usize,
     column: &'a Column,
     width: usize,
@@ -91,7 +91,7 @@ impl Column {
             Fit::Whole => vec![text.into()],
             Fit::Cut(_) => vec![cut(text, width, 0).into()],
             Fit::Middle(_) => vec![cut(text, width, width.saturating_sub(1) / 2).into()],
-            Fit::Fold(_) => folded(text, width).into_iter().map(Cow::Owned).collect(),
+            Fit::Fold(_) => fold_lines(text, width).into_iter().map(Cow::Owned).collect(),
         }
     }
 }
@@ -112,9 +112,9 @@ pub(super) fn layout<const N: usize>(
     let measured = columns.iter().enumerate().map(|(place, column)| {
         let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
         let width = cells.max().unwrap_or(0).max(column.header.width());
-        Shown { place, column, width }
+        ShownColumn { place, column, width }
     });
-    let mut fitted: Vec<Shown<'_>> = measured.collect();
+    let mut fitted: Vec<ShownColumn<'_>> = measured.collect();
     if let Some(width) = width {
         fit(&mut fitted, width);
     }
@@ -142,7 +142,7 @@ fn format_cell(cell: String) -> String {
 }
 
 /// Makes columns narrower, and drops some, until they fit as well as they can.
-fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
+fn fit(columns: &mut Vec<ShownColumn<'_>>, width: usize) {
     loop {
         let total = columns.iter().map(|column| column.width + GAP).sum::<usize>();
         let over = total.saturating_sub(GAP).saturating_sub(width);
@@ -158,11 +158,11 @@ fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
 }
 
 /// Takes away so many characters: first from columns that fold, which lose nothing; then from the widest.
-fn shrink(columns: &mut [Shown<'_>], over: usize) {
+fn shrink(columns: &mut [ShownColumn<'_>], over: usize) {
     for _ in 0..over {
         let narrower =
             columns.iter_mut().filter(|column| column.width > column.column.least(column.width));
-        let folds = |column: &Shown<'_>| matches!(column.column.fit, Fit::Fold(_));
+        let folds = |column: &ShownColumn<'_>| matches!(column.column.fit, Fit::Fold(_));
         if let Some(column) = narrower.max_by_key(|column| (folds(column), column.width)) {
             column.width -= 1;
         }
@@ -170,7 +170,7 @@ fn shrink(columns: &mut [Shown<'_>], over: usize) {
 }
 
 /// Formats the lines of one row.
-fn row_text(cells: &[(Vec<Cow<'_, str>>, &Shown<'_>, bool)]) -> String {
+fn row_text(cells: &[(Vec<Cow<'_, str>>, &ShownColumn<'_>, bool)]) -> String {
     let height = cells.iter().map(|(lines, ..)| lines.len()).max().unwrap_or(0);
     let mut text = String::new();
     for n in 0..height {
@@ -208,7 +208,7 @@ fn cut(text: &str, width: usize, end: usize) -> String {
 }
 
 /// Folds the text into lines: parts of a list stay together where they can, then words; a longer word is broken.
-fn folded(text: &str, width: usize) -> Vec<String> {
+fn fold_lines(text: &str, width: usize) -> Vec<String> {
     let separator = if text.contains(", ") { ", " } else { " " };
     let mut lines: Vec<String> = Vec::new();
     for part in text.split_inclusive(separator) {
@@ -216,8 +216,8 @@ fn folded(text: &str, width: usize) -> Vec<String> {
         match lines.last_mut() {
             Some(line) if line.width() + trimmed.width() <= width => line.push_str(part),
             _ if trimmed.width() <= width => lines.push(part.to_owned()),
-            _ if separator != " " => lines.extend(folded(trimmed, width)),
-            _ => lines.extend(broken(trimmed, width)),
+            _ if separator != " " => lines.extend(fold_lines(trimmed, width)),
+            _ => lines.extend(split_word(trimmed, width)),
         }
         // The text after a broken word begins after a blank.
         if let Some(line) = lines.last_mut().filter(|line| !line.ends_with(' ') && part != trimmed)
@@ -258,7 +258,7 @@ fn wrap_line(line: &str, width: usize) -> String {
     text + end
 }
 
-fn broken(word: &str, width: usize) -> Vec<String> {
+fn split_word(word: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for c in word.chars() {
         match lines.last_mut() {
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(cut("1.0.202206151506-sha.649008fb", 13, 6), "1.0.20…9008fb");
         assert_eq!(cut("a long sentence", 8, 0), "a long …");
         assert_eq!(cut("漢字漢字", 5, 0), "漢字…");
-        assert_eq!(folded("one two-and-more three", 8), ["one", "two-and-", "more", "three"]);
+        assert_eq!(fold_lines("one two-and-more three", 8), ["one", "two-and-", "more", "three"]);
     }
 
     #[test]

@@ -388,9 +388,9 @@ impl LogTail {
             last.map(|line| line.get(..cut(line)).unwrap_or_default()).collect();
         last.reverse();
         let masked = mask_log(&remove_controls(&last.join("\n")));
-        let shown = masked.lines().rev().filter(|line| !is_blank(line)).take(most);
+        let last_lines = masked.lines().rev().filter(|line| !is_blank(line)).take(most);
         let mut lines: Vec<String> =
-            shown.map(|line| truncate_chars(line, LOG_LINE_CHARS).into_owned()).collect();
+            last_lines.map(|line| truncate_chars(line, LOG_LINE_CHARS).into_owned()).collect();
         lines.reverse();
         Self { lines }
     }

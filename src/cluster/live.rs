@@ -181,12 +181,12 @@ pub async fn find_pod(
         let is_it = |object: &WatchedObject| &*object.meta().name == name;
         Ok(list.objects.into_iter().find(is_it))
     };
-    let Some(found) = find(WatchedKind::Pod, pod).await? else { return Ok(None) };
-    let mut part = found.clone();
+    let Some(object) = find(WatchedKind::Pod, pod).await? else { return Ok(None) };
+    let mut part = object.clone();
     // Pod, ReplicaSet, Deployment; or Pod, Job, CronJob.
     for _ in 0..3 {
         if is_of_app(&part, slug) {
-            return Ok(found.pod().cloned());
+            return Ok(object.pod().cloned());
         }
         let Some(reference) = part.meta().controller.clone() else { return Ok(None) };
         let Some(kind) = reference.kind else { return Ok(None) };

@@ -126,7 +126,7 @@ pub enum Marks {
         /// `the-deployer.dev/digest`
         digest: Digest,
     },
-    /// Somebody else's, which names a commit.
+    /// The object is another program's, and names a commit.
     Commit(Box<CommitAnnotations>),
     /// Nothing of ours.
     Unmarked,
@@ -143,7 +143,7 @@ pub struct ObjectMeta {
     pub uid: Box<str>,
     /// Opaque: two that are equal are the same state of an object.
     pub resource_version: Box<str>,
-    /// Raised by each change of the specification; 0 where there is none.
+    /// The number that each change of the specification raises; 0 where there is none.
     pub generation: i64,
     /// The time at which it was created, by the cluster's clock.
     pub created: Option<Timestamp>,

@@ -38,15 +38,15 @@ pub enum ProgressEvent {
     Superseded,
     /// Its pods do not run; that may pass. Each kind of cause is told once.
     Failing {
-        /// Why.
+        /// The cause.
         cause: FailureCause,
     },
     /// It was given up.
     Failed {
-        /// Why.
+        /// The cause.
         cause: FailureCause,
     },
-    /// Somebody changed the workload beside us.
+    /// A person or another controller changed the workload.
     Drifted {
         /// The change.
         drift: ClusterDrift,
@@ -55,6 +55,6 @@ pub enum ProgressEvent {
     Repaired,
     /// The workload was deleted before it was finished.
     Removed,
-    /// To be stored, not to be told.
+    /// The record is stored, and no message is sent.
     Recorded,
 }

@@ -44,7 +44,7 @@ pub struct ReplicaCounts {
 pub enum ProgressStep {
     /// Its controller has not seen the change yet.
     Unobserved,
-    /// Somebody paused or suspended it.
+    /// A person paused or suspended it.
     Paused,
     /// Pods of the present template are still missing.
     Updating,

@@ -65,8 +65,8 @@ impl SyncWaits {
                 let is_same = |one: &&Overdue| {
                     one.start == start && now.duration_since(one.until) <= LONGEST_PAUSE
                 };
-                let known = before.get(&id).filter(is_same);
-                let since = known.map_or(now, |known| known.since);
+                let former = before.get(&id).filter(is_same);
+                let since = former.map_or(now, |former| former.since);
                 self.overdue.insert(id, Overdue { start, since, until: now });
             }
         }

@@ -32,8 +32,8 @@ use crate::cluster::record::{
 };
 use crate::cluster::sync_wait::{SyncWait, SyncWaits, sync_start};
 use crate::cluster::transition::{
-    Look, REMEMBERED, begin, close, context_of, fail, final_cause, find_drift, finish, finish_time,
-    forget_oldest, next_sequence, note_cause, observe, set_drift, start, start_time,
+    REMEMBERED, WorkloadView, begin, close, context_of, fail, final_cause, find_drift, finish,
+    finish_time, forget_oldest, next_sequence, note_cause, observe, set_drift, start, start_time,
 };
 use crate::cluster::unready::UnreadyPods;
 use crate::cluster::watched::WatchedObject;
@@ -187,7 +187,9 @@ impl ProgressTracker {
             let mut keys: BTreeSet<ObjectKey> = index.workloads().into_iter().collect();
             keys.extend(self.records.keys().chain(self.expected.keys()).cloned());
             let of_kind = keys.iter().filter(|key| key.kind == kind);
-            out.extend(of_kind.flat_map(|key| self.judge(key, Look { index, now, first: true })));
+            out.extend(
+                of_kind.flat_map(|key| self.judge(key, WorkloadView { index, now, first: true })),
+            );
         }
         out
     }
@@ -209,7 +211,9 @@ impl ProgressTracker {
         let open = self.records.iter().filter(|(_, records)| is_open(records)).map(|(key, _)| key);
         let keys = open.chain(self.unattributed.keys()).filter(|key| self.is_seen(key, index));
         let keys: BTreeSet<ObjectKey> = keys.cloned().collect();
-        out.extend(keys.iter().flat_map(|key| self.judge(key, Look { index, now, first: false })));
+        out.extend(
+            keys.iter().flat_map(|key| self.judge(key, WorkloadView { index, now, first: false })),
+        );
         self.find_unsynced(index, now);
         out
     }
@@ -251,12 +255,12 @@ impl ProgressTracker {
     fn look_at(&mut self, key: &ObjectKey, index: &ClusterIndex, now: Timestamp) -> Observations {
         let mut out = self.begin_kinds(index, now);
         if self.judged_kinds.contains(&key.kind) {
-            out.extend(self.judge(key, Look { index, now, first: false }));
+            out.extend(self.judge(key, WorkloadView { index, now, first: false }));
         }
         out
     }
 
-    fn judge(&mut self, key: &ObjectKey, look: Look<'_>) -> Observations {
+    fn judge(&mut self, key: &ObjectKey, look: WorkloadView<'_>) -> Observations {
         // What may not be seen any more is not gone.
         if !look.index.sees(key.kind) {
             return Vec::new();
@@ -297,7 +301,7 @@ impl ProgressTracker {
         &mut self,
         key: &ObjectKey,
         records: &mut [ProgressRecord],
-        look: Look<'_>,
+        look: WorkloadView<'_>,
     ) {
         let is_seen = self.is_seen(key, look.index);
         let Some(unseen) = self.last_looks.unseen_time(key, look.now, is_seen) else { return };
@@ -315,7 +319,7 @@ impl ProgressTracker {
         key: &ObjectKey,
         object: &WatchedObject,
         records: &mut Vec<ProgressRecord>,
-        look: Look<'_>,
+        look: WorkloadView<'_>,
         out: &mut Observations,
     ) {
         let Some(release) = CarriedRelease::read(object) else {
@@ -352,7 +356,7 @@ impl ProgressTracker {
         key: &ObjectKey,
         digest: String,
         records: &mut [ProgressRecord],
-        look: Look<'_>,
+        look: WorkloadView<'_>,
         out: &mut Observations,
     ) {
         let first_look = || (digest.clone(), look.now);
@@ -374,7 +378,7 @@ impl ProgressTracker {
         key: &ObjectKey,
         object: &WatchedObject,
         records: &[ProgressRecord],
-        look: Look<'_>,
+        look: WorkloadView<'_>,
     ) -> ProgressRecord {
         let template = object.template();
         let before = records.last();
@@ -416,7 +420,7 @@ impl ProgressTracker {
         key: &ObjectKey,
         object: &WatchedObject,
         records: &mut [ProgressRecord],
-        look: Look<'_>,
+        look: WorkloadView<'_>,
         out: &mut Observations,
     ) {
         let mut context = context_of(records);
@@ -470,7 +474,7 @@ impl ProgressTracker {
         object: &WatchedObject,
         record: &mut ProgressRecord,
         pending: Pending,
-        look: Look<'_>,
+        look: WorkloadView<'_>,
         out: &mut Observations,
     ) {
         let Pending { counts, former, step, cause } = pending;
@@ -541,7 +545,7 @@ impl ProgressTracker {
         &mut self,
         key: &ObjectKey,
         records: &mut Vec<ProgressRecord>,
-        look: Look<'_>,
+        look: WorkloadView<'_>,
         out: &mut Observations,
     ) {
         let Some(object) = look.index.get(key) else { return };

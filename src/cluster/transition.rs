@@ -17,14 +17,14 @@ pub(super) const REMEMBERED: usize = 8;
 
 /// One look at a workload: the objects of its cluster, and the time.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
+pub(super) struct WorkloadView<'a> {
     pub(super) index: &'a ClusterIndex,
     pub(super) now: Timestamp,
     /// It is the first look at objects of this kind.
     pub(super) first: bool,
 }
 
-impl Look<'_> {
+impl WorkloadView<'_> {
     /// Returns the time of this look, by the service's clock.
     pub(super) fn time(self) -> ClockTime {
         ClockTime::of_service(self.now)
@@ -56,7 +56,7 @@ pub(super) fn begin(
     object: &WatchedObject,
     awaiting: bool,
     records: &mut Vec<ProgressRecord>,
-    look: Look<'_>,
+    look: WorkloadView<'_>,
     out: &mut Vec<ProgressObservation>,
 ) {
     let is_ours = record.commit.is_none();
@@ -83,7 +83,7 @@ pub(super) fn begin(
 pub(super) fn start(
     record: ProgressRecord,
     records: &mut Vec<ProgressRecord>,
-    look: Look<'_>,
+    look: WorkloadView<'_>,
     out: &mut Vec<ProgressObservation>,
 ) {
     let is_same_object = records.last().is_none_or(|before| before.key.uid == record.key.uid);
@@ -205,7 +205,7 @@ pub(super) fn context_of(records: &[ProgressRecord]) -> ProgressContext {
 /// A `ReplicaSet` is made for a release unless a release before had the same pod template.
 pub(super) fn start_time(
     object: &WatchedObject,
-    look: Look<'_>,
+    look: WorkloadView<'_>,
     records: &[ProgressRecord],
 ) -> ClockTime {
     let template = object.template();
@@ -227,7 +227,7 @@ pub(super) fn start_time(
 pub(super) fn finish_time(
     object: &WatchedObject,
     record: &ProgressRecord,
-    look: Look<'_>,
+    look: WorkloadView<'_>,
 ) -> ClockTime {
     let completed_at = || {
         let deployment = object.deployment()?;

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cluster::failure::{FailureCause, workload_cause};
 use crate::cluster::object::ObjectKey;
 use crate::cluster::pod::PodRow;
-use crate::cluster::transition::Look;
+use crate::cluster::transition::WorkloadView;
 use crate::cluster::watched::WatchedObject;
 use crate::support::time::saturating_add;
 
@@ -37,7 +37,7 @@ impl UnreadyPods {
         &mut self,
         object: &WatchedObject,
         is_past_deadline: bool,
-        look: Look<'_>,
+        look: WorkloadView<'_>,
     ) -> Option<FailureCause> {
         let key = object.key();
         let before = self.since.remove(&key).unwrap_or_default();

@@ -27,7 +27,7 @@ pub struct ClusterView {
     tracker: ProgressTracker,
     open: BTreeMap<DeployId, OpenDeployment>,
     /// The causes that the process before has told, of deployments that are not followed yet.
-    told: BTreeMap<DeployId, BTreeSet<CauseKind>>,
+    announced_causes: BTreeMap<DeployId, BTreeSet<CauseKind>>,
     /// The records that are not given out yet.
     records: Vec<ProgressRecord>,
 }
@@ -85,15 +85,15 @@ impl ClusterView {
         patience: ProgressPatience,
         records: Vec<ProgressRecord>,
     ) -> Self {
-        let mut told: BTreeMap<DeployId, BTreeSet<CauseKind>> = BTreeMap::new();
+        let mut announced_causes: BTreeMap<DeployId, BTreeSet<CauseKind>> = BTreeMap::new();
         for record in records.iter().filter(|record| record.is_open()) {
             if let Some(id) = &record.key.deploy_id {
-                told.entry(id.clone()).or_default().extend(&record.told_causes);
+                announced_causes.entry(id.clone()).or_default().extend(&record.told_causes);
             }
         }
         let tracker = ProgressTracker::new(cluster, patience, records);
         let (open, records) = (BTreeMap::new(), Vec::new());
-        Self { index: ClusterIndex::new(), tracker, open, told, records }
+        Self { index: ClusterIndex::new(), tracker, open, announced_causes, records }
     }
 
     /// Applies an event of the watches, whose state tells a kind that is not there from one that may not be seen.
@@ -139,7 +139,7 @@ impl ClusterView {
             Entry::Occupied(mut open) => open.get_mut().expected = expected,
             Entry::Vacant(place) => {
                 // Its push was told, and what the process before has recorded.
-                let causes = self.told.remove(&expected.deploy_id).unwrap_or_default();
+                let causes = self.announced_causes.remove(&expected.deploy_id).unwrap_or_default();
                 let announced = Announced { is_syncing: true, causes };
                 place.insert(OpenDeployment { expected, shown: None, announced });
             }

@@ -19,9 +19,9 @@ use crate::support::credential::Credential;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RepositoryAuth {
-    /// By the GitHub App of `forge.github.app`, which must be installed there.
+    /// The tokens are those of the GitHub App of `forge.github.app`, which must be installed there.
     App,
-    /// Without credentials.
+    /// No credentials are used.
     None,
 }
 
@@ -70,7 +70,7 @@ impl RepositoryApp {
 }
 
 /// The keys by which a repository sets its credentials.
-type Given = (Option<Secret>, Option<RepositoryAuth>, Option<Ssh>);
+type CredentialKeys = (Option<Secret>, Option<RepositoryAuth>, Option<Ssh>);
 
 impl Resolver<'_> {
     /// Chooses a repository's own token, else the App where it may be used: an installed App is meant to be used, and
@@ -80,7 +80,7 @@ impl Resolver<'_> {
         &mut self,
         path: &str,
         url: &str,
-        (token, auth, ssh): Given,
+        (token, auth, ssh): CredentialKeys,
         app: &RepositoryApp,
         keys: PathBuf,
     ) -> GitAccess {

@@ -120,7 +120,7 @@ impl Resolver<'_> {
             let message = "an empty list gives the token no rights";
             self.report.error(path, message, "name some, or leave it out for all");
         }
-        self.few(path, globs.len());
+        self.limit_length(path, globs.len());
         self.parse_globs(path, &globs)
     }
 
@@ -151,7 +151,7 @@ impl Resolver<'_> {
 
     /// Reads teams by their names; reports invalid names at their places.
     pub(super) fn teams(&mut self, path: &str, names: &[String]) -> Vec<TeamName> {
-        self.few(path, names.len());
+        self.limit_length(path, names.len());
         let mut teams = Vec::new();
         for (n, name) in names.iter().enumerate() {
             match TeamName::parse(name.as_str()) {

@@ -201,7 +201,7 @@ impl Resolver<'_> {
                 self.report.error("forge.github.app", "`token` and `app` are both given", help);
                 None
             }
-            (None, None) if self.report.lacks_something("forge.github") => None,
+            (None, None) if self.report.has_removed_value("forge.github") => None,
             (None, None) => {
                 let help =
                     "add `app: {id: …, private_key: {file: PATH}}`, or `token: {file: PATH}`";

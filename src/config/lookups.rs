@@ -210,7 +210,7 @@ impl Resolver<'_> {
             self.report.error(&format!("{path}.secrets"), message, help);
         }
         let Some(KubernetesAccess { server, token, ca }) = access else {
-            return self.kubernetes_as_watched(path, reached);
+            return self.kubernetes_of_cluster(path, reached);
         };
         let server = server.unwrap_or_else(|| target.server.clone());
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
@@ -221,7 +221,7 @@ impl Resolver<'_> {
 
     /// Uses the connection that the cluster is watched over. A kubeconfig can need more than one request has: programs
     /// that create tokens, certificates of a client.
-    fn kubernetes_as_watched(
+    fn kubernetes_of_cluster(
         &mut self,
         path: &str,
         reached: Option<&ClusterAccess>,

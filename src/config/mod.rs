@@ -74,7 +74,7 @@ pub struct SettingsSources {
 
 /// The settings, with warnings.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The settings.
     pub settings: Settings,
     /// Violations that do not stop the service.
@@ -84,7 +84,7 @@ pub struct Loaded {
 /// An error for a file that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration {path} cannot be read: {source}")]
-pub struct Unreadable {
+pub struct ConfigFileError {
     /// The file.
     pub path: PathBuf,
     /// The error of the system.
@@ -108,13 +108,13 @@ impl SettingsSources {
     /// Reads the file, if one is named.
     ///
     /// # Errors
-    /// [`Unreadable`]
+    /// [`ConfigFileError`]
     pub fn read(
         path: Option<&Path>,
         variables: BTreeMap<String, String>,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, ConfigFileError> {
         let file = path.map(|path| Ok((path.display().to_string(), text_of(path)?)));
-        let file = file.transpose().map_err(|(path, source)| Unreadable { path, source })?;
+        let file = file.transpose().map_err(|(path, source)| ConfigFileError { path, source })?;
         Ok(Self { file, variables, home: HOME.into() })
     }
 
@@ -122,17 +122,17 @@ impl SettingsSources {
     ///
     /// # Errors
     /// Every violation, warnings too, in the order of the file.
-    pub fn load(&self) -> Result<Loaded, Rejection> {
+    pub fn load(&self) -> Result<LoadedConfig, Rejection> {
         self.load_for(Purpose::Serve)
     }
 
-    fn load_for(&self, purpose: Purpose) -> Result<Loaded, Rejection> {
+    fn load_for(&self, purpose: Purpose) -> Result<LoadedConfig, Rejection> {
         let mut violations = Vec::new();
         let settings = self.settings(purpose, &mut violations);
         let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
         sort(&mut violations);
         match settings {
-            Some(settings) if !stops => Ok(Loaded { settings, warnings: violations }),
+            Some(settings) if !stops => Ok(LoadedConfig { settings, warnings: violations }),
             _ => Err(Rejection { violations }),
         }
     }
@@ -142,7 +142,7 @@ impl SettingsSources {
     ///
     /// # Errors
     /// As [`SettingsSources::load`].
-    pub fn load_for_record(&self) -> Result<Loaded, Rejection> {
+    pub fn load_for_record(&self) -> Result<LoadedConfig, Rejection> {
         self.load_for(Purpose::Record)
     }
 
@@ -150,7 +150,7 @@ impl SettingsSources {
     ///
     /// # Errors
     /// As [`SettingsSources::load`].
-    pub fn load_for_rebuild(&self) -> Result<Loaded, Rejection> {
+    pub fn load_for_rebuild(&self) -> Result<LoadedConfig, Rejection> {
         self.load_for(Purpose::Rebuild)
     }
 
@@ -197,8 +197,8 @@ impl SettingsSources {
             Some((name, text)) if !is_blank(text) => {
                 yaml::parse(name, text.as_bytes(), &Budget::default(), violations)
             }
-            Some((name, _)) => Some(nothing(name)),
-            None => Some(nothing("")),
+            Some((name, _)) => Some(empty_file(name)),
+            None => Some(empty_file("")),
         }
     }
 
@@ -264,7 +264,7 @@ fn is_blank(text: &str) -> bool {
 }
 
 /// Makes an empty file.
-fn nothing(name: &str) -> Node {
+fn empty_file(name: &str) -> Node {
     let file: Arc<str> = name.into();
     let position = Position { file: file.clone(), line: 1, column: 1, length: 1 };
     Node::new(Value::Map(Map::new()), Origin { position, layer: file })

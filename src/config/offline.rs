@@ -14,11 +14,16 @@ impl Purpose {
             Self::Serve => file,
             Self::Record => {
                 let File { storage, clusters, platform, .. } = file;
-                File { storage, clusters: clusters.map(reduced), platform, ..File::default() }
+                File {
+                    storage,
+                    clusters: clusters.map(without_connections),
+                    platform,
+                    ..File::default()
+                }
             }
             Self::Rebuild => {
                 let File { storage, forge, manifests, clusters, platform, outbound, .. } = file;
-                let clusters = clusters.map(reduced);
+                let clusters = clusters.map(without_connections);
                 let (forge, manifests) = (forge.map(without_webhook), manifests.map(unsigned));
                 File { storage, forge, manifests, clusters, platform, outbound, ..File::default() }
             }
@@ -27,7 +32,7 @@ impl Purpose {
 }
 
 /// Removes lookups, watches and webhooks: these commands do not use them.
-fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
+fn without_connections(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     for cluster in &mut clusters {
         cluster.lookups = None;
         (cluster.kubernetes, cluster.progress) = (None, None);

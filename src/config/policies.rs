@@ -21,7 +21,7 @@ impl Resolver<'_> {
         } = &policies;
         self.namespaces(&format!("{path}.namespaces"), namespaces);
         self.deploy_teams(&format!("{path}.deploy_teams"), deploy_teams);
-        self.few(&format!("{path}.windows"), windows.len());
+        self.limit_length(&format!("{path}.windows"), windows.len());
         for (n, window) in windows.iter().enumerate() {
             if let Err(error) = Weekly::parse(window) {
                 let path = format!("{path}.windows[{n}].{}", error.key);
@@ -30,7 +30,7 @@ impl Resolver<'_> {
         }
         let Some(branches) = branches else { return policies };
         let path = format!("{path}.branches");
-        self.few(&path, branches.len());
+        self.limit_length(&path, branches.len());
         if branches.is_empty() {
             let message = "no branch is allowed, so nothing can be deployed";
             self.report.error(&path, message, "write [main], or leave it out for any commit");
@@ -47,7 +47,7 @@ impl Resolver<'_> {
             self.report.error(&format!("{path}.allow"), message, "leave it out for all of them");
         }
         for (key, globs) in [("allow", allow.as_deref().unwrap_or_default()), ("deny", deny)] {
-            self.few(&format!("{path}.{key}"), globs.len());
+            self.limit_length(&format!("{path}.{key}"), globs.len());
             let wrong = globs.iter().enumerate().filter(|(_, glob)| !namespaces::is_glob(glob));
             for (n, _) in wrong {
                 let message = "this is no glob of namespaces";

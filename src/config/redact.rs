@@ -34,7 +34,7 @@ pub(super) fn mask_secrets(file: &str, text: &str) -> String {
     for spans in places.values_mut() {
         spans.sort_by_key(|span| span.start);
     }
-    let line = |(line, number)| stars(line, places.get(&number).map_or(&[], Vec::as_slice));
+    let line = |(line, number)| mask_columns(line, places.get(&number).map_or(&[], Vec::as_slice));
     by_text.split_inclusive('\n').zip(1..).map(line).collect()
 }
 
@@ -116,7 +116,7 @@ fn keys(path: &Path) -> Vec<&str> {
 }
 
 /// Replaces these columns of the line, which are in its order, by stars.
-fn stars(line: &str, spans: &[Range<u32>]) -> String {
+fn mask_columns(line: &str, spans: &[Range<u32>]) -> String {
     let mut spans = spans.iter().peekable();
     let mut until = 0;
     let star = |(c, column): (char, u32)| {

@@ -33,7 +33,7 @@ impl<'a> ConfigReport<'a> {
     }
 
     /// Returns whether a value at that path or below was removed because it violates the schema, which is reported.
-    pub(super) fn lacks_something(&self, path: &str) -> bool {
+    pub(super) fn has_removed_value(&self, path: &str) -> bool {
         let path = Path::parse(path).unwrap_or_default();
         self.root.at(&path).is_some_and(Node::has_broken)
     }
@@ -44,12 +44,12 @@ impl<'a> ConfigReport<'a> {
         let (node, position) = self.root.nearest(&way);
         let part = path.split(['.', '[']).next().unwrap_or_default();
         if !node.broken && !self.root.get(part).is_some_and(|part| part.broken) {
-            self.violations.push(violation.at(path, written(position)));
+            self.violations.push(violation.at(path, in_file(position)));
         }
     }
 }
 
 /// Returns the position; `None` if there is no file.
-fn written(position: Position) -> Option<Position> {
+fn in_file(position: Position) -> Option<Position> {
     (!position.file.is_empty()).then_some(position)
 }

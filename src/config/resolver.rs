@@ -18,11 +18,11 @@ const MOST: usize = 100;
 /// The purpose of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To run the service.
+    /// The settings are for running the service.
     Serve,
-    /// To act on the database: its location, and the clusters.
+    /// The settings are for acting on the database: its location, and the clusters.
     Record,
-    /// To rebuild the database from the manifest repositories and the code host.
+    /// The settings are for rebuilding the database from the manifest repositories and the code host.
     Rebuild,
 }
 
@@ -55,7 +55,7 @@ impl Resolver<'_> {
     }
 
     /// Reports a list that is too long to read for every deployment.
-    pub(super) fn few(&mut self, path: &str, count: usize) {
+    pub(super) fn limit_length(&mut self, path: &str, count: usize) {
         if count > MOST {
             let message = format!("these are {count}, more than the limit of {MOST}");
             self.report.error(path, message, "join those that belong together");
@@ -73,7 +73,7 @@ impl Resolver<'_> {
     pub(super) fn check_globs(&mut self, path: &str, globs: &[String]) {
         for (n, glob) in globs.iter().enumerate() {
             if let Err(error) = check_glob(glob) {
-                self.bad_glob(&format!("{path}[{n}]"), &error);
+                self.report_bad_glob(&format!("{path}[{n}]"), &error);
             }
         }
     }
@@ -90,11 +90,11 @@ impl Resolver<'_> {
     /// Reports globs that can be compiled one by one and are too many together.
     pub(super) fn bad_globs(&mut self, path: &str, globs: &[String], error: &GlobError) {
         if globs.iter().all(|glob| check_glob(glob).is_ok()) {
-            self.bad_glob(path, error);
+            self.report_bad_glob(path, error);
         }
     }
 
-    pub(super) fn bad_glob(&mut self, path: &str, error: &GlobError) {
+    pub(super) fn report_bad_glob(&mut self, path: &str, error: &GlobError) {
         let message = format!("this glob cannot be read: {}", error.kind());
         self.report.error(path, message, "use `*`, `?`, `[a-z]` and `{one,two}`");
     }

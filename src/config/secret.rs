@@ -75,7 +75,7 @@ pub fn read(
         SecretSource::File(path) => from_file(path),
         SecretSource::Variable(name) => {
             let text = variables.get(name).ok_or_else(|| SecretError::NoVariable(name.clone()))?;
-            Ok(SecretValue { secret: trimmed(text, name)?, warning: None })
+            Ok(SecretValue { secret: trim_line_end(text, name)?, warning: None })
         }
     }
 }
@@ -100,7 +100,7 @@ pub fn locate(path: &Path, variables: &BTreeMap<String, String>) -> PathBuf {
 ///
 /// # Errors
 /// [`SecretError`]
-pub fn keep(path: &Path) -> Result<SecretValue, SecretError> {
+pub fn load_or_create(path: &Path) -> Result<SecretValue, SecretError> {
     if !path.exists() {
         make(path).map_err(|source| SecretError::NotMade { path: path.to_owned(), source })?;
     }
@@ -140,11 +140,11 @@ fn from_file(path: &Path) -> Result<SecretValue, SecretError> {
         return Err(no_text());
     }
     let text = String::from_utf8(bytes).map_err(|_| no_text())?;
-    Ok(SecretValue { secret: trimmed(&text, &path.display().to_string())?, warning })
+    Ok(SecretValue { secret: trim_line_end(&text, &path.display().to_string())?, warning })
 }
 
 /// Removes the newline that editors and `echo` add at the end of a file.
-fn trimmed(text: &str, place: &str) -> Result<SecretString, SecretError> {
+fn trim_line_end(text: &str, place: &str) -> Result<SecretString, SecretError> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     if text.trim().is_empty() {
@@ -287,14 +287,14 @@ mod tests {
     fn a_kept_secret_is_made_once_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/webhook-secret");
-        let first = keep(&path).unwrap();
+        let first = load_or_create(&path).unwrap();
         assert_eq!(first.secret.expose_secret().len(), 2 * RANDOM_BYTES);
         assert_eq!(first.warning, None);
-        let again = keep(&path).unwrap();
+        let again = load_or_create(&path).unwrap();
         assert_eq!(again.secret.expose_secret(), first.secret.expose_secret());
         let files = fs::read_dir(path.parent().unwrap()).unwrap().count();
         assert_eq!(files, 1, "no draft is left");
-        let other = keep(&folder.path().join("other")).unwrap();
+        let other = load_or_create(&folder.path().join("other")).unwrap();
         assert_ne!(other.secret.expose_secret(), first.secret.expose_secret());
     }
 }

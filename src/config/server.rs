@@ -60,7 +60,7 @@ impl Resolver<'_> {
 
     pub(super) fn trusted_proxies(&mut self, texts: &[String]) -> Vec<Network> {
         let path = "server.trusted_proxies";
-        self.few(path, texts.len());
+        self.limit_length(path, texts.len());
         let mut networks = Vec::new();
         for (n, text) in texts.iter().enumerate() {
             if let Some(network) = parse_network(text) {

@@ -11,7 +11,7 @@ use crate::config::event_webhooks::is_safe;
 use crate::config::resolver::Resolver;
 use crate::notify::message::UserId;
 use crate::notify::slack::address::Channel;
-use crate::notify::slack::people::Someone;
+use crate::notify::slack::people::PersonName;
 use crate::notify::slack::{SLACK_API, SlackTransport, people};
 
 const LOGIN: &str = "{login}";
@@ -64,12 +64,12 @@ impl Resolver<'_> {
         let door = match (token, webhook) {
             (Some(token), None) => {
                 let token = self.secret("notify.slack.token", token, ONE_OF)?;
-                self.is_a_bots(&token);
+                self.warn_unless_bot_token(&token);
                 SlackTransport::Bot { api_url, token }
             }
             (None, Some(webhook)) => {
                 let url = self.secret("notify.slack.webhook", webhook, ONE_OF)?;
-                self.is_a_webhooks(&url);
+                self.check_webhook_url(&url);
                 SlackTransport::Hook(url)
             }
             (token, _) => {
@@ -126,7 +126,7 @@ impl Resolver<'_> {
     }
 
     /// Warns of a token that is not a bot's: Slack shows others beside it, which are easily mistaken for it.
-    fn is_a_bots(&mut self, token: &SecretString) {
+    fn warn_unless_bot_token(&mut self, token: &SecretString) {
         let token = token.expose_secret();
         if !token.starts_with("xoxb-") && !token.starts_with("xoxe.xoxb-") {
             let message = "this does not look like a bot's token: those begin with xoxb-";
@@ -135,7 +135,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn is_a_webhooks(&mut self, url: &SecretString) {
+    fn check_webhook_url(&mut self, url: &SecretString) {
         if !is_safe(url.expose_secret()) {
             let message = "the secret is not an https address";
             let help = "take the address from the app's page, Incoming Webhooks";
@@ -143,18 +143,22 @@ impl Resolver<'_> {
         }
     }
 
-    fn people(&mut self, people: BTreeMap<String, String>, bot: bool) -> BTreeMap<String, Someone> {
+    fn people(
+        &mut self,
+        people: BTreeMap<String, String>,
+        bot: bool,
+    ) -> BTreeMap<String, PersonName> {
         let mut by_login = BTreeMap::new();
         for (login, text) in people {
             let path = format!("notify.slack.people.{login}");
             // A login with brackets is no path; then the place is the whole map.
             let path = if login.contains(['[', '.']) { "notify.slack.people" } else { &path };
-            let Some(someone) = someone(&text) else {
+            let Some(someone) = parse_person(&text) else {
                 let message = format!("`{login}` is given neither a user id nor an e-mail address");
                 self.report.error(path, message, "write U0123456789 or jane@example.com");
                 continue;
             };
-            if !bot && matches!(someone, Someone::Email(_)) {
+            if !bot && matches!(someone, PersonName::Email(_)) {
                 let message = "an incoming webhook cannot find people by their e-mail address";
                 self.report.warning(path, message, "write their user id: U0123456789");
             }
@@ -178,13 +182,13 @@ impl Resolver<'_> {
     }
 }
 
-fn someone(text: &str) -> Option<Someone> {
+fn parse_person(text: &str) -> Option<PersonName> {
     if let Some(user) = UserId::parse(text) {
-        return Some(Someone::User(user));
+        return Some(PersonName::User(user));
     }
     let (name, host) = text.split_once('@')?;
     let legal = !name.is_empty() && !host.is_empty() && !text.contains(char::is_whitespace);
-    legal.then(|| Someone::Email(text.to_owned()))
+    legal.then(|| PersonName::Email(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -194,7 +198,7 @@ mod tests {
     use crate::config::tests::{SECRETS, lines, loaded, refused, sources};
 
     /// With secrets of Slack's form.
-    fn slack(text: &str) -> crate::config::Loaded {
+    fn slack(text: &str) -> crate::config::LoadedConfig {
         let secrets = [
             ("BOT", "xoxb-1-2-s3cret"),
             ("WEBHOOK", "https://hooks.slack.com/services/T0/B0/s3cret"),
@@ -223,9 +227,9 @@ mod tests {
         );
         let slack = loaded.settings.slack.unwrap();
         let people = slack.people.people;
-        assert_eq!(people["octocat"], Someone::User(UserId::parse("U0123456").unwrap()));
-        assert_eq!(people["jane"], Someone::Email("jane@example.com".to_owned()));
-        assert_eq!(people["bot[bot]"], Someone::User(UserId::parse("W1234567").unwrap()));
+        assert_eq!(people["octocat"], PersonName::User(UserId::parse("U0123456").unwrap()));
+        assert_eq!(people["jane"], PersonName::Email("jane@example.com".to_owned()));
+        assert_eq!(people["bot[bot]"], PersonName::User(UserId::parse("W1234567").unwrap()));
         assert_eq!(slack.people.email.as_deref(), Some("{login}@example.com"));
         assert!(!slack.direct_messages);
     }

@@ -112,7 +112,7 @@ fn may_name(text: &str, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Loaded;
+    use crate::config::LoadedConfig;
     use crate::config::access::GitAccess;
     use crate::config::templates::TemplatesSettings;
     use crate::config::tests::{SECRETS, lines, sources};
@@ -127,7 +127,7 @@ mod tests {
     const KEY: &str = "ssh: {key: {env: OPEN}, known_hosts: HOSTS}";
 
     /// Loads the settings of a manifest repository, with a file of known hosts in place of `HOSTS`.
-    fn with(repository: &str) -> Result<Loaded, Rejection> {
+    fn with(repository: &str) -> Result<LoadedConfig, Rejection> {
         let folder = tempfile::tempdir().unwrap();
         let hosts = folder.path().join("hosts");
         std::fs::write(&hosts, "# ours\ngithub.com,[git.example.com]:2222 ssh-ed25519 AAAA\n")

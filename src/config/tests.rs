@@ -12,7 +12,7 @@ use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
 use crate::config::webhook::WebhookSecret;
-use crate::config::{Loaded, SettingsSources, schema};
+use crate::config::{LoadedConfig, SettingsSources, schema};
 use crate::lookups::clients::SecretStoreSettings;
 use crate::lookups::vault;
 use crate::model::callers::Pages;
@@ -37,7 +37,7 @@ pub(super) const SECRETS: [(&str, &str); 4] = [
     ("SIGNING", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
 ];
 
-pub(super) fn loaded(text: &str) -> Loaded {
+pub(super) fn loaded(text: &str) -> LoadedConfig {
     sources(Some(text), &SECRETS).load().unwrap_or_else(|rejection| panic!("{rejection:#?}"))
 }
 
@@ -120,7 +120,7 @@ limits: {workers: 8, lease: 45s, lookups: 7s, body: 2000000, body_timeout: 5s, h
 /// The private key of a GitHub App.
 pub(super) const APP: &str = include_str!("../forge/github/auth/tests/app.pem");
 
-pub(super) fn with_key(text: &str, key: &str) -> Result<Loaded, Rejection> {
+pub(super) fn with_key(text: &str, key: &str) -> Result<LoadedConfig, Rejection> {
     sources(Some(text), &[("KEY", key), ("HOOK", "h00k-text"), ("TOKEN", "t0ken-text")]).load()
 }
 

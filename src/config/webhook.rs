@@ -78,7 +78,7 @@ impl Resolver<'_> {
         for (n, glob) in globs.iter().enumerate() {
             let path = format!("forge.github.repositories[{n}]");
             if let Err(error) = check_glob(glob) {
-                self.bad_glob(&path, &error);
+                self.report_bad_glob(&path, &error);
             } else if !glob.contains('/') && glob != "**" {
                 let message = "this matches no repository: their names are owner/name";
                 let help = "write it like acme/* or acme/shop, or name `organizations`";

@@ -13,9 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::controller::outcome::{self, AttemptError, AttemptOutcome, Next};
+use crate::controller::outcome::{self, AttemptError, AttemptOutcome, NextStep};
 use crate::controller::worker::{Controller, LeasedClaim};
-use crate::deployments::outcome::{DeployError, PlanError, Planned, Remedy, WriteOutcome};
+use crate::deployments::outcome::{DeployError, PlanError, Remedy, WritablePlan, WriteOutcome};
 use crate::deployments::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed, Stage, State};
 use crate::model::id::DeployId;
@@ -193,8 +193,8 @@ impl Controller {
         let received_at = claim.deployment.received_at;
         match outcome::next_step(attempt_error, findings, received_at, claim.failures, &policy, now)
         {
-            Next::End(completion) => self.end(claim, &completion, AttemptOutcome::Failed).await,
-            Next::Retry { at, summary } => {
+            NextStep::End(completion) => self.end(claim, &completion, AttemptOutcome::Failed).await,
+            NextStep::Retry { at, summary } => {
                 tracing::warn!(%at, reason = summary, "attempt failed, retry scheduled");
                 let lease = self.store.retry_at(claim, at, &summary, None).await?;
                 Ok(AttemptOutcome::RetryScheduled.if_held(lease))
@@ -348,7 +348,7 @@ impl Controller {
         waml: Vec<u8>,
         stages: &Stages,
         findings: &mut Findings,
-    ) -> Result<Planned, Abort> {
+    ) -> Result<WritablePlan, Abort> {
         if self.store.plan_alone(claim).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }

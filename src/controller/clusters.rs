@@ -86,7 +86,7 @@ pub struct FollowerSettings {
     pub patience: Duration,
     /// True if workloads of others with the service's annotations are watched.
     pub previews: bool,
-    /// How often and how much the API server is asked.
+    /// The limits of the watches: pauses, sizes and times.
     pub limits: WatchLimits,
 }
 
@@ -117,7 +117,7 @@ struct Followed {
     /// Deployments in `queue` and `reads`.
     queued: BTreeSet<DeployId>,
     /// Deployments that wait, and whose manifests could not be read so far.
-    unread: BTreeMap<DeployId, Unread>,
+    unread: BTreeMap<DeployId, UnreadDeployment>,
     /// The newest push to the manifest repository that the view knows of.
     newest_push: Option<Timestamp>,
 }
@@ -126,7 +126,7 @@ struct Followed {
 type ManifestRead = (PushedDeployment, Result<Option<ExpectedRevision>, DeployError>);
 
 /// A deployment whose manifests could not be read.
-struct Unread {
+struct UnreadDeployment {
     /// The first time at which another revision was live in their place.
     replaced_since: Option<Timestamp>,
     /// The time of the next attempt.
@@ -214,10 +214,10 @@ impl ClusterFollower {
         let mut extended = tokio::time::Instant::now();
         loop {
             tokio::time::sleep(LEASE / 4).await;
-            let asked = tokio::time::Instant::now();
+            let request_time = tokio::time::Instant::now();
             let extending = store.extend_cluster_lease(lease, clock.now(), LEASE);
             match tokio::time::timeout(LEASE / 4, extending).await {
-                Ok(Ok(LeaseState::Held)) => extended = asked,
+                Ok(Ok(LeaseState::Held)) => extended = request_time,
                 Ok(Ok(LeaseState::Lost)) => return,
                 Ok(Err(_)) | Err(_) if extended.elapsed() > LEASE => return,
                 Ok(Err(_)) | Err(_) => {}
@@ -413,7 +413,7 @@ impl ClusterFollower {
         }
         let next = saturating_add(now, READ_AGAIN);
         let unread = followed.unread.entry(deployment.id.clone());
-        let unread = unread.or_insert(Unread { replaced_since: None, next });
+        let unread = unread.or_insert(UnreadDeployment { replaced_since: None, next });
         unread.next = next;
         if !is_replaced {
             return Ok(());

@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::deployments::stages::StageDurations;
-use crate::store::Depth;
+use crate::store::QueueDepth;
 
 /// The metrics of the workers. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -57,8 +57,8 @@ impl WorkerMetrics {
         self.attempts.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    pub(super) fn depth(&self, depth: &Depth, now: Timestamp) {
-        let Depth { queued, running, oldest, unsent, parked } = *depth;
+    pub(super) fn depth(&self, depth: &QueueDepth, now: Timestamp) {
+        let QueueDepth { queued, running, oldest, unsent, parked } = *depth;
         let set = |family: &Family<StateLabel, Gauge>, state, n: u64| {
             family.get_or_create(&StateLabel { state }).set(i64::try_from(n).unwrap_or(i64::MAX));
         };

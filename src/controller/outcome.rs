@@ -77,7 +77,7 @@ pub enum AttemptError {
 
 /// The step after an attempt that did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// The deployment has failed.
     End(Box<Completion>),
     /// Another attempt follows.
@@ -98,11 +98,11 @@ pub fn next_step(
     failures: u32,
     policy: &RetryPolicy,
     now: Timestamp,
-) -> Next {
+) -> NextStep {
     let (state, sentence) = match attempt_error {
         AttemptError::Rejected(rejection) => {
             let (sentence, violations) = (rejection.to_string(), rejection.violations.into());
-            return Next::End(
+            return NextStep::End(
                 failure_completion(ForgeState::Failure, &sentence, violations, findings).into(),
             );
         }
@@ -131,13 +131,19 @@ pub fn next_step(
                     // The last look is when the time is over, not some doubled delay before it.
                     let at = at.min(end);
                     let message = format!("waiting for GitHub to know {what}: {message}");
-                    return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
+                    return NextStep::Retry {
+                        at,
+                        summary: waiting_summary(&message, failures, at),
+                    };
                 }
                 (ForgeState::Failure, message)
             }
             Remedy::Retry { after } => {
                 if let Some(at) = policy.next_attempt(failures, after, now) {
-                    return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
+                    return NextStep::Retry {
+                        at,
+                        summary: waiting_summary(&message, failures, at),
+                    };
                 }
                 let times = failures.saturating_add(1);
                 let sentence = format!("given up after {times} attempts: {message}");
@@ -145,7 +151,7 @@ pub fn next_step(
             }
         },
     };
-    Next::End(failure_completion(state, &sentence, Violations::default(), findings).into())
+    NextStep::End(failure_completion(state, &sentence, Violations::default(), findings).into())
 }
 
 /// Returns the time of the next attempt and its summary for something that was refused since that
@@ -324,7 +330,7 @@ mod tests {
         DeployError { remedy, message: "the forge does not answer".to_owned() }
     }
 
-    fn next(remedy: Remedy, failures: u32) -> Next {
+    fn next(remedy: Remedy, failures: u32) -> NextStep {
         next_step(
             AttemptError::Problem(problem(remedy)),
             Findings::default(),
@@ -335,17 +341,17 @@ mod tests {
         )
     }
 
-    fn end(next: Next) -> Completion {
+    fn end(next: NextStep) -> Completion {
         match next {
-            Next::End(completion) => *completion,
-            Next::Retry { .. } => panic!("{next:?}"),
+            NextStep::End(completion) => *completion,
+            NextStep::Retry { .. } => panic!("{next:?}"),
         }
     }
 
-    fn delay(next: &Next) -> i64 {
+    fn delay(next: &NextStep) -> i64 {
         match next {
-            Next::Retry { at, .. } => at.as_second(),
-            Next::End(_) => panic!("{next:?}"),
+            NextStep::Retry { at, .. } => at.as_second(),
+            NextStep::End(_) => panic!("{next:?}"),
         }
     }
 
@@ -406,12 +412,12 @@ mod tests {
             let attempt_error = AttemptError::Problem(problem(late));
             match next_step(attempt_error, Findings::default(), at(0), failures, &PATIENCE, at(now))
             {
-                Next::Retry { at, summary } => {
+                NextStep::Retry { at, summary } => {
                     assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
                     now = at.as_second();
                     times.push(now);
                 }
-                Next::End(completion) => break completion,
+                NextStep::End(completion) => break completion,
             }
         };
         assert_eq!(times, [1, 3, 7, 15, 20], "doubled, and once at the end");
@@ -419,12 +425,14 @@ mod tests {
         assert_eq!(completion.status.state, ForgeState::Failure);
         let attempt_error = AttemptError::Problem(problem(late));
         let step = next_step(attempt_error, Findings::default(), at(0), 0, &PATIENCE, at(21));
-        assert!(matches!(step, Next::End(_)), "it waited for something else before");
+        assert!(matches!(step, NextStep::End(_)), "it waited for something else before");
     }
 
     #[test]
     fn a_retry_says_when_and_what_for() {
-        let Next::Retry { summary, .. } = next(Remedy::Retry { after: None }, 2) else { panic!() };
+        let NextStep::Retry { summary, .. } = next(Remedy::Retry { after: None }, 2) else {
+            panic!()
+        };
         assert_eq!(summary, "attempt 4 at 00:00:04 UTC: the forge does not answer");
     }
 

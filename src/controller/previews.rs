@@ -26,10 +26,10 @@ use tracing::Instrument as _;
 use crate::controller::outcome;
 use crate::deployments::Deployments;
 use crate::deployments::outcome::DeployError;
-use crate::deployments::preview::{Glance, Place};
+use crate::deployments::preview::{PreviewPlace, PreviewTask};
 use crate::model::preview::PreviewText;
 use crate::pipeline::preview::text;
-use crate::store::{LeaseState, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
+use crate::store::{LeaseState, MOST_DEATHS, PostedCheck, PreviewClaim, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::retry::RetryPolicy;
 
@@ -293,17 +293,17 @@ impl PreviewLoop {
     async fn run_stages(
         &self,
         claim: &PreviewClaim,
-        last_check: &mut Option<ShownCheck>,
+        last_check: &mut Option<PostedCheck>,
     ) -> Result<PreviewOutcome, Abort> {
         let request = &claim.request;
-        let glance = self.deployments.glance_at_pull_request(request, last_check.is_some()).await;
+        let glance = self.deployments.assess_pull_request(request, last_check.is_some()).await;
         let text = match glance.map_err(Abort::Unshown)? {
-            Glance::Nothing(reason) => {
+            PreviewTask::Nothing(reason) => {
                 tracing::info!(reason, "preview not needed");
                 return Ok(PreviewOutcome::Nothing);
             }
-            Glance::Say(text) => text,
-            Glance::Look => self.compute_preview(claim, last_check).await?,
+            PreviewTask::Say(text) => text,
+            PreviewTask::Look => self.compute_preview(claim, last_check).await?,
         };
         self.show(claim, last_check, &text).await
     }
@@ -312,7 +312,7 @@ impl PreviewLoop {
     async fn compute_preview(
         &self,
         claim: &PreviewClaim,
-        last_check: &mut Option<ShownCheck>,
+        last_check: &mut Option<PostedCheck>,
     ) -> Result<PreviewText, Abort> {
         let mut preview = Box::pin(self.deployments.preview_pull_request(&claim.request));
         let text = match tokio::time::timeout(UNDER_WAY_DELAY, &mut preview).await {
@@ -328,7 +328,7 @@ impl PreviewLoop {
     async fn show(
         &self,
         claim: &PreviewClaim,
-        last_check: &mut Option<ShownCheck>,
+        last_check: &mut Option<PostedCheck>,
         text: &PreviewText,
     ) -> Result<PreviewOutcome, Abort> {
         let digest = digest(text);
@@ -338,10 +338,10 @@ impl PreviewLoop {
             return Ok(PreviewOutcome::Same);
         }
         let place = match current {
-            Some(current) => Place::At(current.check),
+            Some(current) => PreviewPlace::At(current.check),
             // An earlier attempt, also one before the newest event, may have made one.
-            None if claim.attempts > 1 || claim.turn > 1 => Place::Unsure,
-            None => Place::New,
+            None if claim.attempts > 1 || claim.turn > 1 => PreviewPlace::Unsure,
+            None => PreviewPlace::New,
         };
         let lease = self.lease;
         if self.store.extend_preview(claim, self.clock.now(), lease).await? == LeaseState::Lost {
@@ -353,7 +353,7 @@ impl PreviewLoop {
             .show_preview(&claim.request, text, place)
             .await
             .map_err(Abort::Unshown)?;
-        let new_check = ShownCheck { head: claim.request.head.clone(), check, digest };
+        let new_check = PostedCheck { head: claim.request.head.clone(), check, digest };
         self.store.record_shown_preview(claim, &new_check).await?;
         *last_check = Some(new_check);
         Ok(PreviewOutcome::Shown)
@@ -364,7 +364,7 @@ impl PreviewLoop {
     async fn retry_or_show_error(
         &self,
         claim: &PreviewClaim,
-        last_check: &mut Option<ShownCheck>,
+        last_check: &mut Option<PostedCheck>,
         problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
         if self.next_attempt(claim, problem).is_some() {

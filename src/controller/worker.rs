@@ -49,7 +49,7 @@ pub struct Controller {
     pub(super) deployments: Deployments,
     pub(super) settings: WorkerSettings,
     pub(super) metrics: WorkerMetrics,
-    /// Held by the worker of a deployment whose attempt died. Those run one at a time, so that the
+    /// The slot of the worker of a deployment whose attempt died. Those run one at a time, so that the
     /// service learns which of them kills the process.
     pub(super) suspect: Semaphore,
 }
@@ -179,7 +179,7 @@ impl Controller {
         if !claims.is_empty() {
             self.deployments.wake.outbox();
         }
-        let to_leased = |claim| LeasedClaim { claim, lease: Lease::asked_for(asked_at, length) };
+        let to_leased = |claim| LeasedClaim { claim, lease: Lease::requested_at(asked_at, length) };
         Ok(claims.into_iter().map(to_leased).collect())
     }
 }

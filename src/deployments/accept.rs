@@ -52,8 +52,8 @@ impl Deployments {
             | WebhookEvent::Refused(_) => Ok(None),
             // The loop of previews polls the store.
             WebhookEvent::PullRequest(request) => {
-                let noted = self.store.note_pull_request(request, self.clock.now()).await?;
-                tracing::debug!(%delivery, ?noted, "pull request recorded");
+                let outcome = self.store.note_pull_request(request, self.clock.now()).await?;
+                tracing::debug!(%delivery, ?outcome, "pull request recorded");
                 Ok(None)
             }
             WebhookEvent::Ignored { reason, .. } => {
@@ -188,21 +188,21 @@ impl Deployments {
         &self,
         request: &PullRequest,
     ) -> Result<PreviewIntake, StoreError> {
-        let noted = self.store.note_pull_request(request, self.clock.now()).await?;
+        let outcome = self.store.note_pull_request(request, self.clock.now()).await?;
         let PullRequest { repository, number, head, .. } = request;
-        tracing::info!(%repository, number, head = head.short(), ?noted, "pull request recorded");
+        tracing::info!(%repository, number, head = head.short(), ?outcome, "pull request recorded");
         self.wake.previews.notify_one();
-        Ok(noted)
+        Ok(outcome)
     }
 
     /// Stores durably that previews are to be computed again; returns true if there are any.
     pub(crate) async fn repeat_previews(&self, rerun: &CheckRerun) -> Result<bool, BackendError> {
-        let found = self.store.repeat_previews(rerun, self.clock.now()).await;
-        let found = found.map_err(BackendError::new)?;
-        if found > 0 {
-            tracing::info!(repository = %rerun.repository, found, "previews scheduled again");
+        let count = self.store.repeat_previews(rerun, self.clock.now()).await;
+        let count = count.map_err(BackendError::new)?;
+        if count > 0 {
+            tracing::info!(repository = %rerun.repository, count, "previews scheduled again");
             self.wake.previews.notify_one();
         }
-        Ok(found > 0)
+        Ok(count > 0)
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::deployments::history::{History, HistoryEntry, HistoryError};
 use crate::deployments::{BackendError, Deployments, apps};
 use crate::lookups::FactUnavailable;
-use crate::model::app_instance::{AppInstance, Placed};
+use crate::model::app_instance::{AppInstance, InstanceState};
 use crate::model::deployment::Deployment;
 use crate::model::id::{LockId, RepoName};
 use crate::model::lock::Lock;
@@ -18,7 +18,7 @@ use crate::store::{Filter, Notification, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppNow {
     /// The app in the manifest repository; `None` where it has nothing of the app yet.
-    pub placed: Option<Placed>,
+    pub state: Option<InstanceState>,
     /// The live revision.
     pub live: Option<HistoryEntry>,
     /// The rollback that made the revision live, if one did.
@@ -35,12 +35,12 @@ pub struct AppNow {
     /// The hold that stops automation, if there is one.
     pub hold: Option<Hold>,
     /// The state of the message to the cluster's Argo CD about the newest push.
-    pub sync: Synced,
+    pub sync: SyncNotice,
 }
 
 /// The state of the message to a cluster's Argo CD about the newest push to an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Synced {
+pub enum SyncNotice {
     /// It was delivered at that time.
     Delivered(Timestamp),
     /// It waits to be sent.
@@ -65,16 +65,16 @@ impl Deployments {
             return Ok(None);
         }
         let history = self.history_of(instance).await?;
-        let placed = self.facts.app(instance).await;
-        let placed = placed.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
-        if placed.is_none() && last.is_none() {
+        let state = self.facts.app(instance).await;
+        let state = state.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
+        if state.is_none() && last.is_none() {
             return Ok(None);
         }
-        let repository = placed.as_ref().and_then(|placed| placed.repository.clone());
+        let repository = state.as_ref().and_then(|state| state.repository.clone());
         let repository = repository
             .or_else(|| last.as_ref().map(|last| last.request.release.repository.clone()));
         let contact = last.as_ref().and_then(|last| last.contact.as_ref());
-        let owner = placed.as_ref().and_then(|placed| placed.owner.clone());
+        let owner = state.as_ref().and_then(|state| state.owner.clone());
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
         let locks = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
         let live = history.revisions.into_iter().find(|entry| entry.live);
@@ -91,7 +91,7 @@ impl Deployments {
             live,
             under_way: self.under_way(instance, repository).await?,
             locks: apps::stopping_locks(locks, instance, owner.as_deref()),
-            placed,
+            state,
             last,
         }))
     }
@@ -133,13 +133,13 @@ impl Deployments {
     }
 
     /// Returns the state of the message about the newest push.
-    async fn sync(&self, newest_push: Option<&Deployment>) -> Result<Synced, BackendError> {
-        let Some(deployment) = newest_push else { return Ok(Synced::ByItself) };
+    async fn sync(&self, newest_push: Option<&Deployment>) -> Result<SyncNotice, BackendError> {
+        let Some(deployment) = newest_push else { return Ok(SyncNotice::ByItself) };
         let messages: Result<_, StoreError> = self.store.messages(&deployment.id).await;
         let mut messages = messages.map_err(BackendError::new)?.into_iter();
         Ok(messages
             .rfind(|message| matches!(message.sink, Sink::ArgoCd(_)))
-            .map_or(Synced::ByItself, sync))
+            .map_or(SyncNotice::ByItself, sync))
     }
 }
 
@@ -149,11 +149,11 @@ fn is_back_to(deployment: &Deployment, live: Option<&HistoryEntry>) -> bool {
     target_id.is_some() && target_id == live.map(|live| &live.id)
 }
 
-fn sync(message: Notification) -> Synced {
+fn sync(message: Notification) -> SyncNotice {
     match (message.sent_at, message.parked, message.skipped) {
-        (Some(at), _, _) => Synced::Delivered(at),
-        (None, Some(why), _) | (None, None, Some(why)) => Synced::GivenUp(why),
-        (None, None, None) => Synced::Waiting,
+        (Some(at), _, _) => SyncNotice::Delivered(at),
+        (None, Some(why), _) | (None, None, Some(why)) => SyncNotice::GivenUp(why),
+        (None, None, None) => SyncNotice::Waiting,
     }
 }
 
@@ -183,9 +183,9 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             reference: None,
         };
-        assert_eq!(sync(notification(true, None, None)), Synced::Delivered(at));
-        assert_eq!(sync(notification(false, None, None)), Synced::Waiting);
-        let why = Synced::GivenUp("no token".to_owned());
+        assert_eq!(sync(notification(true, None, None)), SyncNotice::Delivered(at));
+        assert_eq!(sync(notification(false, None, None)), SyncNotice::Waiting);
+        let why = SyncNotice::GivenUp("no token".to_owned());
         assert_eq!(sync(notification(false, Some("no token"), None)), why);
         assert_eq!(sync(notification(false, None, Some("no token"))), why);
     }

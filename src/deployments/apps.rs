@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::deployments::Deployments;
 use crate::lookups::FactUnavailable;
-use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
+use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadRepositories};
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::store::StoreError;
@@ -58,7 +58,7 @@ impl AppState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLine {
     /// The app in the manifest repository.
-    pub placed: Placed,
+    pub state: InstanceState,
     /// True if a lock stops deployments of the app.
     pub locked: bool,
     /// True if a hold stops automation.
@@ -75,8 +75,8 @@ impl AppLine {
     /// Returns true if the app is in that state.
     pub fn is(&self, state: AppState) -> bool {
         match state {
-            AppState::Live => self.placed.live.is_some(),
-            AppState::Edited => self.placed.live.is_none(),
+            AppState::Live => self.state.live.is_some(),
+            AppState::Edited => self.state.live.is_none(),
             AppState::Locked => self.locked,
             AppState::Held => self.held,
         }
@@ -91,7 +91,7 @@ pub struct AppsPage {
     /// The `after` of the next page, if there is one.
     pub next: Option<AppInstance>,
     /// The repositories that cannot be read now: there may be more apps in them.
-    pub missing: Missing,
+    pub missing: UnreadRepositories,
 }
 
 impl Deployments {
@@ -105,33 +105,33 @@ impl Deployments {
         let AppListing { mut apps, missing } = listing.map_err(|FactUnavailable(why)| why)?;
         let has_more = apps.len() > limit;
         apps.truncate(limit);
-        let next = apps.last().filter(|_| has_more).map(|app| app.spot.clone());
+        let next = apps.last().filter(|_| has_more).map(|app| app.instance.clone());
         let locks =
             self.store.locks(self.clock.now()).await.map_err(|error| database_error(&error))?;
         let holds =
             self.store.holds(target.as_ref()).await.map_err(|error| database_error(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|app| app.live.clone()).collect();
         let releases = self.store.releases(&live).await.map_err(|error| database_error(&error))?;
-        let instances: Vec<&AppInstance> = apps.iter().map(|app| &app.spot).collect();
+        let instances: Vec<&AppInstance> = apps.iter().map(|app| &app.instance).collect();
         let mut failures =
             self.store.newest_failed(&instances).await.map_err(|error| database_error(&error))?;
-        let to_line = |placed: Placed| {
-            let release = placed.live.as_ref().and_then(|id| releases.get(id));
-            let at = placed.live.as_ref().and_then(DeployId::time);
-            let AppInstance { target, app } = &placed.spot;
-            let (instance, owner) = (&placed.spot, placed.owner.as_deref());
+        let to_line = |state: InstanceState| {
+            let release = state.live.as_ref().and_then(|id| releases.get(id));
+            let at = state.live.as_ref().and_then(DeployId::time);
+            let AppInstance { target, app } = &state.instance;
+            let (instance, owner) = (&state.instance, state.owner.as_deref());
             AppLine {
                 locked: locks.iter().any(|(_, lock)| stops(&lock.scope, instance, owner)),
                 held: holds.iter().any(|hold| hold.target == *target && hold.app == *app),
                 tag: release.map(|(tag, _)| tag.clone()),
                 at: release.map(|(_, at)| *at).or(at),
-                failed: failures.remove(&placed.spot),
-                placed,
+                failed: failures.remove(&state.instance),
+                state,
             }
         };
         // A page of those that are left may be short; `next` leads on all the same.
         let has_owner = |line: &AppLine| {
-            let line_owner = line.placed.owner.as_deref();
+            let line_owner = line.state.owner.as_deref();
             owner
                 .as_ref()
                 .is_none_or(|owner| line_owner.is_some_and(|name| name.eq_ignore_ascii_case(owner)))

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{DeployError, PlanError, Planned, Remedy, WriteOutcome, pushed};
+use crate::deployments::outcome::{
+    DeployError, PlanError, Remedy, WritablePlan, WriteOutcome, pushed,
+};
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
 use crate::forge::Forge;
@@ -14,19 +16,19 @@ use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile, PushO
 use crate::manifests::argocd::application::{ApplicationInfo, Source};
 use crate::manifests::argocd::{application, project};
 use crate::manifests::files;
-use crate::manifests::parse::names::Interned;
+use crate::manifests::parse::names::NamePool;
 use crate::manifests::parse::{names, routes};
 use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
-use crate::model::facts::{Fact, Facts, LiveObject, Questions};
+use crate::model::facts::{Fact, FactRequests, Facts, LiveObject};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::revision::{ManifestFile, Revision};
 use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
 use crate::pipeline;
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, fact_requests};
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
@@ -56,7 +58,7 @@ impl Deployments {
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
-    ) -> Result<(Rendered, Arc<Waml>, LiveClaims), PlanError> {
+    ) -> Result<(RenderedManifests, Arc<Waml>, LiveClaims), PlanError> {
         let timer = stages.begin(Stage::Facts);
         let (deployments, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
@@ -97,7 +99,7 @@ impl Deployments {
         &self,
         request: &DeploymentRequest,
         bytes: &[u8],
-    ) -> Result<(Input, Option<Questions>), PlanError> {
+    ) -> Result<(Input, Option<FactRequests>), PlanError> {
         let waml = self.parse(bytes).map_err(|rejection| {
             let violations = self.all_violations(rejection, bytes, Some(&request.target));
             reject(violations, None, None)
@@ -115,16 +117,16 @@ impl Deployments {
 }
 
 /// Adds the actor to the lookups, which the WAML does not name.
-fn with_actor(request: &DeploymentRequest, questions: Questions) -> Questions {
+fn with_actor(request: &DeploymentRequest, questions: FactRequests) -> FactRequests {
     let (automatic, actor) = (request.automatic, Some(request.actor.clone()));
-    Questions { automatic, actor, ..questions }
+    FactRequests { automatic, actor, ..questions }
 }
 
 fn plan_now(
     input: &Input,
     facts: &Facts,
     stages: &Stages,
-) -> Result<(Rendered, Arc<Waml>), PlanError> {
+) -> Result<(RenderedManifests, Arc<Waml>), PlanError> {
     let mut timer = Some(stages.begin(Stage::Merge));
     let rendered = pipeline::plan_observed(input, facts, &mut |finished| {
         timer.take();
@@ -197,7 +199,7 @@ impl LiveClaims {
 
 /// Returns the claims on the objects of an app's files; `live` are those that the app has already.
 pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<ObjectClaim> {
-    let mut interner = Interned::default();
+    let mut interner = NamePool::default();
     let live = names::names(live, &mut interner);
     let (objects, _) = names::objects(files);
     claim::object_claims(&names::names(&objects, &mut interner), &live)
@@ -206,7 +208,7 @@ pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<
 /// Returns the routes that an app's files make live, as far as they can be read: other files are
 /// not the service's.
 pub(super) fn routes_of(app: &AppKey, files: &[ManifestFile]) -> Vec<Route> {
-    let routing = files.iter().filter(|file| routes::can_be_in(&file.name));
+    let routing = files.iter().filter(|file| routes::may_contain_routes(&file.name));
     routes::read_routes(app, &routing.cloned().collect::<Vec<_>>()).found
 }
 
@@ -222,7 +224,7 @@ pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim
 /// Assembles the change to write: the files of a deployment, the app's Application, and the commit
 /// message.
 fn build_change(
-    rendered: &Rendered,
+    rendered: &RenderedManifests,
     waml: &Waml,
     id: &DeployId,
     request: &DeploymentRequest,
@@ -288,7 +290,7 @@ impl Deployments {
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
-    ) -> Result<Planned, PlanError> {
+    ) -> Result<WritablePlan, PlanError> {
         let source = self.manifests_of(&deployment.request.target)?;
         let pending = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.compute_plan(deployment, waml, stages).await?;
@@ -296,7 +298,7 @@ impl Deployments {
         let write =
             build_change(&rendered, &waml, &deployment.id, request, &source.source, forge_url);
         let routes = routes_of(&rendered.app, &rendered.files);
-        Ok(Planned {
+        Ok(WritablePlan {
             address: address(&routes),
             claims: Claims {
                 routes: route_claims(routes, &live.routes),
@@ -317,7 +319,7 @@ impl Deployments {
     pub(crate) async fn write_plan(
         &self,
         deployment: &Deployment,
-        Planned { write, pending, .. }: Planned,
+        WritablePlan { write, pending, .. }: WritablePlan,
         at: Timestamp,
         lease: &Lease,
     ) -> WriteOutcome {

@@ -118,7 +118,7 @@ pub struct Build {
 
 /// The reason why there is no list of builds.
 #[derive(Debug, thiserror::Error)]
-pub enum NoBuilds {
+pub enum BuildListError {
     /// The app was never deployed, so its image is unknown.
     #[error("{0}")]
     Unknown(String),
@@ -152,12 +152,12 @@ impl Deployments {
     pub(crate) async fn find_image_target(
         &self,
         query: &BuildsQuery,
-    ) -> Result<TargetName, NoBuilds> {
+    ) -> Result<TargetName, BuildListError> {
         Ok(newest(self, query).await?.request.target)
     }
 
     /// Returns the image of an app that was deployed.
-    pub(crate) async fn find_image(&self, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
+    pub(crate) async fn find_image(&self, query: &BuildsQuery) -> Result<AppImage, BuildListError> {
         let newest = newest(self, query).await?;
         let input = Input {
             waml: fetch_waml(self, &newest).await?,
@@ -172,23 +172,27 @@ impl Deployments {
     pub(crate) async fn find_image_of_waml(
         &self,
         request: BuildsOfWaml,
-    ) -> Result<AppImage, NoBuilds> {
+    ) -> Result<AppImage, BuildListError> {
         let BuildsOfWaml { repository, waml, target, page: _ } = request;
         let busy_error = || {
-            NoBuilds::Unavailable(
+            BuildListError::Unavailable(
                 "the service computes too many plans at once: ask again in a moment".to_owned(),
             )
         };
         let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy_error)?;
         let deployments = self.clone();
         let result = cpu_pool.run_blocking(move || deployments.parse(waml.as_bytes())).await;
-        let result = result.map_err(|problem| NoBuilds::Unavailable(problem.message))?;
-        let unreadable =
-            |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned());
+        let result = result.map_err(|problem| BuildListError::Unavailable(problem.message))?;
+        let unreadable = |_| {
+            BuildListError::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned())
+        };
         let waml = Arc::new(result.map_err(unreadable)?);
         let first = || waml.targets().into_iter().next().cloned();
         let target = target.or_else(first).ok_or_else(|| {
-            NoBuilds::NoImage(format!("the WAML of {} has no target under `deploy`", waml.app))
+            BuildListError::NoImage(format!(
+                "the WAML of {} has no target under `deploy`",
+                waml.app
+            ))
         })?;
         let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
         let release = Release { repository, commit, tag: live::no_tag() };
@@ -202,17 +206,17 @@ impl Deployments {
         app_image: &AppImage,
         visible: &[TargetName],
         page: BuildsPage,
-    ) -> Result<Builds, NoBuilds> {
+    ) -> Result<Builds, BuildListError> {
         let image = ImageReference::parse(&app_image.image);
-        let image =
-            image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", app_image.image)))?;
+        let image = image
+            .ok_or_else(|| BuildListError::NoImage(format!("{} is no image", app_image.image)))?;
         let [skip, limit] =
             [page.after, page.limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let (listing, (live, unknown, mut notes)) = tokio::join!(
             self.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
             live_tags(self, app_image, visible),
         );
-        let listing = listing.map_err(|FactUnavailable(why)| NoBuilds::Unavailable(why))?;
+        let listing = listing.map_err(|FactUnavailable(why)| BuildListError::Unavailable(why))?;
         let mut builds = listing.builds;
         if skip == 0 {
             let is_unlisted = |tag: &&String| !builds.iter().any(|build| build.tag == **tag);
@@ -254,7 +258,7 @@ impl Deployments {
     }
 }
 
-fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuilds> {
+fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, BuildListError> {
     let ImageReference { host, name, reference: _ } = image(deployments, &input)?;
     Ok(AppImage {
         app: input.waml.app.clone(),
@@ -267,24 +271,30 @@ fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuild
 
 /// Returns the app's newest deployment: its repository and commit have the WAML that names the
 /// image.
-async fn newest(deployments: &Deployments, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
+async fn newest(
+    deployments: &Deployments,
+    query: &BuildsQuery,
+) -> Result<Deployment, BuildListError> {
     let BuildsQuery { app, target, page: _ } = query;
     let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
     let page = deployments.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
     page.deployments.into_iter().next().ok_or_else(|| {
         let place = target.as_ref().map_or(String::new(), |target| format!(" to {target}"));
-        NoBuilds::Unknown(format!(
+        BuildListError::Unknown(format!(
             "{app} was never deployed{place}: its first deployment tells the service its image"
         ))
     })
 }
 
-async fn fetch_waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds> {
+async fn fetch_waml(
+    deployments: &Deployments,
+    newest: &Deployment,
+) -> Result<Arc<Waml>, BuildListError> {
     let Release { repository, commit, tag: _ } = &newest.request.release;
     let bytes = deployments.read_waml(repository, commit).await.map_err(|error| {
         match error.disposition() {
-            Disposition::Doubt | Disposition::Stop => NoBuilds::NoImage(error.to_string()),
-            Disposition::Retry { .. } => NoBuilds::Unavailable(error.to_string()),
+            Disposition::Doubt | Disposition::Stop => BuildListError::NoImage(error.to_string()),
+            Disposition::Retry { .. } => BuildListError::Unavailable(error.to_string()),
         }
     })?;
     let waml = deployments.parse(&bytes).map_err(|_| {
@@ -294,27 +304,29 @@ async fn fetch_waml(deployments: &Deployments, newest: &Deployment) -> Result<Ar
 }
 
 /// Returns the image that the target's section names.
-fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, NoBuilds> {
+fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, BuildListError> {
     let image_name = fact_requests::collect_questions(input, &deployments.clusters)
         .map(|questions| questions.image);
     let image = image_name.as_deref().and_then(ImageReference::parse);
     let app = &input.waml.app;
     let image = image.ok_or_else(|| {
         let place = &input.target;
-        NoBuilds::NoImage(format!("the WAML of {app} names no image that can be read for {place}"))
+        BuildListError::NoImage(format!(
+            "the WAML of {app} names no image that can be read for {place}"
+        ))
     })?;
     if !deployments.facts.may_ask(&image) {
         let host = &image.host;
-        return Err(NoBuilds::NoImage(format!(
+        return Err(BuildListError::NoImage(format!(
             "the image of {app} is at {host}, which is not under `registries` in the service's configuration"
         )));
     }
     Ok(image)
 }
 
-fn no_image(newest: &Deployment, why: &str) -> NoBuilds {
+fn no_image(newest: &Deployment, why: &str) -> BuildListError {
     let Release { repository, commit, .. } = &newest.request.release;
-    NoBuilds::NoImage(format!("the WAML of {repository} at {}: {why}", commit.short()))
+    BuildListError::NoImage(format!("the WAML of {repository} at {}: {why}", commit.short()))
 }
 
 /// Returns the visible targets where each tag is live, the targets that cannot be read with the
@@ -364,7 +376,8 @@ async fn live_tag(
     if files.is_empty() {
         return Ok(None);
     }
-    let succeeded = deployments.succeeded(app, target).await.map_err(|error| error.to_string())?;
+    let succeeded =
+        deployments.recent_successes(app, target).await.map_err(|error| error.to_string())?;
     let (_, tag) = live::release(&files, &succeeded, release);
     Ok(tag.map(String::from))
 }

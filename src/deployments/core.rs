@@ -7,7 +7,7 @@ use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
-use crate::deployments::signals::{ForgeHour, Hints, Wake};
+use crate::deployments::signals::{ForgeHour, SweepHints, Wake};
 use crate::deployments::templates::InUse;
 use crate::deployments::watched_cluster::WatchedCluster;
 use crate::forge::Forge;
@@ -35,7 +35,7 @@ pub struct Deployments {
     /// The time until which the code host's hourly quota is used up.
     pub(crate) forge_hour: Arc<ForgeHour>,
     /// The repositories that the sweep looks at soon.
-    pub(crate) hints: Hints,
+    pub(crate) hints: SweepHints,
     pub(crate) templates: InUse,
     pub(crate) manifests: Arc<[ServedRepository]>,
     pub(crate) clusters: Clusters,

@@ -27,17 +27,17 @@ pub struct DryRunInput {
     /// The image tag; `None` means the live one.
     pub tag: Option<ImageTag>,
     /// The commit; `None` is allowed only with a WAML.
-    pub at: Option<At>,
+    pub at: Option<CommitSelector>,
     /// The WAML's text; `None` means the file at the commit.
     pub waml: Option<String>,
 }
 
 /// The way in which a caller names a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum At {
-    /// By its id.
+pub enum CommitSelector {
+    /// The commit of that id.
     Commit(CommitSha),
-    /// By a branch or a tag.
+    /// The commit of a branch or a tag.
     Ref(String),
 }
 
@@ -100,7 +100,7 @@ impl Deployments {
         match cpu_pool.run_blocking(parse).await? {
             Ok(waml) if !is_visible(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
-                let (request, names) = under_present_name(self, request, &waml.app).await?;
+                let (request, names) = rename_request(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
                 DryRunRequest { deployments: self, cpu_pool, request, names, commit, waml }
                     .plan()
@@ -122,8 +122,8 @@ async fn resolve_commit(
 ) -> Result<Option<CommitSha>, DryRunError> {
     match &request.at {
         None => Ok(None),
-        Some(At::Commit(commit)) => Ok(Some(commit.clone())),
-        Some(At::Ref(git_ref)) => {
+        Some(CommitSelector::Commit(commit)) => Ok(Some(commit.clone())),
+        Some(CommitSelector::Ref(git_ref)) => {
             match deployments.forge.commit_of(&request.repository, git_ref).await {
                 Ok(commit) => Ok(Some(commit)),
                 Err(error @ ForgeError::NoRef { .. }) => {
@@ -166,7 +166,7 @@ struct OtherNames {
 /// Returns the request under the present name of its repository, the only name by which the code
 /// host can be asked. A clone from before a rename names a former one, and the record may have a
 /// former or a retired one: a deployment is accepted all the same.
-async fn under_present_name(
+async fn rename_request(
     deployments: &Deployments,
     request: DryRunInput,
     app: &AppKey,
@@ -275,7 +275,8 @@ impl DryRunRequest<'_> {
             return Ok(tag.clone());
         }
         let (app, target) = (&self.waml.app, &self.request.target);
-        let succeeded = self.deployments.succeeded(app, target).await.map_err(DeployError::from)?;
+        let succeeded =
+            self.deployments.recent_successes(app, target).await.map_err(DeployError::from)?;
         let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
         tag.ok_or_else(|| {
             DryRunError::Unmeant(format!("nothing of {app} is live on {target}: name a `tag`"))
@@ -334,7 +335,7 @@ impl DryRunRequest<'_> {
         if is_ours && live.is_empty() {
             notes.push(format!("nothing of {app} is deployed to {target} yet"));
         }
-        if !live.is_empty() && self.edited().await? {
+        if !live.is_empty() && self.is_edited_by_hand().await? {
             let sentence = "the live files were edited by hand: the changes are shown against the edited files";
             notes.push(sentence.to_owned());
         }
@@ -360,7 +361,7 @@ impl DryRunRequest<'_> {
         Ok(notes)
     }
 
-    async fn edited(&self) -> Result<bool, DryRunError> {
+    async fn is_edited_by_hand(&self) -> Result<bool, DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let repository = &self.deployments.manifests_of(target)?.repository;
         let history = repository.history(target, app).await.map_err(DeployError::from)?;

@@ -13,13 +13,13 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::forge::Forge;
-use crate::inventory::{self, IndexedRepository, Inventory, Looked};
+use crate::inventory::{self, IndexedRepository, Inventory, TargetReading};
 use crate::lookups::clients::LookupClients;
 use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
-use crate::model::app_instance::{AppInstance, AppListing, Placed};
+use crate::model::app_instance::{AppInstance, AppListing, InstanceState};
 use crate::model::facts::{
-    Deployer, Fact, FactUnavailable, Facts, LiveApp, NamespaceObjects, Questions, SecretQuestion,
+    Deployer, Fact, FactRequests, FactUnavailable, Facts, LiveApp, NamespaceObjects, SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
 use crate::model::route::Route;
@@ -66,7 +66,7 @@ impl FactCollector {
     }
 
     /// Looks up everything that the questions ask for.
-    pub async fn gather(&self, questions: &Questions, clusters: Clusters) -> Facts {
+    pub async fn gather(&self, questions: &FactRequests, clusters: Clusters) -> Facts {
         let now = self.0.clock.now();
         let lookups = FactLookups { inner: &self.0, questions, now };
         // Each future is on the heap: together they would be a large part of a worker's stack.
@@ -122,13 +122,16 @@ impl FactCollector {
     ///
     /// # Errors
     /// When the target's repository is missing.
-    pub async fn app(&self, instance: &AppInstance) -> Result<Option<Placed>, FactUnavailable> {
+    pub async fn app(
+        &self,
+        instance: &AppInstance,
+    ) -> Result<Option<InstanceState>, FactUnavailable> {
         self.with_limit(|now, patience| self.0.inventory.app(instance, now, patience)).await
     }
 
     /// Builds the index over all apps, and keeps it current until `stop`.
     pub async fn keep_index(self, metrics: inventory::keep::IndexMetrics, stop: CancellationToken) {
-        self.0.inventory.keep(&self.0.clock, &metrics, &stop).await;
+        self.0.inventory.run_updates(&self.0.clock, &metrics, &stop).await;
     }
 
     /// Brings the index up to date soon, after a push; the caller does not wait.
@@ -150,7 +153,7 @@ impl FactCollector {
         let app_facts = self
             .with_limit(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now))
             .await?;
-        let (Looked { routes, own_routes, live: _, namespace: _ }, _) = app_facts;
+        let (TargetReading { routes, own_routes, live: _, namespace: _ }, _) = app_facts;
         let now = self.0.clock.now();
         let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
         Ok((routes.map_err(|error| unavailable(&error))?, own_routes))
@@ -237,7 +240,7 @@ impl FactCollector {
 /// The lookups of one deployment.
 struct FactLookups<'a> {
     inner: &'a Inner,
-    questions: &'a Questions,
+    questions: &'a FactRequests,
     now: Timestamp,
 }
 
@@ -255,13 +258,13 @@ impl FactLookups<'_> {
         }
     }
 
-    async fn other_apps(&self) -> Result<Dated<Looked>, FactUnavailable> {
-        let Questions { target, app, hosts, .. } = self.questions;
+    async fn other_apps(&self) -> Result<Dated<TargetReading>, FactUnavailable> {
+        let FactRequests { target, app, hosts, .. } = self.questions;
         self.inner.inventory.read_app_facts(&target.name, app, hosts, self.now).await
     }
 
     async fn find_records(&self) -> Result<Dated<RecordedFacts>, FactUnavailable> {
-        let Questions { target, app, owner, hosts, .. } = self.questions;
+        let FactRequests { target, app, owner, hosts, .. } = self.questions;
         let store = &self.inner.store;
         let records =
             store.recorded_facts(&target.name, app, owner.as_deref(), hosts, self.now).await;
@@ -290,7 +293,7 @@ impl FactLookups<'_> {
     }
 
     async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
-        let Questions { target, app, secrets, .. } = self.questions;
+        let FactRequests { target, app, secrets, .. } = self.questions;
         let Some(place) = self.inner.lookups.secrets.get(&target.name) else {
             return Fact::NotAsked;
         };
@@ -332,7 +335,7 @@ impl FactLookups<'_> {
     }
 
     async fn branches(&self) -> Fact<Vec<String>> {
-        let Questions { target, release, .. } = self.questions;
+        let FactRequests { target, release, .. } = self.questions;
         let Some(globs) = &target.policies.branches else { return Fact::NotAsked };
         let lookup = async {
             let ask =
@@ -354,7 +357,7 @@ impl FactLookups<'_> {
     /// Looks the actor's teams up, where the target asks for teams, on a code host that knows
     /// people.
     async fn deployer(&self) -> Fact<Deployer> {
-        let Questions { target, release, actor, .. } = self.questions;
+        let FactRequests { target, release, actor, .. } = self.questions;
         let teams = target.policies.parse_deploy_teams();
         let Some(login) = actor.clone().filter(|_| !teams.is_empty()) else {
             return Fact::NotAsked;
@@ -406,7 +409,7 @@ struct RepositoryFacts {
 
 impl RepositoryFacts {
     /// Turns one look into four facts. An app without hosts needs no routes.
-    fn from_lookup(lookup: Fact<Looked>, questions: &Questions) -> Self {
+    fn from_lookup(lookup: Fact<TargetReading>, questions: &FactRequests) -> Self {
         let mut facts = match lookup {
             Fact::NotAsked => Self {
                 routes: Fact::NotAsked,
@@ -414,15 +417,17 @@ impl RepositoryFacts {
                 live: Fact::NotAsked,
                 namespace: Fact::NotAsked,
             },
-            Fact::Known { value: Looked { routes, own_routes, live, namespace }, at } => Self {
-                routes: Fact::Known { value: routes, at },
-                own_routes: Fact::Known { value: own_routes, at },
-                live: match live {
-                    Ok(value) => Fact::Known { value, at },
-                    Err(why) => Fact::Missing { why },
-                },
-                namespace: Fact::Known { value: namespace, at },
-            },
+            Fact::Known { value: TargetReading { routes, own_routes, live, namespace }, at } => {
+                Self {
+                    routes: Fact::Known { value: routes, at },
+                    own_routes: Fact::Known { value: own_routes, at },
+                    live: match live {
+                        Ok(value) => Fact::Known { value, at },
+                        Err(why) => Fact::Missing { why },
+                    },
+                    namespace: Fact::Known { value: namespace, at },
+                }
+            }
             Fact::Missing { why } => Self {
                 routes: Fact::Missing { why: why.clone() },
                 own_routes: Fact::Missing { why: why.clone() },
@@ -442,7 +447,7 @@ fn unavailable(error: &dyn std::error::Error) -> FactUnavailable {
 }
 
 /// Logs the missing facts for the operator: the rules tell the developer.
-fn log_missing_facts(facts: &Facts, questions: &Questions) {
+fn log_missing_facts(facts: &Facts, questions: &FactRequests) {
     let Facts {
         taken_at: _,
         clusters: _,

@@ -41,14 +41,14 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn new(replica: &str, folder: &Path) -> Self {
         let (replica, folder) = (replica.to_owned(), folder.to_owned());
-        Self { replica, folder, database: CachedCheck::nearby(), disk: CachedCheck::nearby() }
+        Self { replica, folder, database: CachedCheck::local(), disk: CachedCheck::local() }
     }
 
     /// Checks that events and their progress can be stored.
     pub(crate) async fn database(&self, store: &Store, clock: &Clock) -> CheckResult {
         let (store, replica, now) = (store.clone(), self.replica.clone(), clock.now());
         let ask = async move {
-            store.ready(&replica, now).await.map_err(|error| NotReady {
+            store.ready(&replica, now).await.map_err(|error| ReadinessFailure {
                 waiting_for: error.ailment().to_string(),
                 cause: error.to_string(),
             })
@@ -62,11 +62,11 @@ impl Health {
         let ask = async move {
             let result = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
             match result {
-                Ok(result) => result.map_err(|error| NotReady {
+                Ok(result) => result.map_err(|error| ReadinessFailure {
                     waiting_for: disk::describe_io_error(&error).to_owned(),
                     cause: error.to_string(),
                 }),
-                Err(fault) => Err(NotReady::new(fault.to_string())),
+                Err(fault) => Err(ReadinessFailure::new(fault.to_string())),
             }
         };
         self.disk.get_or_check("disk", clock.clone(), ask).await
@@ -84,14 +84,14 @@ impl Health {
     }
 }
 
-fn not_ready(error: &WriteError) -> NotReady {
+fn not_ready(error: &WriteError) -> ReadinessFailure {
     match error {
-        WriteError::Disk { cause, .. } => NotReady {
+        WriteError::Disk { cause, .. } => ReadinessFailure {
             waiting_for: "its folder on this machine, which cannot be used; the log says why"
                 .to_owned(),
             cause: cause.clone(),
         },
-        error => NotReady::new(error.to_string()),
+        error => ReadinessFailure::new(error.to_string()),
     }
 }
 
@@ -103,18 +103,18 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 const FRESH_NEARBY: SignedDuration = SignedDuration::from_secs(1);
 
 /// The result of a check: ready, or the condition that it waits for.
-pub(crate) type CheckResult = Result<(), NotReady>;
+pub(crate) type CheckResult = Result<(), ReadinessFailure>;
 
 /// The reason why something is not ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotReady {
+pub(crate) struct ReadinessFailure {
     /// The condition that it waits for; public.
     pub(crate) waiting_for: String,
     /// The cause, for the log.
     pub(crate) cause: String,
 }
 
-impl NotReady {
+impl ReadinessFailure {
     /// Uses the same text for both.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -138,7 +138,7 @@ impl Default for CachedCheck {
 
 impl CachedCheck {
     /// Creates a check of something near.
-    pub(crate) fn nearby() -> Self {
+    pub(crate) fn local() -> Self {
         Self { fresh: FRESH_NEARBY, ..Self::default() }
     }
 
@@ -165,7 +165,7 @@ impl CachedCheck {
             *last = Some((clock.now(), answer.clone()));
             answer
         });
-        check.await.unwrap_or_else(|fault| Err(NotReady::new(fault.to_string())))
+        check.await.unwrap_or_else(|fault| Err(ReadinessFailure::new(fault.to_string())))
     }
 }
 
@@ -173,7 +173,7 @@ impl CachedCheck {
 fn log(check: &str, before: Option<&CheckResult>, now: &CheckResult) {
     match now {
         _ if before == Some(now) => {}
-        Err(NotReady { waiting_for, cause }) => {
+        Err(ReadinessFailure { waiting_for, cause }) => {
             tracing::warn!(check, waiting_for, error = cause, "the service is not ready");
         }
         Ok(()) if before.is_some() => tracing::info!(check, "the service is ready again"),
@@ -197,7 +197,7 @@ mod tests {
         let ask = async || {
             let count = Arc::clone(&count);
             let ask = async move {
-                Err(NotReady::new(format!("no {}", count.fetch_add(1, Ordering::SeqCst))))
+                Err(ReadinessFailure::new(format!("no {}", count.fetch_add(1, Ordering::SeqCst))))
             };
             readiness.get_or_check("it", clock.clone(), ask).await.unwrap_err().waiting_for
         };
@@ -216,7 +216,7 @@ mod tests {
             let signal = Arc::clone(&signal);
             async move {
                 signal.notified().await;
-                Err(NotReady::new("slow"))
+                Err(ReadinessFailure::new("slow"))
             }
         };
         let first = tokio::time::timeout(
@@ -228,6 +228,6 @@ mod tests {
         signal.notify_one();
         let second =
             readiness.get_or_check("it", clock, async { panic!("it is asked only once") }).await;
-        assert_eq!(second, Err(NotReady::new("slow")));
+        assert_eq!(second, Err(ReadinessFailure::new("slow")));
     }
 }

@@ -14,7 +14,7 @@ use crate::manifests::diff::Change;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::live_history::{AppFolders, LiveHistory, RolledBackFrom};
+use crate::model::live_history::{AppFolders, LiveHistory, RollbackMark};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::TreeId;
 use crate::store::Filter;
@@ -45,7 +45,7 @@ pub struct HistoryEntry {
     /// The digest of its files.
     pub digest: Option<Digest>,
     /// The rollback away from this revision, if there was one and it is not live again since.
-    pub rolled_back: Option<RolledBackFrom>,
+    pub rolled_back: Option<RollbackMark>,
 }
 
 /// An app's history on a target.
@@ -121,7 +121,7 @@ impl Deployments {
         }
         let unknown =
             folders.revisions.iter().map(|(id, _)| id).filter(|id| !records.contains_key(id));
-        let notes = repository.said_of(unknown.cloned().collect()).await;
+        let notes = repository.read_messages(unknown.cloned().collect()).await;
         let mut notes = notes.map_err(|error| repository_error(&error))?;
         let mut rolled_back = self.rolled_back_from(instance, &folders).await?;
         let revisions = folders.revisions.into_iter().map(|(id, TreeId(tree))| {
@@ -156,7 +156,7 @@ impl Deployments {
         &self,
         instance: &AppInstance,
         folders: &AppFolders,
-    ) -> Result<BTreeMap<DeployId, RolledBackFrom>, BackendError> {
+    ) -> Result<BTreeMap<DeployId, RollbackMark>, BackendError> {
         let past = self.live_history(&instance.target, &instance.app).await?;
         let rollbacks = past.rolled_back_from(folders);
         let with_rollback =
@@ -194,7 +194,7 @@ impl Deployments {
 /// some files are not in the form that the service writes.
 pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option<Vec<Change>> {
     diff::objects(before).and(diff::objects(after))?;
-    Some(diff::between(before, after, CONTEXT).0)
+    Some(diff::compare(before, after, CONTEXT).0)
 }
 
 fn entry_of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {

@@ -7,7 +7,7 @@ use crate::deployments::fault::AUDIT;
 use crate::model::audit::{AuditRecord, AuditRecords, Principal, Search};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::target::Clusters;
-use crate::store::{Moved, OwnerRecord, Store, StoreError};
+use crate::store::{OwnerMove, OwnerRecord, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::waml::suggest;
 
@@ -59,11 +59,11 @@ impl Ledger {
         target: &TargetName,
         app: &AppKey,
         to: &RepoName,
-        act: &Moved,
+        act: &OwnerMove,
     ) -> Result<Option<RepoName>, StoreError> {
         let entry = (self.clock.now(), &DeployId::of(self.clock.draw()));
         let from = self.store.move_owner(target, app, to, act, entry).await?;
-        let (Moved { by, reason }, former_owner) =
+        let (OwnerMove { by, reason }, former_owner) =
             (act, from.as_ref().map_or("nobody", RepoName::as_str));
         tracing::info!(
             target: AUDIT,
@@ -73,8 +73,8 @@ impl Ledger {
     }
 
     /// Returns the records of the audit log that the search matches, newest first.
-    pub async fn audited(&self, search: &Search) -> Result<AuditRecords, StoreError> {
-        self.store.audited(search).await
+    pub async fn audit_records(&self, search: &Search) -> Result<AuditRecords, StoreError> {
+        self.store.audit_records(search).await
     }
 
     pub(super) fn check_target(&self, target: &TargetName) -> Result<(), (String, String)> {

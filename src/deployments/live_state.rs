@@ -136,12 +136,12 @@ impl Deployments {
         let AppInstance { target, app } = instance;
         let cluster = self.watched_cluster(target)?;
         let read = async {
-            let begun = Instant::now();
+            let start = Instant::now();
             let turn = tokio::time::timeout(DEADLINE, cluster.reads.acquire()).await;
             let late = |_elapsed| LiveReadError::Unavailable("too many callers ask it".to_owned());
             let _turn = turn.map_err(late)?;
             let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-            let left = DEADLINE.saturating_sub(begun.elapsed());
+            let left = DEADLINE.saturating_sub(start.elapsed());
             read_app(&cluster.connection, namespace, slug, left).await
         };
         let (read, digest) = tokio::join!(read, self.live_digest(instance));
@@ -173,9 +173,9 @@ impl Deployments {
             return Err(LiveStateError::Refused(detail));
         }
         let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-        let found = find_pod(&cluster.connection, namespace, slug, pod, DEADLINE).await;
-        let found = found.map_err(|error| no_state(target, &error))?;
-        let row = found.ok_or_else(|| {
+        let pod_row = find_pod(&cluster.connection, namespace, slug, pod, DEADLINE).await;
+        let pod_row = pod_row.map_err(|error| no_state(target, &error))?;
+        let row = pod_row.ok_or_else(|| {
             LiveStateError::NotFound(format!("{app} has no pod of that name on {target}"))
         })?;
         let container = choose_container(&row, request.container)?;
@@ -352,8 +352,8 @@ fn pod_reason(row: &PodRow) -> (Option<String>, Option<String>, Option<i64>) {
     });
     if let Some((container, reason, message)) = waiting {
         let end = container.last_end.as_deref();
-        let said = end.and_then(|end| text(&end.message)).or_else(|| text(message));
-        return (text(reason), said, end.map(|end| end.exit_code));
+        let explanation = end.and_then(|end| text(&end.message)).or_else(|| text(message));
+        return (text(reason), explanation, end.map(|end| end.exit_code));
     }
     // An init container that ended well is no news.
     let ended =

@@ -19,13 +19,13 @@ pub struct NewLock {
     /// The reason; not empty.
     pub reason: String,
     /// The end; `None` means until a person takes it away.
-    pub ends: Option<Ends>,
+    pub ends: Option<LockExpiry>,
 }
 
 /// The time at which a lock ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
-    /// At this time.
+pub enum LockExpiry {
+    /// The lock ends at this time.
     At(Timestamp),
     /// This long after it was placed.
     After(SignedDuration),
@@ -33,7 +33,7 @@ pub enum Ends {
 
 /// The reason why a lock was not placed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum NotLocked {
+pub enum LockError {
     /// The request cannot be carried out as it stands.
     #[error("{0}")]
     Unmeant(String),
@@ -53,7 +53,7 @@ pub enum NotLocked {
 
 /// The reason why a lock was not taken away. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum NotUnlocked {
+pub enum UnlockError {
     /// There never was a lock of that id.
     #[error("there is no lock {0}")]
     Unknown(LockId),
@@ -79,7 +79,7 @@ pub enum NotUnlocked {
 
 /// The reason why a deployment was not cancelled. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum NotCancelled {
+pub enum CancelError {
     /// There is no such deployment.
     #[error("there is no deployment {0}")]
     Unknown(DeployId),
@@ -110,9 +110,9 @@ impl Ledger {
         request: NewLock,
         by: Principal,
         reply: &Reply<(LockId, Lock)>,
-    ) -> Result<(LockId, Lock), NotLocked> {
+    ) -> Result<(LockId, Lock), LockError> {
         let NewLock { scope, reason, ends } = request;
-        self.check_scope(&scope).map_err(NotLocked::Unmeant)?;
+        self.check_scope(&scope).map_err(LockError::Unmeant)?;
         let since = self.clock.now();
         let longest = (by.via != AuthMethod::Operator).then_some(LONGEST_LOCK);
         let until = ends.map(|ends| end(ends, since, longest)).transpose()?;
@@ -124,7 +124,7 @@ impl Ledger {
         let (id, lock) = &placed_lock;
         let placement = self.store.add_lock(id, lock, &entry, answer.as_ref()).await;
         match placement.map_err(BackendError::new)? {
-            LockPlacement::TooMany => return Err(NotLocked::TooMany),
+            LockPlacement::TooMany => return Err(LockError::TooMany),
             LockPlacement::Yes => {}
         }
         let (scope, reason) = (&lock.scope, &lock.reason);
@@ -139,16 +139,16 @@ impl Ledger {
         reason: String,
         by: Principal,
         reply: &Reply<(LockId, Lock)>,
-    ) -> Result<Lock, NotUnlocked> {
+    ) -> Result<Lock, UnlockError> {
         let entry = self.entry("unlock", reason, by);
         let result = self.store.remove_lock(id, &entry, reply).await;
         let lock = match result.map_err(BackendError::new)? {
             Unlocked::Yes(lock) => lock,
-            Unlocked::NotThere => return Err(NotUnlocked::Unknown(id.clone())),
+            Unlocked::NotThere => return Err(UnlockError::Unknown(id.clone())),
             Unlocked::Before { lock: _, by, at, why } => {
-                return Err(NotUnlocked::Gone { id: id.clone(), by, at, why });
+                return Err(UnlockError::Gone { id: id.clone(), by, at, why });
             }
-            Unlocked::RanOut(_) => return Err(NotUnlocked::RanOut(id.clone())),
+            Unlocked::RanOut(_) => return Err(UnlockError::RanOut(id.clone())),
         };
         let (scope, by, reason) = (&lock.scope, &entry.by.name, &entry.reason);
         tracing::info!(target: AUDIT, %id, %scope, by, reason, "lock removed");
@@ -175,7 +175,7 @@ impl Deployments {
         reason: String,
         by: Principal,
         reply: &Reply<Deployment>,
-    ) -> Result<Deployment, NotCancelled> {
+    ) -> Result<Deployment, CancelError> {
         let entry = self.ledger.entry("cancel", reason, by);
         match self.store.cancel(id, &entry, reply).await.map_err(BackendError::new)? {
             Cancelled::Yes(deployment) => {
@@ -184,11 +184,11 @@ impl Deployments {
                 tracing::info!(target: AUDIT, deployment = %id, by, reason, "deployment cancelled");
                 Ok(*deployment)
             }
-            Cancelled::NotThere => Err(NotCancelled::Unknown(id.clone())),
-            Cancelled::Pushing => Err(NotCancelled::TooLate(format!(
+            Cancelled::NotThere => Err(CancelError::Unknown(id.clone())),
+            Cancelled::Pushing => Err(CancelError::TooLate(format!(
                 "the push of deployment {id} has begun, and may have arrived: roll back instead"
             ))),
-            Cancelled::Ended(deployment) => Err(NotCancelled::TooLate(format!(
+            Cancelled::Ended(deployment) => Err(CancelError::TooLate(format!(
                 "deployment {id} has {}: {}",
                 deployment.state.as_str(),
                 deployment.summary
@@ -204,20 +204,20 @@ const LONGEST_LOCK: SignedDuration = SignedDuration::from_hours(366 * 24);
 /// Returns the time at which a lock that begins now ends. A time beyond the calendar is an error:
 /// the lock would never end, which the caller did not ask for.
 fn end(
-    ends: Ends,
+    ends: LockExpiry,
     now: Timestamp,
     longest: Option<SignedDuration>,
-) -> Result<Timestamp, NotLocked> {
+) -> Result<Timestamp, LockError> {
     let at = match ends {
-        Ends::At(at) => at,
-        Ends::After(duration) => now.checked_add(duration).map_err(|_| NotLocked::TooLong)?,
+        LockExpiry::At(at) => at,
+        LockExpiry::After(duration) => now.checked_add(duration).map_err(|_| LockError::TooLong)?,
     };
     if at <= now {
         let message = format!("the lock would end before it begins: it is {now} now");
-        return Err(NotLocked::Unmeant(message));
+        return Err(LockError::Unmeant(message));
     }
     let is_too_long = longest.is_some_and(|longest| at.duration_since(now) > longest);
-    if is_too_long { Err(NotLocked::TooLong) } else { Ok(at) }
+    if is_too_long { Err(LockError::TooLong) } else { Ok(at) }
 }
 
 #[cfg(test)]
@@ -229,23 +229,25 @@ mod tests {
     #[test]
     fn a_lock_ends_after_it_begins_and_within_the_calendar() {
         let now: Timestamp = "2026-11-21T05:48:12Z".parse().unwrap();
-        let hours = |n| Ends::After(SignedDuration::from_hours(n));
+        let hours = |n| LockExpiry::After(SignedDuration::from_hours(n));
         assert_eq!(end(hours(2), now, LONGEST).unwrap().to_string(), "2026-11-21T07:48:12Z");
         assert_eq!(
-            end(Ends::At(now + SignedDuration::from_secs(1)), now, LONGEST).unwrap(),
+            end(LockExpiry::At(now + SignedDuration::from_secs(1)), now, LONGEST).unwrap(),
             now + SignedDuration::from_secs(1)
         );
-        for past in [Ends::At(now), Ends::At(Timestamp::UNIX_EPOCH), hours(0), hours(-2)] {
+        for past in
+            [LockExpiry::At(now), LockExpiry::At(Timestamp::UNIX_EPOCH), hours(0), hours(-2)]
+        {
             assert!(
                 end(past, now, LONGEST).unwrap_err().to_string().contains("before it begins"),
                 "{past:?}"
             );
         }
         assert!(end(hours(366 * 24), now, LONGEST).is_ok());
-        let days = |n: i64| Ends::After(SignedDuration::from_hours(24 * n));
+        let days = |n: i64| LockExpiry::After(SignedDuration::from_hours(24 * n));
         assert!(end(days(367), now, None).is_ok(), "an operator may");
         assert!(end(days(100_000_000), now, None).is_err(), "it would never end");
-        let late = Ends::At("9999-01-01T00:00:00Z".parse().unwrap());
+        let late = LockExpiry::At("9999-01-01T00:00:00Z".parse().unwrap());
         for long in [days(367), days(1_000_000), hours(100_000_000), late] {
             let message = end(long, now, LONGEST).unwrap_err().to_string();
             assert!(message.contains("a year at most"), "{message}");

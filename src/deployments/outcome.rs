@@ -16,7 +16,7 @@ use crate::store::StoreError;
 use crate::support::retry::Disposition;
 
 /// A plan that can be written.
-pub struct Planned {
+pub struct WritablePlan {
     /// The template and its version: `backend-default@latest`.
     pub template: String,
     /// The commit of the templates, where they come from a repository.

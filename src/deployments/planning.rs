@@ -6,7 +6,7 @@ use crate::deployments::outcome::DeployError;
 use crate::forge::error::ForgeError;
 use crate::git::layout;
 use crate::model::deployment::Deployment;
-use crate::model::facts::{Facts, Questions};
+use crate::model::facts::{FactRequests, Facts};
 use crate::model::id::{AppKey, CommitSha, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::violation::Rejection;
@@ -47,10 +47,10 @@ impl Deployments {
     }
 
     /// Collects the facts for the questions; none where a rule refuses the WAML anyway.
-    pub(super) async fn gather(&self, questions: Option<&Questions>) -> Facts {
+    pub(super) async fn gather(&self, questions: Option<&FactRequests>) -> Facts {
         match questions {
             Some(questions) => self.facts.gather(questions, self.clusters.clone()).await,
-            None => Facts::unasked(self.clock.now(), self.clusters.clone()),
+            None => Facts::without_lookups(self.clock.now(), self.clusters.clone()),
         }
     }
 
@@ -65,7 +65,7 @@ impl Deployments {
     }
 
     /// Returns the newest deployments of the app to the target that succeeded, newest first.
-    pub(super) async fn succeeded(
+    pub(super) async fn recent_successes(
         &self,
         app: &AppKey,
         target: &TargetName,

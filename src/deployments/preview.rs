@@ -13,7 +13,7 @@ use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::violation::Severity;
-use crate::pipeline::preview::{Outlook, Preview, TargetPreview, live, text};
+use crate::pipeline::preview::{Preview, PreviewEffect, TargetPreview, live, text};
 use crate::pipeline::{Input, preview};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
@@ -27,7 +27,7 @@ const MOST_TARGETS: usize = 40;
 
 /// The work that a pull request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Glance {
+pub enum PreviewTask {
     /// None, for this reason.
     Nothing(&'static str),
     /// Show this text, without a plan.
@@ -38,7 +38,7 @@ pub enum Glance {
 
 /// The check run in which a preview is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PreviewPlace {
     /// A new check run.
     New,
     /// The check run that an earlier attempt may have created, otherwise a new one.
@@ -50,23 +50,23 @@ pub enum Place {
 impl Deployments {
     /// Returns the work that the pull request needs. `is_shown` is true if an earlier head has a check
     /// run.
-    pub(crate) async fn glance_at_pull_request(
+    pub(crate) async fn assess_pull_request(
         &self,
         request: &PullRequest,
         is_shown: bool,
-    ) -> Result<Glance, DeployError> {
+    ) -> Result<PreviewTask, DeployError> {
         if request.is_from_fork() && !self.previews.forks {
-            return Ok(Glance::Say(text::from_fork()));
+            return Ok(PreviewTask::Say(text::from_fork()));
         }
         let PullRequest { repository, number, .. } = request;
         if self.forge.pull_request_touches(repository, *number, &self.waml.path).await? {
-            return Ok(Glance::Look);
+            return Ok(PreviewTask::Look);
         }
         // A check run of an earlier head must not be the last result that people see.
         Ok(if is_shown || self.previews.always {
-            Glance::Say(text::untouched(&self.waml.path))
+            PreviewTask::Say(text::untouched(&self.waml.path))
         } else {
-            Glance::Nothing("the WAML is not touched")
+            PreviewTask::Nothing("the WAML is not touched")
         })
     }
 
@@ -100,14 +100,14 @@ impl Deployments {
         &self,
         request: &PullRequest,
         text: &PreviewText,
-        place: Place,
+        place: PreviewPlace,
     ) -> Result<i64, DeployError> {
         let check = check_run(request, text, &self.waml.path);
         let repository = &request.repository;
         let check_id = match place {
-            Place::New => None,
-            Place::At(id) => Some(id),
-            Place::Unsure => {
+            PreviewPlace::New => None,
+            PreviewPlace::At(id) => Some(id),
+            PreviewPlace::Unsure => {
                 self.forge.find_check(repository, &check.head, CHECK, &check.external_id).await?
             }
         };
@@ -172,7 +172,7 @@ impl Deployments {
                 message,
             }) => Ok(TargetPreview {
                 target: target.clone(),
-                outlook: Outlook::Unknown(message),
+                outlook: PreviewEffect::Unknown(message),
                 tag: None,
                 warnings: Vec::new(),
                 notes: Vec::new(),
@@ -244,7 +244,7 @@ impl Deployments {
             commit: request.head.clone(),
             tag: live::no_tag(),
         };
-        let succeeded = self.succeeded(&waml.app, target).await?;
+        let succeeded = self.recent_successes(&waml.app, target).await?;
         Ok(live::release(live, &succeeded, &release))
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the records of deployments from the store.
 
 use crate::deployments::{BackendError, Deployments, history};
-use crate::git::history::revisions::Around;
+use crate::git::history::revisions::LatestChange;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
@@ -29,11 +29,11 @@ impl Deployments {
         }
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target).ok()?.repository;
-        let contents = repository.around(&pushed.commit, target, app).await;
+        let contents = repository.read_latest_change(&pushed.commit, target, app).await;
         let contents = contents.inspect_err(|error| {
             tracing::warn!(deployment = %deployment.id, %error, "changes of a deployment cannot be read");
         });
-        let Around { before, after } = contents.ok()??;
+        let LatestChange { before, after } = contents.ok()??;
         history::changes(&before, &after)
     }
 

@@ -43,7 +43,7 @@ pub enum RemovalOutcome {
 
 /// The reason why an app was not removed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum NotRemoved {
+pub enum RemovalError {
     /// The target has no such app.
     #[error("{0}")]
     Unknown(String),
@@ -81,7 +81,7 @@ impl Deployments {
         &self,
         request: NewRemoval,
         reply: Reply<RemovalResult>,
-    ) -> Result<RemovalResult, NotRemoved> {
+    ) -> Result<RemovalResult, RemovalError> {
         let deployments = self.clone();
         // A task of its own: a caller that stops waiting must not leave it half recorded.
         let task = tokio::spawn(async move { remove(&deployments, request, reply).await });
@@ -94,7 +94,7 @@ async fn remove(
     deployments: &Deployments,
     request: NewRemoval,
     reply: Reply<RemovalResult>,
-) -> Result<RemovalResult, NotRemoved> {
+) -> Result<RemovalResult, RemovalError> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
         && let Some(result) = find_begun_removal(deployments, act).await?
     {
@@ -102,7 +102,7 @@ async fn remove(
     }
     let manifests = deployments
         .manifests_of(&request.target)
-        .map_err(|problem| NotRemoved::Unknown(problem.message))?;
+        .map_err(|problem| RemovalError::Unknown(problem.message))?;
     // The record checks this again; the check here refuses early, instead of waiting for a push that is under way.
     if let Some(deployment) = deployments
         .store
@@ -138,14 +138,14 @@ async fn remove(
 async fn find_begun_removal(
     deployments: &Deployments,
     act: &DeployId,
-) -> Result<Option<RemovalResult>, NotRemoved> {
+) -> Result<Option<RemovalResult>, RemovalError> {
     let read = async || deployments.store.removal(act).await.map_err(BackendError::new);
     if let Some(open) = read().await?.filter(|removal| removal.ended.is_none()) {
         settle_if_abandoned(deployments, &open, deployments.clock.now()).await?;
     }
     let Some(removal) = read().await? else { return Ok(None) };
     match &removal.ended {
-        None => Err(NotRemoved::Busy(format!("removal {act} of {} is under way", removal.app))),
+        None => Err(RemovalError::Busy(format!("removal {act} of {} is under way", removal.app))),
         Some(end) if end.commit.is_some() => {
             Ok(Some(RemovalResult { removal, outcome: RemovalOutcome::Now }))
         }
@@ -157,18 +157,18 @@ async fn find_begun_removal(
 async fn find_past_removal(
     deployments: &Deployments,
     request: &NewRemoval,
-) -> Result<RemovalResult, NotRemoved> {
+) -> Result<RemovalResult, RemovalError> {
     let NewRemoval { target, app, .. } = request;
     let removals = deployments.store.removals(target, app).await.map_err(BackendError::new)?;
     if let Some(open) = removals.iter().find(|removal| removal.ended.is_none()) {
-        return Err(NotRemoved::Busy(format!("removal {} of {app} is under way", open.id)));
+        return Err(RemovalError::Busy(format!("removal {} of {app} is under way", open.id)));
     }
     let last = removals
         .into_iter()
         .find(|removal| removal.ended.as_ref().is_some_and(|e| e.commit.is_some()));
     match last {
         Some(removal) => Ok(RemovalResult { removal, outcome: RemovalOutcome::Before }),
-        None => Err(NotRemoved::Unknown(format!("there is no {app} on {target}"))),
+        None => Err(RemovalError::Unknown(format!("there is no {app} on {target}"))),
     }
 }
 
@@ -177,9 +177,9 @@ fn judge(
     deployments: &Deployments,
     request: &NewRemoval,
     footprint: &Footprint,
-) -> Result<RemovalRecord, NotRemoved> {
+) -> Result<RemovalRecord, RemovalError> {
     if !footprint.others.is_empty() {
-        return Err(NotRemoved::Foreign(footprint.others.clone()));
+        return Err(RemovalError::Foreign(footprint.others.clone()));
     }
     let plan = removal::plan_removal(
         &footprint.latest,
@@ -187,7 +187,7 @@ fn judge(
         footprint.paths.clone(),
     );
     if !plan.keeps_data.is_empty() && !request.with_data {
-        return Err(NotRemoved::KeepsData(plan.keeps_data));
+        return Err(RemovalError::KeepsData(plan.keeps_data));
     }
     let NewRemoval { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
     let actor = by.name;
@@ -200,7 +200,7 @@ async fn carry_out(
     manifests: &ServedRepository,
     (removal, by, reply): (RemovalRecord, &Principal, &Reply<RemovalResult>),
     footprint: Footprint,
-) -> Result<RemovalResult, NotRemoved> {
+) -> Result<RemovalResult, RemovalError> {
     let RemovalRecord { id, app, target, .. } = &removal;
     let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
     let turn =
@@ -209,11 +209,11 @@ async fn carry_out(
         ActTurn::Yes => {}
         ActTurn::Deploying(other) => return Err(busy_error(&other, app, target)),
         ActTurn::Acting(other) => {
-            return Err(NotRemoved::Busy(format!("removal {other} of {app} is under way")));
+            return Err(RemovalError::Busy(format!("removal {other} of {app} is under way")));
         }
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
-    let (change, lease) = (build_edit(&removal, footprint), Lease::asked_for(asked_at, HOLD));
+    let (change, lease) = (build_edit(&removal, footprint), Lease::requested_at(asked_at, HOLD));
     let push = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
     match push {
         Ok(PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit }) => {
@@ -233,8 +233,8 @@ async fn carry_out(
     }
 }
 
-fn busy_error(deployment: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
-    NotRemoved::Busy(format!(
+fn busy_error(deployment: &DeployId, app: &AppKey, target: &TargetName) -> RemovalError {
+    RemovalError::Busy(format!(
         "deployment {deployment} of {app} to {target} is under way or waits: ask again when it has ended"
     ))
 }
@@ -256,7 +256,7 @@ async fn end_removal(
     removal: RemovalRecord,
     (commit, summary): (Option<CommitSha>, String),
     reply: &Reply<RemovalResult>,
-) -> Result<RemovalResult, NotRemoved> {
+) -> Result<RemovalResult, RemovalError> {
     let end = RemovalEnd { at: deployments.clock.now(), commit, summary };
     let outcome = if end.commit.is_some() { RemovalOutcome::Now } else { RemovalOutcome::Before };
     let removal_result =
@@ -280,7 +280,7 @@ async fn give_up(
     deployments: &Deployments,
     removal: &RemovalRecord,
     error: &WriteError,
-) -> Result<(), NotRemoved> {
+) -> Result<(), RemovalError> {
     tracing::warn!(removal = %removal.id, %error, "removal failed");
     let at = deployments.clock.now();
     match error.disposition() {
@@ -294,10 +294,10 @@ async fn give_up(
     .map_err(|error| BackendError::new(error).into())
 }
 
-fn write_error(error: WriteError) -> NotRemoved {
+fn write_error(error: WriteError) -> RemovalError {
     match error {
-        WriteError::Moved { .. } => NotRemoved::Changed(error.to_string()),
-        other => NotRemoved::Repository(other.to_string()),
+        WriteError::Moved { .. } => RemovalError::Changed(error.to_string()),
+        other => RemovalError::Repository(other.to_string()),
     }
 }
 
@@ -332,7 +332,7 @@ async fn settle_if_abandoned(
     deployments: &Deployments,
     removal: &RemovalRecord,
     now: jiff::Timestamp,
-) -> Result<(), NotRemoved> {
+) -> Result<(), RemovalError> {
     let removals = deployments.store.abandoned_removals(now).await.map_err(BackendError::new)?;
     if removals.iter().any(|other| other.id == removal.id) {
         return settle(deployments, removal).await;
@@ -341,7 +341,7 @@ async fn settle_if_abandoned(
 }
 
 /// Records the result of a removal whose process has died.
-async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<(), NotRemoved> {
+async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<(), RemovalError> {
     let manifests = deployments.manifests_of(&removal.target);
     let result = match manifests {
         Err(_) => {

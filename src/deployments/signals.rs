@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 
-use crate::forge::delivery::Limited;
+use crate::forge::delivery::RateLimited;
 use crate::model::id::RepoName;
 use crate::support::sync::lock;
 
@@ -46,7 +46,7 @@ const MOST_HINTS: usize = 64;
 
 /// The repositories to sweep soon. Hints are in memory only: the round comes to every repository.
 #[derive(Debug, Clone, Default)]
-pub struct Hints(Arc<HintsInner>);
+pub struct SweepHints(Arc<HintsInner>);
 
 #[derive(Debug, Default)]
 struct HintsInner {
@@ -54,9 +54,9 @@ struct HintsInner {
     wake: Notify,
 }
 
-impl Hints {
+impl SweepHints {
     /// Adds a hint: a deployment of the repository needs an answer.
-    pub(crate) fn look_at(&self, repository: &RepoName) {
+    pub(crate) fn add_hint(&self, repository: &RepoName) {
         let mut hints = lock(&self.0.repositories);
         if hints.len() < MOST_HINTS && hints.insert(repository.clone()) {
             self.0.wake.notify_one();
@@ -105,8 +105,11 @@ impl ForgeHour {
 }
 
 /// Returns a sentence about the tightest limit of the code host; `None` while nothing is limited.
-pub(crate) fn limit_sentence(limited: Limited, hour_used_up: Option<Timestamp>) -> Option<String> {
-    let Limited { everything, writes } = limited;
+pub(crate) fn limit_sentence(
+    limited: RateLimited,
+    hour_used_up: Option<Timestamp>,
+) -> Option<String> {
+    let RateLimited { everything, writes } = limited;
     let time = |at: Timestamp| at.strftime("%H:%M:%S UTC");
     match (everything, writes, hour_used_up) {
         (Some(until), _, _) => Some(format!(
@@ -136,7 +139,7 @@ mod tests {
     fn what_holds_up_most_is_said_with_its_end() {
         let at = |second| Timestamp::from_second(second).ok();
         let sentence = |everything, writes, hour| {
-            limit_sentence(Limited { everything, writes }, hour).unwrap_or_default()
+            limit_sentence(RateLimited { everything, writes }, hour).unwrap_or_default()
         };
         assert!(sentence(at(60), at(120), at(180)).contains("no requests until 00:01:00 UTC"));
         assert!(sentence(None, at(120), at(180)).contains("no statuses until 00:02:00 UTC"));

@@ -42,7 +42,7 @@ pub struct RequestBudget {
 
 /// The time until which a host wants no requests, as far as it said; of several accounts the latest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limited {
+pub struct RateLimited {
     /// None at all.
     pub everything: Option<Timestamp>,
     /// None that make or change something: statuses and check runs.

@@ -40,7 +40,7 @@ pub enum WriteError {
         /// The manifest repository.
         repository: String,
         /// The fault, the way out, and the disposition.
-        why: NoToken,
+        why: TokenError,
     },
     /// The host has another key than the trusted one, or there is no trusted one.
     #[error("{repository} is not trusted: {cause}. What to do: {help}")]
@@ -254,7 +254,7 @@ impl WriteError {
 /// The reason why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct NoToken {
+pub struct TokenError {
     /// The fault and the way out, in one sentence without a secret.
     pub why: String,
     /// The disposition: a later request may help or not.

@@ -14,7 +14,7 @@ use git2::{Oid, Repository, Tree};
 use crate::git::clone::branch::BranchPlace;
 use crate::git::error::WriteError;
 pub use crate::git::index::compare::Application;
-use crate::git::index::compare::{Compared, FoundApp, IndexScope, SeenIds};
+use crate::git::index::compare::{AppDifference, ComparisonResult, IndexScope, SeenIds};
 use crate::git::layout;
 use crate::git::objects::tree;
 use crate::git::writer::ManifestRepository;
@@ -30,7 +30,7 @@ const FILES: usize = 200;
 const MANY: usize = 100;
 
 /// Follows one target's apps. To be called where blocking is allowed, by one at a time.
-pub struct Follower {
+pub struct TargetFollower {
     place: BranchPlace,
     scope: IndexScope,
     repo: Option<Repository>,
@@ -42,14 +42,14 @@ pub struct Follower {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Apps that are new, or of which something is another now.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedApp>,
     /// Apps that are no longer there.
     pub gone: Vec<AppKey>,
 }
 
 /// The present state of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedApp {
     /// The app.
     pub app: AppKey,
     /// The newest revision whose files `latest` has; `None` after a manual edit.
@@ -79,15 +79,15 @@ pub struct NamespaceApp<T> {
 
 impl ManifestRepository {
     /// Follows the apps of a target; of each `latest`, files whose names are `wanted`.
-    pub fn follow(&self, target: &TargetName, wanted: fn(&str) -> bool) -> Follower {
+    pub fn follow(&self, target: &TargetName, wanted: fn(&str) -> bool) -> TargetFollower {
         let scope = IndexScope::new(target, wanted, FILES);
-        Follower { place: self.place(), scope, repo: None, seen: SeenIds::default(), read: 0 }
+        TargetFollower { place: self.place(), scope, repo: None, seen: SeenIds::default(), read: 0 }
     }
 
     /// Lists the targets that have manifests, in order. Blocks; reads the known state here.
     ///
     /// # Errors
-    /// As [`Follower::changes`].
+    /// As [`TargetFollower::changes`].
     pub fn targets(&self) -> Result<Vec<TargetName>, WriteError> {
         let place = self.place();
         let list_folders = || {
@@ -104,7 +104,7 @@ impl ManifestRepository {
     }
 }
 
-impl Follower {
+impl TargetFollower {
     /// Reads what has changed since the last call; all there is at the first. After an error
     /// nothing counts as seen that was not before.
     ///
@@ -120,16 +120,18 @@ impl Follower {
     /// counts as seen.
     ///
     /// # Errors
-    /// As [`Follower::changes`].
+    /// As [`TargetFollower::changes`].
     pub fn changes_within(&mut self, most: usize) -> Result<Option<Changes>, WriteError> {
         let compared = self.reading(|repo, root, follower| {
             match follower.scope.compare(repo, root, &follower.seen, most)? {
-                Compared::Same => Ok(Some((None, Changes::default(), 0))),
-                Compared::TooMany => Ok(None),
-                Compared::New(ids, app_changes) => {
+                ComparisonResult::Same => Ok(Some((None, Changes::default(), 0))),
+                ComparisonResult::TooMany => Ok(None),
+                ComparisonResult::New(ids, app_changes) => {
                     let mut count = 0;
-                    let apps =
-                        app_changes.changed.into_iter().map(|app| changed(repo, app, &mut count));
+                    let apps = app_changes
+                        .changed
+                        .into_iter()
+                        .map(|app| read_change(repo, app, &mut count));
                     let apps = apps.collect::<Result<Vec<_>, _>>()?;
                     Ok(Some((Some(ids), Changes { changed: apps, gone: app_changes.gone }, count)))
                 }
@@ -146,7 +148,7 @@ impl Follower {
         Ok(Some(changes))
     }
 
-    /// Returns how many files were read for all [`Follower::changes`] so far.
+    /// Returns how many files were read for all [`TargetFollower::changes`] so far.
     pub fn files_read(&self) -> u64 {
         self.read
     }
@@ -155,7 +157,7 @@ impl Follower {
     /// left out, as too many or too large.
     ///
     /// # Errors
-    /// As [`Follower::changes`].
+    /// As [`TargetFollower::changes`].
     pub fn latest(
         &mut self,
         target: &TargetName,
@@ -172,7 +174,7 @@ impl Follower {
     /// Those that are too large are left out.
     ///
     /// # Errors
-    /// As [`Follower::changes`].
+    /// As [`TargetFollower::changes`].
     pub fn former_files(
         &mut self,
         target: &TargetName,
@@ -199,7 +201,7 @@ impl Follower {
     /// app's files are held at a time.
     ///
     /// # Errors
-    /// As [`Follower::changes`].
+    /// As [`TargetFollower::changes`].
     pub fn namespace<T>(
         &mut self,
         target: &TargetName,
@@ -256,12 +258,12 @@ impl Follower {
 }
 
 /// Reads the changes of an app, and counts the files.
-fn changed(
+fn read_change(
     repo: &Repository,
-    found_app: FoundApp,
+    found_app: AppDifference,
     count: &mut u64,
-) -> Result<Changed, git2::Error> {
-    let FoundApp { app, live, files, more, application } = found_app;
+) -> Result<ChangedApp, git2::Error> {
+    let AppDifference { app, live, files, more, application } = found_app;
     let read_all = files.map(|files| tree::read(repo, &files, Some(LARGEST))).transpose()?;
     let (files, mut left_out) =
         read_all.map_or_else(Default::default, |(files, too_large)| (Some(files), too_large));
@@ -276,5 +278,5 @@ fn changed(
             file.map_or(Application::Gone, |file| Application::Now(file.bytes))
         }
     };
-    Ok(Changed { app, live, files, left_out, application })
+    Ok(ChangedApp { app, live, files, left_out, application })
 }

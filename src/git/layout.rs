@@ -113,7 +113,11 @@ pub fn parent_file(target: &TargetName) -> RepoPath {
 ///
 /// The newest [`REVISIONS_KEPT`] stay, the one just written among them whatever its time; so does
 /// `live`, the one that `latest` equals, however old it is.
-pub fn pruned(present: &[DeployId], written: &DeployId, live: &DeployId) -> Vec<DeployId> {
+pub fn revisions_to_prune(
+    present: &[DeployId],
+    written: &DeployId,
+    live: &DeployId,
+) -> Vec<DeployId> {
     let mut other_revisions: Vec<&DeployId> = present.iter().filter(|id| *id != written).collect();
     other_revisions.sort_unstable();
     other_revisions.dedup();
@@ -191,20 +195,23 @@ mod tests {
 
     #[test]
     fn the_sixth_revision_drops_the_oldest() {
-        assert!(pruned(&ids(&[1, 2, 3, 4]), &id(5), &id(5)).is_empty());
-        assert_eq!(pruned(&ids(&[3, 1, 2, 5, 4]), &id(6), &id(6)), ids(&[1]));
-        assert_eq!(pruned(&ids(&[1, 2, 3, 4, 5, 6, 7]), &id(8), &id(8)), ids(&[1, 2, 3]));
+        assert!(revisions_to_prune(&ids(&[1, 2, 3, 4]), &id(5), &id(5)).is_empty());
+        assert_eq!(revisions_to_prune(&ids(&[3, 1, 2, 5, 4]), &id(6), &id(6)), ids(&[1]));
+        assert_eq!(
+            revisions_to_prune(&ids(&[1, 2, 3, 4, 5, 6, 7]), &id(8), &id(8)),
+            ids(&[1, 2, 3])
+        );
     }
 
     #[test]
     fn the_one_just_written_stays_even_if_it_is_the_oldest() {
-        assert_eq!(pruned(&ids(&[2, 3, 4, 5, 6]), &id(1), &id(1)), ids(&[2]));
-        assert_eq!(pruned(&ids(&[1, 2, 3, 4, 5, 6]), &id(1), &id(1)), ids(&[2]));
+        assert_eq!(revisions_to_prune(&ids(&[2, 3, 4, 5, 6]), &id(1), &id(1)), ids(&[2]));
+        assert_eq!(revisions_to_prune(&ids(&[1, 2, 3, 4, 5, 6]), &id(1), &id(1)), ids(&[2]));
     }
 
     #[test]
     fn the_live_revision_stays_however_old() {
-        assert_eq!(pruned(&ids(&[1, 2, 3, 4, 5, 6]), &id(7), &id(1)), ids(&[2]));
+        assert_eq!(revisions_to_prune(&ids(&[1, 2, 3, 4, 5, 6]), &id(7), &id(1)), ids(&[2]));
     }
 
     #[test]

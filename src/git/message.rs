@@ -139,7 +139,7 @@ impl CommitMessage {
     }
 
     /// Returns the whole message of a change that replaces a manual edit.
-    pub(super) fn over(&self, edit: Option<&HandEdit>) -> String {
+    pub(super) fn with_replaced_edit(&self, edit: Option<&HandEdit>) -> String {
         let mut text = self.text.clone();
         if let Some(edit) = edit {
             text.extend([REPLACED_EDIT, ": ", &one_line(&edit.to_string()), "\n"]);
@@ -195,7 +195,7 @@ pub(super) fn ids_of(message: &str) -> impl Iterator<Item = DeployId> {
 }
 
 /// Returns true if a deployment's message says that it replaced a manual edit.
-pub(super) fn says_replaced(message: &str) -> bool {
+pub(super) fn reports_replaced_edit(message: &str) -> bool {
     message.lines().skip(2).any(|line| line.starts_with(REPLACED_EDIT) && line.contains(": "))
 }
 
@@ -221,7 +221,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::hand_edit::{EditCommit, Edited, EditedFile};
+    use crate::model::hand_edit::{EditCommit, EditedFile, HandEditKind};
     use crate::model::revision::Digest;
 
     fn message(actor: &str, reason: &str) -> String {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_replaced_edit_is_said_and_forges_nothing() {
-        let file = |name: &str| EditedFile { name: name.to_owned(), how: Edited::Changed };
+        let file = |name: &str| EditedFile { name: name.to_owned(), how: HandEditKind::Changed };
         let edit = HandEdit {
             replaced: true,
             push_failed: false,

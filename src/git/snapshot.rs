@@ -26,7 +26,7 @@ pub struct SnapshotLimits {
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotEntry {
-    /// Below the folder, with `/` between names.
+    /// The path below the folder, with `/` between names.
     pub path: String,
     /// The content of the entry.
     pub content: Content,
@@ -78,18 +78,18 @@ impl Snapshot {
     /// A sentence: it is too much, or the repository is damaged.
     pub fn folder(&self, path: &str, limits: SnapshotLimits) -> Result<Vec<SnapshotEntry>, String> {
         read(&self.repo, self.commit, path, limits).map_err(|error| match error {
-            Failed::TooMuch => format!(
+            FolderError::TooMuch => format!(
                 "{} has too much in {path}: at most {} files of {} bytes each",
                 self.name, limits.files, limits.bytes
             ),
-            Failed::Git(error) => format!("{} cannot be read: {}", self.name, error.message()),
+            FolderError::Git(error) => format!("{} cannot be read: {}", self.name, error.message()),
         })
     }
 }
 
 /// The reason why a folder cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(super) enum FolderError {
     #[error("there is too much in it")]
     TooMuch,
     #[error(transparent)]
@@ -103,7 +103,7 @@ pub(super) fn read(
     commit: Oid,
     path: &str,
     limits: SnapshotLimits,
-) -> Result<Vec<SnapshotEntry>, Failed> {
+) -> Result<Vec<SnapshotEntry>, FolderError> {
     let root = repo.find_commit(commit)?.tree()?;
     let mut entries = Vec::new();
     let folder = if path.is_empty() { Some(root) } else { tree::folder(repo, Some(&root), path)? };
@@ -119,7 +119,7 @@ fn collect(
     prefix: &str,
     limits: SnapshotLimits,
     entries: &mut Vec<SnapshotEntry>,
-) -> Result<(), Failed> {
+) -> Result<(), FolderError> {
     for entry in folder {
         let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
         if name.starts_with('.') {
@@ -134,7 +134,7 @@ fn collect(
             continue;
         }
         if entries.len() >= limits.files {
-            return Err(Failed::TooMuch);
+            return Err(FolderError::TooMuch);
         }
         entries.push(SnapshotEntry { path, content: content(repo, &entry, limits)? });
     }
@@ -145,11 +145,11 @@ fn content(
     repo: &Repository,
     entry: &TreeEntry<'_>,
     limits: SnapshotLimits,
-) -> Result<Content, Failed> {
+) -> Result<Content, FolderError> {
     match entry.filemode() {
         LINK => Ok(Content::Link),
         SUBMODULE => Ok(Content::Submodule),
-        _ if repo.odb()?.read_header(entry.id())?.0 > limits.bytes => Err(Failed::TooMuch),
+        _ if repo.odb()?.read_header(entry.id())?.0 > limits.bytes => Err(FolderError::TooMuch),
         _ => Ok(Content::File(repo.find_blob(entry.id())?.content().to_vec())),
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::inventory::target::Index;
 use crate::inventory::{FRESH, Inventory, TARGETS, blocking};
-use crate::model::app_instance::Missing;
+use crate::model::app_instance::UnreadRepositories;
 use crate::model::facts::FactUnavailable;
 use crate::support::clock::Clock;
 
@@ -50,7 +50,7 @@ impl IndexMetrics {
 impl Inventory {
     /// Builds the index over all apps, and keeps it current until `stop`. A repository that is down
     /// does not delay the others.
-    pub(crate) async fn keep(
+    pub(crate) async fn run_updates(
         &self,
         clock: &Clock,
         metrics: &IndexMetrics,
@@ -105,7 +105,7 @@ impl Inventory {
     }
 
     /// Updates the index from the clones; returns the repositories that could not be read.
-    async fn update_index(&self, metrics: &IndexMetrics) -> Missing {
+    async fn update_index(&self, metrics: &IndexMetrics) -> UnreadRepositories {
         let (targets, missing) = self.update_all().await;
         metrics.apps.set(i64::try_from(self.apps()).unwrap_or(i64::MAX));
         metrics.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
@@ -114,7 +114,7 @@ impl Inventory {
 
     /// Fetches from every server that was not asked just now, at the same time; returns those that
     /// did not answer.
-    async fn freshen_all(&self, now: Timestamp) -> Missing {
+    async fn freshen_all(&self, now: Timestamp) -> UnreadRepositories {
         let asking = self.places.iter().map(|place| place.freshen(now, FRESH));
         let results = futures::future::join_all(asking).await;
         let unread = self.places.iter().zip(results).filter_map(|(place, result)| {
@@ -126,8 +126,8 @@ impl Inventory {
 
     /// Updates every target; returns the number of targets, and the repositories of which a part
     /// could not be read.
-    async fn update_all(&self) -> (usize, Missing) {
-        let (mut targets, mut missing) = (BTreeSet::new(), Missing::new());
+    async fn update_all(&self) -> (usize, UnreadRepositories) {
+        let (mut targets, mut missing) = (BTreeSet::new(), UnreadRepositories::new());
         for place in &self.places {
             match self.targets_of(place).await {
                 Ok(known_targets) => targets.extend(known_targets),

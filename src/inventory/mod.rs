@@ -22,13 +22,13 @@ use tokio::sync::Notify;
 use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, IndexPlace, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
-use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
+use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadRepositories};
 use crate::model::facts::{FactUnavailable, LiveApp};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::sync::lock;
 
 pub use crate::inventory::place::IndexedRepository;
-pub(crate) use crate::inventory::target::Looked;
+pub(crate) use crate::inventory::target::TargetReading;
 
 /// The time after a fetch before the next one.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
@@ -41,7 +41,7 @@ pub(crate) struct Inventory {
     targets: Mutex<BTreeMap<TargetName, Arc<tokio::sync::Mutex<Index>>>>,
     /// The number of apps in all indexes together.
     count: Arc<Count>,
-    /// Notified after a push.
+    /// The signal that something was pushed.
     pushed: Notify,
 }
 
@@ -62,7 +62,7 @@ impl Inventory {
         app: &AppKey,
         hosts: &[String],
         now: Timestamp,
-    ) -> Result<Dated<Looked>, FactUnavailable> {
+    ) -> Result<Dated<TargetReading>, FactUnavailable> {
         let place = self.place(target)?;
         let index = self.index(target, &place.repository.repository);
         if place.repository.repository.is_local() {
@@ -74,7 +74,7 @@ impl Inventory {
             Err(_) if !tip.branch => {
                 let (routes, own_routes) = (Vec::new(), Vec::new());
                 let (live, namespace) = (Ok(LiveApp::default()), Arc::default());
-                Ok((Looked { routes, own_routes, live, namespace }, tip.at))
+                Ok((TargetReading { routes, own_routes, live, namespace }, tip.at))
             }
             // The clone may be under replacement: a fetch waits until that is done.
             Err(_) => {
@@ -115,7 +115,9 @@ impl Inventory {
         targets.retain(|candidate| after.is_none_or(|after| *candidate >= after.target));
         let mut apps = Vec::new();
         for name in targets {
-            let after = after.filter(|spot| spot.target == name).map(|spot| spot.app.clone());
+            let after = after
+                .filter(|instance| instance.target == name)
+                .map(|instance| instance.app.clone());
             let app = app.cloned();
             let room = most - apps.len();
             let Some((place, index)) = self.indexed(&name).filter(|_| room > 0) else { break };
@@ -137,19 +139,19 @@ impl Inventory {
     /// Returns one app, if there is one.
     pub(crate) async fn app(
         &self,
-        spot: &AppInstance,
+        instance: &AppInstance,
         now: Timestamp,
         patience: Duration,
-    ) -> Result<Option<Placed>, FactUnavailable> {
-        let place = self.place(&spot.target)?;
+    ) -> Result<Option<InstanceState>, FactUnavailable> {
+        let place = self.place(&instance.target)?;
         let (targets, missing) = self.targets_now(&[place], now, patience).await;
         if let Some(why) = missing.into_values().next() {
             return Err(FactUnavailable::new(why));
         }
         // A target without manifests gets no index: a caller can name any.
-        let indexed = self.indexed(&spot.target).filter(|_| targets.contains(&spot.target));
+        let indexed = self.indexed(&instance.target).filter(|_| targets.contains(&instance.target));
         let Some((_, index)) = indexed else { return Ok(None) };
-        let app = spot.app.clone();
+        let app = instance.app.clone();
         blocking(&index, move |index| index.app(&app)).await
     }
 
@@ -171,18 +173,18 @@ impl Inventory {
         places: &[&IndexPlace],
         now: Timestamp,
         patience: Duration,
-    ) -> (BTreeSet<TargetName>, Missing) {
+    ) -> (BTreeSet<TargetName>, UnreadRepositories) {
         let looking = places.iter().map(|place| async {
             let look = async {
                 place.freshen_in(patience / 2, now, FRESH).await?;
                 self.targets_of(place).await
             };
-            let looked = tokio::time::timeout(patience, look).await;
-            looked.unwrap_or_else(|_| Err(place.silent(patience)))
+            let result = tokio::time::timeout(patience, look).await;
+            result.unwrap_or_else(|_| Err(place.silent(patience)))
         });
-        let looked = futures::future::join_all(looking).await;
-        let (mut targets, mut missing) = (BTreeSet::new(), Missing::new());
-        for (place, result) in places.iter().zip(looked) {
+        let results = futures::future::join_all(looking).await;
+        let (mut targets, mut missing) = (BTreeSet::new(), UnreadRepositories::new());
+        for (place, result) in places.iter().zip(results) {
             match result {
                 Ok(names) => targets.extend(names),
                 Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
@@ -258,7 +260,7 @@ async fn read(
     index: &Arc<tokio::sync::Mutex<Index>>,
     app: &AppKey,
     hosts: &[String],
-) -> Result<Looked, FactUnavailable> {
+) -> Result<TargetReading, FactUnavailable> {
     let (app, hosts) = (app.clone(), hosts.to_vec());
     blocking(index, move |index| index.read_app_facts(&app, &hosts)).await
 }

@@ -6,14 +6,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
+use crate::git::index::{Application, ChangedApp, Changes, FolderId, NamespaceApp, TargetFollower};
 use crate::git::writer::ManifestRepository;
 use crate::inventory::place::not_known;
 use crate::manifests::parse::application::AppOwner;
-use crate::manifests::parse::names::Interned;
+use crate::manifests::parse::names::NamePool;
 use crate::manifests::parse::{ReadFiles, names, routes};
 use crate::manifests::{disks, parse};
-use crate::model::app_instance::{AppInstance, Placed};
+use crate::model::app_instance::{AppInstance, InstanceState};
 use crate::model::facts::{FactUnavailable, LiveApp, LiveObject, NamespaceObjects};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
@@ -25,7 +25,7 @@ pub(super) const MOST_APPS: usize = 100_000;
 
 /// The facts that one look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Looked {
+pub(crate) struct TargetReading {
     /// The routes of other apps that may take requests of the hosts.
     pub(crate) routes: Vec<Route>,
     /// The routes of the app itself on the hosts.
@@ -39,12 +39,12 @@ pub(crate) struct Looked {
 /// The apps of one target.
 pub(super) struct Index {
     target: TargetName,
-    follower: Follower,
+    follower: TargetFollower,
     apps: BTreeMap<AppKey, AppRecord>,
     routes: HashMap<String, Vec<Route>>,
     /// The namespaces that had a deployment since the start.
     namespaces: BTreeMap<Namespace, NamespaceCache>,
-    interned: Interned,
+    interned: NamePool,
     count: Arc<Count>,
 }
 
@@ -78,7 +78,7 @@ struct NamespaceCache {
 }
 
 impl NamespaceCache {
-    fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut Interned) {
+    fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut NamePool) {
         let objects = Arc::make_mut(&mut self.objects);
         let folders: BTreeMap<Slug, FolderId> =
             apps.iter().map(|app| (app.slug.clone(), app.folder)).collect();
@@ -113,7 +113,7 @@ impl AppObjects {
 #[derive(Debug, Default)]
 struct AppRecord {
     live: Option<DeployId>,
-    /// Kept so that its routes can be taken out again.
+    /// The hosts of its routes, by which they are taken out again.
     hosts: BTreeSet<String>,
     app_owner: AppOwner,
 }
@@ -126,11 +126,11 @@ impl Index {
     ) -> Self {
         Self {
             target: target.clone(),
-            follower: repository.follow(target, routes::can_be_in),
+            follower: repository.follow(target, routes::may_contain_routes),
             apps: BTreeMap::new(),
             routes: HashMap::new(),
             namespaces: BTreeMap::new(),
-            interned: Interned::default(),
+            interned: NamePool::default(),
             count,
         }
     }
@@ -154,7 +154,7 @@ impl Index {
         &mut self,
         app: &AppKey,
         hosts: &[String],
-    ) -> Result<Looked, FactUnavailable> {
+    ) -> Result<TargetReading, FactUnavailable> {
         let all_routes = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
         let (own_routes, routes) = all_routes.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
@@ -164,7 +164,8 @@ impl Index {
         let unread_file = unreadable.first().or(left_out.first());
         let live = match unread_file {
             None => {
-                let former = self.follower.former_files(&self.target, app, disks::can_be_in);
+                let former =
+                    self.follower.former_files(&self.target, app, disks::may_contain_disks);
                 let former = former.map_err(|error| not_known(&error))?;
                 let left_over = parse::left_over_disks(&former, &live_app);
                 let first_disks = parse::first_disks(&former, &live_app);
@@ -173,7 +174,7 @@ impl Index {
             Some(file) => Err(format!("{file} in the app's `latest` cannot be read as a manifest")),
         };
         let namespace = self.namespace(&app.namespace)?;
-        Ok(Looked { routes, own_routes, live, namespace })
+        Ok(TargetReading { routes, own_routes, live, namespace })
     }
 
     /// Returns the objects of every app of a namespace. Only folders that have changed since the
@@ -193,7 +194,7 @@ impl Index {
         let cached_apps: usize =
             self.namespaces.values().map(|namespace| namespace.folders.len()).sum();
         if cached_apps + cached.folders.len() > self.count.most {
-            (self.namespaces, self.interned) = (BTreeMap::new(), Interned::default());
+            (self.namespaces, self.interned) = (BTreeMap::new(), NamePool::default());
         }
         // A namespace that does not exist is not kept: a caller can name any.
         if !cached.folders.is_empty() {
@@ -208,7 +209,7 @@ impl Index {
         only: Option<&AppKey>,
         after: Option<&AppKey>,
         most: usize,
-    ) -> Result<Vec<Placed>, FactUnavailable> {
+    ) -> Result<Vec<InstanceState>, FactUnavailable> {
         self.update()?;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let records = self.apps.range((from, Bound::Unbounded));
@@ -217,14 +218,14 @@ impl Index {
     }
 
     /// Returns one app. Blocks.
-    pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, FactUnavailable> {
+    pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<InstanceState>, FactUnavailable> {
         self.update()?;
         Ok(self.apps.get(app).map(|record| self.describe_app(app, record)))
     }
 
-    fn describe_app(&self, app: &AppKey, record: &AppRecord) -> Placed {
-        Placed {
-            spot: AppInstance { target: self.target.clone(), app: app.clone() },
+    fn describe_app(&self, app: &AppKey, record: &AppRecord) -> InstanceState {
+        InstanceState {
+            instance: AppInstance { target: self.target.clone(), app: app.clone() },
             live: record.live.clone(),
             hosts: record.hosts.clone(),
             owner: record.app_owner.owner.clone(),
@@ -263,8 +264,8 @@ impl Index {
         }
     }
 
-    fn learn(&mut self, changed: Changed) {
-        let Changed { app, live, files, left_out, application } = changed;
+    fn learn(&mut self, changed: ChangedApp) {
+        let ChangedApp { app, live, files, left_out, application } = changed;
         for file in left_out {
             tracing::warn!(
                 target = %self.target, %app, file,

@@ -86,7 +86,7 @@ impl VaultClient {
         let answer = self.get("subkeys", path).await?;
         match answer.status {
             StatusCode::OK => self.read::<Subkeys>(&answer).map(Subkeys::keys),
-            StatusCode::NOT_FOUND if complains_of(&answer, "unsupported path") => {
+            StatusCode::NOT_FOUND if has_error_text(&answer, "unsupported path") => {
                 Ok(self.is_there(path, now).await?.then(|| names.clone()))
             }
             StatusCode::NOT_FOUND => self.not_there(&answer).map(|()| None),
@@ -138,7 +138,7 @@ impl VaultClient {
 
     /// Checks a 404: without a complaint the path is empty. With one, something else is wrong.
     fn not_there(&self, answer: &HttpAnswer) -> Result<(), FactUnavailable> {
-        if !complains_of(answer, "no handler for route") {
+        if !has_error_text(answer, "no handler for route") {
             return Ok(());
         }
         let mount = &self.settings.mount;
@@ -165,7 +165,7 @@ impl VaultClient {
     }
 }
 
-fn complains_of(answer: &HttpAnswer, words: &str) -> bool {
+fn has_error_text(answer: &HttpAnswer, words: &str) -> bool {
     #[derive(Deserialize)]
     struct Body {
         #[serde(default)]

@@ -17,7 +17,7 @@ use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::scalar::untyped;
 use crate::waml::{emit, yaml};
 
-pub use crate::model::change::{Change, Field, How};
+pub use crate::model::change::{Change, ChangeKind, Field};
 
 type JsonMap = serde_json::Map<String, Json>;
 
@@ -39,7 +39,7 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
 
 /// Writes a file's text as people may read it, with a mask for each secret; `None` unless it is one object that the
 /// service wrote, and has no Secret in it. The text is written anew, without the comments of people.
-pub(crate) fn shown_text(file: &ManifestFile) -> Option<String> {
+pub(crate) fn masked_text(file: &ManifestFile) -> Option<String> {
     let text = std::str::from_utf8(&file.bytes).ok()?;
     let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
     let [root] = documents.as_slice() else { return None };
@@ -78,10 +78,10 @@ pub(crate) fn changes(
     for key in keys {
         let (old, new) = (before.get(key), after.get(key));
         let how = match (old, new) {
-            (None, _) => How::Added,
-            (_, None) => How::Removed,
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
             (Some(old), Some(new)) if old.json == new.json => continue,
-            _ => How::Changed,
+            _ => ChangeKind::Changed,
         };
         let (kind, _, name) = key.clone();
         if let (Some(old), Some(new)) = (old, new)
@@ -93,7 +93,7 @@ pub(crate) fn changes(
             |object: Option<&Object>| object.map(|object| marks.mark_map(object.json.clone()));
         let (old, new) = (marked(old), marked(new));
         let (mut fields, more_fields) = match (&old, &new) {
-            (Some(old), Some(new)) => fields::differing(old, new),
+            (Some(old), Some(new)) => fields::diff_fields(old, new),
             _ => (Vec::new(), 0),
         };
         for Field { before, after, .. } in &mut fields {
@@ -110,7 +110,7 @@ pub(crate) fn changes(
 /// Lists the differences of two sets of manifests, for people: in order, with the workloads whose pods would be
 /// replaced. Files with a manual edit that are no objects of the service any more are compared as they are; no part of
 /// a secret is shown.
-pub fn between(
+pub fn compare(
     before: &[ManifestFile],
     after: &[ManifestFile],
     context: usize,
@@ -146,9 +146,9 @@ fn by_file(before: &[ManifestFile], after: &[ManifestFile], context: usize) -> V
         let (old, new) = (text(before, name), text(after, name));
         let how = match (&old, &new) {
             (Some(old), Some(new)) if old == new => return None,
-            (None, _) => How::Added,
-            (_, None) => How::Removed,
-            _ => How::Changed,
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
         };
         let mut marked = |text: Option<String>| marks.mark_text(&text.unwrap_or_default());
         let (old, new) = (marked(old), marked(new));
@@ -206,22 +206,25 @@ mod tests {
         let (old, new) = (object("ConfigMap", "one"), object("ConfigMap", "two"));
         let service = object("Service", "x");
         let before = files(&[("configmap.yaml", &old), ("service.yaml", &service)]);
-        let (changes, restarts) = between(&before, &files(&[("other-name.yaml", &new)]), 1);
+        let (changes, restarts) = compare(&before, &files(&[("other-name.yaml", &new)]), 1);
         assert_eq!(restarts, Vec::<String>::new());
         let [edited_object, removed] = &changes[..] else { panic!("{changes:?}") };
-        assert_eq!((edited_object.how, edited_object.kind.as_str()), (How::Changed, "ConfigMap"));
+        assert_eq!(
+            (edited_object.how, edited_object.kind.as_str()),
+            (ChangeKind::Changed, "ConfigMap")
+        );
         assert_eq!(edited_object.fields.len(), 1);
         assert_eq!(edited_object.fields[0].path, "data.word");
         assert_eq!(edited_object.diff, "@@ -5,2 +5,2 @@\n data:\n-  word: one\n+  word: two\n");
-        assert_eq!((removed.how, removed.fields.len()), (How::Removed, 0));
+        assert_eq!((removed.how, removed.fields.len()), (ChangeKind::Removed, 0));
         assert!(removed.diff.contains("-kind: Service"), "{}", removed.diff);
-        assert_eq!(between(&before, &before, 1), (vec![], vec![]));
+        assert_eq!(compare(&before, &before, 1), (vec![], vec![]));
     }
 
     #[test]
     fn a_file_is_shown_as_one_object_without_secrets_and_comments() {
         let map = object("ConfigMap", "one");
-        let text_of = |text: &str| shown_text(files(&[("a.yaml", text)]).first().unwrap());
+        let text_of = |text: &str| masked_text(files(&[("a.yaml", text)]).first().unwrap());
         assert_eq!(text_of(&map), Some(map.clone()));
         assert_eq!(text_of(&format!("{map}# password: hunter2\n")), Some(map.clone()));
         let secret = map.replace("word: one", "password: hunter2");
@@ -243,12 +246,12 @@ mod tests {
         for kind in ["Secret", "ExternalSecret"] {
             let (old, new) = (object(kind, "password-1"), object(kind, "password-2"));
             let (before, after) = (files(&[("a.yaml", &old)]), files(&[("a.yaml", &new)]));
-            let (changes, _) = between(&before, &after, 3);
+            let (changes, _) = compare(&before, &after, 3);
             let is_shown = format!("{changes:?}").contains("password");
             assert_eq!((changes.len(), is_shown), (1, kind != "Secret"), "{changes:?}");
         }
         let unreadable = files(&[("secret.yaml", "a: [password")]);
-        let (changes, _) = between(&unreadable, &files(&[("secret.yaml", "b: 1\n")]), 3);
+        let (changes, _) = compare(&unreadable, &files(&[("secret.yaml", "b: 1\n")]), 3);
         assert_eq!((changes.len(), format!("{changes:?}").contains("password")), (1, false));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const KINDS: [&str; 3] = ["PersistentVolumeClaim", "StatefulSet", "SQ
 
 /// Checks that a file of that name can have an object with a disk, by the service's names of files. A person put a file
 /// of any other name there.
-pub(crate) fn can_be_in(file: &str) -> bool {
+pub(crate) fn may_contain_disks(file: &str) -> bool {
     KINDS.iter().any(|kind| file.starts_with(kind.to_ascii_lowercase().as_str()))
 }
 
@@ -116,7 +116,7 @@ fn compare(live: &Disk, created: &Disk, planned: &Disk) -> Vec<Conflict> {
     if let (Some(old), Some(new)) = sizes {
         let resized = format!("from {} to {}", live.size, planned.size);
         if new < old {
-            add(DiskField::Size, format!("would shrink {resized}"), smaller(live), false);
+            add(DiskField::Size, format!("would shrink {resized}"), shrink_advice(live), false);
         } else if new > old && live.template.is_some() {
             add(DiskField::Size, format!("would grow {resized}"), TEMPLATE, false);
         }
@@ -159,7 +159,7 @@ const DEFAULT_CLASS: &str = "it was made without one, so it has the cluster's de
 const TEMPLATE: &str =
     "Kubernetes never changes a StatefulSet's claim templates, and the app would not sync again";
 
-fn smaller(disk: &Disk) -> &'static str {
+fn shrink_advice(disk: &Disk) -> &'static str {
     if disk.object.kind == "SQLInstance" {
         "a database's disk never gets smaller, and the app would not sync again"
     } else {

@@ -21,7 +21,7 @@ const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"]
 const MOST: usize = 500;
 
 /// Lists the fields in which two objects differ, in the order of the new one, up to a limit, and counts the others.
-pub(super) fn differing(
+pub(super) fn diff_fields(
     before: &Map<String, Json>,
     after: &Map<String, Json>,
 ) -> (Vec<Field>, usize) {
@@ -116,7 +116,7 @@ mod tests {
 
     /// Formats each difference as `path: before → after`.
     fn format_differences(before: &Json, after: &Json) -> Vec<String> {
-        let (fields, more) = differing(before.as_object().unwrap(), after.as_object().unwrap());
+        let (fields, more) = diff_fields(before.as_object().unwrap(), after.as_object().unwrap());
         assert_eq!(more, 0);
         fields.iter().map(|f| format!("{}: {} → {}", f.path, f.before, f.after)).collect()
     }
@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn no_more_is_told_than_somebody_reads() {
         let list = |n: usize| json!({"args": vec![n; 700]});
-        let (fields, more) = differing(list(1).as_object().unwrap(), list(2).as_object().unwrap());
+        let (fields, more) =
+            diff_fields(list(1).as_object().unwrap(), list(2).as_object().unwrap());
         assert_eq!((fields.len(), more), (MOST, 200));
     }
 }

@@ -33,12 +33,12 @@ pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Obj
         })
         .collect();
     named_objects.sort_by(|(a, _), (b, _)| a.cmp(b));
-    tell_apart(&mut named_objects);
+    disambiguate(&mut named_objects);
     named_objects
 }
 
 /// Distinguishes the files of objects of the same kind and name in two API groups by the group.
-fn tell_apart(named_objects: &mut [(String, Object)]) {
+fn disambiguate(named_objects: &mut [(String, Object)]) {
     let files: Vec<String> = named_objects.iter().map(|(name, _)| name.clone()).collect();
     for (name, object) in named_objects {
         let group = object.text(["apiVersion", ""]).split('/').next().unwrap_or_default();

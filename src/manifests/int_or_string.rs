@@ -28,13 +28,13 @@ impl NumberOrPercent {
         }
     }
 
-    /// Counts how many of `all` that is; a part of one counts as one, as Kubernetes' disruption
+    /// Counts how many of `total` that is; a part of one counts as one, as Kubernetes' disruption
     /// budgets have it.
-    pub fn of(self, all: u32) -> u32 {
+    pub fn share_of(self, total: u32) -> u32 {
         match self {
             Self::Number(number) => number,
             Self::Percent(percent) => {
-                let share = (u64::from(percent) * u64::from(all)).div_ceil(100);
+                let share = (u64::from(percent) * u64::from(total)).div_ceil(100);
                 u32::try_from(share).unwrap_or(u32::MAX)
             }
         }
@@ -56,7 +56,7 @@ mod tests {
             [("50%", 1, 1), ("50%", 3, 2), ("0%", 9, 0), ("1%", 9, 1), ("100%", 9, 9), ("4", 9, 4)]
         {
             assert_eq!(
-                NumberOrPercent::parse(text).unwrap().of(number),
+                NumberOrPercent::parse(text).unwrap().share_of(number),
                 share,
                 "{text} of {number}"
             );

@@ -9,7 +9,7 @@ use crate::manifests::parse::application::AppOwner;
 use crate::manifests::untyped::parse_documents;
 use crate::manifests::{disks, files, parse};
 use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
-use crate::model::removal::Taken;
+use crate::model::removal::RemovedObjects;
 use crate::model::revision::ManifestFile;
 use crate::model::stateful;
 
@@ -21,15 +21,16 @@ pub fn plan_removal(
     latest: &[ManifestFile],
     application: Option<&[u8]>,
     files: Vec<String>,
-) -> Taken {
-    let mut contents = Taken { files, digest: files::digest_of(latest), ..Taken::default() };
+) -> RemovedObjects {
+    let mut contents =
+        RemovedObjects { files, digest: files::digest_of(latest), ..RemovedObjects::default() };
     for file in latest {
         for (object, keeps_data) in objects(file) {
             contents.keeps_data.extend(keeps_data.then(|| object.clone()));
             contents.objects.push(object);
         }
     }
-    contents.notes.extend(staying(&list_kept_objects(latest)));
+    contents.notes.extend(describe_kept_objects(&list_kept_objects(latest)));
     let application = application.and_then(|bytes| parse_documents(bytes)?.pop());
     contents.repository =
         application.as_ref().and_then(|application| AppOwner::read(application).repository);
@@ -72,7 +73,7 @@ pub fn replacement(
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
     let staying_objects = live.staying.iter().filter(|object| !stays(object));
-    let mut notes: Vec<String> = staying(staying_objects).into_iter().collect();
+    let mut notes: Vec<String> = describe_kept_objects(staying_objects).into_iter().collect();
     notes.extend(list_returning_disks(&live, &target_state));
     Replacement { loses, refused, fewer_pods: fewer_pods(&live, &target_state), notes }
 }
@@ -167,7 +168,7 @@ fn list_kept_objects(latest: &[ManifestFile]) -> Vec<LiveObject> {
 }
 
 /// Says that these objects stay in the cluster; `None` of none.
-fn staying<'a>(objects: impl IntoIterator<Item = &'a LiveObject>) -> Option<String> {
+fn describe_kept_objects<'a>(objects: impl IntoIterator<Item = &'a LiveObject>) -> Option<String> {
     let names: Vec<String> = objects.into_iter().map(ToString::to_string).collect();
     (!names.is_empty()).then(|| {
         format!(
@@ -365,6 +366,6 @@ mod tests {
         assert_eq!(with_finalizer.repository.unwrap().as_str(), "o/r");
         assert!(with_finalizer.notes.is_empty());
         assert!(removal_with("").notes[0].contains("has no finalizer"));
-        assert_eq!(plan_removal(&[], None, Vec::new()), Taken::default());
+        assert_eq!(plan_removal(&[], None, Vec::new()), RemovedObjects::default());
     }
 }

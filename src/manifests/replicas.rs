@@ -84,7 +84,7 @@ pub(crate) fn number_of(json: &Map<String, Json>) -> Option<LiveReplicas> {
 }
 
 /// Puts the live number into workloads whose autoscaler is new; these workloads, with the number.
-pub(crate) fn keep(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> {
+pub(crate) fn keep_live_replicas(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> {
     let scaled: Vec<Workload> =
         objects.iter().filter_map(|object| scaled_by(&object.json)).collect();
     let mut kept_numbers = Vec::new();
@@ -148,23 +148,29 @@ mod tests {
     #[test]
     fn only_the_deployment_that_brings_the_autoscaler_keeps_the_number() {
         let mut first = [deployment(None), autoscaler()];
-        assert_eq!(keep(&mut first, &live(10, false))[0].number, 10);
+        assert_eq!(keep_live_replicas(&mut first, &live(10, false))[0].number, 10);
         assert_eq!(first[0].json["spec"], json!({"replicas": 10, "x": 1}));
         let mut next = [deployment(None), autoscaler()];
-        assert!(keep(&mut next, &live(10, true)).is_empty());
+        assert!(keep_live_replicas(&mut next, &live(10, true)).is_empty());
         assert_eq!(next[0].json["spec"], json!({"x": 1}));
         let mut without_autoscaler = [deployment(None)];
-        assert!(keep(&mut without_autoscaler, &live(10, false)).is_empty(), "nobody scales it");
+        assert!(
+            keep_live_replicas(&mut without_autoscaler, &live(10, false)).is_empty(),
+            "nobody scales it"
+        );
         let mut new = [deployment(None), autoscaler()];
-        assert!(keep(&mut new, &LiveApp::default()).is_empty(), "nothing is live");
+        assert!(keep_live_replicas(&mut new, &LiveApp::default()).is_empty(), "nothing is live");
         let mut with_number = [deployment(Some(3)), autoscaler()];
-        assert!(keep(&mut with_number, &live(10, false)).is_empty(), "a template says it");
+        assert!(
+            keep_live_replicas(&mut with_number, &live(10, false)).is_empty(),
+            "a template says it"
+        );
     }
 
     #[test]
     fn no_pods_are_no_number_to_keep() {
         let mut first = [deployment(None), autoscaler()];
-        assert!(keep(&mut first, &live(0, false)).is_empty());
+        assert!(keep_live_replicas(&mut first, &live(0, false)).is_empty());
         assert_eq!(first[0].json["spec"], json!({"x": 1}), "0 would switch the autoscaler off");
         let scaled = || first.iter().filter_map(|object| scaled_by(&object.json));
         let parked = |live: &LiveApp| beside_live(scaled(), live)[0].parked;

@@ -16,9 +16,9 @@ pub struct AppInstance {
 
 /// The state of an app on a target in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct InstanceState {
     /// The app and its target.
-    pub spot: AppInstance,
+    pub instance: AppInstance,
     /// The newest revision whose files `latest` has; `None` after a manual edit, or without a `latest`.
     pub live: Option<DeployId>,
     /// The hosts that it is reached at.
@@ -30,15 +30,15 @@ pub struct Placed {
 }
 
 /// Manifest repositories of which not everything is known, by name, and why.
-pub type Missing = BTreeMap<String, String>;
+pub type UnreadRepositories = BTreeMap<String, String>;
 
 /// Apps, in the order of their spots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppListing {
     /// The apps.
-    pub apps: Vec<Placed>,
+    pub apps: Vec<InstanceState>,
     /// The parts that could not be read; there may be more apps.
-    pub missing: Missing,
+    pub missing: UnreadRepositories,
 }
 
 impl AppInstance {
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_spot_is_read_as_it_was_written() {
-        let spot = AppInstance::parse("prod-1.eu/devx/shop").unwrap();
-        assert_eq!(spot.to_string(), "prod-1.eu/devx/shop");
+        let instance = AppInstance::parse("prod-1.eu/devx/shop").unwrap();
+        assert_eq!(instance.to_string(), "prod-1.eu/devx/shop");
         for text in ["", "a", "a/b", "a/b/c/d", "A_/b/c", "a//c", "../b/c"] {
             assert_eq!(AppInstance::parse(text), None, "{text}");
         }

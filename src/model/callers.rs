@@ -24,9 +24,9 @@ pub struct ApiToken {
 pub struct Rights {
     /// The acts that it allows.
     pub scope: Scope,
-    /// Over target names.
+    /// The targets that it may act on, by name.
     pub targets: Globs,
-    /// Over `namespace/slug`.
+    /// The apps that it may act on, by `namespace/slug`.
     pub apps: Globs,
 }
 
@@ -46,9 +46,9 @@ pub enum Scope {
 /// The teams at GitHub whose members may do more than their GitHub permissions on a repository allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitHubTeams {
-    /// Their members may do everything.
+    /// The teams whose members may do everything.
     pub admins: Vec<TeamName>,
-    /// Their members may read everything.
+    /// The teams whose members may read everything.
     pub readers: Vec<TeamName>,
 }
 

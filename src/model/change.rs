@@ -12,7 +12,7 @@ pub struct Change {
     /// `my-app`
     pub name: String,
     /// The kind of change.
-    pub how: How,
+    pub how: ChangeKind,
     /// The values that would be others, by their paths; none where all of it is new, or gone.
     #[serde(default)]
     #[schemars(!default)]
@@ -28,7 +28,7 @@ pub struct Change {
 /// The kind of change to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", from = "String")]
-pub enum How {
+pub enum ChangeKind {
     /// The object would be created.
     Added,
     /// The object would be changed.
@@ -37,7 +37,7 @@ pub enum How {
     Removed,
 }
 
-impl How {
+impl ChangeKind {
     /// Returns the word for it in a table.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl How {
 }
 
 /// Reads an unknown word of a newer service as the weakest kind of change.
-impl From<String> for How {
+impl From<String> for ChangeKind {
     fn from(word: String) -> Self {
         let kinds = [Self::Added, Self::Removed];
         kinds.into_iter().find(|how| how.as_str() == word).unwrap_or(Self::Changed)

@@ -25,7 +25,7 @@ pub enum WebhookEvent {
     /// An event that the service does not use; the reason goes into the log.
     Ignored {
         /// The kind of mismatch.
-        why: Unused,
+        why: UnusedPart,
         /// The reason, for the log: `event "push" is not used`.
         reason: String,
     },
@@ -33,7 +33,7 @@ pub enum WebhookEvent {
 
 words! {
     /// The part of an event that the service does not use.
-    pub enum Unused {
+    pub enum UnusedPart {
         /// The kind of event, or what has happened to its subject.
         Kind = "kind",
         /// The repository is not among the allowed ones.

@@ -17,7 +17,7 @@ use crate::model::target::{Clusters, Target};
 
 /// The lookups that the rules need for one release to one target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Questions {
+pub struct FactRequests {
     /// The target of the deployment.
     pub target: Target,
     /// The app.
@@ -103,7 +103,7 @@ pub struct Facts {
 /// The person who deploys to a target that requires teams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployer {
-    /// Their name at the forge.
+    /// The person's name at the forge.
     pub login: String,
     /// True if the person is in one of the teams.
     pub is_in_team: bool,
@@ -120,7 +120,7 @@ pub struct Ownership {
 
 /// The reason why a repository does not own an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotOwned {
+pub enum OwnershipError {
     /// The app belongs to another repository.
     App,
     /// The app is new, and its namespace has apps of other owners only.
@@ -131,14 +131,14 @@ impl Ownership {
     /// Checks that the app is the repository's, or may become so.
     ///
     /// # Errors
-    /// [`NotOwned`]
-    pub fn allow(&self, repository: &RepoName) -> Result<(), NotOwned> {
+    /// [`OwnershipError`]
+    pub fn allow(&self, repository: &RepoName) -> Result<(), OwnershipError> {
         let joins = |owner: &RepoName| owner.has_owner_of(repository);
         match &self.app {
             Some(owner) if owner.is_same(repository) => Ok(()),
-            Some(_) => Err(NotOwned::App),
+            Some(_) => Err(OwnershipError::App),
             None if self.namespace.is_empty() || self.namespace.iter().any(joins) => Ok(()),
-            None => Err(NotOwned::Namespace),
+            None => Err(OwnershipError::Namespace),
         }
     }
 }
@@ -280,7 +280,7 @@ impl LiveApp {
 
 impl Facts {
     /// Builds facts without any lookup: rules then check only what needs no service.
-    pub fn unasked(taken_at: Timestamp, clusters: Clusters) -> Self {
+    pub fn without_lookups(taken_at: Timestamp, clusters: Clusters) -> Self {
         Self {
             taken_at,
             clusters,

@@ -42,15 +42,15 @@ pub struct HandEdit {
 /// A file with a manual edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditedFile {
-    /// Below `latest`.
+    /// The path below `latest`.
     pub name: String,
     /// The kind of edit.
-    pub how: Edited,
+    pub how: HandEditKind,
 }
 
 words! {
     /// The kind of change to a file.
-    pub enum Edited {
+    pub enum HandEditKind {
         /// The revision has it not.
         Added = "added",
         /// The revision has other bytes.

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::support::clock::Draw;
+use crate::support::clock::IdSeed;
 use crate::support::secret_mask::mask_secrets;
 
 /// The error of a text that is not a legal identifier.
@@ -208,8 +208,8 @@ impl TargetName {
 
 impl DeployId {
     /// Builds a new id from a clock's draw: `20261121-054812123-a1b2c3`. They sort by time.
-    pub fn of(draw: Draw) -> Self {
-        let Draw { at, random } = draw;
+    pub fn of(draw: IdSeed) -> Self {
+        let IdSeed { at, random } = draw;
         Self(format!("{}-{random:06x}", at.strftime("%Y%m%d-%H%M%S%3f")))
     }
 
@@ -347,9 +347,9 @@ mod tests {
     #[test]
     fn deploy_ids_carry_the_time_and_sort_by_it() {
         let at = "2026-11-21T05:48:12.123Z".parse().unwrap();
-        let first = DeployId::of(Draw { at, random: 0x1f });
+        let first = DeployId::of(IdSeed { at, random: 0x1f });
         let second =
-            DeployId::of(Draw { at: at + jiff::SignedDuration::from_millis(1), random: 0 });
+            DeployId::of(IdSeed { at: at + jiff::SignedDuration::from_millis(1), random: 0 });
         assert_eq!(first.as_str(), "20261121-054812123-00001f");
         assert_eq!(DeployId::parse(first.as_str()), Ok(first.clone()));
         assert!(first < second);

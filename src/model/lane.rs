@@ -48,7 +48,7 @@ pub struct LaneTurn {
 
 impl Lane {
     /// Finds the deployments that are over and the one that is next.
-    pub fn turn(&self, now: Timestamp) -> LaneTurn {
+    pub fn next_turn(&self, now: Timestamp) -> LaneTurn {
         let superseded: Vec<_> = self
             .open
             .iter()
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn turn(open: Vec<LaneEntry>, ended: Option<i64>) -> LaneTurn {
-        Lane { open, newest_ended: ended.map(place) }.turn(NOW)
+        Lane { open, newest_ended: ended.map(place) }.next_turn(NOW)
     }
 
     #[test]

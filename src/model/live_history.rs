@@ -20,12 +20,12 @@ pub struct LiveHistory(Vec<LiveTurn>);
 struct LiveTurn {
     revision: DeployId,
     /// The revision that the rollback to this one took off, if this turn is a rollback.
-    away: Option<RolledBackFrom>,
+    away: Option<RollbackMark>,
 }
 
 /// The record that a revision was rolled back: a person found it wanting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RolledBackFrom {
+pub struct RollbackMark {
     /// The revision.
     pub revision: DeployId,
     /// The rollback.
@@ -53,7 +53,7 @@ impl LiveHistory {
 
     /// Finds, of each kept revision, whether it was rolled back from and has not been made live
     /// again since. One with the same files is the same.
-    pub fn rolled_back_from(&self, folders: &AppFolders) -> HashMap<TreeId, RolledBackFrom> {
+    pub fn rolled_back_from(&self, folders: &AppFolders) -> HashMap<TreeId, RollbackMark> {
         let tree_of = |id: &DeployId| {
             folders
                 .revisions
@@ -81,7 +81,7 @@ fn turn(deployment: &Deployment) -> LiveTurn {
     let Some(rollback) = rollback else { return LiveTurn { revision: id.clone(), away: None } };
     // Forward again says nothing against what it was before.
     let back = rollback.from.clone().filter(|from| rollback.to < *from);
-    let rolled_back = back.map(|revision| RolledBackFrom {
+    let rolled_back = back.map(|revision| RollbackMark {
         revision,
         rollback: id.clone(),
         by: request.actor.clone(),
@@ -102,7 +102,7 @@ pub struct AppFolders {
 
 /// The revision that becomes live again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct RevisionChoice {
     /// The revision.
     pub to: DeployId,
     /// The tree of the revision.
@@ -110,12 +110,12 @@ pub struct Choice {
     /// The one that is live now; `None` where `latest` was edited by hand.
     pub from: Option<DeployId>,
     /// The earlier rollback from this revision, if there was one. Only a named one may be such.
-    pub warning: Option<RolledBackFrom>,
+    pub warning: Option<RollbackMark>,
 }
 
 /// The reason why there is no such revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoChoice {
+pub enum RevisionChoiceError {
     /// The target has no such app.
     NoApp,
     /// The named revision is the live one.
@@ -125,7 +125,7 @@ pub enum NoChoice {
     /// None was named, and there is none before the live one.
     NoneBefore(DeployId),
     /// None was named, and all that are kept before the live one were rolled back from: the newest of them.
-    AllRolledBackFrom(RolledBackFrom),
+    AllRolledBackFrom(RollbackMark),
 }
 
 impl AppFolders {
@@ -139,10 +139,14 @@ impl AppFolders {
     /// `latest`, and not one that was rolled back. After a manual edit of `latest`, that is the last live one.
     ///
     /// # Errors
-    /// [`NoChoice`]
-    pub fn choose(&self, to: Option<&DeployId>, past: &LiveHistory) -> Result<Choice, NoChoice> {
+    /// [`RevisionChoiceError`]
+    pub fn choose(
+        &self,
+        to: Option<&DeployId>,
+        past: &LiveHistory,
+    ) -> Result<RevisionChoice, RevisionChoiceError> {
         if self.revisions.is_empty() && self.latest.is_none() {
-            return Err(NoChoice::NoApp);
+            return Err(RevisionChoiceError::NoApp);
         }
         let live = self.live().cloned();
         let mut bad = past.rolled_back_from(self);
@@ -152,14 +156,14 @@ impl AppFolders {
         };
         let (to, tree) = choice.clone();
         let warning = bad.remove(&tree);
-        Ok(Choice { to, tree, from: live, warning })
+        Ok(RevisionChoice { to, tree, from: live, warning })
     }
 
-    fn find_restorable(&self, to: &DeployId) -> Result<&(DeployId, TreeId), NoChoice> {
+    fn find_restorable(&self, to: &DeployId) -> Result<&(DeployId, TreeId), RevisionChoiceError> {
         match self.revisions.iter().find(|(id, _)| id == to) {
-            None => Err(NoChoice::NotKept(to.clone())),
+            None => Err(RevisionChoiceError::NotKept(to.clone())),
             Some((id, tree)) if Some(tree) == self.latest.as_ref() => {
-                Err(NoChoice::Live(id.clone()))
+                Err(RevisionChoiceError::Live(id.clone()))
             }
             Some(revision) => Ok(revision),
         }
@@ -169,8 +173,8 @@ impl AppFolders {
         &self,
         live: Option<&DeployId>,
         past: &LiveHistory,
-        bad: &HashMap<TreeId, RolledBackFrom>,
-    ) -> Result<&(DeployId, TreeId), NoChoice> {
+        bad: &HashMap<TreeId, RollbackMark>,
+    ) -> Result<&(DeployId, TreeId), RevisionChoiceError> {
         let older: Vec<_> = self
             .revisions
             .iter()
@@ -189,9 +193,9 @@ impl AppFolders {
         }
         let newest_bad = older.first().and_then(|(_, tree)| bad.get(tree));
         Err(match (newest_bad, live) {
-            (Some(bad), _) => NoChoice::AllRolledBackFrom(bad.clone()),
-            (None, Some(live)) => NoChoice::NoneBefore(live.clone()),
-            (None, None) => NoChoice::NoApp,
+            (Some(bad), _) => RevisionChoiceError::AllRolledBackFrom(bad.clone()),
+            (None, Some(live)) => RevisionChoiceError::NoneBefore(live.clone()),
+            (None, None) => RevisionChoiceError::NoApp,
         })
     }
 }
@@ -205,7 +209,7 @@ mod tests {
         fn by_hand(turns: &[(DeployId, Option<DeployId>)]) -> Self {
             let turn = |(revision, away): &(DeployId, Option<DeployId>)| LiveTurn {
                 revision: revision.clone(),
-                away: away.clone().map(|revision| RolledBackFrom {
+                away: away.clone().map(|revision| RollbackMark {
                     revision,
                     rollback: DeployId::parse("20261121-060000000-ffffff").expect("it is one"),
                     by: "ada".to_owned(),
@@ -230,7 +234,7 @@ mod tests {
         }
     }
 
-    fn to(folders: &AppFolders, revision: Option<u32>) -> Result<u32, NoChoice> {
+    fn to(folders: &AppFolders, revision: Option<u32>) -> Result<u32, RevisionChoiceError> {
         to_after(folders, revision, &[])
     }
 
@@ -239,7 +243,7 @@ mod tests {
         folders: &AppFolders,
         revision: Option<u32>,
         turns: &[(u32, Option<u32>)],
-    ) -> Result<u32, NoChoice> {
+    ) -> Result<u32, RevisionChoiceError> {
         let turns: Vec<_> = turns.iter().map(|(to, from)| (id(*to), from.map(id))).collect();
         let choice = folders.choose(revision.map(id).as_ref(), &LiveHistory::by_hand(&turns))?;
         Ok((1..=9).find(|n| id(*n) == choice.to).unwrap())
@@ -251,7 +255,7 @@ mod tests {
         assert_eq!(to(&build_kept(&["c", "b", "a"], Some("b")), None), Ok(1), "after a rollback");
         assert_eq!(
             to(&build_kept(&["c", "b", "a"], Some("a")), None),
-            Err(NoChoice::NoneBefore(id(1)))
+            Err(RevisionChoiceError::NoneBefore(id(1)))
         );
     }
 
@@ -276,7 +280,7 @@ mod tests {
         // Nothing else is left.
         let two_revisions = build_kept(&["c", "b"], Some("c"));
         let result = to_after(&two_revisions, None, &[(1, None), (0, Some(1)), (2, None)]);
-        assert!(matches!(result, Err(NoChoice::AllRolledBackFrom(_))), "{result:?}");
+        assert!(matches!(result, Err(RevisionChoiceError::AllRolledBackFrom(_))), "{result:?}");
     }
 
     #[test]
@@ -310,8 +314,8 @@ mod tests {
     fn a_named_one_must_be_kept_and_not_be_live() {
         let folders = build_kept(&["c", "b", "a"], Some("b"));
         assert_eq!(to(&folders, Some(3)), Ok(3), "forward again");
-        assert_eq!(to(&folders, Some(2)), Err(NoChoice::Live(id(2))));
-        assert_eq!(to(&folders, Some(7)), Err(NoChoice::NotKept(id(7))));
-        assert_eq!(to(&AppFolders::default(), Some(1)), Err(NoChoice::NoApp));
+        assert_eq!(to(&folders, Some(2)), Err(RevisionChoiceError::Live(id(2))));
+        assert_eq!(to(&folders, Some(7)), Err(RevisionChoiceError::NotKept(id(7))));
+        assert_eq!(to(&AppFolders::default(), Some(1)), Err(RevisionChoiceError::NoApp));
     }
 }

@@ -44,7 +44,7 @@ pub mod live_history; // the order of live revisions, and the choice of a rollba
 pub mod lane; // the order of deployments, and the superseded ones
 pub mod audit; // the audit log
 pub mod removal; // an app taken off a target: the record
-pub mod past; // the acts that commits record
+pub mod commit_record; // the acts that commits record
 pub mod status; // the status at the code host
 pub mod waiting; // what an unfinished deployment waits for
 pub mod notice; // the receivers of a change

@@ -148,7 +148,7 @@ impl Subscriptions {
 
     /// Lists the receivers of a message about a deployment in that state. The content is decided when the message is
     /// sent.
-    pub fn of(&self, state: ForgeState) -> Vec<Sink> {
+    pub fn sinks_for(&self, state: ForgeState) -> Vec<Sink> {
         let is_final =
             matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
         let begun_or_ended = state != ForgeState::InProgress;
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn nobody_but_the_forge_is_told_where_nothing_is_configured() {
-        assert_eq!(Subscriptions::default().of(ForgeState::Failure), [Sink::Forge]);
+        assert_eq!(Subscriptions::default().sinks_for(ForgeState::Failure), [Sink::Forge]);
         assert_eq!(Subscriptions::default().families(), [SinkFamily::Forge]);
     }
 
@@ -199,17 +199,17 @@ mod tests {
             Subscriptions { commits: true, checks: true, slack: true, events, argocd };
         let events = || Sink::Events("w".to_owned());
         assert_eq!(
-            every_subscription.of(ForgeState::Queued),
+            every_subscription.sinks_for(ForgeState::Queued),
             [Sink::Forge, Sink::Commit, events()]
         );
-        assert_eq!(every_subscription.of(ForgeState::InProgress), [Sink::Forge, events()]);
+        assert_eq!(every_subscription.sinks_for(ForgeState::InProgress), [Sink::Forge, events()]);
         assert_eq!(
-            every_subscription.of(ForgeState::Inactive),
+            every_subscription.sinks_for(ForgeState::Inactive),
             [Sink::Forge, Sink::Commit, events()]
         );
         let final_sinks =
             [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events()];
-        assert_eq!(every_subscription.of(ForgeState::Error), final_sinks);
+        assert_eq!(every_subscription.sinks_for(ForgeState::Error), final_sinks);
         assert_eq!(every_subscription.families().len(), 4);
     }
 

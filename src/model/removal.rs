@@ -28,7 +28,7 @@ pub struct NewRemoval {
 
 /// The objects that a removal removes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct RemovedObjects {
     /// The paths in the manifest repository.
     pub files: Vec<String>,
     /// The objects that were live.
@@ -57,7 +57,7 @@ pub struct RemovalRecord {
     /// The reason.
     pub reason: String,
     /// The objects that it removes.
-    pub taken: Taken,
+    pub taken: RemovedObjects,
     /// The time of the request.
     pub asked_at: Timestamp,
     /// The outcome, once it has ended.

@@ -40,6 +40,6 @@ pub struct Revision {
     pub target: TargetName,
     /// The files, at least one, sorted by name, no name twice.
     pub files: Vec<ManifestFile>,
-    /// Over `files`.
+    /// The digest over `files`.
     pub digest: Digest,
 }

@@ -84,7 +84,7 @@ pub struct Hold {
 impl Hold {
     /// Puts this one in the place of another: it keeps what that one knows of a rollback.
     #[must_use]
-    pub fn over(self, before: Option<Self>) -> Self {
+    pub fn with_rollback_of(self, before: Option<Self>) -> Self {
         match before.filter(|_| self.rollback.is_none()) {
             Some(Self { rollback, away, to, .. }) => Self { rollback, away, to, ..self },
             None => self,

@@ -33,7 +33,7 @@ pub struct RouteClaim {
 /// The relation of a route's requests to those of another route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteOverlap {
-    /// Both take the same: which of the two answers is luck.
+    /// Both take the same requests: which of the two answers is luck.
     Same,
     /// The route takes some of the other one's requests.
     Inside,

@@ -21,7 +21,7 @@ pub struct TemplateSources {
 /// One file of a templates folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFile {
-    /// Below the folder of its sort, with `/` between folders.
+    /// The path below the folder of its sort, with `/` between folders.
     pub path: String,
     /// UTF-8.
     pub text: String,

@@ -4,9 +4,9 @@ use crate::notify::message::{NewsKind, Undeliverable};
 use crate::notify::slack::address::{Channel, SlackAddress};
 use crate::notify::threading::MessageRef;
 
-/// Somewhere that a message may go.
+/// A receiver that a message may go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// The destination.
     pub address: SlackAddress,
     /// The message that it is a reply to there.
@@ -26,12 +26,12 @@ pub fn places(
     default: Option<&Channel>,
     kind: NewsKind,
     thread: Option<&MessageRef>,
-) -> Vec<Place> {
+) -> Vec<Destination> {
     let reply = |channel: &Channel| {
         let same_channel = thread.filter(|thread| thread.addressed == channel.as_str());
         same_channel.map(|thread| thread.thread().to_owned())
     };
-    let place = |channel: Channel, undeliverable| Place {
+    let place = |channel: Channel, undeliverable| Destination {
         thread: reply(&channel),
         address: SlackAddress::Channel(channel),
         undeliverable,
@@ -39,7 +39,7 @@ pub fn places(
     let parsed = channel_text.map(|text| (text, Channel::parse(text)));
     let mut places = Vec::new();
     if let (NewsKind::Recovered { .. }, Some(reference)) = (kind, thread) {
-        places.extend(Channel::parse(&reference.channel).map(|channel| Place {
+        places.extend(Channel::parse(&reference.channel).map(|channel| Destination {
             address: SlackAddress::Channel(channel),
             thread: Some(reference.thread().to_owned()),
             undeliverable: None,
@@ -83,7 +83,7 @@ mod tests {
         thread: Option<&MessageRef>,
     ) -> Vec<String> {
         let default = Channel::parse("#deploys").unwrap();
-        let describe = |place: Place| {
+        let describe = |place: Destination| {
             let thread = place.thread.map_or_else(String::new, |ts| format!(" in {ts}"));
             let undeliverable = place.undeliverable.map_or_else(String::new, |undeliverable| {
                 format!(" for {}", undeliverable.channel)

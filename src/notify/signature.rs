@@ -23,7 +23,7 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 /// A text that is no key. It says nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a signing secret: `whsec_` and the base64 of 24 to 64 bytes")]
-pub struct NoKey;
+pub struct InvalidKey;
 
 /// The key that signs events.
 #[derive(Debug, Clone)]
@@ -33,11 +33,11 @@ impl SigningSecret {
     /// Parses a text `whsec_…`, as every library for Standard Webhooks reads it.
     ///
     /// # Errors
-    /// [`NoKey`]
-    pub fn parse(text: &SecretString) -> Result<Self, NoKey> {
-        let text = text.expose_secret().trim().strip_prefix(PREFIX).ok_or(NoKey)?;
-        let bytes = STANDARD.decode(text).map_err(|_| NoKey)?;
-        if BYTES.contains(&bytes.len()) { Ok(Self(bytes.into())) } else { Err(NoKey) }
+    /// [`InvalidKey`]
+    pub fn parse(text: &SecretString) -> Result<Self, InvalidKey> {
+        let text = text.expose_secret().trim().strip_prefix(PREFIX).ok_or(InvalidKey)?;
+        let bytes = STANDARD.decode(text).map_err(|_| InvalidKey)?;
+        if BYTES.contains(&bytes.len()) { Ok(Self(bytes.into())) } else { Err(InvalidKey) }
     }
 
     /// Returns the header's value for a body that is sent at that time, in seconds since 1970.

@@ -11,7 +11,7 @@ use crate::notify::message::NewsKind;
 
 /// A former end of the same lane, and what became of its message to the channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier {
+pub struct EarlierEnd {
     /// The state that the deployment ended in.
     pub state: ForgeState,
     /// The delivery of its message.
@@ -71,7 +71,7 @@ pub struct ChannelPrefs {
 
 /// Decides about the message to a channel for a deployment in this final state; `earlier` are the ends before it in its
 /// lane, newest first.
-pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -> Action {
+pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[EarlierEnd]) -> Action {
     let ChannelPrefs { successes, rollback } = wish;
     let kind = match state {
         ForgeState::Failure => NewsKind::Rejected,
@@ -118,7 +118,7 @@ pub fn for_person(state: ForgeState) -> Action {
 
 /// Returns the place of a failure's message; `None` for an end that is no failure, or without a message.
 #[expect(clippy::option_option, reason = "whether it was told, and whether anybody knows where")]
-fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
+fn find_told_failure(earlier: &EarlierEnd) -> Option<Option<&MessageRef>> {
     match (&earlier.message, earlier.state) {
         (DeliveryState::Sent(reference), ForgeState::Failure | ForgeState::Error) => {
             Some(reference.as_ref())
@@ -164,8 +164,8 @@ mod tests {
         }
     }
 
-    fn earlier(state: ForgeState, message: DeliveryState) -> Earlier {
-        Earlier { state, message }
+    fn earlier(state: ForgeState, message: DeliveryState) -> EarlierEnd {
+        EarlierEnd { state, message }
     }
 
     const FAILURE: ForgeState = ForgeState::Failure;

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::outcome::Remedy;
 use crate::outbox::circuit_breaker::Observation;
-use crate::outbox::delivery::{EndCheck, NotDelivered};
+use crate::outbox::delivery::{DeliveryFailure, EndCheck};
 use crate::outbox::quota::{HourlyQuota, QuotaDecision};
 use crate::outbox::relay::{Outbox, Sender};
 use crate::store::{Confirmation, StoreError};
@@ -53,7 +53,7 @@ impl Outbox {
         }
         let longest = self.settings.lease / 2;
         let result = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
-        let result = result.unwrap_or_else(|_elapsed| Err(NotDelivered::never_ended(longest)));
+        let result = result.unwrap_or_else(|_elapsed| Err(DeliveryFailure::never_ended(longest)));
         let now = self.clock.now();
         let reason = result.as_ref().err().map_or("", |error| error.problem.message.as_str());
         match observation(&result) {
@@ -77,11 +77,11 @@ impl Outbox {
 }
 
 /// Returns the observation of a check; `None` where no call was made.
-fn observation(result: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
+fn observation(result: &Result<EndCheck, DeliveryFailure>) -> Option<Observation> {
     match result {
         Ok(EndCheck::Shown | EndCheck::Retold) => Some(Observation::Answer),
         Ok(EndCheck::Deferred { .. }) => None,
-        Err(NotDelivered { problem, .. }) => Some(match problem.remedy {
+        Err(DeliveryFailure { problem, .. }) => Some(match problem.remedy {
             Remedy::Retry { after: None } => Observation::Silence,
             Remedy::Retry { after: Some(wait) } => Observation::Wait(wait),
             Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => {
@@ -93,7 +93,7 @@ fn observation(result: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
 
 /// Returns the time of the next check, if there is one.
 fn next_check(
-    result: &Result<EndCheck, NotDelivered>,
+    result: &Result<EndCheck, DeliveryFailure>,
     told_at: Timestamp,
     now: Timestamp,
 ) -> Option<Timestamp> {
@@ -104,7 +104,7 @@ fn next_check(
         Ok(EndCheck::Retold) => Some(soon),
         Ok(EndCheck::Deferred { .. }) | Err(_) if now.duration_since(told_at) > PATIENCE => None,
         Ok(EndCheck::Deferred { until }) => Some(soon.max(*until)),
-        Err(NotDelivered { problem, .. }) => match problem.remedy {
+        Err(DeliveryFailure { problem, .. }) => match problem.remedy {
             Remedy::Retry { after: Some(wait) } => Some(
                 soon.max(saturating_add(now, SignedDuration::try_from(wait).unwrap_or(LAST_LOOK))),
             ),
@@ -126,9 +126,9 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn failed(after: Option<Duration>) -> Result<EndCheck, NotDelivered> {
+    fn failed(after: Option<Duration>) -> Result<EndCheck, DeliveryFailure> {
         let problem = DeployError { remedy: Remedy::Retry { after }, message: String::new() };
-        Err(NotDelivered { problem, unsure: false })
+        Err(DeliveryFailure { problem, unsure: false })
     }
 
     #[test]

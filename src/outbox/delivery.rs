@@ -42,7 +42,7 @@ pub(super) enum EndCheck {
 
 /// The reason why a message was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NotDelivered {
+pub(super) struct DeliveryFailure {
     /// The problem, with its remedy.
     pub problem: DeployError,
     /// True if it may have arrived nevertheless: it was sent, and no answer came. A doubt that an
@@ -50,7 +50,7 @@ pub(super) struct NotDelivered {
     pub unsure: bool,
 }
 
-impl NotDelivered {
+impl DeliveryFailure {
     /// Returns the error of a delivery that panicked. The panic's message is in the log, for developers.
     pub(super) fn panicked() -> Self {
         let problem =
@@ -64,13 +64,13 @@ impl NotDelivered {
     }
 }
 
-impl From<DeployError> for NotDelivered {
+impl From<DeployError> for DeliveryFailure {
     fn from(problem: DeployError) -> Self {
         Self { problem, unsure: false }
     }
 }
 
-impl From<StoreError> for NotDelivered {
+impl From<StoreError> for DeliveryFailure {
     fn from(error: StoreError) -> Self {
         DeployError::from(error).into()
     }
@@ -78,7 +78,7 @@ impl From<StoreError> for NotDelivered {
 
 /// A problem that a person must solve first is retried as long as an outage; only what would be
 /// refused for ever is parked at once.
-impl From<DeliveryError> for NotDelivered {
+impl From<DeliveryError> for DeliveryFailure {
     fn from(error: DeliveryError) -> Self {
         let (remedy, unsure) = match error {
             DeliveryError::Unreachable { .. } => (Remedy::Retry { after: None }, true),

@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::forge::delivery::Limited;
+use crate::forge::delivery::RateLimited;
 use crate::store::OutboxBacklog;
 
 /// The metrics of the outbox. Clones share them.
@@ -91,8 +91,8 @@ impl OutboxMetrics {
 
     /// Records the times until which the code host takes no requests, no writes, and has no hourly
     /// quota.
-    pub(super) fn limited(&self, limited: Limited, hour_used_up: Option<Timestamp>) {
-        let Limited { everything, writes } = limited;
+    pub(super) fn limited(&self, limited: RateLimited, hour_used_up: Option<Timestamp>) {
+        let RateLimited { everything, writes } = limited;
         for (requests, until) in [("all", everything), ("writes", writes), ("hour", hour_used_up)] {
             let until = until.map_or(0, Timestamp::as_second);
             self.limited.get_or_create(&RequestsLabel { requests }).set(until);

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::model::notice::SinkFamily;
 use crate::outbox::circuit_breaker::Observation;
-use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::quota::QuotaDecision;
 use crate::store::{DeliveryOutcome, OutboxMessage};
 use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
@@ -96,11 +96,11 @@ pub(super) fn delivery_outcome(
 /// receiver.
 pub(super) fn failure_outcome(
     message: &OutboxMessage,
-    failure: NotDelivered,
+    failure: DeliveryFailure,
     policies: &RetryPolicies,
     now: Timestamp,
 ) -> (DeliveryOutcome, Observation) {
-    let NotDelivered { problem: DeployError { remedy, message: reason }, unsure } = failure;
+    let DeliveryFailure { problem: DeployError { remedy, message: reason }, unsure } = failure;
     // A doubt of an earlier attempt stays until a search for the message has ended it.
     let unsure = unsure || message.unsure;
     let retry = |policy: &RetryPolicy| match policy.next_attempt(message.failures, None, now) {
@@ -190,7 +190,7 @@ mod tests {
     fn trouble(remedy: Remedy, failures: u32, now: i64) -> (DeliveryOutcome, Observation) {
         let message = OutboxMessage { failures, attempts: failures + 1, ..message(Sink::Forge) };
         let problem = DeployError { remedy, message: "no answer".to_owned() };
-        let trouble = NotDelivered { problem, unsure: false };
+        let trouble = DeliveryFailure { problem, unsure: false };
         failure_outcome(&message, trouble, &PATIENCES, at(now))
     }
 
@@ -252,7 +252,7 @@ mod tests {
     fn what_may_have_arrived_stays_doubtful_until_somebody_has_looked() {
         let message = OutboxMessage { unsure: true, ..message(Sink::Forge) };
         let problem = DeployError { remedy: Remedy::Retry { after: None }, message: String::new() };
-        let trouble = NotDelivered { problem, unsure: false };
+        let trouble = DeliveryFailure { problem, unsure: false };
         let (answer, _) = failure_outcome(&message, trouble, &PATIENCES, at(0));
         assert_eq!(answer, DeliveryOutcome::Again { at: at(1), unsure: true, failed: true });
         let back = DeliveryOutcome::Again { at: at(3), unsure: true, failed: false };

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::Deployments;
 use crate::model::notice::SinkFamily;
 use crate::outbox::circuit_breaker::{CircuitBreaker, Observation};
-use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::metrics::OutboxMetrics;
 use crate::outbox::outcome;
 use crate::outbox::quota::{Hourly, HourlyQuota};
@@ -245,7 +245,7 @@ impl Outbox {
         let (family, now) = (&sender.family, asked_at.wall);
         let take = |limit| self.store.take_messages(family, now, length, limit);
         let (messages, quota) = self.take(sender, BATCH, now, take).await?;
-        let lease = Lease::asked_for(asked_at, length);
+        let lease = Lease::requested_at(asked_at, length);
         let messages = messages.into_iter();
         let deliveries =
             messages.map(|message| self.process(sender, message, &lease, quota.as_ref()));
@@ -392,15 +392,15 @@ impl Outbox {
         &self,
         message: &OutboxMessage,
         lease: &Lease,
-    ) -> Result<Delivered, NotDelivered> {
+    ) -> Result<Delivered, DeliveryFailure> {
         let longest = self.settings.lease / 2;
         let delivery = self.sinks.deliver(message, self.clock.now());
         let delivery = AssertUnwindSafe(delivery).catch_unwind();
-        let delivery = lease.while_it_lasts(|| self.clock.moment(), delivery);
+        let delivery = lease.run_while_held(|| self.clock.moment(), delivery);
         match tokio::time::timeout(longest, delivery).await {
             Ok(Some(Ok(result))) => result,
-            Ok(Some(Err(_panic))) => Err(NotDelivered::panicked()),
-            Ok(None) | Err(_) => Err(NotDelivered::never_ended(longest)),
+            Ok(Some(Err(_panic))) => Err(DeliveryFailure::panicked()),
+            Ok(None) | Err(_) => Err(DeliveryFailure::never_ended(longest)),
         }
     }
 }

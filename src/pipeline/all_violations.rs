@@ -120,7 +120,7 @@ fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts)
 /// Lists the violations of the settings, without any lookup.
 fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Violation> {
     let complete = default::fill(merged, &template.defaults);
-    match validate::run_rules(complete, template, &nothing_released(), facts) {
+    match validate::run_rules(complete, template, &placeholder_release(), facts) {
         Ok(valid) => valid.warnings().to_vec(),
         Err(rejection) => rejection.violations,
     }
@@ -143,11 +143,11 @@ pub fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violatio
 }
 
 fn facts_without_lookups(clusters: &Clusters) -> Facts {
-    Facts::unasked(Timestamp::UNIX_EPOCH, clusters.clone())
+    Facts::without_lookups(Timestamp::UNIX_EPOCH, clusters.clone())
 }
 
 /// Returns a release that no rule refuses.
-fn nothing_released() -> Release {
+fn placeholder_release() -> Release {
     Release {
         repository: RepoName::parse("owner/app").expect("two words are a repository"),
         commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),

@@ -7,7 +7,7 @@ use crate::manifests::diff::Change;
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
 
 /// The result of a dry run.
@@ -66,8 +66,8 @@ pub fn refused(rejection: Rejection) -> DryRun {
     }
 }
 
-fn planned(rendered: Rendered, live: &[ManifestFile]) -> DryRun {
-    let (changes, restarts) = diff::between(live, &rendered.files, CONTEXT);
+fn planned(rendered: RenderedManifests, live: &[ManifestFile]) -> DryRun {
+    let (changes, restarts) = diff::compare(live, &rendered.files, CONTEXT);
     DryRun {
         outcome: if changes.is_empty() { DryRunOutcome::Unchanged } else { DryRunOutcome::Changes },
         template: Some(rendered.template),

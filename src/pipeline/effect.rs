@@ -15,7 +15,7 @@ use crate::waml::section_workload::Volume;
 
 /// A value without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WithoutEffect {
+pub struct IneffectiveValue {
     /// The path in the complete settings.
     pub path: Path,
     /// The reason, in half a sentence.
@@ -25,11 +25,11 @@ pub struct WithoutEffect {
 }
 
 /// Finds values of the complete settings that the WAML sets and that change nothing, because others decide.
-pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
+pub fn without_effect(section: &Section, tree: &Node) -> Vec<IneffectiveValue> {
     let mut values = Vec::new();
     let mut add = |path: Path, why: String, help: &str| {
         if tree.at(&path).is_some_and(is_from_waml) {
-            values.push(WithoutEffect { path, why, help: help.to_owned() });
+            values.push(IneffectiveValue { path, why, help: help.to_owned() });
         }
     };
     let scaling = Path::root().key("scaling");
@@ -127,7 +127,7 @@ fn count(node: &Node) -> usize {
 /// Looks for values of a layer that a target has in the end, though it may be another layer that says so.
 struct SameValues<'a> {
     slug: &'a str,
-    /// Their places.
+    /// The places that were found.
     found: &'a mut HashSet<(u32, u32)>,
 }
 
@@ -200,7 +200,7 @@ struct UnusedValues {
 impl UnusedValues {
     fn visit_node(&mut self, node: &Node, place: ElementPlace<'_>, path: &mut Path) {
         match &node.value {
-            Value::Null | Value::Scalar(_) => self.tell_unless_alive(node, path),
+            Value::Null | Value::Scalar(_) => self.report_if_ineffective(node, path),
             Value::Map(map) => {
                 for (key, entry) in map {
                     path.0.push(Step::Key(key.clone()));
@@ -210,7 +210,7 @@ impl UnusedValues {
             }
             Value::List(list) => match place.identity() {
                 // Replaced as a whole, or not at all.
-                None if !list.is_empty() => self.tell_unless_alive(node, path),
+                None if !list.is_empty() => self.report_if_ineffective(node, path),
                 None => {}
                 Some(identity) => {
                     for (index, element) in list.iter().enumerate() {
@@ -230,7 +230,7 @@ impl UnusedValues {
         }
     }
 
-    fn tell_unless_alive(&mut self, node: &Node, path: &Path) {
+    fn report_if_ineffective(&mut self, node: &Node, path: &Path) {
         let mut some_alive = false;
         node.leaves(&mut Path::root(), &mut |_, leaf| {
             some_alive |= self.alive.contains(&place_of(leaf));

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::facts::{Questions, SecretQuestion};
+use crate::model::facts::{FactRequests, SecretQuestion};
 use crate::model::id::AppKey;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate;
@@ -18,12 +18,12 @@ use crate::waml::section::Section;
 
 /// Collects what to ask for one plan; `None` where so much of it is broken that it is refused
 /// whatever the answers are: no such target, template or image, or no section that can be read.
-pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
+pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactRequests> {
     let target = clusters.find(&input.target)?;
     let section = section(input)?;
     let app = &input.waml.app;
     let image = view::reference(section.image.as_ref(), &input.release);
-    validate::is_image(&image, &input.release.tag).then(|| Questions {
+    validate::is_image(&image, &input.release.tag).then(|| FactRequests {
         app: app.clone(),
         owner: Some(input.waml.owner.clone()).filter(|owner| !owner.is_empty()),
         release: input.release.clone(),
@@ -77,7 +77,7 @@ mod tests {
     use crate::templates::set::TemplateSet;
     use crate::waml::Waml;
 
-    fn collect_from_section(section: &str) -> Option<Questions> {
+    fn collect_from_section(section: &str) -> Option<FactRequests> {
         let text = format!(
             "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  t: {section}\n"
         );

@@ -11,14 +11,14 @@ use crate::model::facts::Facts;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::{Rejection, Violation};
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
 use crate::templates::engine;
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
 pub use crate::manifests::diff::Change;
-pub use crate::manifests::diff::How;
+pub use crate::manifests::diff::ChangeKind;
 
 /// A WAML for one of its targets.
 #[derive(Debug, Clone)]
@@ -113,7 +113,7 @@ fn compare_case(
     };
     let (verdict, objects, restarts, violations) = match (planned(before), planned(after)) {
         (Ok(before), Ok(after)) => {
-            let (objects, restarts) = compared(&before, &after);
+            let (objects, restarts) = compare_renderings(&before, &after);
             let is_unchanged = objects.is_empty();
             let verdict =
                 if is_unchanged { ImpactVerdict::Unchanged } else { ImpactVerdict::Changed };
@@ -140,8 +140,11 @@ fn compare_case(
 const CONTEXT: usize = 2;
 
 /// Compares two renderings; the rendered files of before can be read back.
-fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
-    let objects_of = |rendered: &Rendered| objects(&rendered.files).unwrap_or_default();
+fn compare_renderings(
+    before: &RenderedManifests,
+    after: &RenderedManifests,
+) -> (Vec<Change>, Vec<String>) {
+    let objects_of = |rendered: &RenderedManifests| objects(&rendered.files).unwrap_or_default();
     changes(&objects_of(before), &objects_of(after), CONTEXT)
 }
 
@@ -175,7 +178,7 @@ mod tests {
         templates(&[("latest/deployment.yaml.tmpl", text)])
     }
 
-    fn compared(before: &Arc<TemplateSet>, after: &Arc<TemplateSet>) -> Impact {
+    fn impact_of(before: &Arc<TemplateSet>, after: &Arc<TemplateSet>) -> Impact {
         let waml = Arc::new(Waml::parse("shop.yaml", WAML.as_bytes()).unwrap());
         let case = Case {
             source: "shop.yaml".to_owned(),
@@ -187,7 +190,7 @@ mod tests {
             },
             waml,
         };
-        let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
+        let facts = Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
         compare(&[case], before, after, &facts).remove(0)
     }
 
@@ -197,7 +200,7 @@ mod tests {
         let after = deployment(
             &DEPLOYMENT.replace("{labels: {a: b}}", "\n      labels:\n        a: b # one"),
         );
-        let impact = compared(&before, &after);
+        let impact = impact_of(&before, &after);
         assert_eq!((impact.verdict, impact.objects.len()), (ImpactVerdict::Unchanged, 0));
     }
 
@@ -205,7 +208,7 @@ mod tests {
     fn a_change_of_the_workload_alone_restarts_no_pod() {
         let after =
             deployment(&DEPLOYMENT.replace("replicas: {{", "paused: false\n  replicas: {{"));
-        let impact = compared(&deployment(DEPLOYMENT), &after);
+        let impact = impact_of(&deployment(DEPLOYMENT), &after);
         assert_eq!(impact.verdict, ImpactVerdict::Changed);
         assert_eq!(impact.restarts, [""; 0]);
         let [change] = &impact.objects[..] else { panic!("one") };
@@ -217,7 +220,7 @@ mod tests {
     #[test]
     fn a_change_of_the_pods_restarts_them() {
         let after = deployment(&DEPLOYMENT.replace("image: a", "image: b"));
-        let impact = compared(&deployment(DEPLOYMENT), &after);
+        let impact = impact_of(&deployment(DEPLOYMENT), &after);
         assert_eq!(impact.restarts, ["Deployment shop"]);
     }
 
@@ -228,11 +231,11 @@ mod tests {
             ("latest/configmap.yaml.tmpl", other),
             ("latest/deployment.yaml.tmpl", DEPLOYMENT),
         ]);
-        let impact = compared(&deployment(DEPLOYMENT), &with_both);
+        let impact = impact_of(&deployment(DEPLOYMENT), &with_both);
         let kinds: Vec<_> = impact.objects.iter().map(|c| (c.kind.as_str(), c.how)).collect();
-        assert_eq!(kinds, [("ConfigMap", How::Added)]);
-        let impact = compared(&with_both, &deployment(DEPLOYMENT));
-        assert_eq!(impact.objects[0].how, How::Removed);
+        assert_eq!(kinds, [("ConfigMap", ChangeKind::Added)]);
+        let impact = impact_of(&with_both, &deployment(DEPLOYMENT));
+        assert_eq!(impact.objects[0].how, ChangeKind::Removed);
         assert!(impact.restarts.is_empty());
     }
 
@@ -240,14 +243,14 @@ mod tests {
     fn what_is_refused_is_told_with_its_violations() {
         let refused_templates =
             deployment(&DEPLOYMENT.replace("scaling.replicas", "scaling.nothing"));
-        let impact = compared(&deployment(DEPLOYMENT), &refused_templates);
+        let impact = impact_of(&deployment(DEPLOYMENT), &refused_templates);
         assert_eq!((impact.verdict, impact.violations.len()), (ImpactVerdict::Refused, 1));
         assert_eq!(
-            compared(&refused_templates, &deployment(DEPLOYMENT)).verdict,
+            impact_of(&refused_templates, &deployment(DEPLOYMENT)).verdict,
             ImpactVerdict::Repaired
         );
         assert_eq!(
-            compared(&refused_templates, &refused_templates).verdict,
+            impact_of(&refused_templates, &refused_templates).verdict,
             ImpactVerdict::StillRefused
         );
     }

@@ -44,7 +44,7 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
         crate::model::violation::sort(&mut violations);
         return Err(Rejection { violations });
     };
-    let tree = merged(waml, sections(waml, deploy, target), &mut |_| {});
+    let tree = merge_section(waml, sections(waml, deploy, target), &mut |_| {});
     Ok(Merged { waml, target: target.clone(), tree })
 }
 
@@ -56,13 +56,17 @@ pub fn layers_with_clears(
     clears: &mut dyn FnMut(&Node),
 ) -> Option<Node> {
     let deploy = waml.deploy.get(target)?;
-    Some(merged(waml, sections(waml, deploy, target), clears))
+    Some(merge_section(waml, sections(waml, deploy, target), clears))
 }
 
 /// Merges the layers for the target before the named one; elements of lists have the same places as in the whole.
 pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
     let layers = sections(waml, waml.deploy.get(target)?, target);
-    Some(merged(waml, layers.take_while(|section| *section.origin.layer != *layer), &mut |_| {}))
+    Some(merge_section(
+        waml,
+        layers.take_while(|section| *section.origin.layer != *layer),
+        &mut |_| {},
+    ))
 }
 
 /// Lists the sections that are for the target, the first that counts first.
@@ -75,7 +79,7 @@ fn sections<'w>(
     matching.map(|entry| &entry.section).chain([deploy])
 }
 
-fn merged<'w>(
+fn merge_section<'w>(
     waml: &Waml,
     sections: impl Iterator<Item = &'w Node>,
     clears: &mut dyn FnMut(&Node),
@@ -83,7 +87,7 @@ fn merged<'w>(
     let mut tree = header(waml);
     // `prod:` with nothing behind it is a section that sets nothing.
     for section in sections.filter(|section| !section.is_null()) {
-        over(&mut tree, section, Section::place(), waml.app.slug.as_str(), clears);
+        merge_layer(&mut tree, section, Section::place(), waml.app.slug.as_str(), clears);
     }
     tree
 }
@@ -125,7 +129,7 @@ fn header(waml: &Waml) -> Node {
 }
 
 /// Merges `layer` over `base`; `place` is the place of both.
-fn over(
+fn merge_layer(
     base: &mut Node,
     layer: &Node,
     place: ElementPlace<'_>,
@@ -137,7 +141,7 @@ fn over(
             for (key, entry) in upper {
                 match map.get_mut(key) {
                     Some(lower) => {
-                        over(&mut lower.node, &entry.node, place.key(key), slug, clears);
+                        merge_layer(&mut lower.node, &entry.node, place.key(key), slug, clears);
                         lower.key = entry.key.clone();
                     }
                     None => drop(map.insert(key.clone(), entry.clone())),
@@ -180,7 +184,7 @@ fn join(
         let lower =
             id.as_ref().and_then(|id| positions.get(id)).and_then(|index| list.get_mut(*index));
         if let Some(lower) = lower {
-            over(lower, element, place, slug, clears);
+            merge_layer(lower, element, place, slug, clears);
             continue;
         }
         positions.extend(id.map(|id| (id, list.len())));

@@ -32,7 +32,7 @@ use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::Rejection;
 use crate::pipeline::merge::Merged;
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
 
@@ -53,7 +53,7 @@ pub struct Input {
 ///
 /// # Errors
 /// All violations at once.
-pub fn plan(input: &Input, facts: &Facts) -> Result<Rendered, Rejection> {
+pub fn plan(input: &Input, facts: &Facts) -> Result<RenderedManifests, Rejection> {
     plan_observed(input, facts, &mut |_| {})
 }
 
@@ -65,7 +65,7 @@ pub fn plan_observed(
     input: &Input,
     facts: &Facts,
     finished: &mut dyn FnMut(Stage),
-) -> Result<Rendered, Rejection> {
+) -> Result<RenderedManifests, Rejection> {
     let (waml, templates, clusters) = (&input.waml, &input.templates, &facts.clusters);
     let merged = merge::layers(waml, &input.target)
         .map_err(|rejection| all_violations::beside_target(rejection, waml, templates, clusters))?;
@@ -83,7 +83,7 @@ fn planned(
     release: &Release,
     facts: &Facts,
     finished: &mut dyn FnMut(Stage),
-) -> Result<Rendered, Rejection> {
+) -> Result<RenderedManifests, Rejection> {
     let complete = default::fill(merged, &template.defaults);
     finished(Stage::Default);
     let valid = validate::run_rules(complete, template, release, facts)?;

@@ -24,7 +24,7 @@ use crate::waml::{emit, yaml};
 /// The manifests of a deployment.
 #[derive(Debug, Clone)]
 #[must_use = "rendered manifests are for pushing or showing"]
-pub struct Rendered {
+pub struct RenderedManifests {
     /// The app.
     pub app: AppKey,
     /// The target.
@@ -35,7 +35,7 @@ pub struct Rendered {
     pub templates_commit: Option<CommitSha>,
     /// The manifests, one object each, sorted by name.
     pub files: Vec<ManifestFile>,
-    /// Over all files, without the annotation that carries it.
+    /// The digest over all files, without the annotation that carries it.
     pub digest: Digest,
     /// The workloads whose number of pods is an autoscaler's.
     pub autoscaled: Vec<Workload>,
@@ -47,7 +47,7 @@ pub struct Rendered {
 ///
 /// # Errors
 /// Faults of the template, at their place in it, and everything that is wrong with the objects.
-pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rejection> {
+pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManifests, Rejection> {
     let app = &valid.waml().app;
     let mut objects = objects(valid, template).map_err(|mut rejection| {
         // The engine and the parser may quote a value.
@@ -63,7 +63,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         // Where it is missing, the rule `replicas` says so.
         Fact::NotAsked | Fact::Missing { .. } => &no_live_app,
     };
-    let kept_replicas = replicas::keep(&mut objects, live);
+    let kept_replicas = replicas::keep_live_replicas(&mut objects, live);
     let rendered_plan =
         RenderedPlan { objects: &objects, valid, template, kept_replicas: &kept_replicas };
     let warnings = validate::objects(&rendered_plan)?;
@@ -74,7 +74,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         named_objects.iter().map(|(_, object)| emit::map(&object.json)).collect();
     let digest = digest(named_objects.iter().map(|(name, _)| name.as_str()).zip(&texts));
     let files = named_objects.into_iter().zip(texts);
-    Ok(Rendered {
+    Ok(RenderedManifests {
         app: app.clone(),
         target: valid.target().clone(),
         template: template.id(),

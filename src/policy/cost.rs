@@ -32,7 +32,7 @@ const SQUARED: u64 = 64;
 const SEARCHED: u64 = 32;
 /// The bytes that count for compiling a regular expression.
 const COMPILED: u64 = 128 << 10;
-/// A compiled one has no more bytes.
+/// The largest compiled regular expression, in bytes.
 const LARGEST_REGEX: usize = 512 << 10;
 
 /// The cost so far, of one expression and of all of the plan.

@@ -60,7 +60,7 @@ pub(super) struct ExpressionError {
 /// By the library's second parser: the first, made by ANTLR, takes so much of the stack that a
 /// dozen brackets end a thread, and keeps to its own limit too late.
 pub(super) fn compile(text: &str) -> Result<Expression, ExpressionError> {
-    measured(text)?;
+    check_limits(text)?;
     let parser =
         PrattParser::new().max_recursion_depth(MOST_BRACKETS).max_expression_node_count(MOST_PARTS);
     let mut expression = match catch_unwind(AssertUnwindSafe(|| parser.parse(text))) {
@@ -82,7 +82,7 @@ fn at_start(message: impl Into<String>, help: impl Into<String>) -> ExpressionEr
 }
 
 /// Checks the limits that need no parser, so that no text is parsed that would take all of the stack.
-fn measured(text: &str) -> Result<(), ExpressionError> {
+fn check_limits(text: &str) -> Result<(), ExpressionError> {
     if text.len() > LONGEST {
         let message = format!("the expression has {} bytes, more than {LONGEST}", text.len());
         return Err(at_start(message, "make several policies of it"));
@@ -255,7 +255,7 @@ fn is_function(name: &str) -> bool {
 
 /// Refuses an expression that is plainly neither true nor false; the rest shows when it is evaluated.
 fn boolean(expression: &IdedExpr) -> Result<(), ExpressionError> {
-    match other_than_boolean(&expression.expr) {
+    match non_boolean_type(&expression.expr) {
         Some(kind) => Err(at_start(
             format!("the expression gives {kind}, not true or false"),
             "compare it with something: `size(objects) < 50`",
@@ -264,7 +264,7 @@ fn boolean(expression: &IdedExpr) -> Result<(), ExpressionError> {
     }
 }
 
-fn other_than_boolean(expr: &Expr) -> Option<&'static str> {
+fn non_boolean_type(expr: &Expr) -> Option<&'static str> {
     match expr {
         Expr::Literal(LiteralValue::Boolean(_)) => None,
         Expr::Literal(LiteralValue::String(_)) => Some("a text"),

@@ -115,14 +115,15 @@ fn policy(written_policy: Written, node: &Node, text: &str) -> Result<Policy, Ve
     let Written { name, expression, message, targets, severity, help, path } = written_policy;
     let at = |key: &str| node.get(key).unwrap_or(node).origin.position.clone();
     let targets = targets.unwrap_or_default();
-    let valid_name = legal_name(&name)
-        .map_err(|message| wrong(message, "use lower-case letters, digits and `-`", at("name")));
+    let valid_name = legal_name(&name).map_err(|message| {
+        policy_violation(message, "use lower-case letters, digits and `-`", at("name"))
+    });
     let matcher = matcher(&targets).map_err(|message| {
         let help = "use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text";
-        wrong(message, help, at("targets"))
+        policy_violation(message, help, at("targets"))
     });
     let path = part(path.as_deref()).map_err(|message| {
-        wrong(message, "write it like `image`, `env` or `scaling.replicas`", at("path"))
+        policy_violation(message, "write it like `image`, `env` or `scaling.replicas`", at("path"))
     });
     let expression = expression::compile(&expression)
         .map_err(|fault| in_expression(fault, &at("expression"), text));
@@ -191,14 +192,14 @@ fn find_duplicates(policies: &[Policy]) -> Vec<Violation> {
     violations
 }
 
-fn wrong(message: String, help: &str, place: Position) -> Violation {
+fn policy_violation(message: String, help: &str, place: Position) -> Violation {
     Violation::error(RULE, message).at("", Some(place)).help(help)
 }
 
 /// Describes a fault in the expression, at its place in the file.
 fn in_expression(fault: ExpressionError, scalar: &Position, text: &str) -> Violation {
     let ExpressionError { message, help, line, column } = fault;
-    wrong(message, &help, locate_in_scalar(scalar, text, line, column))
+    policy_violation(message, &help, locate_in_scalar(scalar, text, line, column))
 }
 
 /// Finds a line and column of a scalar's text as a place in its file: each line of a literal block

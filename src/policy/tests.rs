@@ -36,7 +36,7 @@ fn check_policy(policy: &str, section: &str) -> Vec<String> {
         },
         templates: templates.into(),
     };
-    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
+    let facts = Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
     let violations = match plan(&input, &facts) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,

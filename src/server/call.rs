@@ -86,13 +86,13 @@ impl AuthenticatedRequest {
 pub(super) struct InPath<T>(pub(super) T);
 
 /// A resource that a path can name.
-pub(super) trait Named: Sized {
+pub(super) trait PathParameter: Sized {
     type Parts: DeserializeOwned + Send;
 
     fn read(parts: Self::Parts) -> Result<Self, IdError>;
 }
 
-impl<T: Named, S: Send + Sync> FromRequestParts<S> for InPath<T> {
+impl<T: PathParameter, S: Send + Sync> FromRequestParts<S> for InPath<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -103,7 +103,7 @@ impl<T: Named, S: Send + Sync> FromRequestParts<S> for InPath<T> {
 }
 
 /// `/deployments/{id}`.
-impl Named for DeployId {
+impl PathParameter for DeployId {
     type Parts = String;
 
     fn read(id: String) -> Result<Self, IdError> {
@@ -112,7 +112,7 @@ impl Named for DeployId {
 }
 
 /// `/locks/{id}`.
-impl Named for LockId {
+impl PathParameter for LockId {
     type Parts = String;
 
     fn read(id: String) -> Result<Self, IdError> {
@@ -121,7 +121,7 @@ impl Named for LockId {
 }
 
 /// `/apps/{target}/{namespace}/{app}`.
-impl Named for AppInstance {
+impl PathParameter for AppInstance {
     type Parts = (String, String, String);
 
     fn read((target, namespace, slug): Self::Parts) -> Result<Self, IdError> {
@@ -131,7 +131,7 @@ impl Named for AppInstance {
 }
 
 /// `/apps/{target}/{namespace}/{app}/revisions/{revision}`.
-impl Named for (AppInstance, DeployId) {
+impl PathParameter for (AppInstance, DeployId) {
     type Parts = (String, String, String, String);
 
     fn read((target, namespace, slug, id): Self::Parts) -> Result<Self, IdError> {

@@ -206,7 +206,8 @@ impl Connections {
     /// too many. `None` while none can be closed.
     pub(super) fn admit(&self, peer: IpAddr, now: Instant) -> Option<ConnectionSlot> {
         let ConnectionLimits { most, per_address, proxies, .. } = self.limits();
-        let address = (!proxies.have(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
+        let address =
+            (!proxies.contain(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
         let mut table = self.lock();
         let of_address =
             address.as_ref().and_then(|address| table.by_address.get(address)).copied();

@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::model::event::Unused;
+use crate::model::event::UnusedPart;
 
 /// The outcome of one delivery, for the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub enum WebhookOutcome {
     /// GitHub's ping.
     Ping,
     /// The event is not for this service.
-    Ignored(Unused),
+    Ignored(UnusedPart),
     /// The event is for this service, and unusable.
     Refused,
     /// The event cannot be parsed.

@@ -50,7 +50,7 @@ pub enum ProblemKind {
     Internal,
     /// The database or another service is unavailable.
     Unavailable,
-    /// Too many requests at once.
+    /// The service has too many requests at once.
     Overloaded,
     /// The answer was not ready in time.
     TookTooLong,
@@ -180,7 +180,7 @@ impl ProblemKind {
 
 /// The texts of a problem, for a page.
 #[derive(Debug, Clone)]
-pub(super) struct ShownProblem {
+pub(super) struct ProblemText {
     pub(super) title: &'static str,
     pub(super) detail: String,
 }
@@ -225,7 +225,7 @@ impl IntoResponse for Problem {
             detail: Some(detail.clone()),
         };
         let mut response = (status, Json(body)).into_response();
-        response.extensions_mut().insert(ShownProblem { title, detail });
+        response.extensions_mut().insert(ProblemText { title, detail });
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if kind == ProblemKind::Unauthorized {

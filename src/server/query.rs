@@ -6,7 +6,7 @@ use crate::model::deployment::State;
 use crate::model::id::{
     AppKey, DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName,
 };
-use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::store::Filter;
 use crate::support::percent::encode_query_value;
 
@@ -20,7 +20,7 @@ const LONGEST_ACTOR: usize = 100;
 /// The parameter with the size of a page.
 pub(super) const LIMIT: Parameter = Parameter::new(
     "limit",
-    Is::Number(1, MOST as i64),
+    ParameterForm::Number(1, MOST as i64),
     "The largest number of results; 50 by default.",
 );
 /// The parameter with the beginning of a page.
@@ -44,16 +44,20 @@ pub(super) const DEPLOYMENTS: &[Parameter] = &[
         "Only deployments of this app: `NAMESPACE/SLUG`. A deployment has an app once its WAML has \
          been read.",
     ),
-    Parameter::new("state", Is::State, "Only deployments in this state."),
+    Parameter::new("state", ParameterForm::State, "Only deployments in this state."),
     Parameter::text("actor", Form::NAME, "Only deployments that this person or program created."),
     Parameter::text("tag", Form::TAG, "Only deployments of this image tag."),
     Parameter::new(
         "forge_id",
-        Is::Number(0, i64::MAX),
+        ParameterForm::Number(0, i64::MAX),
         "The deployment with this number at the code host.",
     ),
-    Parameter::new("since", Is::Time, "Only deployments received at this time or later."),
-    Parameter::new("until", Is::Time, "Only deployments received before this time."),
+    Parameter::new(
+        "since",
+        ParameterForm::Time,
+        "Only deployments received at this time or later.",
+    ),
+    Parameter::new("until", ParameterForm::Time, "Only deployments received before this time."),
     LIMIT,
     CURSOR,
 ];

@@ -42,7 +42,7 @@ const EXHAUSTED: Duration = Duration::from_millis(50);
 /// The way the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a cut request may be worth a line in the log"]
-pub enum Stopped {
+pub enum ShutdownResult {
     /// Every request was answered.
     Clean,
     /// Some requests were still open after the grace time.
@@ -70,7 +70,7 @@ pub async fn serve(
     connections: Connections,
     stop: CancellationToken,
     grace: Duration,
-) -> Stopped {
+) -> ShutdownResult {
     let tasks = TaskTracker::new();
     let mut timer = interval(LOOK);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -122,10 +122,10 @@ pub async fn serve(
         }
     };
     if timeout(grace, ending).await.is_ok() {
-        return Stopped::Clean;
+        return ShutdownResult::Clean;
     }
     connections.close_all();
-    Stopped::Cut
+    ShutdownResult::Cut
 }
 
 /// Waits for a place for the connection; later ones wait in the kernel's queue.

@@ -20,9 +20,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::deployments::accept::Acceptance;
 use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
-use crate::forge::github::webhook::{ContentType, Malformed, is_read, naming, parse};
+use crate::forge::github::webhook::{ContentType, MalformedPayload, is_read, naming, parse};
 use crate::model::event::{
-    BranchPush, CheckRerun, DeploymentRequest, EventRefusal, PullRequest, Unused, WebhookEvent,
+    BranchPush, CheckRerun, DeploymentRequest, EventRefusal, PullRequest, UnusedPart, WebhookEvent,
 };
 use crate::model::id::DeliveryId;
 use crate::server::auth::subscriber;
@@ -78,7 +78,7 @@ fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
     let EventRefusal { repository, forge_id, field, problem } = refusal;
     tracing::warn!(%repository, forge_id, field, "webhook refused: unusable");
     shared.count(WebhookOutcome::Refused);
-    shared.state.deployments.hints.look_at(&refusal.repository);
+    shared.state.deployments.hints.add_hint(&refusal.repository);
     Problem::new(ProblemKind::MalformedEvent, format!("{field}: {problem}"))
 }
 
@@ -91,7 +91,7 @@ fn handle_push(shared: &Shared, push: &BranchPush) -> Response {
     }
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
-    shared.count(WebhookOutcome::Ignored(Unused::Repository));
+    shared.count(WebhookOutcome::Ignored(UnusedPart::Repository));
     Json(json!({"ignored": reason})).into_response()
 }
 
@@ -136,10 +136,10 @@ async fn repeat_preview(shared: &Shared, rerun: CheckRerun) -> Result<Response, 
     let reason = format!(
         "no preview of {repository} has that check run; to plan a deployment again, deploy again"
     );
-    Ok(ignore(shared, Unused::Kind, &reason))
+    Ok(ignore(shared, UnusedPart::Kind, &reason))
 }
 
-fn ignore(shared: &Shared, why: Unused, reason: &str) -> Response {
+fn ignore(shared: &Shared, why: UnusedPart, reason: &str) -> Response {
     tracing::info!(reason, "webhook ignored");
     shared.count(WebhookOutcome::Ignored(why));
     Json(json!({"ignored": reason})).into_response()
@@ -191,11 +191,15 @@ fn unsupported() -> Problem {
 }
 
 /// Tells the caller which value is wrong; the log has only its field.
-fn malformed(shared: &Shared, error: &Malformed) -> Problem {
+fn malformed(shared: &Shared, error: &MalformedPayload) -> Problem {
     shared.count(WebhookOutcome::Malformed);
     match error {
-        Malformed::Field { field, .. } => tracing::warn!(field, "webhook refused: malformed"),
-        Malformed::NoPayloadField | Malformed::NotJson { .. } | Malformed::Shape { .. } => {
+        MalformedPayload::Field { field, .. } => {
+            tracing::warn!(field, "webhook refused: malformed");
+        }
+        MalformedPayload::NoPayloadField
+        | MalformedPayload::NotJson { .. }
+        | MalformedPayload::Shape { .. } => {
             tracing::warn!(%error, "webhook refused: malformed");
         }
     }

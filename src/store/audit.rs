@@ -35,7 +35,7 @@ impl Store {
     }
 
     /// Returns the newest entries that the search matches.
-    pub async fn audited(&self, search: &Search) -> Result<AuditRecords, StoreError> {
+    pub async fn audit_records(&self, search: &Search) -> Result<AuditRecords, StoreError> {
         let limit = search.limit.clamp(1, LONGEST_PAGE);
         let Search { by, act, target, app, since, until, before, limit: _ } = search;
         let (tests, values) = conditions(

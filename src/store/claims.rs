@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::Deployment;
-use crate::model::facts::{ClaimedObject, NotOwned, ObjectName, Ownership};
+use crate::model::facts::{ClaimedObject, ObjectName, Ownership, OwnershipError};
 use crate::model::id::{AppKey, DeployId, RepoName, Slug, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::DatabaseBackend;
@@ -143,8 +143,8 @@ pub(super) fn find_conflict(
     // The right to roll the app back was checked; its former revisions may be of a former owner.
     if rollback.is_none() {
         match read_ownership(owners)?.allow(repository) {
-            Err(NotOwned::App) => return Ok(Some(ClaimConflict::App)),
-            Err(NotOwned::Namespace) => return Ok(Some(ClaimConflict::Namespace)),
+            Err(OwnershipError::App) => return Ok(Some(ClaimConflict::App)),
+            Err(OwnershipError::Namespace) => return Ok(Some(ClaimConflict::Namespace)),
             Ok(()) => {}
         }
     }

@@ -22,7 +22,7 @@ pub struct Store {
     pub(super) kind: DatabaseBackend,
     pub(super) turns: Writers,
     pub(super) subscriptions: Arc<Subscriptions>,
-    /// Notified after each change of this process.
+    /// The signal of each change that this process makes.
     pub(super) changed: watch::Sender<()>,
 }
 

@@ -172,7 +172,7 @@ impl std::fmt::Display for Contents {
 
 /// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreResult {
     /// The path of the database.
     pub database: PathBuf,
     /// Its present contents.
@@ -266,7 +266,7 @@ impl Embedded {
         file: &Path,
         suffix: &str,
         force: bool,
-    ) -> Result<Restored, EmbeddedError> {
+    ) -> Result<RestoreResult, EmbeddedError> {
         let backup = self.check(file).await?;
         if self.path().exists() {
             match self.contents_at_rest().await {
@@ -287,7 +287,7 @@ impl Embedded {
         if result.is_err() {
             let _not_there = std::fs::remove_file(&part);
         }
-        Ok(Restored { database: self.path().to_owned(), contents: backup, former: result? })
+        Ok(RestoreResult { database: self.path().to_owned(), contents: backup, former: result? })
     }
 
     /// Returns the contents of a backup, if this version can use it.
@@ -342,7 +342,7 @@ impl Embedded {
         copy_ownership(part, path).map_err(EmbeddedError::file("write", part))?;
         mark_messages_unsure(part).await?;
         sync_to_disk(part)?;
-        let old_path = if path.exists() { Some(keep_old(path, suffix)?) } else { None };
+        let old_path = if path.exists() { Some(keep_second_name(path, suffix)?) } else { None };
         std::fs::rename(part, path).map_err(EmbeddedError::file("write", path))?;
         sync_to_disk(path)?;
         Ok(old_path)
@@ -480,7 +480,7 @@ impl Contents {
 /// Gives the old database a second name, so that its own name is never without a database; copies
 /// it where the file system has no links. Its journals, if it could not be brought to rest, go with
 /// it.
-fn keep_old(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
+fn keep_second_name(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
     let old_path = sibling(path, suffix);
     if std::fs::hard_link(path, &old_path).is_err() {
         drop(create_private(&old_path)?);

@@ -132,7 +132,7 @@ pub(super) async fn place(
     let former =
         end(key, end_reason, (hold.since, hold.since)).fetch_all(write.sql(), DOING).await?;
     let former = first_hold(&former)?;
-    let hold = hold.clone().over(former);
+    let hold = hold.clone().with_rollback_of(former);
     let Hold { target, app, by, reason, since, rollback, away, to } = &hold;
     let sql = "INSERT INTO holds (id, target, namespace, slug, placed_by, reason, since, rollback, away, \
          to_tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";

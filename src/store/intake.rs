@@ -84,7 +84,7 @@ impl Store {
         }
         self.enqueue_messages(&mut write, id, &ForgeStatus::queued(), now);
         let lane = lane::from_rows(&entries.rows)?;
-        lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
+        lane::supersede(self, &mut write, &lane, &lane.next_turn(now).superseded, now).await?;
         if let Some((entry, answer)) = act {
             audit::note(&mut write, entry).await?;
             idempotency_keys::keep(&mut write, answer).await?;

@@ -252,7 +252,7 @@ impl Store {
         status: &ForgeStatus,
         now: Timestamp,
     ) {
-        for sink in self.subscriptions.of(status.state) {
+        for sink in self.subscriptions.sinks_for(status.state) {
             enqueue(write, id, &sink, status, now);
         }
     }

@@ -25,12 +25,12 @@ pub struct OwnerRecord {
     /// The time since which it does.
     pub since: Timestamp,
     /// The operator's act that gave it to that repository; `None` if that deployed it first.
-    pub moved: Option<Moved>,
+    pub moved: Option<OwnerMove>,
 }
 
 /// An operator's change of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct OwnerMove {
     /// The operator.
     pub by: String,
     /// The reason.
@@ -166,7 +166,7 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
         new_owner: &RepoName,
-        act: &Moved,
+        act: &OwnerMove,
         (now, entry): (Timestamp, &DeployId),
     ) -> Result<Option<RepoName>, StoreError> {
         let doing = "moving an app to another repository";
@@ -216,6 +216,6 @@ fn read_owner(row: &Row) -> Result<OwnerRecord, StoreError> {
         app: row.app()?,
         repository: row.id("repository")?,
         since: row.time("since")?,
-        moved: act.map(|(by, reason)| Moved { by, reason }),
+        moved: act.map(|(by, reason)| OwnerMove { by, reason }),
     })
 }

@@ -47,7 +47,7 @@ pub struct PreviewClaim {
     /// The number of those that died one after the other, just before this one.
     pub deaths: u32,
     /// The check run that was shown last, for this head or an earlier one.
-    pub last_check: Option<ShownCheck>,
+    pub last_check: Option<PostedCheck>,
 }
 
 /// Binds `$1` to `$3` of a statement that is fenced by the turn.
@@ -59,7 +59,7 @@ impl Bind for &PreviewClaim {
 
 /// A check run of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShownCheck {
+pub struct PostedCheck {
     /// The commit that it is at.
     pub head: CommitSha,
     /// Its number.
@@ -195,7 +195,7 @@ impl Store {
     pub async fn record_shown_preview(
         &self,
         claim: &PreviewClaim,
-        check: &ShownCheck,
+        check: &PostedCheck,
     ) -> Result<(), StoreError> {
         let sql = "UPDATE previews SET shown_turn = $3, shown_head = $4, shown_check = $5, \
              shown_digest = $6 WHERE repository = $1 AND number = $2 AND shown_turn <= $3";
@@ -331,7 +331,7 @@ fn read_claim(row: &Row) -> Result<PreviewClaim, StoreError> {
     let check = match (row.maybe_id("shown_head")?, row.maybe_number("shown_check")?) {
         (Some(head), Some(check)) => {
             let digest = row.maybe_text("shown_digest")?.unwrap_or_default();
-            Some(ShownCheck { head, check, digest })
+            Some(PostedCheck { head, check, digest })
         }
         _ => None,
     };

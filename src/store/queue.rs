@@ -81,7 +81,7 @@ impl Store {
                 continue;
             }
             let lane = lane::from_rows(&entries.rows)?;
-            let turn = lane.turn(now);
+            let turn = lane.next_turn(now);
             lane::supersede(self, write, &lane, &turn.superseded, now).await?;
             if let Some(id) = turn.take {
                 updates.push(take(&id, (worker, lease), now));

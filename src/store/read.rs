@@ -29,9 +29,9 @@ pub struct Filter {
     pub tag: Option<ImageTag>,
     /// Only the deployment with this number at the code host.
     pub forge_id: Option<i64>,
-    /// Received at this time or later.
+    /// Only deployments that were received at this time or later.
     pub since: Option<Timestamp>,
-    /// Received before this time.
+    /// Only deployments that were received before this time.
     pub until: Option<Timestamp>,
     /// Only deployments that have not ended.
     pub unfinished: bool,
@@ -57,11 +57,11 @@ pub struct Page {
 }
 
 /// The number of deployments of each state; a state without any is absent.
-pub type Counts = BTreeMap<&'static str, u64>;
+pub type StateCounts = BTreeMap<&'static str, u64>;
 
 /// The depth of the queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Depth {
+pub struct QueueDepth {
     /// Deployments that wait for a worker or for their next attempt.
     pub queued: u64,
     /// Deployments that a worker has claimed.
@@ -225,7 +225,7 @@ impl Store {
     }
 
     /// Counts the deployments of each state.
-    pub async fn counts(&self) -> Result<Counts, StoreError> {
+    pub async fn counts(&self) -> Result<StateCounts, StoreError> {
         let sql = "SELECT COALESCE(cluster_state, state) AS id, COALESCE(cluster_state, state) AS state, \
              COUNT(*) AS n FROM deployments GROUP BY COALESCE(cluster_state, state)";
         let rows = query(sql, ()).fetch_all(&self.pool, "counting deployments").await?;
@@ -234,7 +234,7 @@ impl Store {
     }
 
     /// Returns the depth of the queues, for probes and metrics.
-    pub async fn depth(&self) -> Result<Depth, StoreError> {
+    pub async fn depth(&self) -> Result<QueueDepth, StoreError> {
         let sql = "SELECT 'depth' AS id, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued') AS running, \
@@ -242,7 +242,7 @@ impl Store {
              (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
              (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked";
         let row = query(sql, ()).fetch_one(&self.pool, "measuring the queue").await?;
-        Ok(Depth {
+        Ok(QueueDepth {
             queued: row.count("queued")?,
             running: row.count("running")?,
             oldest: row.maybe_time("oldest")?,

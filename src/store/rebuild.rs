@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::model::audit::AuditRecord;
+use crate::model::commit_record::{ForgeNumber, PastDeployment};
 use crate::model::deployment::{ForgeState, State};
 use crate::model::id::RepoName;
 use crate::model::notice::Sink;
-use crate::model::past::{Number, PastDeployment};
 use crate::model::removal::RemovalRecord;
 use crate::model::rollback::{Hold, provisional_number};
 use crate::store::db::Store;
@@ -22,7 +22,7 @@ use crate::store::{audit, holds, repositories};
 
 /// All records that can be restored.
 #[derive(Debug, Clone, Default)]
-pub struct Remembered {
+pub struct RestorableRecords {
     /// Deployments that were pushed, oldest first.
     pub deployments: Vec<RememberedDeployment>,
     /// Removals that were pushed.
@@ -39,7 +39,7 @@ pub struct RememberedDeployment {
     /// The deployment by its commit.
     pub past: PastDeployment,
     /// The code host's number, where it is known.
-    pub number: Option<Number>,
+    pub number: Option<ForgeNumber>,
     /// True if it is the newest of its app on the target: then the code host shows it as a success, and must get
     /// `inactive` when another one replaces it.
     pub newest: bool,
@@ -68,7 +68,7 @@ impl Store {
     /// and all or nothing with it.
     pub async fn rebuild(
         &self,
-        remembered: &Remembered,
+        remembered: &RestorableRecords,
         entry: &AuditRecord,
         is_confirmed: bool,
     ) -> Result<Rebuilt, StoreError> {
@@ -127,7 +127,7 @@ async fn insert_provisional(
     }
     let first = provisional_number(&past.id);
     for forge_id in first..first + PROVISIONAL {
-        let number = Number { forge_id, git_ref: String::new(), production: false };
+        let number = ForgeNumber { forge_id, git_ref: String::new(), production: false };
         if insert(write, past, &number).await? > 0 {
             return Ok(true);
         }
@@ -140,7 +140,7 @@ async fn insert_provisional(
 async fn place(
     write: &mut WriteTransaction,
     past: &PastDeployment,
-    number: &Number,
+    number: &ForgeNumber,
 ) -> Result<i64, StoreError> {
     if number.forge_id > 0 && past.rollback.is_none() {
         return Ok(number.forge_id);
@@ -168,7 +168,7 @@ async fn exists(write: &mut WriteTransaction, past: &PastDeployment) -> Result<b
 async fn insert(
     write: &mut WriteTransaction,
     past: &PastDeployment,
-    number: &Number,
+    number: &ForgeNumber,
 ) -> Result<u64, StoreError> {
     let PastDeployment {
         id,
@@ -186,7 +186,7 @@ async fn insert(
         repository_number: _,
     } = past;
     let place = place(write, past, number).await?;
-    let Number { forge_id, git_ref, production } = number;
+    let ForgeNumber { forge_id, git_ref, production } = number;
     let summary =
         format!("restored from commit {} of the manifest repository", pushed.commit.short());
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \

@@ -125,7 +125,7 @@ impl Store {
         }
         self.enqueue_messages(write, &new.id, &ForgeStatus::queued(), now);
         let lane = lane::read(write, repository, target).await?;
-        lane::supersede(self, write, &lane, &lane.turn(now).superseded, now).await
+        lane::supersede(self, write, &lane, &lane.next_turn(now).superseded, now).await
     }
 
     /// Records the code host's number of the deployment; a second number changes nothing.

@@ -23,7 +23,7 @@ enum Source {
     Manual(Arc<Manual>),
 }
 
-/// Both in milliseconds: since the epoch, and since the clock was made.
+/// The two times, in milliseconds: since the epoch, and since the clock was made.
 #[derive(Debug, Default)]
 struct Manual {
     wall: AtomicI64,
@@ -84,11 +84,11 @@ impl Clock {
 
     /// Draws the time now, and 24 random bits. Draws of one millisecond are in the order in which
     /// they were drawn.
-    pub fn draw(&self) -> Draw {
+    pub fn draw(&self) -> IdSeed {
         let at = self.now();
         let [.., a, b, c] = *uuid::Uuid::now_v7().as_bytes();
         let random = self.in_order(at.as_millisecond(), u32::from_be_bytes([0, a, b, c]));
-        Draw { at, random }
+        IdSeed { at, random }
     }
 
     /// Returns the digits, or larger ones if the last draw of that millisecond had larger ones.
@@ -112,7 +112,7 @@ pub fn random_digits() -> String {
 
 /// The time and the digits of a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Draw {
+pub struct IdSeed {
     /// The time of the draw.
     pub at: Timestamp,
     /// 24 random bits.

@@ -47,7 +47,7 @@ pub struct Lease(Option<Arc<Mutex<Moment>>>);
 impl Lease {
     /// Makes a lease that was requested at that moment, for that long. It ends a quarter earlier for its holder: work
     /// in progress must have ended when others may take over, and their clocks differ.
-    pub fn asked_for(at: Moment, length: Duration) -> Self {
+    pub fn requested_at(at: Moment, length: Duration) -> Self {
         Self(Some(Arc::new(Mutex::new(end(at, length)))))
     }
 
@@ -72,7 +72,7 @@ impl Lease {
 
     /// Returns the result of the work while the lease lasts, which is checked each time before the work continues;
     /// `None` if the work was abandoned.
-    pub fn while_it_lasts<T>(
+    pub fn run_while_held<T>(
         &self,
         now: impl Fn() -> Moment,
         work: impl Future<Output = T>,
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn nothing_is_begun_in_the_last_quarter() {
-        let lease = Lease::asked_for(at(0, 0), LENGTH);
+        let lease = Lease::requested_at(at(0, 0), LENGTH);
         assert_eq!(lease.left(at(0, 0)), Duration::from_secs(30));
         assert_eq!(lease.left(at(29, 29)), Duration::from_secs(1));
         assert!(!lease.is_over(at(29, 29)) && lease.is_over(at(30, 30)));
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_is_over_by_one_clock_is_over() {
-        let lease = Lease::asked_for(at(0, 0), LENGTH);
+        let lease = Lease::requested_at(at(0, 0), LENGTH);
         assert!(lease.is_over(at(600, 1)), "the machine slept, and one clock with it");
         assert!(lease.is_over(at(-3600, 31)), "the wall clock was put back");
         assert_eq!(lease.left(at(-3600, 1)), Duration::from_secs(29));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_extension_counts_from_when_it_was_asked_for() {
-        let lease = Lease::asked_for(at(0, 0), LENGTH);
+        let lease = Lease::requested_at(at(0, 0), LENGTH);
         let held_by_another = lease.clone();
         lease.extend(at(10, 10), LENGTH);
         assert_eq!(held_by_another.left(at(35, 35)), Duration::from_secs(5));
@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn who_stood_still_in_the_middle_of_its_work_does_not_go_on() {
         let clock = std::cell::Cell::new(at(0, 0));
-        let lease = Lease::asked_for(at(0, 0), LENGTH);
+        let lease = Lease::requested_at(at(0, 0), LENGTH);
         let work = |pause: u64| {
             let clock = &clock;
             async move {
@@ -146,8 +146,8 @@ mod tests {
                 clock.get()
             }
         };
-        assert!(lease.while_it_lasts(|| clock.get(), work(29)).await.is_some());
-        assert!(lease.while_it_lasts(|| clock.get(), work(1)).await.is_none());
+        assert!(lease.run_while_held(|| clock.get(), work(29)).await.is_some());
+        assert!(lease.run_while_held(|| clock.get(), work(1)).await.is_none());
     }
 
     #[test]

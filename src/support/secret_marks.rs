@@ -20,21 +20,21 @@ impl SecretMarks {
 
     /// Marks each secret of an object.
     pub fn mark_map(&mut self, mut map: Map<String, Json>) -> Map<String, Json> {
-        mask_map(&mut map, &mut |secret| self.of(secret));
+        mask_map(&mut map, &mut |secret| self.mark(secret));
         map
     }
 
     /// Marks each value that may be a secret in a text that cannot be parsed.
     pub fn mark_text(&mut self, text: &str) -> String {
-        ValueMask::new(text).replace(&mut |secret| self.of(secret)).into_owned()
+        ValueMask::new(text).replace(&mut |secret| self.mark(secret)).into_owned()
     }
 
     /// Marks each value of a manifest's text that is a secret by its name or form.
     pub fn mark_manifest(&mut self, text: &str) -> String {
-        ValueMask::of_manifest(text).replace(&mut |secret| self.of(secret)).into_owned()
+        ValueMask::of_manifest(text).replace(&mut |secret| self.mark(secret)).into_owned()
     }
 
-    fn of(&mut self, secret: &str) -> String {
+    fn mark(&mut self, secret: &str) -> String {
         let count = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         let next = Self::FIRST.saturating_add(count).min(Self::LAST);
         let next = char::from_u32(next).unwrap_or('\u{F0000}');

@@ -11,7 +11,8 @@ use std::ops::Range;
 use super::secret_name::is_secret_name;
 use super::secret_text::lines_of;
 use harmless::{
-    is_legal_reference, is_reference_key, is_variable, shown_of_argument, shown_of_name,
+    is_legal_reference, is_reference_key, is_variable, visible_length_of_argument,
+    visible_length_of_name,
 };
 
 /// The positions of values in such sections.
@@ -340,7 +341,7 @@ impl<'a> Scan<'a> {
             self.hide(at, 0..begin - 1);
         }
         let last = token.get(begin..).unwrap_or_default();
-        let shown_length = shown_of_name(last.trim_matches(['"', '\'']));
+        let shown_length = visible_length_of_name(last.trim_matches(['"', '\'']));
         let shown_length = shown_length + (last.len() - last.trim_start_matches(['"', '\'']).len());
         if shown_length < last.trim_end_matches(['"', '\'']).len() {
             self.hide(at, begin + shown_length..token.len());
@@ -367,10 +368,10 @@ impl<'a> Scan<'a> {
             {
                 inner.len()
             }
-            (Kind::Variables, Some("name" | "key")) => shown_of_name(inner),
+            (Kind::Variables, Some("name" | "key")) => visible_length_of_name(inner),
             (Kind::Variables, None) if section.open.is_empty() && is_variable(inner) => inner.len(),
             (Kind::Variables | Kind::References, None) if inner.contains(['=', ':']) => {
-                shown_of_name(inner)
+                visible_length_of_name(inner)
             }
             (Kind::References, Some(key)) if is_reference_key(key) && is_legal_reference(inner) => {
                 inner.len()
@@ -387,7 +388,7 @@ impl<'a> Scan<'a> {
                 let is_behind_flag = section.is_behind_flag;
                 section.is_behind_flag =
                     is_secret_name(&inner.trim_start_matches('-').to_ascii_uppercase());
-                if is_behind_flag { 0 } else { shown_of_argument(inner) }
+                if is_behind_flag { 0 } else { visible_length_of_argument(inner) }
             }
             _ => 0,
         };

@@ -14,7 +14,7 @@ pub struct AlertRule {
     /// The unit of its threshold; `None` for an alert without one.
     pub threshold: Option<Unit>,
     /// The part that an app must have for it.
-    pub needs: Needs,
+    pub needs: AlertNeeds,
 }
 
 /// The unit of a threshold.
@@ -30,7 +30,7 @@ pub enum Unit {
 
 /// The part that an app must have for an alert. One group of rules each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
+pub enum AlertNeeds {
     /// Pods: every app has them.
     Pods,
     /// Pods that always run, of a Deployment.
@@ -61,7 +61,7 @@ macro_rules! alerts {
             name: $name,
             about: $about,
             threshold: alerts!(@threshold $($unit)?),
-            needs: Needs::$needs,
+            needs: AlertNeeds::$needs,
         }),*]
     };
     (@threshold) => { None };

@@ -68,10 +68,10 @@ fn parse_templates(
     tera.register_filter("yaml", yaml);
     turns::register(&mut tera);
     // A load error reaches the authors of templates, and never a person who deploys.
-    let reported = |error: tera::Error| -> Vec<Violation> {
+    let to_violations = |error: tera::Error| -> Vec<Violation> {
         violations(&error, insertions).into_iter().map(for_operators).collect()
     };
-    tera.add_raw_templates(texts).map_err(reported)?;
+    tera.add_raw_templates(texts).map_err(to_violations)?;
     Ok(tera)
 }
 
@@ -110,7 +110,8 @@ pub(crate) fn render(
     context: &Context,
 ) -> Result<String, Violation> {
     let mut out = Capped { bytes: Vec::new() };
-    let (rendered, is_stopped) = turns::limited(|| engine.tera.render_to(file, context, &mut out));
+    let (rendered, is_stopped) =
+        turns::run_limited(|| engine.tera.render_to(file, context, &mut out));
     if is_stopped {
         let message =
             format!("{file} does not come to an end: it loops too often, or over too much");
@@ -214,14 +215,14 @@ impl Write for Capped {
 /// each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
 fn violations(error: &tera::Error, insertions: &Insertions) -> Vec<Violation> {
     let text = error.to_string();
-    let reports: Vec<Violation> = text.split("\n\n").filter_map(reported).collect();
+    let reports: Vec<Violation> = text.split("\n\n").filter_map(parse_report).collect();
     match error.kind() {
         ErrorKind::Msg(_) if !reports.is_empty() => reports,
         _ => vec![violation(error, "the templates", insertions)],
     }
 }
 
-fn reported(report: &str) -> Option<Violation> {
+fn parse_report(report: &str) -> Option<Violation> {
     let (message, rest) = report.strip_prefix("error: ")?.split_once('\n')?;
     let place = rest.lines().next()?.trim_start().strip_prefix("--> ")?;
     let mut parts = place.rsplitn(3, ':');

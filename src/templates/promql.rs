@@ -27,7 +27,7 @@ pub fn check(expression: &str) -> Result<(), String> {
     if expression.len() > LONGEST {
         return Err(format!("it has {} bytes, and {LONGEST} are the limit", expression.len()));
     }
-    shallow(expression)?;
+    check_nesting(expression)?;
     let parsed = promql_parser::parser::parse(expression).map_err(|error| one_line(&error))?;
     match parsed.value_type() {
         ValueType::Vector | ValueType::Scalar => Ok(()),
@@ -96,7 +96,7 @@ pub fn without_bool(expression: &str) -> Option<String> {
 
 /// Checks that brackets outside of texts match, and neither they nor operators are nested without
 /// measure.
-fn shallow(expression: &str) -> Result<(), String> {
+fn check_nesting(expression: &str) -> Result<(), String> {
     let code = without_texts(expression)?;
     let mut open = Vec::new();
     for c in code.chars() {

@@ -30,7 +30,7 @@ thread_local! {
 }
 
 /// Runs the rendering of one file; the second is whether it was stopped.
-pub(super) fn limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
+pub(super) fn run_limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
     LEFT.set(MOST);
     let result = render();
     (result, LEFT.get() == 0)
@@ -46,7 +46,7 @@ pub(super) fn spend(bytes: usize) -> bool {
 /// Registers the counting functions with the engine.
 pub(super) fn register(tera: &mut Tera) {
     tera.register_function(COUNT_TURN, |arguments: Kwargs, _: &State| -> TeraResult<bool> {
-        turn(
+        take_turn(
             arguments
                 .get::<u64>("bytes")?
                 .and_then(|bytes| usize::try_from(bytes).ok())
@@ -54,12 +54,12 @@ pub(super) fn register(tera: &mut Tera) {
         )
     });
     tera.register_filter(COUNT_EACH, |list: &Value, _: Kwargs, _: &State| -> TeraResult<Value> {
-        turn(list.len().unwrap_or(0).saturating_mul(TURN))?;
+        take_turn(list.len().unwrap_or(0).saturating_mul(TURN))?;
         Ok(list.clone())
     });
 }
 
-fn turn(bytes: usize) -> TeraResult<bool> {
+fn take_turn(bytes: usize) -> TeraResult<bool> {
     if spend(TURN.saturating_add(bytes)) {
         return Ok(true);
     }

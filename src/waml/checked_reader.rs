@@ -17,8 +17,8 @@ use crate::waml::duplicates::ElementPlace;
 use crate::waml::examples;
 use crate::waml::node::{Map, MappingEntry, Node, Path, Scalar, Step, Value};
 use crate::waml::quote::{quoted, quoted_name};
-use crate::waml::scalar::{self, Misread, untyped};
-use crate::waml::schema::{Deeper, KnownKey, ObjectShape, Shape, Shapes};
+use crate::waml::scalar::{self, ScalarError, untyped};
+use crate::waml::schema::{KnownKey, NestedKey, ObjectShape, Shape, Shapes};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 
@@ -135,16 +135,16 @@ impl Walk<'_> {
             (Shape::List(items), Value::List(list)) => return Some(self.list(list, items, path)),
             (Shape::Any, _) => return Some(untyped(node)),
             (_, Value::Scalar(scalar)) => scalar_json(scalar, shape),
-            (_, Value::Null) => Err(Misread::showing("is empty")),
+            (_, Value::Null) => Err(ScalarError::with_example("is empty")),
             (_, Value::List(_) | Value::Map(_)) => {
-                Err(Misread::showing(&format!("is {}", node.kind())))
+                Err(ScalarError::with_example(&format!("is {}", node.kind())))
             }
         };
         match result {
             Ok(json) => Some(json),
-            Err(Misread { why, help }) => {
+            Err(ScalarError { why, help }) => {
                 let help = if help.is_empty() { self.line(declared, path, node) } else { help };
-                self.wrong(node, shape, path, Misread { why, help });
+                self.report_scalar_error(node, shape, path, ScalarError { why, help });
                 None
             }
         }
@@ -195,7 +195,7 @@ impl Walk<'_> {
                     split_number(before.as_ref(), key, &entry.node)
                 };
                 let help =
-                    help.unwrap_or_else(|| self.meant_by(&path.key(key), &entry.node, mapping));
+                    help.unwrap_or_else(|| self.suggest_key(&path.key(key), &entry.node, mapping));
                 self.unknown_key(key, entry, path, help);
                 continue;
             };
@@ -252,7 +252,13 @@ impl Walk<'_> {
         Json::Array(list.iter_mut().enumerate().filter_map(read_item).collect())
     }
 
-    fn wrong(&mut self, node: &mut Node, shape: &Shape, path: &Path, misread: Misread) {
+    fn report_scalar_error(
+        &mut self,
+        node: &mut Node,
+        shape: &Shape,
+        path: &Path,
+        misread: ScalarError,
+    ) {
         node.broken = true;
         let value_text = match node.as_text() {
             Some(text) if may_quote(text, self.shapes.resolve(shape), path) => quoted(text),
@@ -279,7 +285,7 @@ impl Walk<'_> {
     }
 
     /// Finds the key that was meant, or the place where it belongs.
-    fn meant_by(&self, path: &Path, node: &Node, mapping: NamedObject<'_>) -> String {
+    fn suggest_key(&self, path: &Path, node: &Node, mapping: NamedObject<'_>) -> String {
         const FEW: usize = 6;
         const OF_THE_HEAD: [&str; 7] =
             ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
@@ -292,7 +298,7 @@ impl Walk<'_> {
         if type_name == "Image" && key == "tag" {
             return "remove it: the tag comes with each deployment".to_owned();
         }
-        let preferred = || examples::preferred(key, node.as_text());
+        let preferred = || examples::preferred_spelling(key, node.as_text());
         if let Some(line) = preferred().filter(|_| is_section) {
             return format!("it belongs further down: `{line}`");
         }
@@ -319,13 +325,13 @@ impl Walk<'_> {
     }
 
     /// Writes the key in its right place, with the keys that must be beside it.
-    fn whole_line(&self, deeper: &Deeper<'_>, node: Option<&Node>) -> String {
-        let Deeper { way, key, field } = deeper;
+    fn whole_line(&self, deeper: &NestedKey<'_>, node: Option<&Node>) -> String {
+        let NestedKey { way, key, field } = deeper;
         let value = field.shape.example(self.shapes, key, node);
         let mut line = format!("{key}: {value}");
         let mut inner_key = *key;
         for step in way.iter().rev() {
-            let other_entries = examples::beside(step.type_name, inner_key);
+            let other_entries = examples::required_siblings(step.type_name, inner_key);
             let inner =
                 other_entries.map_or_else(|| line.clone(), |entries| format!("{entries}, {line}"));
             line = if step.is_list {
@@ -363,10 +369,10 @@ fn split_number(before: Option<&(String, String)>, key: &str, node: &Node) -> Op
 
 /// Reads the JSON of a scalar of that shape. A misread value without a help is helped by a line to
 /// write.
-fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
-    let showing = |misread: Misread| Misread { help: String::new(), ..misread };
+fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, ScalarError> {
+    let showing = |misread: ScalarError| ScalarError { help: String::new(), ..misread };
     match shape {
-        Shape::Text(_) if scalar.text.contains('\0') => Err(Misread {
+        Shape::Text(_) if scalar.text.contains('\0') => Err(ScalarError {
             why: "has a NUL in it, which ends a text for every program".to_owned(),
             help: "remove it; what is binary goes into a file in the image, or in base64"
                 .to_owned(),
@@ -374,7 +380,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
         Shape::Text(format) => {
             match format.as_deref().map(|f| super::formats::check(f, &scalar.text)) {
                 Some(Err(rule)) => {
-                    Err(Misread { why: "is not well formed".to_owned(), help: rule })
+                    Err(ScalarError { why: "is not well formed".to_owned(), help: rule })
                 }
                 _ => Ok(Json::String(scalar.text.clone())),
             }
@@ -393,7 +399,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
         Shape::Choice(words) if words.contains(&scalar.text) => {
             Ok(Json::String(scalar.text.clone()))
         }
-        Shape::Choice(words) => Err(Misread {
+        Shape::Choice(words) => Err(ScalarError {
             why: "is not one of the allowed words".to_owned(),
             help: suggest::hint(&scalar.text, words.iter().map(String::as_str)),
         }),
@@ -402,7 +408,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
         | Shape::Nullable(_)
         | Shape::Object(_)
         | Shape::Map { .. }
-        | Shape::List(_) => Err(Misread::showing("is a single value")),
+        | Shape::List(_) => Err(ScalarError::with_example("is a single value")),
     }
 }
 
@@ -424,7 +430,7 @@ fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
     }
 }
 
-fn check_bounds(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, Misread> {
+fn check_bounds(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, ScalarError> {
     if min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max) {
         return Ok(Json::from(n));
     }
@@ -434,5 +440,5 @@ fn check_bounds(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, Misr
         (_, Some(max)) => format!("write {max} or less"),
         (None, None) => String::new(),
     };
-    Err(Misread { why: "is out of range".to_owned(), help })
+    Err(ScalarError { why: "is out of range".to_owned(), help })
 }

@@ -157,7 +157,7 @@ fn begins(text: &str, words: &[String]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waml::quote::{quoted_reference, shown_key};
+    use crate::waml::quote::{quote_key, quoted_reference};
 
     #[test]
     fn a_key_that_is_a_value_is_shown_up_to_its_sign() {
@@ -171,7 +171,7 @@ mod tests {
             ("hunter2!", "••••"),
             ("é", "••••"),
         ] {
-            assert_eq!(shown_key(key), expected);
+            assert_eq!(quote_key(key), expected);
         }
     }
 

@@ -262,7 +262,12 @@ impl Waml {
         alike_targets(&deploy, &root, violations);
         let is_whole = root.get("deploy").is_some_and(|node| !node.has_broken());
         if is_whole && !deploy.is_empty() {
-            ignored::unmatched(&defaults, &deploy.keys().collect::<Vec<_>>(), &root, violations);
+            ignored::check_unmatched(
+                &defaults,
+                &deploy.keys().collect::<Vec<_>>(),
+                &root,
+                violations,
+            );
         }
         Some(Self {
             app,

@@ -7,7 +7,7 @@ use crate::model::violation::{Position, Violation};
 use crate::waml::collect;
 use crate::waml::confidential::is_confidential;
 use crate::waml::node::{Node, Origin, Path, Scalar, Step, Value};
-use crate::waml::quote::shown_key;
+use crate::waml::quote::quote_key;
 use crate::waml::schema::{Shape, Shapes};
 
 /// A place in a schema, followed beside a value: it knows the type of the value there.
@@ -184,7 +184,7 @@ fn report_duplicate(
                 let (_, place) = node.nearest(&Path::root().key(key));
                 let at = path.index(index).key(key);
                 let name = id.trim_end_matches('.');
-                let name = if is_confidential(path) { shown_key(name) } else { name.into() };
+                let name = if is_confidential(path) { quote_key(name) } else { name.into() };
                 let violation = Violation::error("unique", format!("`{path}` has `{name}` twice"))
                     .expected("is repeated here")
                     .help(format!("keep one of the two; the first is in line {first}"));

@@ -5,7 +5,7 @@
 use crate::support::secret_mask::mask_secrets;
 use crate::support::secret_name::is_secret_name;
 use crate::waml::node::{Node, Value};
-use crate::waml::quote::shown_key;
+use crate::waml::quote::quote_key;
 
 /// A placeholder for a value that the reader fills in, or that must not be shown.
 pub(super) const ELLIPSIS: &str = "…";
@@ -82,7 +82,7 @@ pub(super) fn of_key(key: &str) -> Option<&'static str> {
 }
 
 /// Finds the other keys that an element must have beside that key, as one line.
-pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
+pub(super) fn required_siblings(type_name: &str, key: &str) -> Option<&'static str> {
     match type_name {
         "EnvVar" if key != "name" => Some("name: LOG_LEVEL"),
         "Volume" if key == "mountPath" => Some("name: data"),
@@ -96,7 +96,7 @@ pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
 
 /// Finds the right place of a key that exists in several places, or that the format calls otherwise: the whole, with
 /// `$` for the value.
-pub(super) fn preferred(key: &str, text: Option<&str>) -> Option<String> {
+pub(super) fn preferred_spelling(key: &str, text: Option<&str>) -> Option<String> {
     let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit());
     let number = text.filter(digits);
     Some(match key {
@@ -182,7 +182,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
 
 /// Writes an element of a list, from a key and its value of a map that was written in place of the list.
 pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<String> {
-    let name = format_flow_text("", &shown_key(key))?;
+    let name = format_flow_text("", &quote_key(key))?;
     let value = |under: &str| {
         let text = node.as_text().filter(|_| !is_secret_name(key));
         let text = text.and_then(|text| format_flow_text(under, text));

@@ -99,7 +99,7 @@ fn comment_behind<'t>(key: &Position, lines: &[&'t str]) -> Option<&'t str> {
 }
 
 /// Warns of each entry of `defaults` that is for no target.
-pub(crate) fn unmatched(
+pub(crate) fn check_unmatched(
     defaults: &[Defaults],
     targets: &[&TargetName],
     root: &Node,

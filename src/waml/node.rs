@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::model::violation::Position;
-use crate::waml::quote::{is_confidential_key, shown_key};
+use crate::waml::quote::{is_confidential_key, quote_key};
 
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -285,7 +285,7 @@ impl fmt::Display for Path {
         for (n, step) in self.0.iter().enumerate() {
             match step {
                 Step::Key(key) => {
-                    let key_text = if is_confidential { shown_key(key) } else { key.into() };
+                    let key_text = if is_confidential { quote_key(key) } else { key.into() };
                     let dot = if n == 0 { "" } else { "." };
                     write!(f, "{dot}{key_text}")?;
                     is_confidential = is_confidential || is_confidential_key(key);

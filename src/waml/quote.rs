@@ -23,7 +23,7 @@ pub(super) fn is_confidential_key(key: &str) -> bool {
 }
 
 /// Writes a key as a message shows it at a place for secrets: `PASSWORD=x` and `value:x` are values that lack a blank.
-pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
+pub(crate) fn quote_key(key: &str) -> Cow<'_, str> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     match key.find(|c: char| !is_legal(c)) {
         None => key.into(),
@@ -38,7 +38,7 @@ pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
 
 /// Quotes a name in a message, where a secret may have been written instead of it.
 pub(crate) fn quoted_name(text: &str) -> String {
-    quoted(&shown_key(text))
+    quoted(&quote_key(text))
 }
 
 /// Quotes a host in a message; what is before an `@` can be a name with a password.

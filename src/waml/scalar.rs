@@ -13,16 +13,16 @@ const YAML11_WORDS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
 
 /// The error of a scalar of the wrong type, with the right form.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Misread {
+pub(crate) struct ScalarError {
     /// Its actual type: `is text`.
     pub(crate) why: String,
     /// The right form.
     pub(crate) help: String,
 }
 
-impl Misread {
+impl ScalarError {
     /// Makes a misreading with a line to write as its help, which the place makes.
-    pub(crate) fn showing(why: &str) -> Self {
+    pub(crate) fn with_example(why: &str) -> Self {
         Self { why: why.to_owned(), help: String::new() }
     }
 }
@@ -33,58 +33,64 @@ pub(crate) fn is_null(text: &str) -> bool {
 }
 
 /// Reads the boolean that the scalar means.
-pub(crate) fn boolean(scalar: &Scalar) -> Result<bool, Misread> {
-    let misread = |why: &str, help: &str| Misread { why: why.to_owned(), help: help.to_owned() };
+pub(crate) fn boolean(scalar: &Scalar) -> Result<bool, ScalarError> {
+    let not_boolean =
+        |why: &str, help: &str| ScalarError { why: why.to_owned(), help: help.to_owned() };
     match (scalar.text.as_str(), scalar.quoted) {
         ("true" | "True" | "TRUE", false) => Ok(true),
         ("false" | "False" | "FALSE", false) => Ok(false),
-        ("true" | "false", true) => Err(misread("is quoted, so it is text", "remove the quotes")),
-        (word, _) if YAML11_WORDS.contains(&word.to_ascii_lowercase().as_str()) => {
-            Err(misread("is a boolean in YAML 1.1 and text in YAML 1.2", "write `true` or `false`"))
+        ("true" | "false", true) => {
+            Err(not_boolean("is quoted, so it is text", "remove the quotes"))
         }
-        _ => Err(misread("is not a boolean", "write `true` or `false`")),
+        (word, _) if YAML11_WORDS.contains(&word.to_ascii_lowercase().as_str()) => Err(
+            not_boolean("is a boolean in YAML 1.1 and text in YAML 1.2", "write `true` or `false`"),
+        ),
+        _ => Err(not_boolean("is not a boolean", "write `true` or `false`")),
     }
 }
 
 /// Reads the whole number that the scalar means.
-pub(crate) fn integer(scalar: &Scalar) -> Result<i64, Misread> {
+pub(crate) fn integer(scalar: &Scalar) -> Result<i64, ScalarError> {
     let text = scalar.text.as_str();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let all_digits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     if scalar.quoted && all_digits {
-        return Err(misread("is quoted, so it is text", format!("write {text} without quotes")));
+        return Err(scalar_error(
+            "is quoted, so it is text",
+            format!("write {text} without quotes"),
+        ));
     }
     if all_digits && digits.len() > 1 && digits.starts_with('0') {
         let plain = digits.trim_start_matches('0');
-        return Err(misread(
+        return Err(scalar_error(
             "is octal in YAML 1.1 and decimal in YAML 1.2",
             format!("write {} without leading zeros", if plain.is_empty() { "0" } else { plain }),
         ));
     }
     if digits.contains('_') && digits.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
         let plain = text.replace('_', "");
-        return Err(misread("is a number only in YAML 1.1", format!("write {plain}")));
+        return Err(scalar_error("is a number only in YAML 1.1", format!("write {plain}")));
     }
     if digits.starts_with("0x") || digits.starts_with("0o") || digits.starts_with("0b") {
-        return Err(misread("is not decimal", "write the number in decimal".to_owned()));
+        return Err(scalar_error("is not decimal", "write the number in decimal".to_owned()));
     }
     if !all_digits {
-        return Err(misread("is not a whole number", "write digits only".to_owned()));
+        return Err(scalar_error("is not a whole number", "write digits only".to_owned()));
     }
     text.strip_prefix('+').unwrap_or(text).parse().map_err(|_| {
-        misread("is too large a number", "write a number that fits into 64 bits".to_owned())
+        scalar_error("is too large a number", "write a number that fits into 64 bits".to_owned())
     })
 }
 
 /// Reads the number that the scalar means, fractions allowed.
-pub(crate) fn number(scalar: &Scalar) -> Result<f64, Misread> {
+pub(crate) fn number(scalar: &Scalar) -> Result<f64, ScalarError> {
     match integer(scalar) {
         #[expect(clippy::cast_precision_loss, reason = "a number with a fraction was asked for")]
         Ok(integer) => Ok(integer as f64),
         Err(misread) if is_decimal(&scalar.text) && !scalar.quoted => {
             scalar.text.parse().map_err(|_| misread)
         }
-        Err(Misread { why, help }) if why == "is not a whole number" => Err(Misread {
+        Err(ScalarError { why, help }) if why == "is not a whole number" => Err(ScalarError {
             why: "is not a number".to_owned(),
             help: help.replace("digits only", "a decimal number, such as 99.9"),
         }),
@@ -99,8 +105,8 @@ fn is_decimal(text: &str) -> bool {
             && integer_part.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()))
 }
 
-fn misread(why: &str, help: String) -> Misread {
-    Misread { why: why.to_owned(), help }
+fn scalar_error(why: &str, help: String) -> ScalarError {
+    ScalarError { why: why.to_owned(), help }
 }
 
 /// Reads a value without a wanted type, as YAML 1.2's core schema reads it.

@@ -87,7 +87,7 @@ impl Shapes {
 
 /// A key that belongs further down than it was written.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Deeper<'s> {
+pub(crate) struct NestedKey<'s> {
     /// The keys that lead there.
     pub(crate) way: Vec<KeyStep<'s>>,
     /// The key's right name.
@@ -111,7 +111,7 @@ impl ObjectShape {
         &'s self,
         is_meant: impl Fn(&str) -> bool,
         shapes: &'s Shapes,
-    ) -> Option<Deeper<'s>> {
+    ) -> Option<NestedKey<'s>> {
         const DEEPEST: usize = 3;
         let mut level: Vec<(Vec<KeyStep<'s>>, &'s Self)> = vec![(Vec::new(), self)];
         for _ in 0..DEEPEST {
@@ -124,7 +124,7 @@ impl ObjectShape {
                     let mut way = way.clone();
                     way.push(KeyStep { key: name, is_list, type_name });
                     if let Some((key, field)) = inner.fields.iter().find(|(key, _)| is_meant(key)) {
-                        return Some(Deeper { way, key, field });
+                        return Some(NestedKey { way, key, field });
                     }
                     next_level.push((way, inner));
                 }
@@ -160,7 +160,7 @@ impl Shape {
     /// Writes a value under that key, in one line: the written text in the right form, where that can be derived, else
     /// an example.
     pub(crate) fn example(&self, shapes: &Shapes, key: &str, node: Option<&Node>) -> String {
-        if let Some(example) = node.and_then(|node| self.corrected(shapes, key, node)) {
+        if let Some(example) = node.and_then(|node| self.correct_value(shapes, key, node)) {
             return example;
         }
         let text = node.and_then(Node::as_text);
@@ -207,10 +207,10 @@ impl Shape {
     }
 
     /// Writes the written value in the right form; `None` where its meaning is not clear.
-    fn corrected(&self, shapes: &Shapes, key: &str, node: &Node) -> Option<String> {
+    fn correct_value(&self, shapes: &Shapes, key: &str, node: &Node) -> Option<String> {
         let text = node.as_text();
         match (shapes.resolve(self), &node.value) {
-            (Self::Nullable(inner), _) => inner.corrected(shapes, key, node),
+            (Self::Nullable(inner), _) => inner.correct_value(shapes, key, node),
             (Self::Object(_), Value::Scalar(_)) => examples::from_text(self.type_name()?, text?),
             (Self::Object(_), Value::Map(_)) => examples::flow(key, node),
             (Self::List(items), Value::Map(map)) => {
@@ -237,7 +237,7 @@ impl Shape {
             },
             (Self::List(items), Value::List(list)) => {
                 let items: Option<Vec<String>> =
-                    list.iter().map(|item| items.corrected(shapes, key, item)).collect();
+                    list.iter().map(|item| items.correct_value(shapes, key, item)).collect();
                 let items = items.filter(|items| !items.is_empty())?;
                 Some(format!("[{}]", items.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
             }

@@ -15,7 +15,7 @@ use crate::support::secret_mask::mask_values;
 use crate::waml::collect;
 use crate::waml::examples;
 use crate::waml::node::{Map, MappingEntry, Node, Origin, Scalar, Value};
-use crate::waml::quote::shown_key;
+use crate::waml::quote::quote_key;
 use crate::waml::scalar;
 
 /// The rule that all of this module's violations name.
@@ -319,7 +319,7 @@ impl<'a> Builder<'a> {
             return;
         }
         if let Some(first) = map.get(&key.text) {
-            let key_text = shown_key(&key.text);
+            let key_text = quote_key(&key.text);
             let violation = fault(format!("the key `{key_text}` is set twice"))
                 .help(format!("keep one of the two; the first is in line {}", first.key.line))
                 .at(key_text, Some(key.position));

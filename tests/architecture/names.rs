@@ -1,51 +1,102 @@
-//! Names are those that an engineer of this field types into the search box: no participles and questions for
-//! files and functions, and one public type for one name.
+//! Names are those that an engineer of this field types into the search box: no participles and questions for files,
+//! types, functions and locals, and one public type for one name.
 
 use std::collections::BTreeMap;
 
 use super::source::{self, Source, Token};
 use super::tell;
 
-/// What a file or a function is not called. A file is called by the noun it is about, a function by a verb with
-/// its object: `parse_trailers`, not `said`.
+/// Participles, questions and moods: no file, type or function is called so. A file and a type are called by the noun
+/// that they are about, a function by a verb with its object: `parse_trailers`, not `said`.
 const STOP: &[&str] = &[
-    "all", "asked", "begun", "does", "found", "has", "here", "kept", "known", "look", "made",
-    "may", "meant", "named", "once", "placed", "said", "says", "shown", "taken", "tell", "told",
-    "wanted", "whence",
+    "all",
+    "anybody",
+    "asked",
+    "begun",
+    "believed",
+    "does",
+    "elsewhere",
+    "everything",
+    "found",
+    "gone",
+    "had",
+    "has",
+    "have",
+    "heard",
+    "here",
+    "how",
+    "kept",
+    "known",
+    "listed",
+    "look",
+    "looked",
+    "made",
+    "may",
+    "meant",
+    "named",
+    "nobody",
+    "noted",
+    "nothing",
+    "of",
+    "once",
+    "owned",
+    "placed",
+    "promised",
+    "said",
+    "says",
+    "seen",
+    "shown",
+    "somebody",
+    "someone",
+    "swept",
+    "taken",
+    "tell",
+    "told",
+    "trouble",
+    "wanted",
+    "what",
+    "whence",
+    "which",
+    "who",
+    "whose",
+    "why",
+    "wish",
+    "wrong",
 ];
 
-/// Files and functions that may be called so, each with the reason.
+/// The same for what a function binds with `let`, or a closure takes: a local is the noun that it holds.
+const STOP_LOCALS: &[&str] = &[
+    "asked", "begun", "found", "heard", "kept", "known", "meant", "noted", "said", "shown",
+    "someone", "swept", "taken", "told", "wanted", "whence",
+];
+
+/// Files, types and functions that may be called so, each with the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
-/// Public types that share their name with so many others still: most are written in a JSON Schema, where the name is a
-/// part of the contract. Strike out what has found a name of its own; add none.
-const SHARED: &[(&str, usize)] = &[
-    ("App", 2),
-    ("Forge", 2),
-    ("Identity", 2),
-    ("Ingress", 2),
-    ("LockScope", 2),
-    ("ManifestRepository", 2),
-    ("Notify", 2),
-    ("Place", 3),
-    ("Secret", 2),
-    ("Settings", 2),
-    ("Vault", 2),
-    ("Waml", 2),
+/// Public types that share their name with so many others, each with the reason. Strike out what has found a name of its
+/// own; add none.
+const SHARED: &[(&str, usize, &str)] = &[
+    ("App", 2, "the service; a GitHub App as configured, a name of the configuration's schema"),
+    ("Forge", 2, "the code host; `forge` as configured, a name of the configuration's schema"),
+    ("Identity", 2, "a name of the API's schema, and one of the configuration's"),
+    ("Ingress", 2, "a name of the configuration's schema, and one of the WAML's"),
+    ("LockScope", 2, "the scope of a lock; the same as served, a name of the API's schema"),
+    ("ManifestRepository", 2, "the writer; the same as configured, a name of the schema"),
+    ("Notify", 2, "a name of the configuration's schema, and one of the WAML's"),
+    ("Secret", 2, "a name of the configuration's schema, and one of the WAML's"),
+    ("Vault", 2, "a name of the configuration's schema, and one of the WAML's"),
+    ("Waml", 2, "the document; `waml` as configured, a name of the configuration's schema"),
 ];
 
 #[test]
-fn files_and_functions_have_names_that_can_be_searched_for() {
+fn files_types_and_functions_have_names_that_can_be_searched_for() {
     let mut broken = Vec::new();
     let mut used = Vec::new();
     for source in source::all().iter().filter(|source| !source.is_test()) {
         let stem = source.module().pop().map(str::to_owned).unwrap_or_default();
-        let file = (1, stem);
-        let functions = source.code();
-        let functions = functions.windows(2).filter(|two| two[0].text == "fn");
-        let functions = functions.map(|two| (two[1].line, two[1].text.clone()));
-        for (line, name) in std::iter::once(file).chain(functions) {
-            if !STOP.contains(&name.as_str()) {
+        let code = source.code();
+        for (line, name) in std::iter::once((1, stem)).chain(names(&code)) {
+            if !STOP.contains(&name.to_lowercase().as_str()) {
                 continue;
             }
             let exception =
@@ -57,13 +108,27 @@ fn files_and_functions_have_names_that_can_be_searched_for() {
         }
     }
     tell(
-        "a file is called by its noun, a function by a verb with its object (tests/architecture/names.rs, STOP): \
-         rename these",
+        "a file and a type are called by their noun, a function by a verb with its object, and `of` only makes a \
+         `Self` (tests/architecture/names.rs, STOP): rename these",
         &broken,
     );
     let unused = EXCEPTIONS.iter().filter(|exception| !used.contains(exception));
     let unused: Vec<String> = unused.map(|(path, name, _)| format!("{path}: `{name}`")).collect();
     tell("strike out the exceptions that nothing needs (EXCEPTIONS)", &unused);
+}
+
+#[test]
+fn a_local_is_the_noun_that_it_holds() {
+    let mut broken = Vec::new();
+    for source in source::all().iter().filter(|source| !source.is_test()) {
+        let stopped = locals(&source.code());
+        let stopped = stopped.into_iter().filter(|(_, name)| STOP_LOCALS.contains(&name.as_str()));
+        broken.extend(stopped.map(|(line, name)| format!("{}: `{name}`", source.at(line))));
+    }
+    tell(
+        "a local is called by what it holds: `pod`, not `found` (tests/architecture/names.rs, STOP_LOCALS): rename these",
+        &broken,
+    );
 }
 
 #[test]
@@ -75,7 +140,7 @@ fn a_public_type_has_a_name_of_its_own() {
         }
     }
     let allowed =
-        |name: &str| SHARED.iter().find(|(one, _)| *one == name).map_or(1, |(_, most)| *most);
+        |name: &str| SHARED.iter().find(|(one, ..)| *one == name).map_or(1, |(_, most, _)| *most);
     let many = types.iter().filter(|(name, at)| at.len() > allowed(name));
     let many: Vec<String> = many.map(|(name, at)| format!("{name}: {}", at.join(", "))).collect();
     tell(
@@ -83,9 +148,9 @@ fn a_public_type_has_a_name_of_its_own() {
         &many,
     );
     let count = |name: &str| types.get(name).map_or(0, Vec::len);
-    let fewer = SHARED.iter().filter(|(name, most)| count(name) < *most);
+    let fewer = SHARED.iter().filter(|(name, most, _)| count(name) < *most);
     let fewer: Vec<String> =
-        fewer.map(|(name, most)| format!("{name}: {} of {most}", count(name))).collect();
+        fewer.map(|(name, most, _)| format!("{name}: {} of {most}", count(name))).collect();
     tell("fewer types have these names now: lower the number, or strike it out (SHARED)", &fewer);
 }
 
@@ -116,4 +181,53 @@ fn public_types(code: &[Token]) -> Vec<(usize, String)> {
         }
     }
     types
+}
+
+/// The types and functions, with their lines. A function `of` that makes a `Self` of its arguments is left out: that is
+/// how the standard library and others call a constructor.
+fn names(code: &[Token]) -> Vec<(usize, String)> {
+    let is_item =
+        |word: &str| matches!(word, "fn" | "struct" | "enum" | "trait" | "type" | "union");
+    let items = code.windows(2).enumerate().filter(|(_, two)| is_item(&two[0].text));
+    let items = items.filter(|(at, two)| two[1].text != "of" || !makes_self(&code[at + 2..]));
+    items.map(|(_, two)| (two[1].line, two[1].text.clone())).collect()
+}
+
+/// Checks that a function makes a `Self` without having one, by what follows its name.
+fn makes_self(signature: &[Token]) -> bool {
+    let head = signature.iter().take_while(|token| !matches!(token.text.as_str(), "{" | ";"));
+    let head: Vec<&str> = head.map(|token| token.text.as_str()).collect();
+    !head.contains(&"self") && head.contains(&"Self")
+}
+
+/// The names that `let` binds, and the arguments of closures, with their lines; not those within patterns.
+fn locals(code: &[Token]) -> Vec<(usize, String)> {
+    let word = |at: usize| code.get(at).map_or("", |token| token.text.as_str());
+    let mut locals = Vec::new();
+    for at in 0..code.len() {
+        let next = match word(at) {
+            "let" => at + 1 + usize::from(word(at + 1) == "mut"),
+            // `|found|`, `|found, at|`, `|at, found|`, `|found: &str|`; a pattern's alternatives are paths or in capitals.
+            "|" | "," if matches!(word(at + 2), "|" | "," | ":") => at + 1,
+            _ => continue,
+        };
+        let is_argument = word(at) != "," || word(next + 1) == "|";
+        locals.extend(
+            code.get(next).filter(|_| is_argument).map(|token| (token.line, token.text.clone())),
+        );
+    }
+    locals
+}
+
+#[test]
+fn locals_and_constructors_are_told_from_others() {
+    let text = "fn of(a: A) -> Option<Self> {}\nfn of(&self) -> Self {}\nfn of(a: A) -> B {\n\
+                let mut found = 1; let Some(kept) = a else {}; b.map(|said| said).fold(0, |told, one| one)}";
+    let source = Source { path: "a.rs".into(), text: text.into() };
+    let code = source.code();
+    let expected = [(2, "of"), (3, "of")].map(|(line, name)| (line, name.to_owned()));
+    assert_eq!(names(&code), expected);
+    let locals = locals(&code).into_iter().map(|(_, name)| name);
+    let stopped: Vec<String> = locals.filter(|name| STOP_LOCALS.contains(&&**name)).collect();
+    assert_eq!(stopped, ["found", "said", "told"]);
 }

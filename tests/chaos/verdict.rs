@@ -1,4 +1,4 @@
-//! What is at the end of a round, held against the ledger: the manifest repository, the API and GitHub.
+//! The check at the end of a round: the manifest repository, the API and GitHub, held against the ledger.
 //! Everything that does not fit is a violation; nothing here stops at the first.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! bart's offline commands: what they print, and how they end.
+//! Tests bart's offline commands: their output, and their exit codes.
 
 use std::io::Write;
 use std::process::Stdio;

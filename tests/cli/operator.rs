@@ -1,4 +1,4 @@
-//! What an operator does to the database by hand.
+//! Tests the operator's commands on the database.
 
 use std::path::Path;
 use std::process::Output;

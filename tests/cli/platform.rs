@@ -1,4 +1,4 @@
-//! What targets offer, as the commands know it that plan on the developer's machine.
+//! Tests what commands that plan on the developer's machine know of the targets.
 
 use crate::harness::developer::Developer;
 use crate::harness::events::waml;

@@ -1,4 +1,4 @@
-//! What README shows is what happens.
+//! Tests that the commands of README print what it shows.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

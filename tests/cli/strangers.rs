@@ -1,5 +1,5 @@
-//! bart against a service that is none, or that shows what others wrote: what it reads is bounded, and what it shows
-//! is what it looks like.
+//! Tests bart against a service that is none, or that shows the texts of others: its reads are bounded, and it shows
+//! them as they are.
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};

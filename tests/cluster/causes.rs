@@ -1,4 +1,4 @@
-//! Why a release does not run, from objects as clusters show them: told within seconds, with what to do.
+//! Tests the causes of failure, from objects as clusters show them: reported within seconds, with what to do.
 
 use serde_json::{Value as Json, json};
 use the_deployer::cluster::failure::{CauseKind, FailureCause, LOG_LINES, LogTail, pod_cause};

@@ -1,5 +1,5 @@
-//! What the index keeps: the workloads that are followed and all that belongs to them, in whatever order it comes, and
-//! of all others no more than the newest.
+//! Tests that the index keeps the workloads that are followed and all that belongs to them, in whatever order it comes,
+//! and of all others no more than the newest.
 
 use serde_json::{Value as Json, json};
 use the_deployer::cluster::index::ClusterIndex;

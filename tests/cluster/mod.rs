@@ -1,4 +1,4 @@
-//! When a deployment is finished in a cluster: recorded watches, hand-made objects, and what is told of them.
+//! Tests when a deployment is finished in a cluster: recorded watches, hand-made objects, and the messages.
 
 mod canaries;
 mod causes;

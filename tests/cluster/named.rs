@@ -1,4 +1,4 @@
-//! What looks like a start or a finish and is none, and what is one and does not look like it.
+//! Tests what looks like a start or a finish and is none, and what is one and does not look like it.
 
 use serde_json::json;
 use the_deployer::cluster::object::{ObjectKey, WatchedKind};

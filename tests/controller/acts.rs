@@ -1,4 +1,4 @@
-//! What people do in these stories, and what is found afterwards.
+//! The acts of people in these stories, and the checks after them.
 
 use reqwest::Method;
 use serde_json::{Value as Json, json};

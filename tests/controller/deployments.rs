@@ -1,4 +1,4 @@
-//! How a deployment ends.
+//! Tests how a deployment ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

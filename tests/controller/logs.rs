@@ -1,4 +1,4 @@
-//! What an operator reads: logs and metrics.
+//! Tests the logs and metrics that an operator reads.
 
 use std::time::Duration;
 

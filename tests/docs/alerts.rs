@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use the_deployer::model::platform::monitoring::Objectives;
 use the_deployer::templates::alerts::ALERTS;
+use the_deployer::templates::alerts::AlertNeeds;
 use the_deployer::templates::alerts::AlertRule;
-use the_deployer::templates::alerts::Needs;
 use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::node::Path;
 
@@ -38,14 +38,14 @@ fn default(templates: &TemplateSet, alert: &AlertRule, key: &str) -> Option<Stri
     Some(node.get(key)?.as_text()?.to_owned())
 }
 
-fn needs(needs: Needs) -> &'static str {
+fn needs(needs: AlertNeeds) -> &'static str {
     match needs {
-        Needs::Pods | Needs::Replicas => "",
-        Needs::Autoscaler => "`autoscaling`",
-        Needs::Schedule => "`cron`",
-        Needs::Grpc => "`grpc`",
-        Needs::Database => "`database`",
-        Needs::Redis => "`redis`",
-        Needs::Objective => "`slo`",
+        AlertNeeds::Pods | AlertNeeds::Replicas => "",
+        AlertNeeds::Autoscaler => "`autoscaling`",
+        AlertNeeds::Schedule => "`cron`",
+        AlertNeeds::Grpc => "`grpc`",
+        AlertNeeds::Database => "`database`",
+        AlertNeeds::Redis => "`redis`",
+        AlertNeeds::Objective => "`slo`",
     }
 }

@@ -1,4 +1,4 @@
-//! What the pages about GitHub say is what the program takes.
+//! Tests that the pages about GitHub say what the program does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -58,7 +58,7 @@ fn the_list_of_rules_is_the_one_that_runs() {
             Weight::Warning => "warning",
             Weight::Both => "error or warning",
         };
-        let when = format!("{:?}", rule.when()).to_lowercase();
+        let when = format!("{:?}", rule.stage()).to_lowercase();
         let (name, about, source) = (rule.name, rule.about, rule.source);
         writeln!(table, "| `{name}` | {weight} | {when} | {about} | {source} |").unwrap();
     }

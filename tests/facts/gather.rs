@@ -12,7 +12,7 @@ use the_deployer::forge::local::LocalForge;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::inventory::IndexedRepository;
 use the_deployer::lookups::clients::LookupClients;
-use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, SecretQuestion};
+use the_deployer::model::facts::{Fact, FactRequests, Facts, LiveObject, SecretQuestion};
 use the_deployer::model::id::{AppKey, CommitSha, LockId, TargetName};
 use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::release::Release;
@@ -62,12 +62,12 @@ impl World {
     }
 
     /// `acme/shop` 1.0 at that commit to `prod-1`, with a host and two secrets.
-    fn questions(&self, commit: &str) -> Questions {
+    fn questions(&self, commit: &str) -> FactRequests {
         let question = |keys: &[&str], path: &str| SecretQuestion {
             keys: keys.iter().map(|key| (*key).to_owned()).collect(),
             vault_path: path.to_owned(),
         };
-        Questions {
+        FactRequests {
             target: self.settings.clusters.find(&prod()).unwrap(),
             app: app("shop"),
             owner: Some("team@example.com".to_owned()),
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    async fn gather(&self, questions: &Questions) -> Facts {
+    async fn gather(&self, questions: &FactRequests) -> Facts {
         let facts = self.gatherer.gather(questions, self.settings.clusters.clone());
         tokio::time::timeout(Duration::from_secs(30), facts).await.unwrap()
     }
@@ -213,7 +213,7 @@ async fn an_image_that_is_not_there_is_known_not_to_be() {
     let commit = world.commit();
     let questions = world.questions(&commit);
     let image = questions.image.replace("1.0", "2.0");
-    let facts = world.gather(&Questions { image, ..questions }).await;
+    let facts = world.gather(&FactRequests { image, ..questions }).await;
     assert_eq!(facts.image, Fact::Known { value: false, at: at(0) });
 }
 
@@ -222,7 +222,7 @@ async fn what_nobody_needs_is_not_asked() {
     let world = World::on(Place::http().await).await;
     let commit = world.commit();
     let dev = world.settings.clusters.find(&"dev".parse().unwrap()).unwrap();
-    let questions = Questions {
+    let questions = FactRequests {
         target: dev,
         hosts: Vec::new(),
         image: "ghcr.io/acme/shop:1.0".to_owned(),
@@ -233,7 +233,7 @@ async fn what_nobody_needs_is_not_asked() {
     assert_eq!((&facts.secrets, &facts.branches), (&Fact::NotAsked, &Fact::NotAsked));
     assert_eq!(known(&facts.live).objects, []);
     assert!(world.keeper.lock().asked.is_empty() && world.registry.asked().is_empty());
-    let questions = Questions { secrets: BTreeMap::new(), ..world.questions(&commit) };
+    let questions = FactRequests { secrets: BTreeMap::new(), ..world.questions(&commit) };
     assert_eq!(world.gather(&questions).await.secrets, Fact::NotAsked);
 }
 

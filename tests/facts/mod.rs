@@ -1,5 +1,4 @@
-//! What rules must know of the world: each client against a stand-in that speaks its protocol, and
-//! all of them together.
+//! Tests the lookups: each client against a stand-in that speaks its protocol, and all of them together.
 
 mod gather; // all facts of one deployment
 mod registry;

@@ -1,4 +1,4 @@
-//! Whether an image is there, asked of a registry that is real but for its images.
+//! Tests the lookup of images against a registry that is real but for its images.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

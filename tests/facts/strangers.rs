@@ -1,5 +1,5 @@
-//! Where developers, by an image's name, and registries, by redirects and the addresses of tokens, send the service:
-//! to the Internet, and nowhere else.
+//! Tests that developers, by an image's name, and registries, by redirects and the addresses of tokens, send the
+//! service to the Internet, and nowhere else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

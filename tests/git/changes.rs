@@ -1,4 +1,4 @@
-//! What a commit changed, as git itself says it; or that nobody here knows.
+//! Tests which changes of a commit are read, as git itself says it; or that they are not known here.
 
 use the_deployer::git::history::live::{CommitChange, PathTouch};
 use the_deployer::git::writer::ManifestRepository;

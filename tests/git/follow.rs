@@ -79,7 +79,7 @@ async fn what_was_judged_good_is_there_after_a_restart_without_the_host() {
     place.bare.somebody_writes("x/a", "good");
     let followed = open(&place).await;
     let good = followed.fetch_tip().await.unwrap();
-    followed.keep(&good).await.unwrap();
+    followed.record_accepted(&good).await.unwrap();
     place.bare.somebody_writes("x/a", "bad");
     followed.fetch_tip().await.unwrap();
     drop(followed);
@@ -89,7 +89,7 @@ async fn what_was_judged_good_is_there_after_a_restart_without_the_host() {
         followed.fetch_tip().await,
         Err(FollowError::Remote(WriteError::Unreachable { .. }))
     ));
-    assert_eq!(followed.good().await.unwrap(), Some(good.clone()));
+    assert_eq!(followed.accepted_commit().await.unwrap(), Some(good.clone()));
     assert_eq!(texts(&followed, &good, "x").await, [file("a", "good")]);
 }
 

@@ -1,5 +1,4 @@
-//! What a process leaves that is killed while it makes a repository: the next one starts, and
-//! whatever is not ours is there as it was.
+//! Tests repositories that a killed process leaves half made: the next process starts, and the files of others stay.
 
 use std::fs;
 use std::path::{Path, PathBuf};

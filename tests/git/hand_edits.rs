@@ -1,10 +1,10 @@
-//! What somebody changed in an app's `latest` beside us: noticed before it is overwritten, told, and
-//! replaced or left alone. Other people's files always stay.
+//! Tests manual edits in an app's `latest`: they are noticed before they are overwritten, reported, and replaced or
+//! left alone. Other people's files always stay.
 
 use the_deployer::git::writer::{
     DeploymentChange, DriftPolicy, ManifestRepository, PushOutcome, WriteError,
 };
-use the_deployer::model::hand_edit::{Edited, EditedFile, HandEdit, HandEdits};
+use the_deployer::model::hand_edit::{EditedFile, HandEdit, HandEditKind, HandEdits};
 use the_deployer::model::id::CommitSha;
 use the_deployer::support::retry::Disposition;
 
@@ -21,7 +21,7 @@ async fn tried(
     (written, watch.read_hand_edit())
 }
 
-fn changed(name: &str, how: Edited) -> EditedFile {
+fn changed(name: &str, how: HandEditKind) -> EditedFile {
     EditedFile { name: name.to_owned(), how }
 }
 
@@ -49,7 +49,7 @@ async fn an_edit_is_replaced_and_the_commit_and_the_record_say_what_it_was() {
         let found = found.unwrap();
         assert!(found.replaced);
         assert_eq!(found.base, Some(id(2)));
-        assert_eq!(found.files, [changed("deployment.yaml", Edited::Changed)]);
+        assert_eq!(found.files, [changed("deployment.yaml", HandEditKind::Changed)]);
         assert!(found.diff.contains("-  replicas: 3\n+  replicas: 9\n"), "{}", found.diff);
         let app = deploy(3, "").revision.app;
         let again = repository.replaced_edit(&"prod-1".parse().unwrap(), &app, &id(3)).await;
@@ -166,9 +166,9 @@ async fn files_that_were_added_and_removed_are_told_and_secrets_are_not_shown() 
         assert_eq!(
             found.files,
             [
-                changed("a.yaml", Edited::Changed),
-                changed("deep/c.yaml", Edited::Added),
-                changed("secret.yaml", Edited::Added),
+                changed("a.yaml", HandEditKind::Changed),
+                changed("deep/c.yaml", HandEditKind::Added),
+                changed("secret.yaml", HandEditKind::Added),
             ]
         );
         assert!(!found.diff.contains("hunter2"), "{}", found.diff);
@@ -232,5 +232,5 @@ async fn who_edited_is_not_guessed_where_our_clone_does_not_go_back_so_far() {
     assert!(written.is_ok(), "{written:?}");
     let found = found.unwrap();
     assert_eq!(found.commit, None);
-    assert_eq!(found.files, [changed("deployment.yaml", Edited::Changed)]);
+    assert_eq!(found.files, [changed("deployment.yaml", HandEditKind::Changed)]);
 }

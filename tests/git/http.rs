@@ -1,4 +1,4 @@
-//! What only happens with a server in between: refusals, tokens, cuts, and the clone that is kept.
+//! Tests what is particular to a git server over HTTP: refusals, tokens, cuts, and the clone that is kept.
 
 use std::fs;
 use std::time::Duration;

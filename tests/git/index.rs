@@ -1,8 +1,8 @@
-//! What a follower of all apps sees, and how little it reads for that.
+//! Tests what a follower of all apps reads, and how little that is.
 
 use std::collections::BTreeMap;
 
-use the_deployer::git::index::{Application, Changed, Changes, Follower};
+use the_deployer::git::index::{Application, ChangedApp, Changes, TargetFollower};
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, TargetName};
 use the_deployer::model::revision::ManifestFile;
@@ -19,7 +19,7 @@ fn app(slug: &str) -> AppKey {
     AppKey { namespace: "devx".parse().unwrap(), slug: slug.parse().unwrap() }
 }
 
-fn follow(repository: &ManifestRepository) -> Follower {
+fn follow(repository: &ManifestRepository) -> TargetFollower {
     repository.follow(&target(), |name| name.starts_with("ingress"))
 }
 
@@ -27,7 +27,7 @@ fn follow(repository: &ManifestRepository) -> Follower {
 /// `+` or `-` and the Application; and `slug: gone`.
 fn shown(changes: &Changes) -> Vec<String> {
     let file = |file: &ManifestFile| format!(" {}={}", file.name, text(&file.bytes));
-    let one = |one: &Changed| {
+    let one = |one: &ChangedApp| {
         let live = one.live.as_ref().map_or("?", |id| id.as_str().split('-').nth(1).unwrap());
         let live = live.trim_start_matches('0');
         let files = one.files.as_ref().map(|files| files.iter().map(file).collect::<String>());

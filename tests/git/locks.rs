@@ -1,4 +1,4 @@
-//! What a killed git leaves behind stops nobody, and what a living one holds is respected.
+//! Tests that locks of a killed git stop nobody, and that those of a living one are respected.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where the tests write: a bare repository, reached by path or over HTTP, and what they write.
+//! The repository of the tests: bare, reached by path or over HTTP; and their changes.
 
 use std::path::Path;
 use std::time::Duration;

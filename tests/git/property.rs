@@ -1,4 +1,4 @@
-//! Whatever several writers do in whatever order, the repository is what a small model says.
+//! Tests that the repository is what a small model says, whatever several writers do in whatever order.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::git::history::revisions::Around;
+use the_deployer::git::history::revisions::LatestChange;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::live_history::AppFolders;
@@ -20,10 +20,10 @@ async fn revisions(repository: &ManifestRepository) -> AppFolders {
     repository.revisions(&target, &app).await.unwrap()
 }
 
-async fn around(repository: &ManifestRepository, commit: &str) -> Option<Around> {
+async fn around(repository: &ManifestRepository, commit: &str) -> Option<LatestChange> {
     let (target, app) = app();
     let commit = CommitSha::parse(commit).unwrap();
-    repository.around(&commit, &target, &app).await.unwrap()
+    repository.read_latest_change(&commit, &target, &app).await.unwrap()
 }
 
 fn texts(files: &[ManifestFile]) -> Vec<(&str, &str)> {
@@ -96,7 +96,7 @@ async fn a_clone_that_does_not_go_back_so_far_says_that_it_cannot_tell() {
     fresh.tip().await.unwrap();
     assert_eq!(around(&fresh, &first).await, None);
     assert_eq!(around(&fresh, &second).await, None, "its parent is not there");
-    let said = fresh.said_of([id(1), id(2)].into()).await.unwrap();
+    let said = fresh.read_messages([id(1), id(2)].into()).await.unwrap();
     assert_eq!(said.into_keys().collect::<Vec<_>>(), [id(2)]);
 }
 
@@ -104,10 +104,10 @@ async fn a_clone_that_does_not_go_back_so_far_says_that_it_cannot_tell() {
 async fn what_commits_say_is_read_back() {
     for place in Place::both().await {
         let repository = place.open().await;
-        assert_eq!(repository.said_of(BTreeSet::new()).await.unwrap().len(), 0);
+        assert_eq!(repository.read_messages(BTreeSet::new()).await.unwrap().len(), 0);
         pushed(&repository, deploy(1, "one")).await;
         pushed(&repository, deploy(2, "two")).await;
-        let said = repository.said_of([id(1), id(7)].into()).await.unwrap();
+        let said = repository.read_messages([id(1), id(7)].into()).await.unwrap();
         assert_eq!(said.keys().cloned().collect::<Vec<_>>(), [id(1)]);
         let found = &said[&id(1)];
         assert_eq!(found.at.as_second(), 1_795_262_400);

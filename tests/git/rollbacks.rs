@@ -167,12 +167,12 @@ async fn what_was_judged_by_another_latest_is_void() {
     }
     let seen = kept(&repository).await;
     let one = back(9, 1, &tree_of(&seen, 1), replace());
-    let over = |n: u32| one.clone().over(Some(tree_of(&seen, n)));
+    let over = |n: u32| one.clone().expecting_latest(Some(tree_of(&seen, n)));
     let void = roll_back(&repository, over(2)).await;
     let Err(WriteError::Moved { path, .. }) = void else { panic!("{void:?}") };
     assert!(path.ends_with("/latest"), "{path}");
     // That there was none is a judgement, too.
-    let void = roll_back(&repository, one.clone().over(None)).await;
+    let void = roll_back(&repository, one.clone().expecting_latest(None)).await;
     assert!(matches!(void, Err(WriteError::Moved { .. })), "{void:?}");
     assert_eq!(kept(&repository).await.live(), Some(&id(3)));
     let done = roll_back(&repository, over(3)).await;

@@ -1,4 +1,4 @@
-//! What only happens behind ssh: keys, hosts that are not believed, and the connection that is kept.
+//! Tests what is particular to ssh: keys, hosts that are not believed, and the connection that is kept.
 
 use std::path::Path;
 use std::time::Duration;

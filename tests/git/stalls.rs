@@ -357,7 +357,7 @@ impl Worker {
 
     async fn work(&self, claim: Claim, asked_at: Moment) {
         self.replica.step().await;
-        let lease = Lease::asked_for(asked_at, LEASE);
+        let lease = Lease::requested_at(asked_at, LEASE);
         let lost = Arc::<AtomicBool>::default();
         let held = (claim, lease.clone(), Arc::clone(&lost));
         self.replica.held.lock().unwrap().insert(claim.number(), held);
@@ -493,7 +493,8 @@ async fn live_after_a_pause(
 /// With a lease it pushes nothing. That the lease is the reason: without one the past is deployed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn who_stands_still_after_its_look_does_not_deploy_the_past() {
-    let (live, ended) = live_after_a_pause(|clock| Lease::asked_for(clock.moment(), LEASE)).await;
+    let (live, ended) =
+        live_after_a_pause(|clock| Lease::requested_at(clock.moment(), LEASE)).await;
     assert_eq!(live, "newer\n");
     assert!(matches!(ended, Err(WriteError::LeaseOver { .. })), "{ended:?}");
     let (live, ended) = live_after_a_pause(|_| Lease::without_end()).await;

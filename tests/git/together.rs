@@ -1,4 +1,4 @@
-//! What waits while the writer pushes goes together: one push, a commit for each, and one that is
+//! Tests that changes that wait while the writer pushes go together: one push, a commit for each, and one that is
 //! refused does not stop the others.
 
 use std::time::Duration;
@@ -77,8 +77,8 @@ async fn what_waits_during_a_push_goes_in_the_next_one_with_a_commit_for_each() 
     }
     let ids = order(&place.bare);
     assert!(ids.is_sorted(), "{ids:?}");
-    assert_eq!(repository.done().changes, 22);
-    assert_eq!((repository.done().pushes, repository.done().waiting), (3, 0));
+    assert_eq!(repository.counts().changes, 22);
+    assert_eq!((repository.counts().pushes, repository.counts().waiting), (3, 0));
     place.bare.assert_sound();
 }
 

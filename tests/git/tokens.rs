@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use the_deployer::git::clone::tracked_branch::{FollowError, TrackedBranch};
-use the_deployer::git::transport::token::{Ask, NoToken, Tokens};
+use the_deployer::git::transport::token::{TokenDemand, TokenError, Tokens};
 use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError, WriterSettings};
 use the_deployer::support::retry::Disposition;
 
@@ -36,9 +36,9 @@ impl Issuer {
     }
 
     /// A kept token is good until it is refused; the last one is all there is.
-    fn answer(&self, ask: Ask) -> SecretString {
+    fn answer(&self, ask: TokenDemand) -> SecretString {
         let mut issued = self.0.lock().unwrap();
-        if let Ask::InsteadOf(refused) = ask {
+        if let TokenDemand::InsteadOf(refused) = ask {
             let refused = refused.expose_secret().to_owned();
             if issued.tokens.last() == Some(&refused.as_str()) && issued.tokens.len() > 1 {
                 issued.tokens.pop();
@@ -112,7 +112,7 @@ async fn who_issues_no_token_is_waited_for_or_not_as_it_says() {
     let soon = Disposition::Retry { after: Some(Duration::from_secs(30)) };
     for next in [soon, Disposition::Stop] {
         let why = "the App is not installed on acme/manifests: install it there";
-        let none = move |_| std::future::ready(Err(NoToken { why: why.to_owned(), next }));
+        let none = move |_| std::future::ready(Err(TokenError { why: why.to_owned(), next }));
         let repository = open(&place, Tokens::new(HELP, none)).await;
         let error = write(&repository, deploy(1, "one")).await.unwrap_err();
         assert!(matches!(error, WriteError::NoToken { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! What one writer does to a repository; each test runs on a folder and over HTTP.
+//! Tests the changes of one writer to a repository; each test runs on a folder and over HTTP.
 
 use the_deployer::git::history::live::PathTouch;
 use the_deployer::git::writer::{

@@ -1,4 +1,4 @@
-//! What the client asks and tells as an App, page by page.
+//! Tests the App's requests, page by page.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is in an App's way: each says what to do, and is over as soon as somebody has done it.
+//! Tests the obstacles of an App: each message says what to do, and the obstacle is over as soon as that is done.
 
 use std::time::Duration;
 

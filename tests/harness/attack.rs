@@ -1,6 +1,6 @@
-//! What somebody without the secret can do to a service: attacks that go on until they are told to
-//! stop, against an address of this machine, and signed webhooks beside them. Benchmarks include this
-//! file too, so that it uses nothing else of the harness.
+//! Attacks on a service by a sender without the secret, which go on until they are stopped, against an address of this
+//! machine, and signed webhooks beside them. Benchmarks include this file too, so that it uses nothing else of the
+//! harness.
 
 use std::io;
 use std::net::SocketAddr;

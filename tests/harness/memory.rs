@@ -1,4 +1,4 @@
-//! How much memory something takes: of this thread while a function runs, and of another process.
+//! Measures memory: of this thread while a function runs, and of another process.
 //!
 //! [`peak`] asks an allocator that counts for each thread, so tests that run beside each other in one
 //! process do not disturb it. The allocator is the crate's, which is why no `unsafe` of ours is needed;

@@ -1,4 +1,4 @@
-//! What lies between bart and a service: it hears what is asked, and can break.
+//! A proxy between bart and a service: it records the requests, and can break.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How everything outside is reached: through a proxy, and with an authority of one's own.
+//! Tests outgoing connections: through a proxy, and with an authority of one's own.
 
 use std::time::Duration;
 

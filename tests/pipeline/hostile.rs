@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use the_deployer::pipeline::render::Rendered;
+use the_deployer::pipeline::render::RenderedManifests;
 
 use super::planned;
 
@@ -197,7 +197,7 @@ impl Field {
 
 /// Kinds, and in each object the path of everything that has no parts. Where a key is under
 /// attack, those of labels, annotations and files are counted and not named.
-pub(super) fn shape(rendered: &Rendered, keys: bool) -> Vec<String> {
+pub(super) fn shape(rendered: &RenderedManifests, keys: bool) -> Vec<String> {
     let mut found = Vec::new();
     for file in &rendered.files {
         let kind = file.name.split(['-', '.']).next().unwrap();
@@ -234,7 +234,7 @@ fn paths(value: &Json, path: &str, keys: bool, out: &mut Vec<String>) {
     }
 }
 
-static CALM: LazyLock<Rendered> =
+static CALM: LazyLock<RenderedManifests> =
     LazyLock::new(|| planned(calm().to_string().as_bytes(), None).unwrap());
 
 fn check(field: &Field, hostile: &str, must_render: bool) -> Result<(), TestCaseError> {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value as Json, json};
 use the_deployer::model::platform::Platform;
-use the_deployer::pipeline::render::Rendered;
+use the_deployer::pipeline::render::RenderedManifests;
 
 use super::hostile::{HOSTILE, object, shape, yaml};
 use super::{planned_on, templates};
@@ -91,7 +91,7 @@ fn at_home(platform: &Platform, mut waml: Json) -> Json {
 }
 
 /// Policies and the agent's templates with all that stands in quotes taken out.
-fn code(rendered: &Rendered) -> Vec<String> {
+fn code(rendered: &RenderedManifests) -> Vec<String> {
     let objects = rendered.files.iter().map(|file| object(&file.bytes));
     let mut found = Vec::new();
     for object in objects {

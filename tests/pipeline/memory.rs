@@ -1,4 +1,4 @@
-//! However a WAML within the limits is written, reading it and planning it takes little memory.
+//! Tests that reading and planning a WAML within the limits takes little memory, however it is written.
 //!
 //! Aliases let a small file say a lot; what they multiply is tried by hand, in [`SHAPES`], and at
 //! random. All is measured by the allocator, never by what is said of the file.

@@ -29,7 +29,7 @@ use the_deployer::model::template::{TemplateFile, TemplateSources};
 use the_deployer::model::violation::{Rejection, Violation};
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
-use the_deployer::pipeline::render::Rendered;
+use the_deployer::pipeline::render::RenderedManifests;
 use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::Waml;
 
@@ -51,10 +51,10 @@ static TEMPLATES: LazyLock<Arc<TemplateSet>> = LazyLock::new(|| {
 });
 
 pub(crate) fn facts() -> Facts {
-    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
+    Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
-pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rejection> {
+pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<RenderedManifests, Rejection> {
     planned_on(text, target, Platform::default(), templates())
 }
 
@@ -83,7 +83,7 @@ fn planned_on(
     target: Option<&str>,
     platform: Platform,
     templates: Arc<TemplateSet>,
-) -> Result<Rendered, Rejection> {
+) -> Result<RenderedManifests, Rejection> {
     planned_for(text, target, Clusters::Any(Box::new(platform)), templates)
 }
 
@@ -92,7 +92,7 @@ fn planned_for(
     target: Option<&str>,
     clusters: Clusters,
     templates: Arc<TemplateSet>,
-) -> Result<Rendered, Rejection> {
+) -> Result<RenderedManifests, Rejection> {
     let facts = Facts { clusters, ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;
     let first = waml.targets().first().map(|target| (*target).clone());
@@ -271,7 +271,7 @@ fn the_built_in_templates_are_without_a_warning() {
     assert!(report.templates.iter().all(|one| one.objects > 0), "{:?}", report.templates);
 }
 
-fn keep(rendered: &Rendered, name: &str) {
+fn keep(rendered: &RenderedManifests, name: &str) {
     let Some(folder) = std::env::var_os("KEEP_SAMPLES") else { return };
     let folder = Path::new(&folder).join(name);
     fs::create_dir_all(&folder).unwrap();

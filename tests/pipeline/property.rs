@@ -1,5 +1,5 @@
-//! Whatever WAML comes: valid Kubernetes objects, or violations with their places, and the same
-//! each time; never a panic.
+//! Tests that every WAML gives valid Kubernetes objects, or violations with their places, and the same each time; never
+//! a panic.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use the_deployer::model::kubernetes::KubernetesVersion;
 use the_deployer::model::platform::Platform;
 use the_deployer::model::target::Clusters;
 use the_deployer::model::violation::{Rejection, Severity, Violation};
-use the_deployer::pipeline::render::Rendered;
+use the_deployer::pipeline::render::RenderedManifests;
 
 use super::generate::{Style, waml};
 use super::versions::one_cluster;
@@ -86,7 +86,7 @@ fn platform(text: &str) -> Platform {
 }
 
 /// Two readers of YAML that are not ours read the same, and it is one object.
-fn is_well_read(rendered: &Rendered) -> Result<(), TestCaseError> {
+fn is_well_read(rendered: &RenderedManifests) -> Result<(), TestCaseError> {
     prop_assert!(!rendered.files.is_empty());
     for file in &rendered.files {
         let text = std::str::from_utf8(&file.bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What is rendered is right for the Kubernetes that the cluster has.
+//! Tests that the manifests are right for the Kubernetes that the cluster has.
 
 use std::sync::Arc;
 

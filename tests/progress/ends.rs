@@ -1,4 +1,4 @@
-//! How deployments end in a cluster.
+//! Tests how deployments end in a cluster.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What becomes of a deployment after the push: the whole service beside a cluster of its own.
+//! Tests a deployment after its push: the whole service beside a cluster of its own.
 
 pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
 mod ends; // how deployments end

@@ -1,4 +1,4 @@
-//! Why a commit was not deployed, as it is read on GitHub: check runs, where an App writes them.
+//! Tests the check runs that say on GitHub why a commit was not deployed.
 
 use serde_json::Value as Json;
 use the_deployer::model::id::LockId;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use the_deployer::app::rebuild::{NotRebuilt, RebuildOptions, RebuildReport, rebuild};
+use the_deployer::app::rebuild::{RebuildError, RebuildOptions, RebuildReport, rebuild};
 use the_deployer::model::deployment::State;
 
 use crate::harness::deployer::{Deployer, on_both};
@@ -19,7 +19,7 @@ fn options() -> RebuildOptions {
 async fn rebuilt(
     deployer: &Deployer,
     options: &RebuildOptions,
-) -> Result<RebuildReport, NotRebuilt> {
+) -> Result<RebuildReport, RebuildError> {
     rebuild(&deployer.settings(), options, &deployer.clock).await
 }
 
@@ -61,7 +61,7 @@ async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
         assert_eq!(report.added.deployments, 5, "{report:?}");
         assert!(report.notes.is_empty(), "{report:?}");
         let refused = rebuilt(deployer, &options()).await.unwrap_err();
-        assert!(matches!(refused, NotRebuilt::NotEmpty(5)), "{refused}");
+        assert!(matches!(refused, RebuildError::NotEmpty(5)), "{refused}");
         let again = rebuilt(deployer, &RebuildOptions { merge: true, ..options() }).await.unwrap();
         assert_eq!(again.added.deployments, 0, "{again:?}");
 

@@ -1,5 +1,5 @@
-//! What goes wrong at GitHub and Slack, told in sentences. Each ends right by itself, and says how
-//! long that took by the clock that the test moves.
+//! Tests faults of GitHub and Slack, told in sentences. Each scenario ends right by itself, and says how long that took
+//! by the clock that the test moves.
 
 mod acts; // locks, a cancelled deployment, plans
 mod app; // as an App: tokens end, permissions change

@@ -1,4 +1,4 @@
-//! What GitHub refuses for good is said, and not asked for again and again.
+//! Tests that a final refusal of GitHub is reported, and the request not repeated again and again.
 
 use jiff::SignedDuration;
 use the_deployer::model::deployment::State;

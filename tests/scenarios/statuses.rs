@@ -1,4 +1,4 @@
-//! What GitHub is told of a deployment, and how seldom.
+//! Tests the statuses that GitHub gets of a deployment, and how few they are.
 
 use std::time::Duration;
 

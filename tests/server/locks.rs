@@ -1,4 +1,4 @@
-//! /api/v1/locks, /api/v1/deployments/…/cancel and /api/v1/plan: what is understood, and what is refused how.
+//! Tests /api/v1/locks, /api/v1/deployments/…/cancel and /api/v1/plan: valid requests, and each refusal.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the server answers: the whole program without its loops, over real sockets, one request after another.
+//! Tests the answers of the server: the whole program without its loops, over real sockets, one request after another.
 
 mod admission; // callers, and what they may do
 mod narrow; // tokens for some apps or targets
@@ -17,7 +17,7 @@ mod mutations; // events with anything anywhere in them
 mod pages; // / and /deployments/{id}
 mod reading; // probes, lists, and routes that there are not
 mod deployments; // a deployment's log, filters
-mod placed; // GET /api/v1/apps
+mod apps; // GET /api/v1/apps
 mod hosts; // the code host, and builds
 mod streams; // a deployment as it goes on
 mod wire; // over sockets: half a request, and stopping

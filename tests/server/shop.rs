@@ -68,7 +68,7 @@ pub(super) async fn ask_as(deployer: &Deployer, token: &str, path: &str, body: &
 /// What people did, newest first.
 pub(super) async fn audited(deployer: &Deployer) -> Vec<AuditRecord> {
     let search = Search { limit: 100, ..Search::default() };
-    deployer.stepped().store().audited(&search).await.unwrap().entries
+    deployer.stepped().store().audit_records(&search).await.unwrap().entries
 }
 
 /// Starts anew after the database was closed under it, and looks whether all is well.

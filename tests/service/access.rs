@@ -1,5 +1,4 @@
-//! Who may do what, in the real program: people of a GitHub, tokens of the configuration, and what
-//! the audit log says of them.
+//! Tests authorization in the real program: people of a GitHub, tokens of the configuration, and the audit log.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What is where: the whole service, and what it says of the manifest repository.
+//! Tests the apps of the whole service, as the manifest repository has them.
 
 use std::time::Duration;
 

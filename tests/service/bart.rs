@@ -1,4 +1,4 @@
-//! What `bart` shows of the service: status, history, logs, and what it opens.
+//! Tests what `bart` shows of the service: status, history, logs, and what it opens.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! What is found out for a deployment, and what is kept of it, end to end.
+//! Tests the lookups of a deployment and their record, end to end.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! bart waits for what goes on: it hears of it as it happens, comes again where a stream breaks, and says how
-//! to go on where it stops waiting.
+//! Tests that bart follows what goes on as it happens, connects again where a stream breaks, and says how to go on
+//! where it stops waiting.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! What somebody edited by hand in the manifest repository, as people see it in the end.
+//! Tests manual edits of the manifest repository, as people see them in the end.
 
 use crate::harness::events::{Event, waml};
 use crate::harness::process::Home;

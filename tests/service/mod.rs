@@ -17,7 +17,7 @@ mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
 mod hand_edits; // what somebody changed beside us
-mod keep_back; // bart keeps back, stops and asks
+mod bart_locks; // bart lock, unlock, cancel, plan
 mod large_rows; // records of hostile deployments
 mod lifecycle; // first start, end, logs and metrics
 mod mistyped; // did you mean
@@ -26,7 +26,7 @@ mod rebuild; // a cluster from the repository alone
 mod offline; // commands without the service
 mod overload; // attacks without the secret
 mod record; // the record kept, put back, made again
-mod asked; // what the service itself is asked for
+mod deploy_requests; // deployments and plans that are asked of the service
 mod removal; // an app taken off a target
 mod repeated; // acts with an Idempotency-Key
 mod replicas; // several processes on one database

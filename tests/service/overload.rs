@@ -1,5 +1,5 @@
-//! Somebody without the secret tries to keep the service from its work, with all the connections
-//! they can have: signed webhooks are taken, probes are answered, and memory stays bounded.
+//! Tests that a sender without the secret cannot keep the service from its work, with all the connections it can have:
+//! signed webhooks are taken, probes are answered, and memory stays bounded.
 
 use std::net::SocketAddr;
 use std::time::Duration;

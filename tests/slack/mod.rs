@@ -1,7 +1,7 @@
 //! People are told on Slack: the real program by hand, with a GitHub and a Slack that have state.
 
 mod news; // what people are told, and where
-mod once; // never twice, whatever happens in between
+mod duplicates; // no message is sent twice
 mod people; // who somebody is
 mod trouble; // Slack is down, full, or refuses
 

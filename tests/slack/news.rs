@@ -1,4 +1,4 @@
-//! What people are told, and where.
+//! Tests the messages, and the channels and people that get them.
 
 use insta::assert_snapshot;
 use the_deployer::model::notice::Sink;

@@ -1,4 +1,4 @@
-//! Who somebody is on Slack.
+//! Tests how the service finds a person on Slack.
 
 use the_deployer::model::notice::Sink;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_deployer::model::audit::Search;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId};
-use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use the_deployer::store::{ActTurn, Completion, Findings, LeaseState, Store};
 
 use crate::harness::database::run_on_both;
@@ -25,10 +25,10 @@ fn removal(lane: &str, n: i64) -> RemovalRecord {
         app: app(lane),
         actor: "alice".to_owned(),
         reason: "not used\0 any more".to_owned(),
-        taken: Taken {
+        taken: RemovedObjects {
             files: vec!["apps/prod/shop.web.yaml".to_owned()],
             repository: Some(request(lane, "prod", n).release.repository),
-            ..Taken::default()
+            ..RemovedObjects::default()
         },
         asked_at: at(n),
         ended: None,
@@ -171,7 +171,7 @@ async fn a_removal_that_begins_is_in_the_audit_log_and_one_that_may_not_is_not()
     run_on_both(async |db| {
         let logged = async || {
             let search = Search { limit: 9, ..Search::default() };
-            db.store.audited(&search).await.unwrap().entries
+            db.store.audit_records(&search).await.unwrap().entries
         };
         assert_eq!(begin(&db.store, "a", 1).await, ActTurn::Yes);
         assert!(matches!(begin(&db.store, "a", 2).await, ActTurn::Acting(_)));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use the_deployer::model::audit::{AuditRecord, AuthMethod, Principal, Search};
 use the_deployer::model::id::{AppKey, TargetName};
-use the_deployer::store::{Accepted, Moved, Store};
+use the_deployer::store::{Accepted, OwnerMove, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -40,7 +40,7 @@ fn entry(n: i64, name: &str, act: &'static str) -> AuditRecord {
 }
 
 async fn found(store: &Store, search: Search) -> Vec<String> {
-    let found = store.audited(&Search { limit: 50, ..search }).await.unwrap();
+    let found = store.audit_records(&Search { limit: 50, ..search }).await.unwrap();
     found.entries.into_iter().map(|entry| entry.subject).collect()
 }
 
@@ -78,9 +78,9 @@ async fn entries_are_found_newest_first_by_who_what_where_and_when_in_pages() {
         assert_eq!(found(&db.store, on).await, ["subject 3", "subject 2"]);
         let time = Search { since: Some(at(2)), until: Some(at(4)), ..none() };
         assert_eq!(found(&db.store, time).await, ["subject 3", "subject 2"]);
-        let page = db.store.audited(&Search { limit: 3, ..none() }).await.unwrap();
+        let page = db.store.audit_records(&Search { limit: 3, ..none() }).await.unwrap();
         assert_eq!((page.entries.len(), page.next.as_ref()), (3, Some(&id(2))));
-        let rest = db.store.audited(&Search { before: page.next, limit: 3, ..none() }).await;
+        let rest = db.store.audit_records(&Search { before: page.next, limit: 3, ..none() }).await;
         let rest = rest.unwrap();
         assert_eq!((rest.entries.len(), rest.next), (1, None));
         let whole = &page.entries[1];
@@ -99,7 +99,7 @@ async fn an_id_is_written_once_and_a_hostile_name_is_a_name() {
         let hostile = "x'; DROP TABLE audit; --\0";
         db.store.audit(&entry(1, hostile, "lock")).await.unwrap();
         assert!(db.store.audit(&entry(1, "bob", "remove")).await.is_err(), "nothing is replaced");
-        let all = db.store.audited(&Search { limit: 9, ..Search::default() }).await.unwrap();
+        let all = db.store.audit_records(&Search { limit: 9, ..Search::default() }).await.unwrap();
         assert_eq!(all.entries.len(), 1);
         assert_eq!(all.entries[0].by.name, hostile.trim_end_matches('\0'));
     })
@@ -109,12 +109,12 @@ async fn an_id_is_written_once_and_a_hostile_name_is_a_name() {
 #[tokio::test]
 async fn giving_an_app_away_is_in_the_log_with_whose_it_was() {
     run_on_both(async |db| {
-        let act = Moved { by: "root".to_owned(), reason: "a new team".to_owned() };
+        let act = OwnerMove { by: "root".to_owned(), reason: "a new team".to_owned() };
         for (to, n) in [("acme/a", 1), ("acme/b", 2)] {
             let to = to.parse().unwrap();
             db.store.move_owner(&prod(), &shop(), &to, &act, (at(n), &id(n))).await.unwrap();
         }
-        let all = db.store.audited(&Search { limit: 9, ..Search::default() }).await.unwrap();
+        let all = db.store.audit_records(&Search { limit: 9, ..Search::default() }).await.unwrap();
         let newest = &all.entries[0];
         assert_eq!((&*newest.act, newest.by.via), ("move-owner", AuthMethod::Operator));
         assert_eq!((newest.by.name.as_str(), newest.reason.as_str()), ("root", "a new team"));

@@ -1,4 +1,4 @@
-//! What a sender asks before it says something.
+//! Tests the queries that a sender makes before it sends.
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{SinkFamily, Subscriptions};

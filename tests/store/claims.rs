@@ -5,10 +5,10 @@ use the_deployer::model::claim::ObjectClaim;
 use the_deployer::model::deployment::State;
 use the_deployer::model::facts::ObjectName;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
-use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use the_deployer::model::route::{Route, RouteClaim};
 use the_deployer::store::{
-    ActTurn, Claim, ClaimConflict, Completion, Filter, FinalState, Findings, LeaseState, Moved,
+    ActTurn, Claim, ClaimConflict, Completion, Filter, FinalState, Findings, LeaseState, OwnerMove,
     PushTurn, Store,
 };
 
@@ -386,7 +386,7 @@ async fn a_removal_gives_the_apps_routes_free() {
             store.claimed_objects(&prod(), &app("shop/coll"), at(n)).await.unwrap().len()
         };
         assert_eq!(claimed(2).await, 1);
-        let taken = Taken {
+        let taken = RemovedObjects {
             files: vec![],
             objects: vec![],
             keeps_data: vec![],
@@ -473,7 +473,7 @@ async fn an_attempt_at_another_repositorys_app_is_none_of_the_apps() {
             let found = of_app(store, &name).await;
             assert_eq!(found.first() == Some(&id(n)), counts, "{repository} at {name}: {found:?}");
         }
-        let act = Moved { by: "jo".to_owned(), reason: "sold".to_owned() };
+        let act = OwnerMove { by: "jo".to_owned(), reason: "sold".to_owned() };
         let to = RepoName::parse("rival/web").unwrap();
         let when: (Timestamp, &DeployId) = (at(20), &id(20));
         let _before = store.move_owner(&prod(), &app("shop/web"), &to, &act, when).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a sender asks of the past.
+//! Tests the queries about earlier deployments and messages.
 
 use the_deployer::model::deployment::{Contact, ForgeState};
 use the_deployer::model::notice::{Sink, SinkFamily, Subscriptions};

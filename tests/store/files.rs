@@ -1,4 +1,4 @@
-//! What is particular to a file, and to a URL.
+//! Tests what is particular to a file, and to a URL.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::LockId;
 use the_deployer::model::lock::{Lock, LockScope};
-use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use the_deployer::model::rollback::Hold;
 use the_deployer::store::{
     ActTurn, Begin, IdempotencyKey, KeyLease, LeaseState, Reply, Store, StoreError, StoredAnswer,
@@ -269,7 +269,7 @@ async fn a_removal_leads_from_its_key_to_its_record_and_ends_with_its_answer() {
             app: app(),
             actor: "jo".to_owned(),
             reason: "moved".to_owned(),
-            taken: Taken::default(),
+            taken: RemovedObjects::default(),
             asked_at: at(1),
             ended: None,
         };

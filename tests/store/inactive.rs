@@ -1,9 +1,9 @@
-//! What is no longer live is told so, once.
+//! Tests that a deployment that is no longer live is reported as inactive, once.
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::notice::{SinkFamily, Subscriptions};
-use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use the_deployer::store::{
     ActTurn, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, PushTurn, Store,
 };
@@ -98,9 +98,9 @@ async fn an_app_that_is_removed_is_inactive() {
             app: app(),
             actor: "jo".to_owned(),
             reason: "moved".to_owned(),
-            taken: Taken {
+            taken: RemovedObjects {
                 repository: Some(RepoName::parse("acme/web").unwrap()),
-                ..Taken::default()
+                ..RemovedObjects::default()
             },
             asked_at: at(3),
             ended: None,
@@ -150,7 +150,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
                 app: app(),
                 actor: "jo".to_owned(),
                 reason: "moved".to_owned(),
-                taken: Taken::default(),
+                taken: RemovedObjects::default(),
                 asked_at: at(first),
                 ended: None,
             };

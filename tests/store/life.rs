@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, State};
-use the_deployer::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
+use the_deployer::model::hand_edit::{EditCommit, EditedFile, HandEdit, HandEditKind};
 use the_deployer::model::id::{AppKey, DeployId, Namespace, Slug};
 use the_deployer::model::route::RouteClaim;
 use the_deployer::store::{Completion, FinalState, Findings, LeaseState, PushTurn};
@@ -68,7 +68,7 @@ fn hand_edit() -> HandEdit {
         replaced: true,
         push_failed: false,
         base: Some(DeployId::parse("20261121-054812123-3f9a2c").unwrap()),
-        files: vec![EditedFile { name: "a.yaml".to_owned(), how: Edited::Removed }],
+        files: vec![EditedFile { name: "a.yaml".to_owned(), how: HandEditKind::Removed }],
         diff: "--- a/a.yaml\n+++ /dev/null\n-é: \"\0\"\n".to_owned(),
         commit: Some(EditCommit {
             id: "c".repeat(40).parse().unwrap(),

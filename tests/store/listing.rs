@@ -1,4 +1,4 @@
-//! What pages and people ask.
+//! Tests the queries of pages and of the API.
 
 use the_deployer::model::app_instance::AppInstance;
 use the_deployer::model::deployment::State;

@@ -186,7 +186,7 @@ async fn looks_right(store: &Store, version: i64) {
     }
     if version >= 14 {
         let all = Search { limit: 10, ..Search::default() };
-        assert_eq!(store.audited(&all).await.unwrap().entries.len(), 1);
+        assert_eq!(store.audit_records(&all).await.unwrap().entries.len(), 1);
     }
     if version >= 15 {
         assert!(find(-115).rollback.as_ref().unwrap().hold);

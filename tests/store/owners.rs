@@ -1,9 +1,9 @@
-//! Whose apps are: first come, or moved.
+//! Tests the owners of apps: first come, or moved.
 
 use the_deployer::model::facts::Ownership;
 use the_deployer::model::id::{AppKey, RepoName, TargetName};
 use the_deployer::store::{
-    Completion, FinalState, Findings, LeaseState, Moved, OwnerRecord, Store,
+    Completion, FinalState, Findings, LeaseState, OwnerMove, OwnerRecord, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -61,7 +61,7 @@ async fn an_app_is_whose_that_deployed_it_first() {
 #[tokio::test]
 async fn moving_an_app_is_an_act_that_is_remembered() {
     run_on_both(async |db| {
-        let act = Moved { by: "jo".to_owned(), reason: "split\0 off".to_owned() };
+        let act = OwnerMove { by: "jo".to_owned(), reason: "split\0 off".to_owned() };
         let moved = async |slug: &str, to: &str, n| {
             db.store
                 .move_owner(&prod(), &app(slug), &repository(to), &act, (at(n), &id(n)))
@@ -77,7 +77,7 @@ async fn moving_an_app_is_an_act_that_is_remembered() {
             app: app(slug),
             repository: repository("second"),
             since: at(n),
-            moved: Some(Moved { by: "jo".to_owned(), reason: "split off".to_owned() }),
+            moved: Some(OwnerMove { by: "jo".to_owned(), reason: "split off".to_owned() }),
         };
         assert_eq!(db.store.owners(None).await.unwrap(), [owned("kept", 6), owned("web", 5)]);
         assert_eq!(db.store.owners(Some(&prod())).await.unwrap().len(), 2);

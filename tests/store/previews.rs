@@ -2,14 +2,14 @@
 
 use the_deployer::model::event::PullRequest;
 use the_deployer::model::id::CommitSha;
-use the_deployer::store::{LeaseState, PreviewClaim, PreviewIntake, ShownCheck, Store};
+use the_deployer::store::{LeaseState, PostedCheck, PreviewClaim, PreviewIntake, Store};
 
 use super::{LEASE, claim, push, succeeded};
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, pull_request};
 
-fn shown(claim: &PreviewClaim, check: i64) -> ShownCheck {
-    ShownCheck { head: claim.request.head.clone(), check, digest: "d".to_owned() }
+fn shown(claim: &PreviewClaim, check: i64) -> PostedCheck {
+    PostedCheck { head: claim.request.head.clone(), check, digest: "d".to_owned() }
 }
 
 async fn note(store: &Store, request: &PullRequest, seconds: i64) -> PreviewIntake {

@@ -1,9 +1,9 @@
-//! Who is told of commits hears of each, with what made it, and in order.
+//! Tests that a receiver of commits gets each, with its deployment, in order.
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::notice::{Sink, SinkFamily, Subscriptions};
-use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use the_deployer::store::{
     ActTurn, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, Notification,
     OutboxMessage, PushTurn, Store,
@@ -47,7 +47,7 @@ async fn removes(store: &Store, n: i64) -> CommitSha {
         app: app(),
         actor: "jane".to_owned(),
         reason: "gone".to_owned(),
-        taken: Taken { repository, ..Taken::default() },
+        taken: RemovedObjects { repository, ..RemovedObjects::default() },
         asked_at: at(n),
         ended: None,
     };

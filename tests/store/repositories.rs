@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use the_deployer::model::event::RepositoryIdentity;
 use the_deployer::model::id::{AppKey, DeployId, Namespace, RepoName, Slug, TargetName};
-use the_deployer::store::{Moved, Store};
+use the_deployer::store::{OwnerMove, Store};
 
 use crate::harness::database::run_on_both;
 
@@ -18,7 +18,7 @@ fn app(slug: &str) -> AppKey {
 /// The app becomes that repository's.
 async fn gives(store: &Store, n: u32, (slug, repository): (&str, &str)) {
     let (target, to) = (TargetName::parse("prod").unwrap(), RepoName::parse(repository).unwrap());
-    let moved = Moved { by: "jo".to_owned(), reason: "x".to_owned() };
+    let moved = OwnerMove { by: "jo".to_owned(), reason: "x".to_owned() };
     let id = DeployId::parse(format!("20270115-080000000-{n:06x}")).unwrap();
     store.move_owner(&target, &app(slug), &to, &moved, (at(0), &id)).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What a list and a watch can answer, and what follows.
+//! Tests every answer that a list and a watch can get, and the step that follows.
 
 use std::time::Duration;
 

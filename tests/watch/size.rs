@@ -1,4 +1,4 @@
-//! How much memory a watch takes: a page, and no more.
+//! Tests that a watch takes the memory of a page, and no more.
 
 use std::sync::mpsc;
 

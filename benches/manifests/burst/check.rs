@@ -1,4 +1,4 @@
-//! What became of every event: the service's records beside the history of the manifest repository.
+//! Checks the end of every event: the service's records beside the history of the manifest repository.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

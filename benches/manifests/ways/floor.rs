@@ -1,5 +1,5 @@
-//! What no writer can be faster than: the server's own time for one `POST git-receive-pack` of a
-//! pack with exactly the new objects. The pack is made before the clock runs.
+//! Measures the floor of every writer: the server's own time for one `POST git-receive-pack` of a pack with exactly the
+//! new objects. The pack is made before the clock runs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -40,7 +40,7 @@ fn what_the_contract_allows_is_taken() {
     hold(Form::TAG, |text| ImageTag::parse(text).is_ok());
     hold(Form::COMMIT, |text| CommitSha::parse(text).is_ok());
     hold(Form::REPOSITORY, |text| RepoName::parse(text).is_ok());
-    hold(Form::SPOT, |text| AppInstance::parse(&text).is_some());
+    hold(Form::APP_INSTANCE, |text| AppInstance::parse(&text).is_some());
     hold(Form::DURATION, |text| crate::support::time_text::duration(&text).is_some());
     hold(Form::LINE, |text| reason(&text).is_ok());
 }

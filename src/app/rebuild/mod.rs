@@ -18,18 +18,18 @@ use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
-use crate::forge::github::webhook::listed;
+use crate::forge::github::webhook::listed_deployment;
 use crate::git::history::{BranchHistory, PresentApp};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::AppOwner;
 use crate::model::audit::{AuditRecord, AuthMethod, Principal};
+use crate::model::commit_record::{CommitRecord, ForgeNumber, PastDeployment};
 use crate::model::event::{DeploymentRequest, WebhookEvent};
 use crate::model::id::{DeployId, RepoName, TargetName};
-use crate::model::past::{CommitRecord, Number, PastDeployment};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Hold, Holds};
 use crate::store::embedded::EmbeddedError;
-use crate::store::{OwnerRecord, Remembered, RememberedDeployment, Store};
+use crate::store::{OwnerRecord, RememberedDeployment, RestorableRecords, Store};
 use crate::support::clock::Clock;
 use crate::support::ownership;
 
@@ -67,7 +67,7 @@ pub struct RebuildReport {
 
 /// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
-pub enum NotRebuilt {
+pub enum RebuildError {
     /// A part cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -89,12 +89,12 @@ const NUMBERS: u32 = 1_000;
 /// Rebuilds the record of the settings.
 ///
 /// # Errors
-/// [`NotRebuilt`]; then nothing was written.
+/// [`RebuildError`]; then nothing was written.
 pub async fn rebuild(
     settings: &Settings,
     options: &RebuildOptions,
     clock: &Clock,
-) -> Result<RebuildReport, NotRebuilt> {
+) -> Result<RebuildReport, RebuildError> {
     crate::support::http::install_tls_provider();
     refuse_elsewhere(&settings.storage)?;
     let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
@@ -108,16 +108,16 @@ async fn rebuild_into(
     settings: &Settings,
     options: &RebuildOptions,
     clock: &Clock,
-) -> Result<RebuildReport, NotRebuilt> {
+) -> Result<RebuildReport, RebuildError> {
     let count: u64 = store.counts().await.map_err(cannot_use("the database"))?.values().sum();
     if count > 0 && !options.merge {
-        return Err(NotRebuilt::NotEmpty(count));
+        return Err(RebuildError::NotEmpty(count));
     }
     let forge = code_host::offline_forge(settings, clock)?;
     let mut report = RebuildReport::default();
-    let mut remembered = Remembered::default();
+    let mut remembered = RestorableRecords::default();
     for manifests in &settings.manifests {
-        let past = past_of(settings, manifests, &forge, clock).await?;
+        let past = read_repository_history(settings, manifests, &forge, clock).await?;
         add_repository(settings, manifests, past, clock.now(), (&mut remembered, &mut report));
     }
     report.notes.extend(renames::follow(&mut remembered, clock.now()));
@@ -133,7 +133,7 @@ async fn rebuild_into(
 }
 
 /// Reads the history of a repository beside a service that may be running.
-async fn past_of(
+async fn read_repository_history(
     settings: &Settings,
     manifests: &ManifestRepositorySettings,
     forge: &Forge,
@@ -154,7 +154,7 @@ async fn past_of(
         ownership::create_folders(folder).map_err(cannot_use("the folder of clones"))?;
     }
     let repository = ManifestRepository::open(writer).await.map_err(&repository_error)?;
-    let past = repository.past(&manifests.branch).await;
+    let past = repository.read_history(&manifests.branch).await;
     repository.close().await;
     drop(repository);
     writer::remove_clone(&clone);
@@ -168,7 +168,7 @@ fn add_repository(
     manifests: &ManifestRepositorySettings,
     past: BranchHistory,
     now: Timestamp,
-    (remembered, report): (&mut Remembered, &mut RebuildReport),
+    (remembered, report): (&mut RestorableRecords, &mut RebuildReport),
 ) {
     let BranchHistory { records, standing, unread, cut } = past;
     let is_here = |target: &TargetName| {
@@ -318,10 +318,10 @@ fn owner(
 async fn ask_numbers(
     forge: &Forge,
     settings: &Settings,
-    remembered: &mut Remembered,
+    remembered: &mut RestorableRecords,
     report: &mut RebuildReport,
-) -> Result<(), NotRebuilt> {
-    let mut numbers_by_id: BTreeMap<DeployId, Number> = BTreeMap::new();
+) -> Result<(), RebuildError> {
+    let mut numbers_by_id: BTreeMap<DeployId, ForgeNumber> = BTreeMap::new();
     let mut by_repository: BTreeMap<&RepoName, Vec<&PastDeployment>> = BTreeMap::new();
     for deployment in &remembered.deployments {
         by_repository
@@ -340,7 +340,7 @@ async fn ask_numbers(
             ) => {
                 report.notes.push(format!("rebuilt without the code host's numbers: {error}"));
             }
-            Err(error) => return Err(NotRebuilt::Forge(error)),
+            Err(error) => return Err(RebuildError::Forge(error)),
         }
     }
     for deployment in &mut remembered.deployments {
@@ -354,14 +354,15 @@ async fn numbers_of(
     settings: &Settings,
     repository: &RepoName,
     past: &[&PastDeployment],
-) -> Result<BTreeMap<DeployId, Number>, ForgeError> {
+) -> Result<BTreeMap<DeployId, ForgeNumber>, ForgeError> {
     let listed = forge.recent_deployments(repository, NUMBERS).await?;
     let rules = &settings.webhook.rules;
-    let requests =
-        listed.iter().filter_map(|item| match listed::read(repository, item, rules).ok()?.event {
+    let requests = listed.iter().filter_map(|item| {
+        match listed_deployment::read(repository, item, rules).ok()?.event {
             WebhookEvent::Deployment(request) => Some(request),
             _ => None,
-        });
+        }
+    });
     let deployed: Vec<&PastDeployment> =
         past.iter().copied().filter(|deployment| deployment.rollback.is_none()).collect();
     let mut matches =

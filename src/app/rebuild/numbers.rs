@@ -8,28 +8,28 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::forge::{ListedStatus, ROLLBACK_TASK};
+use crate::model::commit_record::{ForgeNumber, PastDeployment};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, ImageTag};
-use crate::model::past::{Number, PastDeployment};
 
 /// The numbers of one repository, matched with the pushed deployments.
 #[derive(Debug, Default)]
 pub(super) struct NumberMatches {
     /// The numbers by deploy id.
-    pub(super) numbers: BTreeMap<DeployId, Number>,
+    pub(super) numbers: BTreeMap<DeployId, ForgeNumber>,
     /// The requests that only their statuses can identify.
     pub(super) unclear: Vec<DeploymentRequest>,
 }
 
 /// The part of a request by which two may be equal.
-type Wish<'d> = (&'d str, &'d str, &'d ImageTag);
+type NumberKey<'d> = (&'d str, &'d str, &'d ImageTag);
 
 /// Matches the pushed deployments and the requests of one repository.
 pub(super) fn match_numbers(
     past: &[&PastDeployment],
     requests: Vec<DeploymentRequest>,
 ) -> NumberMatches {
-    let mut deployed: BTreeMap<Wish<'_>, Vec<&DeployId>> = BTreeMap::new();
+    let mut deployed: BTreeMap<NumberKey<'_>, Vec<&DeployId>> = BTreeMap::new();
     for deployment in past {
         let wish = (
             deployment.release.commit.as_str(),
@@ -71,12 +71,12 @@ pub(super) fn own_deployment(
 
 /// Returns the deploy id and the number of a rollback's deployment, which the service created at
 /// the code host with its id.
-pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, Number)> {
+pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, ForgeNumber)> {
     if listed["task"] != ROLLBACK_TASK {
         return None;
     }
     let id = DeployId::parse(listed.pointer("/payload/deploy_id")?.as_str()?).ok()?;
-    let number = Number {
+    let number = ForgeNumber {
         forge_id: listed["id"].as_i64()?,
         git_ref: listed["ref"].as_str().unwrap_or_default().to_owned(),
         production: listed["production_environment"].as_bool().unwrap_or_default(),
@@ -84,7 +84,7 @@ pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, Number)> {
     Some((id, number))
 }
 
-pub(super) fn number(request: &DeploymentRequest) -> Number {
+pub(super) fn number(request: &DeploymentRequest) -> ForgeNumber {
     let DeploymentRequest { forge_id, git_ref, production, .. } = request;
-    Number { forge_id: *forge_id, git_ref: git_ref.clone(), production: *production }
+    ForgeNumber { forge_id: *forge_id, git_ref: git_ref.clone(), production: *production }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::id::RepoName;
-use crate::store::{OwnerRecord, Remembered, RememberedDeployment};
+use crate::store::{OwnerRecord, RememberedDeployment, RestorableRecords};
 
 /// The name of each number, and the time when it was written.
 type Names = BTreeMap<i64, (RepoName, Timestamp)>;
@@ -20,7 +20,7 @@ const NO_NUMBER: i64 = 0;
 
 /// Puts deployments and owners under the newest name of their repository, and keeps the numbers.
 /// Returns remarks about owners, one sentence each.
-pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String> {
+pub(super) fn follow(remembered: &mut RestorableRecords, now: Timestamp) -> Vec<String> {
     let names = newest_names(&remembered.deployments, now);
     let mut notes = Vec::new();
     for owner in &mut remembered.owners {
@@ -149,9 +149,9 @@ fn number_of(owner: &OwnerRecord, deployments: &[RememberedDeployment]) -> Optio
 mod tests {
     use super::*;
     use crate::app::rebuild::complete_rollbacks;
+    use crate::model::commit_record::PastDeployment;
     use crate::model::deployment::Pushed;
     use crate::model::id::{AppKey, DeployId};
-    use crate::model::past::PastDeployment;
     use crate::model::release::Release;
     use crate::model::revision::Digest;
     use crate::model::rollback::{Rollback, TreeId};
@@ -205,7 +205,8 @@ mod tests {
             moved: None,
         };
         let owners = owners.iter().map(owner).collect();
-        let mut remembered = Remembered { deployments, owners, ..Remembered::default() };
+        let mut remembered =
+            RestorableRecords { deployments, owners, ..RestorableRecords::default() };
         let notes = follow(&mut remembered, Timestamp::from_second(NOW).unwrap());
         let newest = remembered.repositories.values().map(|(_, at)| at.as_second()).max();
         assert!(

@@ -4,7 +4,7 @@ use clap::{Subcommand, ValueEnum};
 
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, Format, word};
-use crate::cli::settings::{self, Settings};
+use crate::cli::settings::{self, BartSettings};
 use crate::cli::table::{Column, table};
 
 /// Shows and changes settings that count for every command on this machine.
@@ -64,7 +64,7 @@ pub(super) enum SettingKey {
 }
 
 impl Configure {
-    pub(super) fn run(&self, settings: Result<Settings, CliError>) -> CommandOutcome {
+    pub(super) fn run(&self, settings: Result<BartSettings, CliError>) -> CommandOutcome {
         // A file that cannot be read can still be found, and corrected key by key.
         match self {
             Self::Path => output::print(&format!("{}\n", place()?.display())),
@@ -89,7 +89,7 @@ fn place() -> Result<std::path::PathBuf, CliError> {
     })
 }
 
-fn list(settings: &Settings, format: Format) -> CommandOutcome {
+fn list(settings: &BartSettings, format: Format) -> CommandOutcome {
     format.print(settings, || {
         let row = |key: &SettingKey| {
             let value = settings.get(&word(key)).unwrap_or_else(|| "(not set)".to_owned());

@@ -46,7 +46,7 @@ pub(super) struct HistoryArgs {
     /// Only deployments to this target
     #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET")]
     only: Option<TargetName>,
-    /// Only deployments in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
+    /// Only deployments in this state: queued, running, pushing, syncing, progressing, succeeded, failed, superseded or cancelled
     #[arg(long, value_parser = state)]
     state: Option<State>,
     /// Only deployments that this person or program created

@@ -90,13 +90,13 @@ impl Logs {
             None => newest_id(server, about, self.target.as_ref()).await?,
         };
         if self.follow {
-            return self.following(&id).await;
+            return self.follow_log(&id).await;
         }
         let log = self.log(&id).await?;
         output.print(&log, || log.lines.iter().map(format_line).collect())
     }
 
-    async fn following(&self, id: &DeployId) -> CommandOutcome {
+    async fn follow_log(&self, id: &DeployId) -> CommandOutcome {
         let mut events = self.context.server.follow(id);
         let mut printed = Printed::new();
         let mut state = State::Queued;

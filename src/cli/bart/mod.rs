@@ -26,7 +26,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::error::{CliError, CommandOutcome, on_runtime};
 use super::output;
-use super::settings::{self, Settings};
+use super::settings::{self, BartSettings};
 use super::times::TimesArgument;
 use crate::waml::document;
 
@@ -101,7 +101,7 @@ enum Command {
 }
 
 impl Bart {
-    fn run(self, settings: Result<Settings, CliError>) -> CommandOutcome {
+    fn run(self, settings: Result<BartSettings, CliError>) -> CommandOutcome {
         self.times.set();
         let command = match self.command {
             Command::Configure(command) => return command.run(settings),
@@ -140,7 +140,7 @@ impl Bart {
 /// Parses the arguments, runs the command, and gives the exit code.
 pub fn main() -> ExitCode {
     completion::answer(Bart::command);
-    let settings = Settings::read(settings::place());
+    let settings = BartSettings::read(settings::place());
     let defaults = settings.as_ref().ok().cloned().unwrap_or_default();
     let matches = defaults.defaults(Bart::command()).get_matches();
     let bart = Bart::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

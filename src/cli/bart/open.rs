@@ -51,7 +51,7 @@ pub(super) struct Open {
     output: Format,
 }
 
-/// Something that can be opened.
+/// A page that can be opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Place {
     name: String,
@@ -61,7 +61,7 @@ struct Place {
 impl Open {
     pub(super) async fn run(self) -> CommandOutcome {
         if self.list {
-            return self.listed().await;
+            return self.print_list().await;
         }
         let place = self.place().await?;
         let url = reqwest::Url::parse(&place.url).ok();
@@ -131,7 +131,7 @@ impl Open {
         })
     }
 
-    async fn listed(&self) -> CommandOutcome {
+    async fn print_list(&self) -> CommandOutcome {
         let mut places =
             vec![Place { name: "service".to_owned(), url: self.server.url().to_owned() }];
         // A page that does not exist is left out.

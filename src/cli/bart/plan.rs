@@ -10,7 +10,7 @@ use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BAD, BOLD, GOOD, note_line};
 use crate::cli::verbatim::Verbatim;
-use crate::model::change::How;
+use crate::model::change::ChangeKind;
 use crate::model::id::{IdError, ImageTag, TargetName};
 
 /// Shows what a deployment would change on each target, object by object and field by field, and the rules that would
@@ -129,12 +129,16 @@ fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
 }
 
 fn verdict(plan: &PlanAnswer) -> String {
-    let count_of = |how: How| plan.changes.iter().filter(|change| change.how == how).count();
+    let count_of = |how: ChangeKind| plan.changes.iter().filter(|change| change.how == how).count();
     match plan.outcome {
         PlanOutcome::Refused => format!("{BAD}would be refused{BAD:#}"),
         PlanOutcome::Unchanged => format!("{GOOD}nothing would change{GOOD:#}"),
         PlanOutcome::Changes => {
-            let kinds = [(How::Added, "new"), (How::Changed, "changed"), (How::Removed, "gone")];
+            let kinds = [
+                (ChangeKind::Added, "new"),
+                (ChangeKind::Changed, "changed"),
+                (ChangeKind::Removed, "gone"),
+            ];
             let counts = kinds.map(|(how, word)| (count_of(how), word)).into_iter();
             let nonzero = counts.filter(|(n, _)| *n > 0);
             nonzero.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")

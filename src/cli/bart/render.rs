@@ -17,7 +17,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::target::Clusters;
 use crate::model::violation::Severity;
 use crate::pipeline::fact_requests;
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
 
@@ -94,8 +94,8 @@ impl Render {
         let lookup = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
         let of_service = if self.local.server.is_named() { lookup.await.ok() } else { None };
         match of_service.and_then(Result::ok) {
-            Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
-            None if NO_GITHUB.contains(&host.as_str()) => Err(elsewhere(&host)),
+            Some(code_host) if !code_host.may_have(&host) => Err(foreign_host_error(&host)),
+            None if NO_GITHUB.contains(&host.as_str()) => Err(foreign_host_error(&host)),
             Some(_) | None => Ok(repository),
         }
     }
@@ -146,7 +146,7 @@ impl Render {
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }
 
-    fn print(&self, rendered: &Rendered, known_targets: &KnownTargets) -> CommandOutcome {
+    fn print(&self, rendered: &RenderedManifests, known_targets: &KnownTargets) -> CommandOutcome {
         if self.output.is_data() {
             return output::data(self.output, &as_json(rendered, known_targets));
         }
@@ -159,7 +159,7 @@ impl Render {
     fn write(
         &self,
         folder: &Path,
-        rendered: &Rendered,
+        rendered: &RenderedManifests,
         known_targets: &KnownTargets,
     ) -> CommandOutcome {
         let failed = CliError::file("write into", folder);
@@ -179,14 +179,14 @@ impl Render {
     }
 }
 
-fn elsewhere(host: &str) -> CliError {
+fn foreign_host_error(host: &str) -> CliError {
     CliError::usage(format!(
         "which repository is this? its git remote is at {host}, and the service's repositories are not"
     ))
     .hint("name it with --repository OWNER/NAME, or write `image.repository` into the WAML")
 }
 
-fn as_json(rendered: &Rendered, known_targets: &KnownTargets) -> serde_json::Value {
+fn as_json(rendered: &RenderedManifests, known_targets: &KnownTargets) -> serde_json::Value {
     let files = rendered.files.iter().map(|file| {
         (file.name.clone(), serde_json::Value::from(String::from_utf8_lossy(&file.bytes)))
     });

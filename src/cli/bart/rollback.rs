@@ -93,7 +93,7 @@ impl RollbackArgs {
         tokio::pin!(stop);
         let mut answer = tokio::select! {
             answer = self.ask(&app) => answer?,
-            _ = &mut stop => return Err(self.unanswered()),
+            _ = &mut stop => return Err(self.interrupted_error()),
         };
         let mut after = Ok(None);
         let mut newest = None;
@@ -141,7 +141,7 @@ impl RollbackArgs {
     }
 
     /// Makes the error for Ctrl-C before the service has answered.
-    fn unanswered(&self) -> CliError {
+    fn interrupted_error(&self) -> CliError {
         if self.dry_run {
             return CliError::interrupted("nothing was changed");
         }

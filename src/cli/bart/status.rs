@@ -106,7 +106,7 @@ struct Target {
 
 /// All apps.
 #[derive(Debug, Serialize)]
-struct Everything {
+struct AllApps {
     apps: Vec<Verbatim<AppSummary>>,
     missing: Vec<Verbatim<MissingRepository>>,
     under_way: Vec<Verbatim<DeploymentSummary>>,
@@ -130,14 +130,12 @@ impl StatusArgs {
             return self.show_deployment(id).await;
         }
         if self.all || self.owner.is_some() || self.state.is_some() {
-            return self.everything().await;
+            return self.show_all().await;
         }
         let Context { about, server, .. } = &self.context;
         match server.find_app(about).await {
             Ok(app) => self.app(app).await,
-            Err(_) if !about.is_given() && context::waml_file().is_none() => {
-                self.everything().await
-            }
+            Err(_) if !about.is_given() && context::waml_file().is_none() => self.show_all().await,
             Err(error) => Err(error),
         }
     }
@@ -226,7 +224,7 @@ impl StatusArgs {
         Ok((targets, missing))
     }
 
-    async fn everything(&self) -> CommandOutcome {
+    async fn show_all(&self) -> CommandOutcome {
         let Context { server, output, .. } = &self.context;
         let service = server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
@@ -262,7 +260,7 @@ impl StatusArgs {
         if self.owner.is_some() || self.state.is_some() {
             under_way.retain(|deployment| apps.iter().any(|app| is_of(app, deployment)));
         }
-        let overview = Everything { apps, missing, under_way, notes, service };
+        let overview = AllApps { apps, missing, under_way, notes, service };
         output.print(&overview, || view::of_all(&overview, TimeFormatter::system()))
     }
 }

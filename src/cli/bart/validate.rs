@@ -69,7 +69,7 @@ impl Validate {
         }
         match &world.waml {
             Ok(_) if !has_errors && self.output.is_data() => Ok(()),
-            Ok(waml) if !has_errors => self.praise(waml),
+            Ok(waml) if !has_errors => self.print_success(waml),
             _ => Err(CliError::rejected()),
         }
     }
@@ -81,7 +81,7 @@ impl Validate {
         }
     }
 
-    fn praise(&self, waml: &Waml) -> CommandOutcome {
+    fn print_success(&self, waml: &Waml) -> CommandOutcome {
         let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
         let file = self.local.source.file.display();
         let for_targets = if targets.is_empty() {

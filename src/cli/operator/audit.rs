@@ -55,7 +55,7 @@ impl Audit {
         let ledger = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
-        let records = ledger.audited(&search).await.map_err(unusable)?;
+        let records = ledger.audit_records(&search).await.map_err(unusable)?;
         ledger.close().await;
         if output.is_data() {
             return output::data(output, &AuditPage::from(records));

@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::config::ConfigSource;
-use crate::app::backup::{self, NotCopied};
-use crate::app::rebuild::{self, NotRebuilt, RebuildOptions, RebuildReport};
+use crate::app::backup::{self, BackupError};
+use crate::app::rebuild::{self, RebuildError, RebuildOptions, RebuildReport};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{Format, GOOD, NOTE, note_line};
 use crate::config::SettingsSources;
@@ -184,25 +184,27 @@ fn page(report: &RebuildReport, database: &str, dry_run: bool) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
-fn not_copied(error: NotCopied) -> CliError {
+fn not_copied(error: BackupError) -> CliError {
     let text = error.to_string();
     match &error {
-        NotCopied::NotEmbedded { .. } => CliError::usage(text).hint(
+        BackupError::NotEmbedded { .. } => CliError::usage(text).hint(
             "use PostgreSQL's own commands: `pg_dump --format=custom --file=FILE DATABASE`, and \
              `pg_restore --clean --if-exists --dbname=DATABASE FILE` while no service runs; \
              docs/operations.md has both",
         ),
         error if error.is_refusal() => CliError::refused(text),
-        NotCopied::File(_) | NotCopied::Start(_) | NotCopied::Running { .. } => {
+        BackupError::File(_) | BackupError::Start(_) | BackupError::Running { .. } => {
             CliError::io(text).hint("name the service's own configuration with --config")
         }
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
-fn not_rebuilt(error: NotRebuilt) -> CliError {
+fn not_rebuilt(error: RebuildError) -> CliError {
     match &error {
-        NotRebuilt::NotEmpty(_) | NotRebuilt::Elsewhere(_) => CliError::refused(error.to_string()),
-        NotRebuilt::Start(_) | NotRebuilt::Forge(_) => CliError::io(error.to_string()),
+        RebuildError::NotEmpty(_) | RebuildError::Elsewhere(_) => {
+            CliError::refused(error.to_string())
+        }
+        RebuildError::Start(_) | RebuildError::Forge(_) => CliError::io(error.to_string()),
     }
 }

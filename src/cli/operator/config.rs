@@ -11,7 +11,7 @@ use crate::cli::diagnostics::{self, SourceTexts as Texts};
 use crate::cli::error::{CliError, CommandOutcome, on_runtime};
 use crate::cli::output::{self, Format, GOOD};
 use crate::config::storage::StorageSettings;
-use crate::config::{self, Loaded, SettingsSources};
+use crate::config::{self, LoadedConfig, SettingsSources};
 use crate::model::snapshot::ClusterSnapshot;
 use crate::model::violation::{Rejection, Violation};
 use crate::support::clock::Clock;
@@ -106,7 +106,7 @@ impl ConfigCheckArgs {
 
 impl ConfigSource {
     /// Loads the settings. Prints warnings, and the violations of a file that is refused.
-    pub(super) fn load(&self, format: Format) -> Result<Loaded, CliError> {
+    pub(super) fn load(&self, format: Format) -> Result<LoadedConfig, CliError> {
         self.load_with(format, SettingsSources::load)
     }
 
@@ -114,8 +114,8 @@ impl ConfigSource {
     pub(super) fn load_with(
         &self,
         format: Format,
-        load: impl FnOnce(&SettingsSources) -> Result<Loaded, Rejection>,
-    ) -> Result<Loaded, CliError> {
+        load: impl FnOnce(&SettingsSources) -> Result<LoadedConfig, Rejection>,
+    ) -> Result<LoadedConfig, CliError> {
         let (loaded, texts) = self.read(format, load)?;
         if format == Format::Text && !loaded.warnings.is_empty() {
             output::note(&diagnostics::render(&loaded.warnings, &texts));

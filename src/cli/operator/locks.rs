@@ -10,9 +10,9 @@ use crate::cli::bart::lock::{self, ends};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, Format, GOOD};
 use crate::cli::times::{self, TimeFormatter};
-use crate::deployments::locks::{Ends, NewLock, NotLocked, NotUnlocked};
+use crate::deployments::locks::{LockError, LockExpiry, NewLock, UnlockError};
 use crate::model::id::{AppKey, LockId, TargetName};
-use crate::model::lock::{Lock as Placed, LockFilter, LockScope};
+use crate::model::lock::{Lock as InstanceState, LockFilter, LockScope};
 use crate::store::Reply;
 
 /// Stops deployments until the lock ends or is removed.
@@ -74,11 +74,11 @@ impl OperatorLockArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let (by, reason) = self.who.act()?;
         let ledger = open_for(&self.source, self.target.as_ref()).await?;
-        let ends_by = self.lasting.map(Ends::After).or(self.until.map(Ends::At));
+        let ends_by = self.lasting.map(LockExpiry::After).or(self.until.map(LockExpiry::At));
         let request = NewLock { scope: self.scope()?, reason, ends: ends_by };
         let lock = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
         ledger.close().await;
-        let (id, Placed { scope, until, .. }) = lock;
+        let (id, InstanceState { scope, until, .. }) = lock;
         output::print(&format!("{GOOD}locked{GOOD:#} {scope}{}: {id}\n", ends(until)))
     }
 
@@ -94,14 +94,14 @@ impl OperatorLockArgs {
     }
 }
 
-fn not_locked(error: NotLocked) -> CliError {
+fn not_locked(error: LockError) -> CliError {
     match error {
-        NotLocked::Unmeant(_) => CliError::usage(error.to_string()),
-        NotLocked::TooLong => {
+        LockError::Unmeant(_) => CliError::usage(error.to_string()),
+        LockError::TooLong => {
             CliError::usage("--for is too long; a lock without it stays until `unlock`")
         }
-        NotLocked::TooMany => CliError::io(format!("cannot place another lock: {error}")),
-        NotLocked::Fault(fault) => unusable(fault),
+        LockError::TooMany => CliError::io(format!("cannot place another lock: {error}")),
+        LockError::Fault(fault) => unusable(fault),
     }
 }
 
@@ -112,25 +112,27 @@ impl OperatorUnlockArgs {
         let result = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
         ledger.close().await;
         match result {
-            Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
-            Err(NotUnlocked::Fault(fault)) => Err(unusable(fault)),
-            Err(error) => Err(CliError::refused(why_gone(&error))
+            Ok(InstanceState { scope, .. }) => {
+                output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n"))
+            }
+            Err(UnlockError::Fault(fault)) => Err(unusable(fault)),
+            Err(error) => Err(CliError::refused(explain_missing(&error))
                 .hint("`the-deployer locks` lists the active ones")),
         }
     }
 }
 
 /// Explains why a lock cannot be removed.
-fn why_gone(error: &NotUnlocked) -> String {
+fn explain_missing(error: &UnlockError) -> String {
     match error {
-        NotUnlocked::Gone { id, by, at, why: reason } => {
+        UnlockError::Gone { id, by, at, why: reason } => {
             let ago = TimeFormatter::system().ago(*at);
             format!("there is no lock {id} any more: {by} removed it, {ago}: {reason}")
         }
-        NotUnlocked::RanOut(id) => {
+        UnlockError::RanOut(id) => {
             format!("there is no lock {id} any more: it expired")
         }
-        NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => error.to_string(),
+        UnlockError::Unknown(_) | UnlockError::Fault(_) => error.to_string(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::output::{self, Format, GOOD};
 use crate::cli::table::{Column, table};
 use crate::cli::times::{SINCE, TimeFormatter};
 use crate::model::id::{AppKey, RepoName, TargetName};
-use crate::store::{Moved, OwnerRecord};
+use crate::store::{OwnerMove, OwnerRecord};
 
 /// Shows the owners of apps, and moves apps to other repositories.
 ///
@@ -80,7 +80,7 @@ impl List {
 impl Move {
     async fn run(&self) -> CommandOutcome {
         let (by, reason) = self.who.act()?;
-        let moved = Moved { by: by.name, reason };
+        let moved = OwnerMove { by: by.name, reason };
         let ledger = open_for(&self.source, Some(&self.target)).await?;
         let from = ledger.move_owner(&self.target, &self.app, &self.to, &moved).await;
         let from = from.map_err(unusable)?.map_or("nobody".to_owned(), String::from);

@@ -42,7 +42,7 @@ impl Validators {
 /// Returns a rule for programs; stable, as that of policies.
 fn rule_data(rule: &Rule) -> Json {
     let Rule { name, about, source, weight, .. } = rule;
-    json!({"name": name, "about": about, "source": source, "severity": weight, "when": rule.when()})
+    json!({"name": name, "about": about, "source": source, "severity": weight, "when": rule.stage()})
 }
 
 fn policy_data(policy: &Policy) -> Json {
@@ -60,7 +60,7 @@ fn text(policies: &[&Policy]) -> String {
             Weight::Warning => "warning",
             Weight::Both => "error or warning",
         };
-        let moment = format!("{:?}", rule.when()).to_lowercase();
+        let moment = format!("{:?}", rule.stage()).to_lowercase();
         text += &format!("{BOLD}{name}{BOLD:#}  {severity}, on {moment}\n    {about}\n");
         text += &format!("    {DIM}from {source}{DIM:#}\n");
     }

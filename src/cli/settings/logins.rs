@@ -35,7 +35,7 @@ fn expose<S: Serializer>(token: &SecretString, to: S) -> Result<S::Ok, S::Error>
 /// The guard that prints the warning only once, because logins are read for each request.
 static WARNED: Once = Once::new();
 
-type All = BTreeMap<String, SavedLogin>;
+type SavedLogins = BTreeMap<String, SavedLogin>;
 
 /// Returns the path of the file of logins.
 fn path() -> Result<PathBuf, CliError> {
@@ -62,7 +62,7 @@ pub(crate) fn at(server: &str) -> Result<Option<SavedLogin>, CliError> {
 }
 
 /// Stores a login; it replaces an earlier one at that service.
-pub(crate) fn keep(server: &str, login: &SavedLogin) -> Result<PathBuf, CliError> {
+pub(crate) fn store(server: &str, login: &SavedLogin) -> Result<PathBuf, CliError> {
     let path = path()?;
     let mut logins = read(&path)?;
     logins.insert(key(server), login.clone());
@@ -85,8 +85,8 @@ fn key(server: &str) -> String {
     server.trim_end_matches('/').to_ascii_lowercase()
 }
 
-fn read(path: &Path) -> Result<All, CliError> {
-    let Some(text) = if_there(std::fs::read(path), path)? else { return Ok(All::new()) };
+fn read(path: &Path) -> Result<SavedLogins, CliError> {
+    let Some(text) = if_there(std::fs::read(path), path)? else { return Ok(SavedLogins::new()) };
     // The parser's own words may repeat a token.
     serde_json::from_slice(&text).map_err(|_| {
         CliError::io(format!("{} has no logins that can be read", path.display()))
@@ -94,6 +94,6 @@ fn read(path: &Path) -> Result<All, CliError> {
     })
 }
 
-fn write(path: &Path, logins: &All) -> CommandOutcome {
+fn write(path: &Path, logins: &SavedLogins) -> CommandOutcome {
     write_private(path, &serde_json::to_vec_pretty(logins).map_err(CliError::failed)?)
 }

@@ -24,7 +24,7 @@ pub(super) const VARIABLE: &str = "BART_CONFIG";
 /// The file of settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct BartSettings {
     /// The service's address.
     #[schemars(extend("format" = "url"))]
     pub(super) server: Option<String>,
@@ -83,7 +83,7 @@ fn find_config_option(arguments: &[String]) -> Option<String> {
     None
 }
 
-impl Settings {
+impl BartSettings {
     /// Reads the file; a missing one has no settings.
     pub(super) fn read(path: Option<PathBuf>) -> Result<Self, CliError> {
         let Some(path) = path else { return Ok(Self::default()) };
@@ -119,10 +119,10 @@ fn with_default(command: clap::Command, id: &'static str, value: &str) -> clap::
 }
 
 /// Parses the file's text.
-fn parse(name: &str, text: &str) -> Result<Settings, Rejection> {
+fn parse(name: &str, text: &str) -> Result<BartSettings, Rejection> {
     let blank = |line: &str| line.is_empty() || line.starts_with('#') || line == "---";
     if text.lines().map(str::trim).all(blank) {
-        return Ok(Settings::default());
+        return Ok(BartSettings::default());
     }
     checked_reader::read(name, text)
 }
@@ -323,14 +323,15 @@ mod tests {
     fn what_no_setting_is_is_named_with_its_place() {
         let message = parse("c.yaml", "server: https://x\noutpt: json\n").unwrap_err().to_string();
         assert!(message.contains("outpt"), "{message}");
-        assert_eq!(parse("c.yaml", "# nothing\n").unwrap(), Settings::default());
+        assert_eq!(parse("c.yaml", "# nothing\n").unwrap(), BartSettings::default());
         let settings = parse("c.yaml", "output: yaml\nserver: http://127.0.0.1:1\n").unwrap();
         assert_eq!(settings.output, Some(Output::Yaml));
     }
 
     #[test]
     fn settings_are_the_defaults_of_every_command_that_has_such_an_argument() {
-        let settings = Settings { server: Some("https://d".to_owned()), ..Settings::default() };
+        let settings =
+            BartSettings { server: Some("https://d".to_owned()), ..BartSettings::default() };
         let server = || clap::Arg::new("server").long("server").default_value("http://built-in");
         let inner = clap::Command::new("inner").arg(server());
         let command =

@@ -21,8 +21,8 @@ pub(super) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 pub(super) fn follow_file(config: &mut Config, file: &Path) -> Result<(), String> {
     let pem = std::fs::read(file);
     let pem = pem.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-    let named = |problem: String| format!("{problem}: {}", file.display());
-    config.root_cert = Some(parse_authorities(&pem).map_err(named)?);
+    let with_path = |problem: String| format!("{problem}: {}", file.display());
+    config.root_cert = Some(parse_authorities(&pem).map_err(with_path)?);
     config.root_cert_file = Some(file.to_owned());
     Ok(())
 }

@@ -63,7 +63,7 @@ impl Default for WatchLimits {
 /// A watch that ends sooner and without an event ended at once.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// After so many watches in a row that failed or ended at once there is a list.
+/// The number of watches in a row that failed or ended at once, after which there is a list.
 const FRUITLESS_WATCHES: u32 = 5;
 
 /// The number of chances: 24 bits.
@@ -203,8 +203,8 @@ impl Schedule {
                 WatchStep { start: Start::List, pause }
             }
             WatchProblem::Throttled(after, _) => {
-                let wanted = after.unwrap_or_default().min(self.limits.longest_pause * 4);
-                WatchStep { start: same, pause: pause.max(wanted) }
+                let wait = after.unwrap_or_default().min(self.limits.longest_pause * 4);
+                WatchStep { start: same, pause: pause.max(wait) }
             }
             WatchProblem::Unauthorized | WatchProblem::Forbidden(_) | WatchProblem::Failed(_) => {
                 WatchStep { start: same, pause }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::forge::ListedStatus;
 use crate::forge::delivery::{HookDelivery, RequestBudget};
-use crate::forge::github::webhook::listed::ListedDeployment;
+use crate::forge::github::webhook::listed_deployment::ListedDeployment;
 use crate::model::event::WebhookEvent;
 use crate::model::id::RepoName;
 
@@ -165,7 +165,7 @@ pub(super) fn forget_before(now: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::event::{DeploymentRequest, EventRefusal, Unused};
+    use crate::model::event::{DeploymentRequest, EventRefusal, UnusedPart};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(1_795_240_000 + seconds).unwrap()
@@ -257,7 +257,7 @@ mod tests {
         };
         let lost = |created, now| may_be_lost(&listed(created, refused()), at(0), at(now));
         assert!(lost(10, 11) && !lost(-1, 11) && !lost(10, 24 * 3600 + 11));
-        let ignored = WebhookEvent::Ignored { why: Unused::Task, reason: String::new() };
+        let ignored = WebhookEvent::Ignored { why: UnusedPart::Task, reason: String::new() };
         assert!(!may_be_lost(&listed(10, ignored), at(0), at(500)));
         let mut deployment = listed(10, WebhookEvent::Deployment(request()));
         assert!(!may_be_lost(&deployment, at(0), at(100)), "its delivery may be on its way");

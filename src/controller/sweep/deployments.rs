@@ -9,7 +9,7 @@ use crate::controller::sweep::{
     decide,
 };
 use crate::deployments::outcome::DeployError;
-use crate::forge::github::webhook::listed::{self, ListedDeployment};
+use crate::forge::github::webhook::listed_deployment::{self, ListedDeployment};
 use crate::model::event::{NamedRepository, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{StoreError, Sweeping};
@@ -131,7 +131,7 @@ impl Sweeps {
             Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
         };
         lock(&self.troubled).remove(repository);
-        let parse = |entry| listed::read(repository, entry, &self.settings.rules).ok();
+        let parse = |entry| listed_deployment::read(repository, entry, &self.settings.rules).ok();
         let deployments: Vec<ListedDeployment> = deployments.iter().filter_map(parse).collect();
         let mut lost = self.find_lost(deployments, run).await?;
         if lost.iter().any(|deployment| matches!(deployment.event, WebhookEvent::Deployment(_))) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
 use crate::deployments::rollback::data::AcceptedLoss;
-use crate::deployments::rollback::{NotRolledBack, RollbackCandidate, RolledBack, data};
+use crate::deployments::rollback::{RollbackCandidate, RollbackError, RollbackResult, data};
 use crate::deployments::{BackendError, Deployments, ServedRepository};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, WriteError};
@@ -16,7 +16,7 @@ use crate::model::audit::{AuditRecord, Principal};
 use crate::model::deployment::Deployment;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::live_history::{AppFolders, Choice, NoChoice, RolledBackFrom};
+use crate::model::live_history::{AppFolders, RevisionChoice, RevisionChoiceError, RollbackMark};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Holds, Rollback, RollbackOrder, provisional_number};
@@ -35,12 +35,12 @@ impl Deployments {
         &self,
         request: RollbackOrder,
         by: Principal,
-        reply: &Reply<RolledBack>,
-    ) -> Result<RolledBack, NotRolledBack> {
+        reply: &Reply<RollbackResult>,
+    ) -> Result<RollbackResult, RollbackError> {
         let RollbackOrder { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
         let folders = manifests.repository.read_history_beside(target, app).await;
-        let folders = folders.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let folders = folders.map_err(|error| RollbackError::Repository(error.to_string()))?;
         let choice = self.choose_revision(&folders, &request).await?;
         let revision =
             self.find_deployment(&choice.to).await?.ok_or_else(|| no_record_error(&choice.to))?;
@@ -56,13 +56,13 @@ impl Deployments {
         if let Ok(Err(DeployError { remedy: Remedy::Reject, message })) =
             tokio::time::timeout(LONGEST_LOOK, claims).await
         {
-            return Err(NotRolledBack::Against(message));
+            return Err(RollbackError::Against(message));
         }
         let files = read_files(&manifests.repository, (target, app), &choice.to, &folders).await;
         let (live_files, revision_files, former_files) =
-            files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+            files.map_err(|error| RollbackError::Repository(error.to_string()))?;
         check_reserved_names(self, target, app, &revision_files)
-            .map_err(|problem| NotRolledBack::Against(problem.message))?;
+            .map_err(|problem| RollbackError::Against(problem.message))?;
         let notes =
             data::judge(&live_files, &revision_files, &former_files, AcceptedLoss::by(&request))?;
         let cluster = self.clusters.find(target);
@@ -71,7 +71,7 @@ impl Deployments {
         let notes = [notes, unavailable].concat();
         let changes = changes(&live_files, &revision_files);
         let hold = self.holds_on(target);
-        let mut answer = RolledBack {
+        let mut answer = RollbackResult {
             deployment: None,
             from: choice.from.clone().map(|id| candidate(id, live_record.as_ref())),
             to: candidate(choice.to.clone(), Some(&revision)),
@@ -89,9 +89,9 @@ impl Deployments {
         Ok(answer)
     }
 
-    fn manifests(&self, target: &TargetName) -> Result<&ServedRepository, NotRolledBack> {
+    fn manifests(&self, target: &TargetName) -> Result<&ServedRepository, RollbackError> {
         let result = self.manifests_of(target);
-        result.map_err(|problem| NotRolledBack::Unknown(problem.message))
+        result.map_err(|problem| RollbackError::Unknown(problem.message))
     }
 
     /// Returns the revision to make live. A rollback's own id stands for the revision that it made
@@ -100,7 +100,7 @@ impl Deployments {
         &self,
         folders: &AppFolders,
         request: &RollbackOrder,
-    ) -> Result<Choice, NotRolledBack> {
+    ) -> Result<RevisionChoice, RollbackError> {
         let RollbackOrder { target, app, to, .. } = request;
         let past = self.live_history(target, app).await?;
         let requested_deployment = match to {
@@ -124,13 +124,13 @@ impl Deployments {
         target: &TargetName,
         app: &AppKey,
         revision: &Deployment,
-    ) -> Result<(), NotRolledBack> {
+    ) -> Result<(), RollbackError> {
         let owner = revision.contact.as_ref().map(|contact| contact.owner.as_str());
         let now = self.clock.now();
         let locks =
             self.store.locks_that_stop(target, app, owner, now).await.map_err(BackendError::new)?;
         let Some(lock) = locks.first() else { return Ok(()) };
-        Err(NotRolledBack::Against(format!(
+        Err(RollbackError::Against(format!(
             "{} is locked by {}: {}; `bart unlock` takes the lock away",
             lock.scope, lock.by, lock.reason
         )))
@@ -146,7 +146,7 @@ impl Deployments {
         &self,
         target: &TargetName,
         app: &AppKey,
-    ) -> Result<Option<RepoName>, NotRolledBack> {
+    ) -> Result<Option<RepoName>, RollbackError> {
         let filter = Filter::pushed(target, app);
         let page = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
         Ok(page
@@ -159,7 +159,7 @@ impl Deployments {
     fn new_rollback(
         &self,
         request: &RollbackOrder,
-        choice: &Choice,
+        choice: &RevisionChoice,
         revision: Deployment,
         (away, repository, hold): (Option<Release>, RepoName, bool),
         by: &Principal,
@@ -178,7 +178,7 @@ impl Deployments {
             recipient: by.recipient(),
             identity: None,
         };
-        let Choice { to, tree, from, warning: _ } = choice.clone();
+        let RevisionChoice { to, tree, from, warning: _ } = choice.clone();
         let RollbackOrder { with_data, with_fewer_pods, .. } = *request;
         let reason = request.reason.clone();
         NewRollback {
@@ -204,15 +204,15 @@ impl Deployments {
         new: &NewRollback,
         by: Principal,
         answer: Option<&PendingAnswer>,
-    ) -> Result<(), NotRolledBack> {
+    ) -> Result<(), RollbackError> {
         let app = &new.app;
         let entry = entry(new, by, self.clock.now());
         match self.record_rollback(new, (&entry, answer)).await {
             Ok(RollbackTurn::Yes) => Ok(()),
-            Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
+            Ok(RollbackTurn::RollingBack(id)) => Err(RollbackError::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),
-            Ok(RollbackTurn::Removing) => Err(NotRolledBack::Against(format!(
+            Ok(RollbackTurn::Removing) => Err(RollbackError::Against(format!(
                 "a removal of {app} is under way: ask again when it has ended"
             ))),
             Err(error) => Err(BackendError::new(error).into()),
@@ -238,34 +238,36 @@ fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
 
 /// Words each refusal, with the way out.
 fn refusal(
-    no_choice: NoChoice,
+    no_choice: RevisionChoiceError,
     request: &RollbackOrder,
     deployment: Option<&Deployment>,
-) -> NotRolledBack {
+) -> RollbackError {
     let RollbackOrder { target, app, .. } = request;
     match (no_choice, deployment) {
-        (NoChoice::NoApp, _) => NotRolledBack::Unknown(format!("there is no {app} on {target}")),
-        (NoChoice::Live(id), _) => {
-            NotRolledBack::Against(format!("revision {id} of {app} is live on {target} already"))
+        (RevisionChoiceError::NoApp, _) => {
+            RollbackError::Unknown(format!("there is no {app} on {target}"))
         }
-        (NoChoice::NoneBefore(id), _) => NotRolledBack::Against(format!(
+        (RevisionChoiceError::Live(id), _) => {
+            RollbackError::Against(format!("revision {id} of {app} is live on {target} already"))
+        }
+        (RevisionChoiceError::NoneBefore(id), _) => RollbackError::Against(format!(
             "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
              name a newer one, or deploy an older tag"
         )),
-        (NoChoice::AllRolledBackFrom(RolledBackFrom { revision, by, reason, .. }), _) => {
-            NotRolledBack::Against(format!(
+        (RevisionChoiceError::AllRolledBackFrom(RollbackMark { revision, by, reason, .. }), _) => {
+            RollbackError::Against(format!(
                 "every older revision of {app} that {target} keeps was rolled back from, {revision} by {by}: \
                  {reason}; name one with `--to` to take it all the same, or deploy an older tag"
             ))
         }
-        (NoChoice::NotKept(id), None) => {
-            NotRolledBack::Unknown(format!("there is no revision {id} of {app} on {target}"))
+        (RevisionChoiceError::NotKept(id), None) => {
+            RollbackError::Unknown(format!("there is no revision {id} of {app} on {target}"))
         }
-        (NoChoice::NotKept(id), Some(deployment)) => not_kept(&id, deployment, request),
+        (RevisionChoiceError::NotKept(id), Some(deployment)) => not_kept(&id, deployment, request),
     }
 }
 
-fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> NotRolledBack {
+fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> RollbackError {
     let RollbackOrder { target, app, .. } = request;
     let (recorded_request, tag) = (&deployment.request, &deployment.request.release.tag);
     if deployment.app.as_ref() != Some(app) || recorded_request.target != *target {
@@ -273,25 +275,25 @@ fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> 
             .app
             .as_ref()
             .map_or(recorded_request.release.repository.to_string(), ToString::to_string);
-        return NotRolledBack::NotMeant(format!(
+        return RollbackError::NotMeant(format!(
             "revision {id} is of {owner} on {}, not of {app} on {target}",
             recorded_request.target
         ));
     }
     match &deployment.pushed {
-        Some(_) => NotRolledBack::Against(format!(
+        Some(_) => RollbackError::Against(format!(
             "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
              again"
         )),
-        None => NotRolledBack::NotMeant(format!(
+        None => RollbackError::NotMeant(format!(
             "deployment {id} made no revision: it is {}",
             deployment.state.as_str()
         )),
     }
 }
 
-fn no_record_error(id: &DeployId) -> NotRolledBack {
-    NotRolledBack::Against(format!(
+fn no_record_error(id: &DeployId) -> RollbackError {
+    RollbackError::Against(format!(
         "the database has no record of revision {id}: `the-deployer rebuild` restores it from the \
          manifest repository"
     ))

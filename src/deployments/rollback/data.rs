@@ -3,7 +3,7 @@
 //! refuses.
 
 use crate::deployments::outcome::DeployError;
-use crate::deployments::rollback::NotRolledBack;
+use crate::deployments::rollback::RollbackError;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Precondition, WriteError};
 use crate::manifests::argocd::application;
@@ -45,19 +45,19 @@ pub(super) fn judge(
     revision: &[ManifestFile],
     former_files: &[Vec<ManifestFile>],
     accepted_loss: AcceptedLoss,
-) -> Result<Vec<String>, NotRolledBack> {
+) -> Result<Vec<String>, RollbackError> {
     let Replacement { loses, refused, fewer_pods, mut notes } =
         removal::replacement(live, revision, former_files);
     if let Some(first) = refused.into_iter().next() {
-        return Err(NotRolledBack::Against(format!(
+        return Err(RollbackError::Against(format!(
             "{first}; deploy the former tag instead, with the disk as it is"
         )));
     }
     if !loses.is_empty() && !accepted_loss.data {
-        return Err(NotRolledBack::KeepsData(loses));
+        return Err(RollbackError::KeepsData(loses));
     }
     if let Some(first) = fewer_pods.first().filter(|_| !accepted_loss.fewer_pods) {
-        return Err(NotRolledBack::Against(format!(
+        return Err(RollbackError::Against(format!(
             "{first}; deploy the former tag instead, which keeps the number, or accept fewer pods: \
              `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
         )));
@@ -81,7 +81,7 @@ pub(super) async fn former_disks(
     for (id, _) in &folders.revisions {
         let folder = layout::revision_folder(target, app, id).to_string();
         let mut files = repository.files_beside(&folder).await?;
-        files.retain(|file| disks::can_be_in(&file.name));
+        files.retain(|file| disks::may_contain_disks(&file.name));
         disk_files.push(files);
     }
     Ok(disk_files)
@@ -130,7 +130,7 @@ pub(super) async fn judge_again(
         AcceptedLoss { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
     match judge(&live, &revision, &former_files, accepted_loss) {
         Ok(_notes) => {}
-        Err(NotRolledBack::KeepsData(objects)) => {
+        Err(RollbackError::KeepsData(objects)) => {
             return Err(refusal_error(&data_refusal(&objects)));
         }
         Err(other) => return Err(refusal_error(&other.to_string())),

@@ -1,6 +1,6 @@
 //! Places and releases holds.
 
-use crate::deployments::rollback::NotRolledBack;
+use crate::deployments::rollback::RollbackError;
 use crate::deployments::{BackendError, Deployments};
 use crate::model::audit::{AuditRecord, Principal};
 use crate::model::id::{AppKey, TargetName};
@@ -24,12 +24,12 @@ impl Deployments {
         reason: String,
         by: Principal,
         reply: &Reply<Hold>,
-    ) -> Result<Hold, NotRolledBack> {
+    ) -> Result<Hold, RollbackError> {
         if self.lane(&target, &app).await?.is_none() {
-            return Err(NotRolledBack::Unknown(format!("{app} was never deployed to {target}")));
+            return Err(RollbackError::Unknown(format!("{app} was never deployed to {target}")));
         }
         if !self.holds_on(&target) {
-            return Err(NotRolledBack::Against(format!(
+            return Err(RollbackError::Against(format!(
                 "{target} takes no holds: its `policies.holds` is off; use `bart lock`"
             )));
         }
@@ -63,7 +63,7 @@ impl Deployments {
         reason: String,
         by: Principal,
         reply: &Reply<Hold>,
-    ) -> Result<Option<Hold>, NotRolledBack> {
+    ) -> Result<Option<Hold>, RollbackError> {
         let entry = AuditRecord {
             target: Some(target.clone()),
             app: Some(app.clone()),

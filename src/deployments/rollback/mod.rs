@@ -17,12 +17,12 @@ use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::DeployId;
-use crate::model::live_history::RolledBackFrom;
+use crate::model::live_history::RollbackMark;
 use crate::model::release::Release;
 
 /// The result of a request to roll back.
 #[derive(Debug, Clone)]
-pub struct RolledBack {
+pub struct RollbackResult {
     /// The rollback, which waits for a worker; `None` for a dry run.
     pub deployment: Option<Deployment>,
     /// The live revision; `None` where `latest` has manual edits.
@@ -30,7 +30,7 @@ pub struct RolledBack {
     /// The revision that becomes live again.
     pub to: RollbackCandidate,
     /// The rollback away from that revision, if there was one.
-    pub warning: Option<RolledBackFrom>,
+    pub warning: Option<RollbackMark>,
     /// Remarks for people, one sentence each.
     pub notes: Vec<String>,
     /// True if automation is held afterwards.
@@ -52,7 +52,7 @@ pub struct RollbackCandidate {
 
 /// The reason why a rollback or a hold was refused.
 #[derive(Debug, thiserror::Error)]
-pub enum NotRolledBack {
+pub enum RollbackError {
     /// There is no such app, or revision.
     #[error("{0}")]
     Unknown(String),

@@ -53,7 +53,7 @@ impl Deployments {
                 Ok(judgement) => judgement,
                 Err(problem) => break Err(problem),
             };
-            let restore = restore.clone().over(latest).with_application(application);
+            let restore = restore.clone().expecting_latest(latest).with_application(application);
             match repository.roll_back(restore, at, lease).await {
                 Ok(push) => {
                     self.facts.pushed();

@@ -37,7 +37,7 @@ pub(crate) enum TemplatesSource {
 /// The reason why there is no set to start with.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplatesError {
-    /// Their place cannot be used.
+    /// The folder or repository of the templates cannot be used.
     #[error(transparent)]
     Unusable(Box<dyn std::error::Error>),
     /// They are broken.
@@ -118,7 +118,7 @@ impl Repository {
     /// Loads the set that was used last, without the host; `None` when there is none, or it
     /// cannot be loaded any more.
     pub(super) async fn load_last_good(&self) -> Option<TemplateSet> {
-        let commit = self.tracked_branch.good().await.ok()??;
+        let commit = self.tracked_branch.accepted_commit().await.ok()??;
         match self.load(&commit).await {
             Ok(templates) => Some(templates),
             Err(error) => {
@@ -131,7 +131,7 @@ impl Repository {
     /// Stores the set for a start without the host.
     pub(super) async fn remember(&self, templates: &TemplateSet) {
         let Some(commit) = &templates.commit else { return };
-        if let Err(error) = self.tracked_branch.keep(commit).await {
+        if let Err(error) = self.tracked_branch.record_accepted(commit).await {
             tracing::warn!(%error, "templates could not be stored for a start without their host");
         }
     }

@@ -19,7 +19,7 @@ pub fn web_url(api_url: &str) -> String {
 
 /// The reason why a GitHub's tokens are not used for a git repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotThere {
+pub enum AddressMismatch {
     /// The repository is on another host.
     #[error("it is not on {0}")]
     OtherHost(String),
@@ -36,21 +36,21 @@ pub enum NotThere {
 ///
 /// # Errors
 /// The reason why the App's tokens must not go to that address.
-pub fn repository_at(api_url: &str, git_url: &str) -> Result<RepoName, NotThere> {
+pub fn repository_at(api_url: &str, git_url: &str) -> Result<RepoName, AddressMismatch> {
     let web = web_url(api_url);
     let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    let own_host = host(&web).ok_or_else(|| NotThere::OtherHost(web.clone()))?;
-    let elsewhere = || NotThere::OtherHost(own_host.clone());
+    let own_host = host(&web).ok_or_else(|| AddressMismatch::OtherHost(web.clone()))?;
+    let elsewhere = || AddressMismatch::OtherHost(own_host.clone());
     let url = Url::parse(git_url).map_err(|_| elsewhere())?;
     if url.host_str() != Some(&own_host) {
         return Err(elsewhere());
     }
     if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&own_host)) {
-        return Err(NotThere::InTheClear);
+        return Err(AddressMismatch::InTheClear);
     }
     let path = url.path().trim_matches('/');
     let name = path.strip_suffix(".git").unwrap_or(path);
-    RepoName::parse(name.to_owned()).map_err(|_| NotThere::NoName)
+    RepoName::parse(name.to_owned()).map_err(|_| AddressMismatch::NoName)
 }
 
 #[cfg(test)]
@@ -95,12 +95,12 @@ mod tests {
             "/srv/github.com/acme/m.git",
             "https://api.github.com/acme/m.git",
         ] {
-            assert_eq!(error_of(git), NotThere::OtherHost("github.com".to_owned()), "{git}");
+            assert_eq!(error_of(git), AddressMismatch::OtherHost("github.com".to_owned()), "{git}");
         }
-        assert_eq!(error_of("http://github.com/acme/m.git"), NotThere::InTheClear);
+        assert_eq!(error_of("http://github.com/acme/m.git"), AddressMismatch::InTheClear);
         for git in ["https://github.com/acme", "https://github.com/a/b/c.git", "https://github.com"]
         {
-            assert_eq!(error_of(git), NotThere::NoName, "{git}");
+            assert_eq!(error_of(git), AddressMismatch::NoName, "{git}");
         }
     }
 }

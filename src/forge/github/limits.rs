@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 
-use crate::forge::delivery::{Limited, RequestBudget};
+use crate::forge::delivery::{RateLimited, RequestBudget};
 use crate::forge::github::request::{Account, Requests};
 use crate::support::retry::RetryGate;
 use crate::support::sync::lock;
@@ -126,12 +126,12 @@ impl RateLimits {
     }
 
     /// Returns the time until which requests of any account wait.
-    pub(super) fn limited(&self, now: Timestamp) -> Limited {
+    pub(super) fn limited(&self, now: Timestamp) -> RateLimited {
         let accounts = lock(&self.0);
         let latest = |requests| {
             accounts.values().filter_map(|limits| limits.gate(requests).closed_until(now)).max()
         };
-        Limited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
+        RateLimited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
     }
 
     /// Returns whether any answer named a limit.
@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(waits(account), (minutes(1), minutes(30)));
         limits.close(other_account, Requests::All, Duration::from_mins(40), now);
         assert_eq!(waits(other_account), (minutes(40), minutes(40)));
-        let limited = Limited { everything: Some(at(100 + 2400)), writes: Some(at(100 + 1800)) };
+        let limited =
+            RateLimited { everything: Some(at(100 + 2400)), writes: Some(at(100 + 1800)) };
         assert_eq!(limits.limited(now), limited);
     }
 

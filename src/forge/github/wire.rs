@@ -92,7 +92,7 @@ impl GitHubConnection {
     ) -> Result<RequestOutcome, ForgeError> {
         let mut route = call.route.clone();
         for _ in 0..MOST_HOPS {
-            let (outcome, location) = self.sent(call, &route, pass).await?;
+            let (outcome, location) = self.send_bounded(call, &route, pass).await?;
             let Some(location) = location else { return Ok(outcome) };
             route =
                 self.own_route(&location).ok_or_else(|| self.redirect_error(call, &location))?;
@@ -101,7 +101,7 @@ impl GitHubConnection {
     }
 
     /// Sends the request, and returns the answer with its redirect.
-    async fn sent(
+    async fn send_bounded(
         &self,
         call: &ApiCall<'_>,
         route: &str,

@@ -72,7 +72,7 @@ pub(in crate::git) fn edit(
     let latest = layout::latest_folder(target, app);
     present.watch(objects, &latest, files, hand_edits)?;
     let revisions: Vec<_> = present.revisions.into_iter().map(|(id, _)| id).collect();
-    for id in layout::pruned(&revisions, &revision.id, &revision.id) {
+    for id in layout::revisions_to_prune(&revisions, &revision.id, &revision.id) {
         edits.put(&layout::revision_folder(target, app, &id), Leaf::Gone);
     }
     edits.put(&layout::revision_folder(target, app, &revision.id), Leaf::Folder(files));

@@ -52,14 +52,14 @@ impl ManifestChange {
             }
             Self::Restore(restore) => {
                 let edit = restore.hand_edits.read_hand_edit();
-                restore.message.over(edit.as_ref())
+                restore.message.with_replaced_edit(edit.as_ref())
             }
             Self::Amend(conditional_edit) => conditional_edit.message.text.clone(),
         }
     }
 
     /// Returns the author of the change; `None` where no person asked for it.
-    pub(super) fn asker(&self) -> Option<CommitAuthor<'_>> {
+    pub(super) fn author_of_change(&self) -> Option<CommitAuthor<'_>> {
         match self {
             Self::Deploy(write) => Some(CommitAuthor::Login(&write.note.actor)),
             Self::Restore(restore) => restore.message.actor.as_deref().map(CommitAuthor::Named),

@@ -57,7 +57,7 @@ impl Restore {
 
     /// Returns the change with a condition: it is void if `latest` is another tree than that one by then.
     #[must_use]
-    pub fn over(self, latest: Option<TreeId>) -> Self {
+    pub fn expecting_latest(self, latest: Option<TreeId>) -> Self {
         Self { over: ExpectedLatest::Exactly(latest), ..self }
     }
 

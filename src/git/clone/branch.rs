@@ -18,7 +18,7 @@ use crate::git::objects::tree;
 use crate::git::transport::push::{self, Push, PushBy, Update};
 use crate::git::transport::remote::{HEADS, Remote};
 use crate::git::writer::fence::Fence;
-use crate::git::writer::outcome::Published;
+use crate::git::writer::outcome::BranchMove;
 
 /// The number of writes after a failed attempt to replace a full clone, before the next attempt.
 const REST: u32 = 100;
@@ -153,7 +153,7 @@ impl BranchBackend {
         tip: Oid,
         load: &NewObjects,
         fence: &Fence,
-    ) -> Result<Published, StepError> {
+    ) -> Result<BranchMove, StepError> {
         match self {
             Self::Local(local) => local.publish(base, tip, load, fence),
             Self::Remote(remote) => remote.publish(base, tip, load, fence),
@@ -167,10 +167,10 @@ impl BranchBackend {
         }
     }
 
-    pub(in crate::git) fn keep_house(&mut self) {
+    pub(in crate::git) fn run_maintenance(&mut self) {
         match self {
-            Self::Local(local) => local.keep_house(),
-            Self::Remote(remote) => remote.keep_house(),
+            Self::Local(local) => local.run_maintenance(),
+            Self::Remote(remote) => remote.run_maintenance(),
         }
     }
 }
@@ -229,14 +229,14 @@ impl RemoteBranch {
     /// other app.
     fn fetch_tip(&mut self) -> Result<Option<Oid>, StepError> {
         let location = self.clone.fetch(&self.remote, &self.reference);
-        let location = location.map_err(|error| error.trouble(&self.remote))?;
+        let location = location.map_err(|error| error.into_step_error(&self.remote))?;
         let (repository, branch) = (self.remote.to_string(), self.branch());
         let tip = match location {
             BranchLocation::At(tip) => {
                 self.remember(tip)?;
                 Some(tip)
             }
-            BranchLocation::Empty if !self.had_a_branch() => None,
+            BranchLocation::Empty if !self.had_branch() => None,
             BranchLocation::Empty => {
                 self.tip = KnownTip::NotYet;
                 let note = self.note();
@@ -260,27 +260,27 @@ impl RemoteBranch {
         tip: Oid,
         load: &NewObjects,
         fence: &Fence,
-    ) -> Result<Published, StepError> {
+    ) -> Result<BranchMove, StepError> {
         let update = Update { base, tip, reference: &self.reference, load, fence };
         let published = self.push.push(&self.clone.repo, &update)?;
         match published {
-            Published::Done => {
+            BranchMove::Done => {
                 load.save_to(&self.clone.repo)?;
                 self.remember(tip)?;
                 self.tip = KnownTip::At(Some(tip));
             }
-            Published::Lost => self.tip = KnownTip::NotYet,
-            Published::Late
-            | Published::Locked(_)
-            | Published::Refused(_)
-            | Published::Unclear(_) => {}
+            BranchMove::Lost => self.tip = KnownTip::NotYet,
+            BranchMove::Late
+            | BranchMove::Locked(_)
+            | BranchMove::Refused(_)
+            | BranchMove::Unclear(_) => {}
         }
         Ok(published)
     }
 
     /// Returns true if there was a branch at this address, as far as this service knows. The clone itself does not say:
     /// it may be a new one.
-    fn had_a_branch(&self) -> bool {
+    fn had_branch(&self) -> bool {
         fs::read_to_string(self.note()).is_ok_and(|marker| marker == self.clone.marker)
     }
 
@@ -294,7 +294,7 @@ impl RemoteBranch {
 
     fn remember(&self, tip: Oid) -> Result<(), StepError> {
         self.clone.remember(tip)?;
-        if !self.had_a_branch() {
+        if !self.had_branch() {
             let result = fs::write(self.note(), &self.clone.marker);
             result.map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
         }
@@ -303,7 +303,7 @@ impl RemoteBranch {
 
     /// Replaces a clone in which too much has piled up. The new one is made on a thread of its own;
     /// a failure leaves the old one in use.
-    fn keep_house(&mut self) {
+    fn run_maintenance(&mut self) {
         self.next = match std::mem::replace(&mut self.next, Next::None(0)) {
             Next::None(0) if self.clone.is_full() => Next::Making(self.make_next()),
             Next::None(rest) => Next::None(rest.saturating_sub(1)),

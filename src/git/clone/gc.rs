@@ -13,16 +13,16 @@ const TURN: u32 = 100;
 
 /// The state of git's housekeeping.
 #[derive(Default)]
-pub(in crate::git) struct Tidying {
+pub(in crate::git) struct GcState {
     writes: u32,
     running: Option<Child>,
     /// True if this machine has no git.
     without: bool,
 }
 
-impl Tidying {
+impl GcState {
     /// Counts a write, and gives git its turn when it is due and none is at work.
-    pub(in crate::git) fn turn(&mut self, repository: &Path) {
+    pub(in crate::git) fn run_if_due(&mut self, repository: &Path) {
         self.writes += 1;
         if self.writes < TURN || self.without || self.is_running() {
             return;

@@ -16,11 +16,11 @@ use crate::git::clone::{FEW, bare};
 use crate::git::error::{StepError, WriteError};
 use crate::git::writer::fence::Fence;
 
-use crate::git::clone::gc::Tidying;
+use crate::git::clone::gc::GcState;
 use crate::git::clone::stale_locks;
 use crate::git::objects::pack::NewObjects;
 use crate::git::transport::remote::HEADS;
-use crate::git::writer::outcome::Published;
+use crate::git::writer::outcome::BranchMove;
 use crate::support::disk;
 
 /// An opened bare repository of this machine.
@@ -29,7 +29,7 @@ pub(in crate::git) struct LocalBranch {
     reference: String,
     /// The age from which a lock has no owner.
     stale: Duration,
-    tidying: Tidying,
+    tidying: GcState,
     /// True if the branch existed once, since this was opened.
     seen: Cell<bool>,
     pub(in crate::git) repo: Repository,
@@ -45,7 +45,7 @@ impl LocalBranch {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
         let stale = if alone { stale_locks::ALONE } else { stale_locks::AMONG_OTHERS };
         let (path, reference) = (path.to_owned(), reference.to_owned());
-        let (tidying, seen) = (Tidying::default(), Cell::new(false));
+        let (tidying, seen) = (GcState::default(), Cell::new(false));
         Ok(Self { path, reference, stale, tidying, seen, repo })
     }
 
@@ -121,7 +121,7 @@ impl LocalBranch {
         tip: Oid,
         load: &NewObjects,
         fence: &Fence,
-    ) -> Result<Published, StepError> {
+    ) -> Result<BranchMove, StepError> {
         load.save_to(&self.repo)?;
         let mut transaction = self.repo.transaction()?;
         match transaction.lock_ref(&self.reference) {
@@ -132,26 +132,26 @@ impl LocalBranch {
             Err(error) => return Err(error.into()),
         }
         if self.read_tip()? != base {
-            return Ok(Published::Lost);
+            return Ok(BranchMove::Lost);
         }
         if fence.is_closed() {
-            return Ok(Published::Late);
+            return Ok(BranchMove::Late);
         }
         let commit = self.repo.find_commit(tip)?;
         transaction.set_target(&self.reference, tip, Some(&commit.committer()), "deploy")?;
         transaction.commit()?;
         self.seen.set(true);
-        Ok(Published::Done)
+        Ok(BranchMove::Done)
     }
 
     /// Starts git's housekeeping every now and then, beside the writer; git decides if it is worth it.
-    pub(in crate::git) fn keep_house(&mut self) {
-        self.tidying.turn(&self.path);
+    pub(in crate::git) fn run_maintenance(&mut self) {
+        self.tidying.run_if_due(&self.path);
     }
 
     /// Handles a locked branch: another process moves it now, or a git that was killed has left its lock behind. Such a
     /// lock is removed when it is old enough, and the next try gets through.
-    fn handle_locked_branch(&self) -> Published {
+    fn handle_locked_branch(&self) -> BranchMove {
         let lock = self.path.join(format!("{}.lock", self.reference));
         match stale_locks::clear(&self.path, &lock, self.stale) {
             Ok(true) => {
@@ -163,7 +163,7 @@ impl LocalBranch {
             }
         }
         let cause = format!("another git holds {}", lock.display());
-        Published::Locked(WriteError::unreachable(self.path.display(), cause))
+        BranchMove::Locked(WriteError::unreachable(self.path.display(), cause))
     }
 }
 

@@ -54,7 +54,7 @@ impl BranchLocation {
         }
     }
 
-    fn in_place_of(reference: &str, heads: &[RemoteHead<'_>]) -> Self {
+    fn replacing(reference: &str, heads: &[RemoteHead<'_>]) -> Self {
         if let Some(head) = heads.iter().find(|head| head.name() == reference) {
             return Self::At(head.oid());
         }
@@ -140,7 +140,7 @@ impl CachedClone {
         reference: &str,
     ) -> Result<BranchLocation, git2::Error> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        transport::beside(|| self.get(&path.to_string_lossy(), reference, 0))
+        transport::with_local_transport(|| self.get(&path.to_string_lossy(), reference, 0))
     }
 
     fn get(
@@ -151,7 +151,7 @@ impl CachedClone {
     ) -> Result<BranchLocation, git2::Error> {
         let mut remote = self.repo.remote_anonymous(address)?;
         let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
-        let location = BranchLocation::in_place_of(reference, connection.list()?);
+        let location = BranchLocation::replacing(reference, connection.list()?);
         if location.tip().is_some() && self.repo.refname_to_id(TRACKING).ok() != location.tip() {
             let mut options = FetchOptions::new();
             options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);

@@ -11,7 +11,7 @@ use git2::{Oid, Repository};
 use crate::git::clone::{BranchLocation, CachedClone};
 use crate::git::error::{StepError, WriteError};
 use crate::git::objects::tree;
-use crate::git::snapshot::{self, Failed, SnapshotEntry, SnapshotLimits};
+use crate::git::snapshot::{self, FolderError, SnapshotEntry, SnapshotLimits};
 pub use crate::git::transport::remote::RemoteSettings;
 use crate::git::transport::remote::{Remote, RemoteSource};
 use crate::model::id::CommitSha;
@@ -127,9 +127,9 @@ impl TrackedBranch {
     ///
     /// # Errors
     /// When the clone cannot be read.
-    pub async fn good(&self) -> Result<Option<CommitSha>, FollowError> {
+    pub async fn accepted_commit(&self) -> Result<Option<CommitSha>, FollowError> {
         self.with(|tracked| {
-            let good = tree::present(tracked.clone.repo.refname_to_id(GOOD));
+            let good = tree::if_present(tracked.clone.repo.refname_to_id(GOOD));
             Ok(good.map_err(|error| tracked.clone_error(&error))?.map(tree::sha))
         })
         .await
@@ -139,7 +139,7 @@ impl TrackedBranch {
     ///
     /// # Errors
     /// When the clone cannot be written.
-    pub async fn keep(&self, commit: &CommitSha) -> Result<(), FollowError> {
+    pub async fn record_accepted(&self, commit: &CommitSha) -> Result<(), FollowError> {
         let commit = commit.clone();
         self.with(move |tracked| {
             let reference = Oid::from_str(commit.as_str())
@@ -165,13 +165,13 @@ impl TrackedBranch {
             let id = Oid::from_str(commit.as_str()).map_err(|error| tracked.clone_error(&error))?;
             let content = snapshot::read(&tracked.clone.repo, id, &path, limits);
             content.map_err(|error| match error {
-                Failed::TooMuch => FollowError::TooMuch {
+                FolderError::TooMuch => FollowError::TooMuch {
                     repository: tracked.name.clone(),
                     folder: path,
                     files: limits.files,
                     bytes: limits.bytes,
                 },
-                Failed::Git(error) => tracked.clone_error(&error),
+                FolderError::Git(error) => tracked.clone_error(&error),
             })
         })
         .await
@@ -219,7 +219,7 @@ impl Tracked {
             }
             RemoteSource::Server(remote) => {
                 let location = self.clone.fetch(remote, &self.reference);
-                location.map_err(|error| match error.trouble(remote) {
+                location.map_err(|error| match error.into_step_error(remote) {
                     StepError::Damaged(error) => self.clone_error(&error),
                     StepError::Error(WriteError::NotFound { .. }) => not_found(),
                     StepError::Error(error) => FollowError::Remote(error),

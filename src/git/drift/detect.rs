@@ -41,7 +41,7 @@ pub(in crate::git) fn find_hand_edit(
         base: edits.base.cloned(),
         files: edits.changes.iter().map(EditedPath::file).collect(),
         diff: diff(&edits.changes, |item| content(repo, item)),
-        commit: tip.and_then(|tip| made_by(repo, tip, path, now)),
+        commit: tip.and_then(|tip| find_writer(repo, tip, path, now)),
     }))
 }
 
@@ -95,7 +95,7 @@ fn content(repo: &Repository, item: Item) -> ItemContent {
 
 /// Finds the commit that wrote the path as it is: the last one backwards, along first parents and those that lead to
 /// the same, before which the path had another content. A clone may not go back so far.
-fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
+fn find_writer(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
     let mut commit = repo.find_commit(tip).ok()?;
     for _ in 0..LOOK_BACK {
         let parent_without_change = commit.parents().find(|parent| {

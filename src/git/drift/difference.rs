@@ -7,7 +7,7 @@ use git2::Oid;
 use similar::TextDiff;
 
 use crate::git::drift::secret;
-use crate::model::hand_edit::{Edited, EditedFile};
+use crate::model::hand_edit::{EditedFile, HandEditKind};
 use crate::model::id::DeployId;
 use crate::support::secret_marks::{SecretMarks, unmark};
 use crate::support::text::is_invisible;
@@ -90,9 +90,9 @@ fn changes<'a>(before: Option<&'a FolderListing>, after: &'a FolderListing) -> V
 impl EditedPath<'_> {
     pub(in crate::git) fn file(&self) -> EditedFile {
         let how = match (self.before, self.after) {
-            (None, _) => Edited::Added,
-            (Some(_), Some(_)) => Edited::Changed,
-            (Some(_), None) => Edited::Removed,
+            (None, _) => HandEditKind::Added,
+            (Some(_), Some(_)) => HandEditKind::Changed,
+            (Some(_), None) => HandEditKind::Removed,
         };
         EditedFile { name: visible(self.name), how }
     }

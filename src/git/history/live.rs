@@ -136,7 +136,7 @@ impl ManifestRepository {
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<(bool, T), WriteError> {
         self.read_local_repository(move |repo, place| {
-            let tip = tree::present(repo.refname_to_id(&place.reference))?;
+            let tip = tree::if_present(repo.refname_to_id(&place.reference))?;
             Ok((tip.is_some(), read(repo, tip)?))
         })
         .await
@@ -204,7 +204,7 @@ impl ManifestRepository {
             let Some(commit) = tip.and_then(|tip| tree::commit_of(repo, tip, &id)) else {
                 return Ok(None);
             };
-            if !message::says_replaced(&String::from_utf8_lossy(commit.message_bytes())) {
+            if !message::reports_replaced_edit(&String::from_utf8_lossy(commit.message_bytes())) {
                 return Ok(None);
             }
             let Ok(before) = commit.parent(0) else { return Ok(None) };
@@ -236,9 +236,9 @@ pub(in crate::git) fn with_parent<'r>(
     commit: &CommitSha,
 ) -> Result<Option<(Option<Commit<'r>>, Commit<'r>)>, git2::Error> {
     let id = Oid::from_str(commit.as_str())?;
-    let Some(commit) = tree::present(repo.find_commit(id))? else { return Ok(None) };
+    let Some(commit) = tree::if_present(repo.find_commit(id))? else { return Ok(None) };
     let Some(parent) = tree::parent(&commit)? else { return Ok(Some((None, commit))) };
-    let parent = tree::present(repo.find_commit(parent))?;
+    let parent = tree::if_present(repo.find_commit(parent))?;
     Ok(parent.map(|parent| (Some(parent), commit)))
 }
 

@@ -24,8 +24,8 @@ use crate::git::layout::{self, RepoPath};
 use crate::git::objects::tree;
 use crate::git::transport::remote::{HEADS, Remote};
 use crate::git::writer::{ManifestRepository, blocking};
+use crate::model::commit_record::{CommitRecord, PastDeployment};
 use crate::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug, TargetName};
-use crate::model::past::{CommitRecord, PastDeployment};
 use crate::model::rollback::TreeId;
 
 /// The most deeds that are read, the newest: a hundred a day for years.
@@ -65,7 +65,7 @@ impl ManifestRepository {
     ///
     /// # Errors
     /// When the server cannot be reached, or the repository cannot be read.
-    pub async fn past(&self, branch: &str) -> Result<BranchHistory, WriteError> {
+    pub async fn read_history(&self, branch: &str) -> Result<BranchHistory, WriteError> {
         let (location, reference) = (self.location().clone(), format!("{HEADS}{branch}"));
         blocking(move || match location {
             Location::Local { path, reference, .. } => {
@@ -90,12 +90,12 @@ fn fetch_history(
 ) -> Result<BranchHistory, StepError> {
     let disk = |error| WriteError::disk(remote, folder, error);
     let clone = CachedClone::begin(folder, "the whole past\n".to_owned()).map_err(disk)?;
-    clone.fetch_deep(remote, reference, 0).map_err(|error| error.trouble(remote))?;
+    clone.fetch_deep(remote, reference, 0).map_err(|error| error.into_step_error(remote))?;
     read(&clone.repo, TRACKING)
 }
 
 fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> {
-    let Some(tip) = tree::present(repo.refname_to_id(reference))? else {
+    let Some(tip) = tree::if_present(repo.refname_to_id(reference))? else {
         return Ok(BranchHistory::default());
     };
     let mut past = BranchHistory { standing: list_apps(repo, tip)?, ..BranchHistory::default() };

@@ -38,7 +38,7 @@ pub struct CommitNote {
 
 /// The files of an app's `latest` before and after a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Around {
+pub struct LatestChange {
     /// Before; none where the app is new.
     pub before: Vec<ManifestFile>,
     /// After; none where the app is gone.
@@ -82,17 +82,17 @@ impl ManifestRepository {
 
     /// Returns the files of an app's `latest` around a commit. `None` if they are not known here: a clone does not have
     /// the commit, or not its parent.
-    pub async fn around(
+    pub async fn read_latest_change(
         &self,
         commit: &CommitSha,
         target: &TargetName,
         app: &AppKey,
-    ) -> Result<Option<Around>, WriteError> {
+    ) -> Result<Option<LatestChange>, WriteError> {
         let (commit, folder) = (commit.clone(), layout::latest_folder(target, app));
         self.read_local_repository(move |repo, _| {
             let Some((before, after)) = with_parent(repo, &commit)? else { return Ok(None) };
             let before = before.as_ref().map(Commit::tree).transpose()?;
-            Ok(Some(Around {
+            Ok(Some(LatestChange {
                 before: files_at(repo, before.as_ref(), &folder)?.unwrap_or_default(),
                 after: files_at(repo, Some(&after.tree()?), &folder)?.unwrap_or_default(),
             }))
@@ -102,7 +102,7 @@ impl ManifestRepository {
 
     /// Reads the messages of these deployments' commits, from the branch's tip backwards: some thousand commits, or as
     /// far as a clone goes.
-    pub async fn said_of(
+    pub async fn read_messages(
         &self,
         ids: BTreeSet<DeployId>,
     ) -> Result<BTreeMap<DeployId, CommitNote>, WriteError> {

@@ -8,12 +8,12 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::git::message::{DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID};
+use crate::model::commit_record::{CommitRecord, PastDeployment, time_of};
 use crate::model::deployment::Pushed;
 use crate::model::event::NOBODY;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::past::{CommitRecord, PastDeployment, time_of};
 use crate::model::release::Release;
-use crate::model::removal::{RemovalEnd, RemovalRecord, Taken};
+use crate::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Rollback, TreeId};
 
@@ -118,7 +118,7 @@ fn read_pushed(
     let Trailers { message, commit, at } = words;
     let text = |key| trailer(message, key).unwrap_or_default().to_owned();
     let id = parse(id)?;
-    let received_at = asked_at(&id, *at);
+    let received_at = request_time(&id, *at);
     Ok(PastDeployment {
         id,
         app: app_key(app)?,
@@ -154,15 +154,15 @@ fn removal(words: &Trailers<'_>, id: &str) -> Result<RemovalRecord, String> {
     let (app, target): (_, TargetName) = (app_key(app)?, parse(target)?);
     let summary = format!("{app} is removed from {target}, commit {}", commit.short());
     Ok(RemovalRecord {
-        asked_at: asked_at(&id, *at),
+        asked_at: request_time(&id, *at),
         id,
         target,
         app,
         actor: actor_or_ghost(text("Actor")),
         reason: text("Reason"),
-        taken: Taken {
+        taken: RemovedObjects {
             digest: trailer(message, "Tree-Digest").map(|digest| Digest(digest.to_owned())),
-            ..Taken::default()
+            ..RemovedObjects::default()
         },
         ended: Some(RemovalEnd { at: *at, commit: Some(commit.clone()), summary }),
     })
@@ -170,7 +170,7 @@ fn removal(words: &Trailers<'_>, id: &str) -> Result<RemovalRecord, String> {
 
 /// Reads the time of the request from its id: never after its commit, which has seconds only. A forged id would be the
 /// newest for ever.
-fn asked_at(id: &DeployId, at: Timestamp) -> Timestamp {
+fn request_time(id: &DeployId, at: Timestamp) -> Timestamp {
     time_of(id).filter(|time| time.as_second() <= at.as_second()).unwrap_or(at)
 }
 

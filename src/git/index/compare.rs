@@ -46,13 +46,13 @@ struct SeenApp {
 /// The changes, not read yet.
 #[derive(Debug, Default)]
 pub(super) struct ComparedChanges {
-    pub(super) changed: Vec<FoundApp>,
+    pub(super) changed: Vec<AppDifference>,
     pub(super) gone: Vec<AppKey>,
 }
 
 /// The result of a comparison.
 #[derive(Debug)]
-pub(super) enum Compared {
+pub(super) enum ComparisonResult {
     /// Nothing has changed.
     Same,
     /// This is there, and that of it is new.
@@ -63,7 +63,7 @@ pub(super) enum Compared {
 
 /// An app that is new or another than before.
 #[derive(Debug)]
-pub(super) struct FoundApp {
+pub(super) struct AppDifference {
     pub(super) app: AppKey,
     pub(super) live: Option<DeployId>,
     /// `None` where they are as they were.
@@ -97,14 +97,14 @@ impl IndexScope {
         root: Option<&Tree<'_>>,
         before: &SeenIds,
         most: usize,
-    ) -> Result<Compared, git2::Error> {
+    ) -> Result<ComparisonResult, git2::Error> {
         let manifests = folder(root, &self.manifests)?;
         let applications = folder(root, &self.applications)?;
         if (manifests, applications) == (before.manifests, before.applications) {
-            return Ok(Compared::Same);
+            return Ok(ComparisonResult::Same);
         }
         if before.apps_in(repo, manifests)? > most {
-            return Ok(Compared::TooMany);
+            return Ok(ComparisonResult::TooMany);
         }
         let application = if applications == before.applications {
             Arc::clone(&before.application)
@@ -125,7 +125,7 @@ impl IndexScope {
         }
         changes.gone = before.apps_missing_in(&now);
         now.tell_applications(before, &mut changes);
-        Ok(Compared::New(now, changes))
+        Ok(ComparisonResult::New(now, changes))
     }
 
     fn namespace(
@@ -147,7 +147,7 @@ impl IndexScope {
             let (now, more) = self.app(repo, id, former)?;
             let is_same = former.is_some_and(|former| former.files == now.files);
             if !is_same || former.is_some_and(|former| former.live != now.live) {
-                changes.changed.push(FoundApp {
+                changes.changed.push(AppDifference {
                     app: AppKey { namespace: namespace.clone(), slug: slug.clone() },
                     live: now.live.clone(),
                     files: (!is_same).then(|| now.files.clone()),
@@ -240,7 +240,7 @@ impl SeenIds {
         for app in applications {
             let (former, now) = (before.application.get(app), self.application.get(app));
             let Some(current) = self.app(app).filter(|_| former != now) else { continue };
-            changes.changed.push(FoundApp {
+            changes.changed.push(AppDifference {
                 app: app.clone(),
                 live: current.live.clone(),
                 files: None,

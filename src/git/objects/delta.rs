@@ -3,7 +3,7 @@
 //! Versions of a folder have a beginning and an end in common, and twenty bytes between them that do not compress. So
 //! no search is needed, and the sent bytes do not grow with the folder. Pure.
 
-/// Below this many bytes a folder is sent whole: it is as small as a difference.
+/// The bytes below which a folder is sent whole: it is as small as a difference.
 const SMALL: usize = 128;
 /// The most bytes that one copy can name.
 const COPY: usize = 0x00ff_ffff;
@@ -11,7 +11,7 @@ const COPY: usize = 0x00ff_ffff;
 const INSERT: usize = 127;
 
 /// Returns the difference, if it is less than half of the whole.
-pub(in crate::git) fn between(former: &[u8], now: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::git) fn compute_delta(former: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if now.len() < SMALL {
         return None;
     }
@@ -127,7 +127,7 @@ mod tests {
         {
             let mut now = former.clone();
             now.splice(at..at + gone, std::iter::repeat_n(255, new));
-            let delta = between(&former, &now).unwrap();
+            let delta = compute_delta(&former, &now).unwrap();
             assert!(delta.len() < 40 + new + new / 60, "{}", delta.len());
             assert!(applied(&former, &delta) == now, "{at}");
         }
@@ -138,13 +138,13 @@ mod tests {
         let former = vec![7; COPY * 2 + 5];
         let mut now = former.clone();
         now.push(8);
-        assert!(applied(&former, &between(&former, &now).unwrap()) == now);
+        assert!(applied(&former, &compute_delta(&former, &now).unwrap()) == now);
     }
 
     #[test]
     fn what_has_little_in_common_is_sent_whole() {
-        assert_eq!(between(&[1; 300], &[2; 300]), None);
-        assert_eq!(between(&[1; 100], &[1; 100]), None);
-        assert!(between(&[1; 300], &[1; 300]).is_some());
+        assert_eq!(compute_delta(&[1; 300], &[2; 300]), None);
+        assert_eq!(compute_delta(&[1; 100], &[1; 100]), None);
+        assert!(compute_delta(&[1; 300], &[1; 300]).is_some());
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Delta {
 }
 
 /// New objects, in the order in which they were written: an object comes after those it refers to.
-pub(super) type New = IndexMap<Oid, NewObject>;
+pub(super) type NewObjectMap = IndexMap<Oid, NewObject>;
 
 /// Objects on top of a repository's.
 pub(super) struct ObjectOverlay<'r> {
@@ -51,7 +51,7 @@ pub(super) struct ObjectOverlay<'r> {
     /// The commit that all this is on top of.
     tip: Option<Oid>,
     odb: Odb<'r>,
-    new: New,
+    new: NewObjectMap,
     /// The size of all objects, in bytes.
     bytes: usize,
     /// The objects of the server, as far as they were read.
@@ -59,13 +59,13 @@ pub(super) struct ObjectOverlay<'r> {
 }
 
 impl<'r> ObjectOverlay<'r> {
-    pub(super) fn over(
+    pub(super) fn at_tip(
         repo: &'r Repository,
         repository: &'r str,
         tip: Option<Oid>,
     ) -> Result<Self, git2::Error> {
         let (odb, there) = (repo.odb()?, HashSet::new());
-        Ok(Self { repo, repository, tip, odb, new: New::new(), bytes: 0, there })
+        Ok(Self { repo, repository, tip, odb, new: NewObjectMap::new(), bytes: 0, there })
     }
 
     /// Returns the error of a change that is void: it was decided on when something else was there.
@@ -79,7 +79,7 @@ impl<'r> ObjectOverlay<'r> {
         (self.repo, self.tip)
     }
 
-    pub(super) fn into_new(self) -> New {
+    pub(super) fn into_new(self) -> NewObjectMap {
         self.new
     }
 
@@ -94,7 +94,7 @@ impl<'r> ObjectOverlay<'r> {
     }
 
     /// Forgets the objects since a mark.
-    pub(super) fn back_to(&mut self, mark: usize) {
+    pub(super) fn truncate(&mut self, mark: usize) {
         self.new.truncate(mark);
         self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
     }
@@ -119,7 +119,7 @@ impl<'r> ObjectOverlay<'r> {
         former: Option<(Oid, &Folder)>,
     ) -> Result<Oid, git2::Error> {
         let delta = former.and_then(|(base, former)| {
-            let bytes = delta::between(former.bytes(), folder.bytes())?;
+            let bytes = delta::compute_delta(former.bytes(), folder.bytes())?;
             Some(Delta { base, bytes })
         });
         self.add(ObjectType::Tree, folder.into_bytes(), delta)

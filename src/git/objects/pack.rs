@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use sha1::{Digest as _, Sha1};
 
 use crate::git::objects::pack_index::{self, SUM};
-use crate::git::objects::{New, NewObject};
+use crate::git::objects::{NewObject, NewObjectMap};
 
 /// The longest chain of deltas; git itself writes none that is longer.
 const DEPTH: usize = 50;
@@ -23,7 +23,7 @@ const PACKED: usize = 100;
 /// The deltas that a pack may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum Deltas {
-    /// Also deltas to objects that the server has: a thin pack, in git's words.
+    /// The pack has deltas to objects that the server has: a thin pack, in git's words.
     Thin,
     /// None: every object is whole, for a server that trips over the others.
     None,
@@ -31,16 +31,16 @@ pub(in crate::git) enum Deltas {
 
 /// The load of a push: its objects, and their thin pack, which is sent, and kept when the server accepted it.
 pub(in crate::git) struct NewObjects {
-    new: New,
+    new: NewObjectMap,
     thin: OnceCell<Pack>,
 }
 
 impl NewObjects {
-    pub(in crate::git) fn of(new: New) -> Self {
+    pub(in crate::git) fn of(new: NewObjectMap) -> Self {
         Self { new, thin: OnceCell::new() }
     }
 
-    pub(in crate::git) fn objects(&self) -> &New {
+    pub(in crate::git) fn objects(&self) -> &NewObjectMap {
         &self.new
     }
 
@@ -102,7 +102,7 @@ impl Pack {
         Self { bytes, written, bases: BTreeSet::new(), compress }
     }
 
-    fn of(new: &New, deltas: Deltas) -> Self {
+    fn of(new: &NewObjectMap, deltas: Deltas) -> Self {
         let mut pack = Self::new(header(new.len()), IndexMap::new());
         for (id, object) in new {
             pack.add(*id, object, deltas);

@@ -81,7 +81,7 @@ mod tests {
     use git2::{ObjectType, Oid, Repository};
 
     use crate::git::objects::pack::NewObjects;
-    use crate::git::objects::{Delta, New, NewObject};
+    use crate::git::objects::{Delta, NewObject, NewObjectMap};
 
     fn object(kind: ObjectType, bytes: Vec<u8>, delta: Option<Delta>) -> (Oid, NewObject) {
         (Oid::hash_object(kind, &bytes).unwrap(), NewObject { kind, bytes, delta })
@@ -111,13 +111,14 @@ mod tests {
             (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let repo = Repository::init_bare(own_folder.path()).unwrap();
         let base = repo.odb().unwrap().write(ObjectType::Tree, &folder(20)).unwrap();
-        let mut new: New = (0..120)
+        let mut new: NewObjectMap = (0..120)
             .map(|n| object(ObjectType::Blob, format!("{n}\n").repeat(n).into(), None))
             .collect();
         // On what the server has, and on what it gets before it.
         let mut base = base;
         for n in 21..30 {
-            let bytes = crate::git::objects::delta::between(&folder(n - 1), &folder(n)).unwrap();
+            let bytes =
+                crate::git::objects::delta::compute_delta(&folder(n - 1), &folder(n)).unwrap();
             let (id, tree) = object(ObjectType::Tree, folder(n), Some(Delta { base, bytes }));
             new.insert(id, tree);
             base = id;

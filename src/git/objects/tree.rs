@@ -24,7 +24,9 @@ pub(in crate::git) fn sha(id: Oid) -> CommitSha {
 }
 
 /// Returns the object, or `None` if it is not here.
-pub(in crate::git) fn present<T>(result: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+pub(in crate::git) fn if_present<T>(
+    result: Result<T, git2::Error>,
+) -> Result<Option<T>, git2::Error> {
     match result {
         Ok(result) => Ok(Some(result)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),

@@ -43,16 +43,16 @@ pub enum SigningKeyError {
     /// An ssh key of another kind.
     #[error("this is an ssh key of another kind ({0}): commits are signed with ssh-ed25519")]
     OtherKind(String),
-    /// Behind a passphrase that is not given.
+    /// The key is locked with a passphrase that is not given.
     #[error("this key is locked with a passphrase, and `passphrase` is not given")]
     Locked,
-    /// Behind another passphrase.
+    /// The passphrase is another one.
     #[error("the passphrase does not unlock this key")]
     WrongPassphrase,
     /// The passphrase has several lines and would be cut.
     #[error("a passphrase of several lines cannot be given to gpg")]
     Lines,
-    /// Damaged.
+    /// The text is damaged.
     #[error("this key is damaged, or a part of it is missing")]
     Damaged,
 }
@@ -92,7 +92,7 @@ impl SigningPrivateKey {
         }
         let key =
             PrivateKey::from_openssh(text.expose_secret()).map_err(|error| unreadable(&error))?;
-        let key = unlocked(key, passphrase)?;
+        let key = unlock(key, passphrase)?;
         let kind = key.algorithm();
         if !matches!(kind, ssh_key::Algorithm::Ed25519) {
             return Err(SigningKeyError::OtherKind(kind.to_string()));
@@ -157,7 +157,7 @@ fn unreadable(error: &ssh_key::Error) -> SigningKeyError {
     }
 }
 
-fn unlocked(
+fn unlock(
     key: PrivateKey,
     passphrase: Option<&SecretString>,
 ) -> Result<PrivateKey, SigningKeyError> {

@@ -43,12 +43,13 @@ pub(super) struct GnupgHome {
 impl GnupgHome {
     pub(super) fn open(key: &OpenPgpKey, base: &Path) -> Result<Self, SigningError> {
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
-        prepared(&base)?;
+        prepare_home(&base)?;
         // A process that was killed may have left homes behind.
         for entry in fs::read_dir(&base).into_iter().flatten().flatten() {
             remove(&entry.path());
         }
-        let (folder, fingerprint) = made_with(key, &base).inspect_err(|_| tidy(&base))?;
+        let (folder, fingerprint) =
+            create_home(key, &base).inspect_err(|_| remove_if_empty(&base))?;
         Ok(Self { base, key: key.clone(), fingerprint, current: Mutex::new(folder) })
     }
 
@@ -61,8 +62,8 @@ impl GnupgHome {
     pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
         let mut folder = lock(&self.current);
         if !folder.join("pubring.kbx").exists() {
-            prepared(&self.base)?;
-            (*folder, _) = made_with(&self.key, &self.base).map_err(SigningError::of_good_key)?;
+            prepare_home(&self.base)?;
+            (*folder, _) = create_home(&self.key, &self.base).map_err(SigningError::of_good_key)?;
         }
         let signature = self.signature(&folder, payload);
         if signature.as_ref().is_err_and(SigningError::passes) {
@@ -78,7 +79,7 @@ impl GnupgHome {
         if folder.exists() {
             remove(&folder);
         }
-        tidy(&self.base);
+        remove_if_empty(&self.base);
     }
 
     fn signature(&self, folder: &Path, payload: &[u8]) -> Result<String, SigningError> {
@@ -114,7 +115,7 @@ impl Drop for GnupgHome {
 ///
 /// Never in a place where one was before: the agent of that one may be about to end, and takes the
 /// sockets away by their names.
-fn made_with(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), SigningError> {
+fn create_home(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), SigningError> {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let folder = base.join(format!("{}-{number}", std::process::id()));
@@ -123,12 +124,12 @@ fn made_with(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), Signing
     Ok((folder, fingerprint))
 }
 
-fn prepared(base: &Path) -> Result<(), SigningError> {
+fn prepare_home(base: &Path) -> Result<(), SigningError> {
     make_base(base).map_err(|error| unusable(base, &error))
 }
 
 /// Removes the folder of homes, if none is left there.
-fn tidy(base: &Path) {
+fn remove_if_empty(base: &Path) {
     let _ = fs::remove_dir(base);
 }
 
@@ -257,13 +258,13 @@ pub(super) fn make_base(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("it is another user's: remove it"));
     }
     // An orchestrator may let a group into all that is on a volume.
-    for_nobody_else(folder)
+    restrict_to_owner(folder)
 }
 
 /// Makes a folder that was not there.
 fn make_private(folder: &Path) -> io::Result<()> {
     builder().create(folder)?;
-    for_nobody_else(folder)
+    restrict_to_owner(folder)
 }
 
 fn builder() -> fs::DirBuilder {
@@ -272,7 +273,7 @@ fn builder() -> fs::DirBuilder {
     builder
 }
 
-fn for_nobody_else(folder: &Path) -> io::Result<()> {
+fn restrict_to_owner(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 

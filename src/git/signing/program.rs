@@ -89,15 +89,15 @@ fn reader(
 ) -> Receiver<(Vec<u8>, Vec<u8>)> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        let messages = thread::spawn(move || to_the_end(messages));
-        let output = to_the_end(output);
+        let messages = thread::spawn(move || read_bounded(messages));
+        let output = read_bounded(output);
         let _gone = sender.send((output, messages.join().unwrap_or_default()));
     });
     receiver
 }
 
 /// Reads to the end. A program that prints too much is cut off, and ends of it.
-fn to_the_end(pipe: Option<impl Read>) -> Vec<u8> {
+fn read_bounded(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
         // The bytes that came before a failure are better than none.

@@ -30,10 +30,10 @@ impl SshKey {
     }
 
     pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
-        self.armored(payload).map_err(|_| SigningError::Ssh)
+        self.to_armor(payload).map_err(|_| SigningError::Ssh)
     }
 
-    fn armored(&self, payload: &[u8]) -> ssh_key::Result<String> {
+    fn to_armor(&self, payload: &[u8]) -> ssh_key::Result<String> {
         let payload_with_namespace = SshSig::signed_data(NAMESPACE, HashAlg::Sha512, payload)?;
         let raw = self.pair.sign(&payload_with_namespace);
         let signature = Signature::new(Algorithm::Ed25519, raw.as_ref().to_vec())?;

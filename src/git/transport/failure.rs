@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use crate::git::error::WriteError;
 use crate::git::transport::ssh::complaint::ComplaintKind;
-use crate::git::transport::token::NoToken;
+use crate::git::transport::token::TokenError;
 use crate::support::cause::innermost_cause;
 
 /// A failed exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::git) enum Failure {
-    /// Over ssh it is the key that is missing.
+    /// There is no token; over ssh, no key.
     #[error(transparent)]
-    NoToken(#[from] NoToken),
+    NoToken(#[from] TokenError),
     #[error("HTTP {status}: the token is not accepted")]
     Unauthorized { status: u16 },
     #[error("HTTP {status}: no repository there")]

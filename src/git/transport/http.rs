@@ -10,7 +10,7 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::git::transport::failure::{Failure, clean};
-use crate::git::transport::token::{NoToken, TokenAnswer, Tokens};
+use crate::git::transport::token::{TokenAnswer, TokenError, Tokens};
 use crate::git::writer::fence::Fence;
 use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::retry::Disposition;
@@ -84,7 +84,7 @@ impl HttpRemote {
             (result, _) => return result,
         };
         // The host let nothing in, so that nothing can be done twice.
-        match (repeat, self.token(self.tokens.instead_of(&refused_token))?) {
+        match (repeat, self.token(self.tokens.request_another(&refused_token))?) {
             (Some(request), Some(token)) => self.send_once(exchange, request, Some(&token)),
             _ => Err(Failure::Unauthorized { status: 401 }),
         }
@@ -177,7 +177,7 @@ impl HttpRemote {
         let bounded = async { tokio::time::timeout(self.silence, token_request).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
             let why = format!("its issuer did not answer for {} s", self.silence.as_secs_f32());
-            Err(NoToken { why, next: Disposition::Retry { after: None } })
+            Err(TokenError { why, next: Disposition::Retry { after: None } })
         });
         Ok(answer?)
     }

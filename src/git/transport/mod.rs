@@ -46,7 +46,7 @@ pub(super) struct WireError {
 
 impl WireError {
     /// Converts it into the writer's error, where the transport failed.
-    pub(super) fn trouble(self, remote: &Remote) -> StepError {
+    pub(super) fn into_step_error(self, remote: &Remote) -> StepError {
         match self.failure {
             Some(failure) => remote.error(failure).into(),
             None => StepError::Damaged(self.git),
@@ -86,7 +86,9 @@ pub(super) fn over<T>(
 
 /// Runs `act`, which connects to a folder of this machine, once no list of transports is written
 /// any more: see [`register`].
-pub(super) fn beside<T>(act: impl FnOnce() -> Result<T, git2::Error>) -> Result<T, git2::Error> {
+pub(super) fn with_local_transport<T>(
+    act: impl FnOnce() -> Result<T, git2::Error>,
+) -> Result<T, git2::Error> {
     register().and_then(|()| act())
 }
 
@@ -187,7 +189,7 @@ impl io::Write for Spoken {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // libgit2's goodbye, and nothing else: elsewhere a flush comes with what it ends.
         if bytes == b"0000" {
-            self.session.say_goodbye();
+            self.session.end_request();
             return Ok(bytes.len());
         }
         if self.program == GitService::ReceivePack {
@@ -271,7 +273,7 @@ fn register() -> Result<(), git2::Error> {
     let registered = REGISTERED.get_or_init(|| {
         // SAFETY: `register` appends to a list in libgit2 that is read whenever a transport is
         // made, and must not run beside such a reader or itself. It runs once, inside this lock.
-        // All transports of this process are made by this module, in `over` and `beside`, after this lock; the
+        // All transports of this process are made by this module, in `over` and `with_local_transport`, after this lock; the
         // other users of git2 here open repositories and never connect a remote.
         let smart_http = unsafe {
             git2::transport::register(SCHEME, |remote| Transport::smart(remote, true, Sub))

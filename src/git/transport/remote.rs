@@ -127,7 +127,7 @@ impl Remote {
     pub(in crate::git) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Http(wire) => wire.send_and_read(Exchange::RECEIVE_PACK_REFS, Vec::new()),
-            Self::Ssh(ssh) => ssh.advertised(),
+            Self::Ssh(ssh) => ssh.read_advertisement(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Remote {
     pub(in crate::git) fn probe(&self) -> Result<(), Failure> {
         match self {
             Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
-            Self::Ssh(ssh) => ssh.advertised().map(drop),
+            Self::Ssh(ssh) => ssh.read_advertisement().map(drop),
         }
     }
 

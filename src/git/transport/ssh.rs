@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::git::error::NoToken;
+use crate::git::error::TokenError;
 use crate::git::transport::failure::Failure;
 use crate::git::transport::ssh::folder::KeyFolder;
 use crate::git::transport::token::Tokens;
@@ -101,9 +101,9 @@ impl SshRemote {
         let bounded = async { tokio::time::timeout(self.silence, self.keys.any()).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
             let why = format!("no key could be got for {} s", self.silence.as_secs_f32());
-            Err(NoToken { why, next: Disposition::Retry { after: None } })
+            Err(TokenError { why, next: Disposition::Retry { after: None } })
         });
-        let no_token = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };
+        let no_token = || TokenError { why: self.keys.help().to_owned(), next: Disposition::Stop };
         Ok(answer?.ok_or_else(no_token)?)
     }
 
@@ -117,7 +117,7 @@ impl SshRemote {
         }
     }
 
-    /// Has the next exchange open a connection of its own.
+    /// Forgets the connection, so that the next exchange opens its own.
     fn forget_connection(&self) {
         lock(&self.folder).forget_connection();
     }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-pub use crate::git::error::NoToken;
+pub use crate::git::error::TokenError;
 
 /// The kind of token that is asked for.
 #[derive(Debug, Clone)]
-pub enum Ask {
+pub enum TokenDemand {
     /// Any token; a cached one will do.
     Any,
     /// Another than this, which the host answered with 401.
@@ -22,20 +22,20 @@ pub enum Ask {
 }
 
 /// A token, or `None`: access is anonymous, or there is no other token.
-pub type TokenAnswer = Result<Option<SecretString>, NoToken>;
+pub type TokenAnswer = Result<Option<SecretString>, TokenError>;
 
 type Asking = Pin<Box<dyn Future<Output = TokenAnswer> + Send>>;
 
 /// A source of tokens. Clones share it.
 #[derive(Clone)]
 pub struct Tokens {
-    ask: Arc<dyn Fn(Ask) -> Asking + Send + Sync>,
+    ask: Arc<dyn Fn(TokenDemand) -> Asking + Send + Sync>,
     help: Arc<str>,
 }
 
 impl Tokens {
     /// Builds a source from a function; `help` is the way out for a person when the host does not accept a token.
-    pub fn new<F>(help: &str, ask: impl Fn(Ask) -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(help: &str, ask: impl Fn(TokenDemand) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = TokenAnswer> + Send + 'static,
     {
@@ -50,18 +50,18 @@ impl Tokens {
     /// Always the same.
     pub fn fixed(token: SecretString, help: &str) -> Self {
         Self::new(help, move |ask| {
-            std::future::ready(Ok(matches!(ask, Ask::Any).then(|| token.clone())))
+            std::future::ready(Ok(matches!(ask, TokenDemand::Any).then(|| token.clone())))
         })
     }
 
     pub(in crate::git) async fn any(&self) -> TokenAnswer {
-        (self.ask)(Ask::Any).await
+        (self.ask)(TokenDemand::Any).await
     }
 
     /// Returns another token than the refused one; `None` where the source has no other one: the same would be refused
     /// again.
-    pub(in crate::git) async fn instead_of(&self, refused: &SecretString) -> TokenAnswer {
-        let new_token = (self.ask)(Ask::InsteadOf(refused.clone())).await?;
+    pub(in crate::git) async fn request_another(&self, refused: &SecretString) -> TokenAnswer {
+        let new_token = (self.ask)(TokenDemand::InsteadOf(refused.clone())).await?;
         Ok(new_token.filter(|new_token| new_token.expose_secret() != refused.expose_secret()))
     }
 

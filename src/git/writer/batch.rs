@@ -68,7 +68,7 @@ pub(in crate::git) fn build(
     committer: &Committer,
 ) -> Result<Built, StepError> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
-    let mut objects = ObjectOverlay::over(repo, repository, tip)?;
+    let mut objects = ObjectOverlay::at_tip(repo, repository, tip)?;
     let (mut at, mut newest) = (tip, None);
     let mut outcomes: Vec<ChangeOutcome> = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -104,7 +104,7 @@ pub(in crate::git) fn build(
             Err(damaged) => return Err(damaged),
         };
         if !matches!(outcome, ChangeOutcome::Commit(_)) {
-            objects.back_to(mark);
+            objects.truncate(mark);
         }
         outcomes.push(outcome);
     }
@@ -130,7 +130,7 @@ impl Committer {
         change: &ManifestChange,
         at: Timestamp,
     ) -> Result<Vec<u8>, SigningError> {
-        let actor = change.asker().and_then(|asker| author(asker, &self.people));
+        let actor = change.author_of_change().and_then(|asker| author(asker, &self.people));
         let author = stamp(actor.as_ref().unwrap_or(&self.identity), at);
         let committer = stamp(&self.identity, at);
         let mut head = format!("tree {tree}\n");

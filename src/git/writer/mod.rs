@@ -42,7 +42,7 @@ pub use crate::git::writer::outcome::PushOutcome;
 use crate::git::writer::push_attempt::Writer;
 pub use crate::git::writer::push_limiter::PushAllowance;
 use crate::git::writer::push_limiter::PushLimiter;
-pub use crate::git::writer::push_loop::Done;
+pub use crate::git::writer::push_loop::WriterCounts;
 use crate::git::writer::push_loop::{Counters, PushLoop};
 pub use crate::git::writer::queue::PendingRelease;
 use crate::git::writer::queue::{Job, PendingReleases, Queue};
@@ -227,13 +227,13 @@ impl ManifestRepository {
         let job = Job { change, at, lease, answer, lost: 0, tried_on: None, pending };
         let _until_answered = self.counters.one_waits();
         self.jobs.send(job).await.map_err(|_| stopped_error())?;
-        self.coming.arrived();
+        self.coming.notify_arrival();
         receiver.await.unwrap_or_else(|_| Err(stopped_error()))
     }
 
     /// Returns the counters of the writer since it was opened.
-    pub fn done(&self) -> Done {
-        self.counters.done()
+    pub fn counts(&self) -> WriterCounts {
+        self.counters.counts()
     }
 
     /// Checks that a write could begin: one small request, beside a push that is under way.

@@ -27,7 +27,7 @@ pub enum PushOutcome {
 
 /// The outcome of moving the branch.
 #[derive(Debug)]
-pub(in crate::git) enum Published {
+pub(in crate::git) enum BranchMove {
     /// The branch is at the new commit.
     Done,
     /// Another process moved it first.

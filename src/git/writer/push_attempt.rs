@@ -17,7 +17,7 @@ use crate::git::objects::tree::{LOOK_BACK, back, commit_of, sha};
 use crate::git::transport::push_rejection::PushRefusal;
 use crate::git::writer::batch::{self, Built, ChangeOutcome, Committer};
 use crate::git::writer::fence::{Fence, Now};
-use crate::git::writer::outcome::{Published, PushOutcome};
+use crate::git::writer::outcome::{BranchMove, PushOutcome};
 use crate::git::writer::queue::{Base, Job};
 use crate::model::id::DeployId;
 use crate::support::disk;
@@ -147,7 +147,7 @@ impl Writer {
     fn attempt(&mut self, jobs: &mut [Job], pushed: &mut bool) -> Result<Attempt, StepError> {
         let mut tip = self.home.first_tip()?;
         loop {
-            let arrived = self.arrived(tip.at, jobs);
+            let arrived = self.find_arrived(tip.at, jobs);
             let built = batch::build(
                 (self.home.repo(), &self.name),
                 tip.at,
@@ -185,20 +185,20 @@ impl Writer {
         fence: &Fence,
     ) -> Result<Attempt, StepError> {
         let published = match self.home.publish(tip.at, last, &built.load, fence) {
-            Err(StepError::Error(WriteError::LeaseOver { .. })) => Published::Late,
+            Err(StepError::Error(WriteError::LeaseOver { .. })) => BranchMove::Late,
             published => published?,
         };
         match published {
-            Published::Late => Ok(Attempt::Late),
-            Published::Done => Ok(Attempt::Told(self.answers(tip.at, built.outcomes, jobs), true)),
-            Published::Lost => Ok(Attempt::Lost(self.lost_races())),
-            Published::Locked(error) => Ok(Attempt::Lost(error)),
+            BranchMove::Late => Ok(Attempt::Late),
+            BranchMove::Done => Ok(Attempt::Told(self.answers(tip.at, built.outcomes, jobs), true)),
+            BranchMove::Lost => Ok(Attempt::Lost(self.lost_races())),
+            BranchMove::Locked(error) => Ok(Attempt::Lost(error)),
             // A server may refuse for want of what lay below an old tip, before it looks at the branch.
-            Published::Refused(_) if !tip.fresh && self.home.fetch_tip()? != tip.at => {
+            BranchMove::Refused(_) if !tip.fresh && self.home.fetch_tip()? != tip.at => {
                 Ok(Attempt::Lost(self.lost_races()))
             }
-            Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
-            Published::Unclear(error) => Ok(self.find_outcome(error, last, built, jobs)),
+            BranchMove::Refused(refusal) => Ok(Attempt::Refused(refusal)),
+            BranchMove::Unclear(error) => Ok(self.find_outcome(error, last, built, jobs)),
         }
     }
 
@@ -224,7 +224,7 @@ impl Writer {
 
     /// Returns the tried jobs that have come to the branch since: by a push of unknown outcome, or by another's of the
     /// same change.
-    fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
+    fn find_arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
         let bases_tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
         let mut bases: HashSet<Base> = bases_tried.collect();
         let mut ids = HashSet::new();

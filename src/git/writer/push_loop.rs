@@ -29,7 +29,7 @@ const ALONE: u32 = 3;
 
 /// The counters of a repository's writer since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct WriterCounts {
     /// Moves of the branch.
     pub pushes: u64,
     /// Changes that were answered in them.
@@ -40,7 +40,7 @@ pub struct Done {
 
 /// The same, counted.
 #[derive(Debug, Default)]
-pub(in crate::git) struct Counters(Mutex<Done>);
+pub(in crate::git) struct Counters(Mutex<WriterCounts>);
 
 /// Counts a change that waits, until it is dropped.
 pub(in crate::git) struct WaitingGuard<'a>(&'a Counters);
@@ -51,7 +51,7 @@ impl Counters {
         WaitingGuard(self)
     }
 
-    pub(in crate::git) fn done(&self) -> Done {
+    pub(in crate::git) fn counts(&self) -> WriterCounts {
         *lock(&self.0)
     }
 }
@@ -70,13 +70,13 @@ pub(in crate::git) struct PushLoop {
     pub(in crate::git) now: Now,
     pub(in crate::git) counters: Arc<Counters>,
     /// The jobs that go again before any new one, in this order.
-    pub(in crate::git) again: VecDeque<Group>,
+    pub(in crate::git) again: VecDeque<JobGroup>,
     /// The number of jobs refused in a row, each by itself.
     pub(in crate::git) alone: u32,
 }
 
 /// Jobs that go together.
-pub(in crate::git) struct Group {
+pub(in crate::git) struct JobGroup {
     jobs: Vec<Job>,
     /// True if other jobs may join: not while a refusal is narrowed down.
     open: bool,
@@ -86,7 +86,7 @@ impl PushLoop {
     /// Runs until no caller is left.
     pub(in crate::git) async fn run(mut self) {
         while let Some(group) = self.next().await {
-            let Group { mut jobs, open } = group;
+            let JobGroup { mut jobs, open } = group;
             self.wait().await;
             if open {
                 self.queue.join(&mut jobs);
@@ -99,10 +99,10 @@ impl PushLoop {
         }
     }
 
-    async fn next(&mut self) -> Option<Group> {
+    async fn next(&mut self) -> Option<JobGroup> {
         match self.again.pop_front() {
             Some(group) => Some(group),
-            None => Some(Group { jobs: self.queue.next().await?, open: true }),
+            None => Some(JobGroup { jobs: self.queue.next().await?, open: true }),
         }
     }
 
@@ -121,7 +121,7 @@ impl PushLoop {
         let working = tokio::task::spawn_blocking(move || {
             let round = writer.round(jobs);
             // Callers have their answers before the housekeeping, which the next round waits for.
-            writer.home.keep_house();
+            writer.home.run_maintenance();
             round
         });
         working.await.ok()
@@ -136,7 +136,7 @@ impl PushLoop {
         }
         match end {
             PushAttemptEnd::Answered(rest) if rest.is_empty() => {}
-            PushAttemptEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
+            PushAttemptEnd::Answered(rest) => self.again.push_front(JobGroup { jobs: rest, open }),
             PushAttemptEnd::Lost(jobs, error) => self.requeue(jobs, &error, open).await,
             PushAttemptEnd::Refused(jobs, refusal) => self.narrow_down(jobs, refusal).await,
         }
@@ -152,7 +152,7 @@ impl PushLoop {
         answer_all(exhausted, error);
         let Some(failures) = jobs.iter().map(|job| job.lost).max() else { return };
         give_way(failures).await;
-        self.again.push_front(Group { jobs, open });
+        self.again.push_front(JobGroup { jobs, open });
     }
 
     /// Handles a refusal by halves; a job that stands alone gets the answer. After the third in a row the others are
@@ -160,8 +160,8 @@ impl PushLoop {
     async fn narrow_down(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
         if jobs.len() > 1 {
             let rest = jobs.split_off(jobs.len() / 2);
-            self.again.push_front(Group { jobs: rest, open: false });
-            self.again.push_front(Group { jobs, open: false });
+            self.again.push_front(JobGroup { jobs: rest, open: false });
+            self.again.push_front(JobGroup { jobs, open: false });
             return;
         }
         self.alone += 1;

@@ -41,7 +41,7 @@ pub(in crate::git) struct Job {
     pub(in crate::git) lost: u32,
     /// The base of its first push that was sent and did not get through, or whose outcome is unknown.
     pub(in crate::git) tried_on: Option<Base>,
-    /// Says, as long as the job is here, that it is on its way: see [`PendingReleases`].
+    /// The announcement, as long as the job is here, that it is on its way: see [`PendingReleases`].
     pub(in crate::git) pending: Option<PendingRelease>,
 }
 
@@ -75,7 +75,7 @@ impl Queue {
 
     /// Waits until every target of these releases that is on its way is here.
     async fn linger(&mut self, jobs: &mut Vec<Job>) {
-        while self.coming.awaits(jobs) {
+        while self.coming.has_more_coming(jobs) {
             self.coming.0.changed.notified().await;
             self.join(jobs);
         }
@@ -116,13 +116,13 @@ impl PendingReleases {
     }
 
     /// Wakes the waiting writer: a job has arrived.
-    pub(in crate::git) fn arrived(&self) {
+    pub(in crate::git) fn notify_arrival(&self) {
         self.0.changed.notify_one();
     }
 
     /// Returns true if all jobs here are of one release, and more of it is on its way. Jobs of other releases do not
     /// wait for its targets: under load no job waits.
-    fn awaits(&self, jobs: &[Job]) -> bool {
+    fn has_more_coming(&self, jobs: &[Job]) -> bool {
         let releases = jobs.iter().map(|job| job.pending.as_ref().map(|way| &way.release));
         let Some(Some(first)) = releases.clone().next() else { return false };
         let is_one_release = releases.into_iter().all(|release| release == Some(first));
@@ -141,6 +141,6 @@ impl Drop for PendingRelease {
             }
         }
         drop(counts);
-        self.coming.arrived();
+        self.coming.notify_arrival();
     }
 }

@@ -81,7 +81,7 @@ impl BuildsRange {
 
 /// The reason why not all tags were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum ListLimit {
     /// The registry has more pages.
     Pages,
     /// The pages have more bytes.
@@ -90,7 +90,7 @@ enum Cut {
     Tags,
 }
 
-impl Cut {
+impl ListLimit {
     fn note(self) -> String {
         let most = match self {
             Self::Pages => format!("{PAGES} pages"),
@@ -155,7 +155,7 @@ impl Registries {
         let end = range.skip.saturating_add(count);
         let has_grown = count > 0 || order.looked_at.len() > looked_at_before;
         let has_more = order.tags.len() > end || (has_grown && order.may_grow(&listing));
-        let mut notes: Vec<String> = cut.map(Cut::note).into_iter().collect();
+        let mut notes: Vec<String> = cut.map(ListLimit::note).into_iter().collect();
         if builds.is_empty() && range.skip > 0 && !complete {
             notes.push(END_UNKNOWN.to_owned());
         }
@@ -180,7 +180,7 @@ impl Registries {
 
 /// Orders builds by time; those without a time come last.
 fn newest_first(a: &ImageBuild, b: &ImageBuild) -> Ordering {
-    (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
+    (b.created).cmp(&a.created).then_with(|| tags::natural_order(&b.tag, &a.tag))
 }
 
 impl ImageQuestion<'_> {
@@ -216,7 +216,7 @@ impl ImageQuestion<'_> {
     }
 
     /// Lists the tags, with the reason why these are not all.
-    async fn tags(&self) -> Result<(TagListing, Option<Cut>), FactUnavailable> {
+    async fn tags(&self) -> Result<(TagListing, Option<ListLimit>), FactUnavailable> {
         let mut listing = TagListing::default();
         let mut query = format!("n={A_PAGE}");
         let mut room = LISTING_BYTES;
@@ -228,17 +228,17 @@ impl ImageQuestion<'_> {
             }
             let link = answer.headers.get(LINK).and_then(|link| link.to_str().ok());
             match link.and_then(tags::next_page) {
-                _ if listing.is_full => return Ok((listing, Some(Cut::Tags))),
-                _ if answer.cut => return Ok((listing, Some(Cut::Bytes))),
+                _ if listing.is_full => return Ok((listing, Some(ListLimit::Tags))),
+                _ if answer.cut => return Ok((listing, Some(ListLimit::Bytes))),
                 // A registry that leads back to the same page would never end.
                 Some(next) if next != query => query = next,
                 Some(_) | None => return Ok((listing, None)),
             }
             if room == 0 {
-                return Ok((listing, Some(Cut::Bytes)));
+                return Ok((listing, Some(ListLimit::Bytes)));
             }
         }
-        Ok((listing, Some(Cut::Pages)))
+        Ok((listing, Some(ListLimit::Pages)))
     }
 
     async fn page(&self, query: &str, limit: usize) -> Result<HttpAnswer, FactUnavailable> {

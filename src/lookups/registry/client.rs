@@ -160,7 +160,7 @@ pub(super) struct ImageQuestion<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct RegistryRequest<'a> {
     pub(super) method: Method,
-    /// Below the repository's name: `manifests/1.0`.
+    /// The path below the repository's name: `manifests/1.0`.
     pub(super) path: String,
     /// The accepted media types.
     pub(super) accept: &'a str,

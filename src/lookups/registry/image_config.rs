@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::lookups::registry::listing::first;
-use crate::lookups::registry::tags::is_real;
+use crate::lookups::registry::tags::is_plausible;
 
 /// The limit of platforms of an index that are looked up; an image has a dozen.
 const CHILDREN: usize = 64;
@@ -145,7 +145,7 @@ fn parse_labels(texts: &Texts) -> ImageClaims {
 }
 
 fn time(text: &str) -> Option<Timestamp> {
-    text.parse().ok().filter(|at| is_real(*at))
+    text.parse().ok().filter(|at| is_plausible(*at))
 }
 
 /// Returns a commit's id: a label can be anything, an id is hexadecimal.

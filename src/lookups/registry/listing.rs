@@ -17,7 +17,7 @@ use serde::de::{
 };
 use serde_json::error::Category;
 
-use crate::lookups::registry::tags::{TagListing, is_real};
+use crate::lookups::registry::tags::{TagListing, is_plausible};
 
 /// The limit of tags of one image in the list; those beyond have no time.
 const TAGS_OF_ONE: usize = 32;
@@ -136,7 +136,7 @@ impl Dated<'_> {
     fn time(&self) -> Option<Timestamp> {
         let parse = |text: &Option<Text<'_>>| {
             let at = Timestamp::from_millisecond(text.as_ref()?.0.parse().ok()?).ok();
-            at.filter(|at| is_real(*at))
+            at.filter(|at| is_plausible(*at))
         };
         parse(&self.time_created_ms).or_else(|| parse(&self.time_uploaded_ms))
     }
@@ -173,7 +173,7 @@ where
 mod tests {
     use super::*;
     use crate::lookups::registry::tags::MOST_TAGS;
-    use crate::lookups::registry::tags::likely;
+    use crate::lookups::registry::tags::select_likely;
 
     fn page(body: &[u8]) -> Option<TagListing> {
         let mut listing = TagListing::default();
@@ -206,7 +206,7 @@ mod tests {
             "one that was made in 1970 was uploaded later"
         );
         assert_eq!(at("3"), None);
-        assert_eq!(likely(&page.tags, &page.times, 2), ["1", "2"]);
+        assert_eq!(select_likely(&page.tags, &page.times, 2), ["1", "2"]);
     }
 
     #[test]

@@ -74,8 +74,8 @@ impl ListOrder {
         // Those of earlier pages count no more: this answer looks at as many again.
         let most = if listing.is_dated() { count } else { self.looked_at.len() + MOST_LOOKED_AT };
         let count = if listing.times.is_empty() { LOOKED_AT.max(count) } else { count };
-        let mut chosen = likely(&listing.tags, &listing.times, count.min(most));
-        chosen.extend(undated(&listing.tags, &listing.times, &chosen, most));
+        let mut chosen = select_likely(&listing.tags, &listing.times, count.min(most));
+        chosen.extend(choose_undated(&listing.tags, &listing.times, &chosen, most));
         chosen.retain(|tag| !self.looked_at.contains(*tag));
         chosen.truncate(most.saturating_sub(self.looked_at.len()));
         chosen
@@ -83,7 +83,7 @@ impl ListOrder {
 }
 
 /// Returns whether an image can have been made then: no image is older than the format.
-pub(super) fn is_real(at: Timestamp) -> bool {
+pub(super) fn is_plausible(at: Timestamp) -> bool {
     const DOCKER_BEGAN: i64 = 1_356_998_400; // 2013-01-01
     at.as_second() >= DOCKER_BEGAN
 }
@@ -119,7 +119,7 @@ pub(super) fn next_page(link: &str) -> Option<String> {
 ///
 /// Where times are known they decide. Of the others, half are those with the greatest version, and half are
 /// the last ones of the list: several registries list in the order of their making.
-pub(super) fn likely<'a>(
+pub(super) fn select_likely<'a>(
     tags: &'a [String],
     times: &BTreeMap<String, Timestamp>,
     most: usize,
@@ -131,7 +131,7 @@ pub(super) fn likely<'a>(
         tags.iter().map(String::as_str).filter(|tag| !times.contains_key(*tag)).collect();
     let (mut versions, mut others): (Vec<&str>, Vec<&str>) =
         rest.into_iter().partition(|tag| is_version(tag));
-    versions.sort_by(|a, b| natural(b, a));
+    versions.sort_by(|a, b| natural_order(b, a));
     others.reverse();
     let half = most.div_ceil(2);
     let first = versions.iter().take(half.max(most.saturating_sub(others.len())));
@@ -143,7 +143,7 @@ pub(super) fn likely<'a>(
 
 /// Chooses further tags whose text says nothing of their age, the last of the list first: with the chosen ones at most
 /// so many.
-pub(super) fn undated<'a>(
+pub(super) fn choose_undated<'a>(
     tags: &'a [String],
     times: &BTreeMap<String, Timestamp>,
     chosen: &[&str],
@@ -165,7 +165,7 @@ fn is_version(tag: &str) -> bool {
 }
 
 /// Orders texts as people count: `1.9` is before `1.10`.
-pub(super) fn natural(a: &str, b: &str) -> Ordering {
+pub(super) fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
         let (left, right) = (run(a), run(b));
@@ -227,27 +227,27 @@ mod tests {
             "f00dfeed",
         ]);
         let none = BTreeMap::new();
-        assert_eq!(likely(&tags, &none, 4), ["1.10", "1.9", "f00dfeed", "0a1b2c3d4e5f"]);
+        assert_eq!(select_likely(&tags, &none, 4), ["1.10", "1.9", "f00dfeed", "0a1b2c3d4e5f"]);
         let only = to_texts(&["1.0.202206151506-sha.649008fb", "1.0.202206160900-sha.00000000"]);
-        assert_eq!(likely(&only, &none, 1), ["1.0.202206160900-sha.00000000"]);
-        assert_eq!(likely(&tags, &none, 50).len(), 7, "each once");
+        assert_eq!(select_likely(&only, &none, 1), ["1.0.202206160900-sha.00000000"]);
+        assert_eq!(select_likely(&tags, &none, 50).len(), 7, "each once");
     }
 
     #[test]
     fn of_commits_and_branches_as_many_are_looked_at_as_there_may_be() {
         let tags = to_texts(&["0a1b2c3d4e5f", "1.9", "f00dfeed", "main"]);
         let none = BTreeMap::new();
-        assert_eq!(undated(&tags, &none, &["main", "1.9"], 4), ["f00dfeed", "0a1b2c3d4e5f"]);
-        assert_eq!(undated(&tags, &none, &["main", "1.9"], 3), ["f00dfeed"]);
-        assert_eq!(undated(&tags, &none, &["main", "1.9"], 1), Vec::<&str>::new());
+        assert_eq!(choose_undated(&tags, &none, &["main", "1.9"], 4), ["f00dfeed", "0a1b2c3d4e5f"]);
+        assert_eq!(choose_undated(&tags, &none, &["main", "1.9"], 3), ["f00dfeed"]);
+        assert_eq!(choose_undated(&tags, &none, &["main", "1.9"], 1), Vec::<&str>::new());
     }
 
     proptest::proptest! {
         #[test]
         fn versions_have_an_order(a in "[0-9a-c.-]{0,8}", b in "[0-9a-c.-]{0,8}", c in "[0-9a-c.-]{0,8}") {
-            proptest::prop_assert_eq!(natural(&a, &b), natural(&b, &a).reverse());
-            if natural(&a, &b).is_le() && natural(&b, &c).is_le() {
-                proptest::prop_assert!(natural(&a, &c).is_le());
+            proptest::prop_assert_eq!(natural_order(&a, &b), natural_order(&b, &a).reverse());
+            if natural_order(&a, &b).is_le() && natural_order(&b, &c).is_le() {
+                proptest::prop_assert!(natural_order(&a, &c).is_le());
             }
         }
     }

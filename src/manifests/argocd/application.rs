@@ -55,7 +55,7 @@ const DEFAULT_PROJECT: &str = "default";
 pub fn of_app(app_info: &ApplicationInfo<'_>, target: &Target, source: &Source) -> Vec<u8> {
     let AppKey { namespace, slug } = app_info.app;
     let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
-    let mut annotations = own_folder_only();
+    let mut annotations = own_folder_annotation();
     for (name, url) in links(app_info) {
         annotations.insert(format!("link.argocd.argoproj.io/{name}"), url.into());
     }
@@ -87,7 +87,7 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     let mut application =
         application(&format!("apps-{}", target.name.object_name()), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
-        metadata.insert("annotations".to_owned(), Json::Object(own_folder_only()));
+        metadata.insert("annotations".to_owned(), Json::Object(own_folder_annotation()));
     }
     if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
         // The applications themselves live where Argo CD runs.
@@ -163,7 +163,7 @@ fn is_number_of_pods(entry: &Json) -> bool {
 
 /// Returns the annotation for the app's own folder: without it every push to the shared repository would refresh every
 /// application.
-fn own_folder_only() -> Map<String, Json> {
+fn own_folder_annotation() -> Map<String, Json> {
     let annotation = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
     annotation.as_object().cloned().unwrap_or_default()
 }

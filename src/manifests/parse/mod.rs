@@ -46,11 +46,11 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
             continue;
         }
         let file = std::slice::from_ref(file);
-        let read = read(file, |node, found| found.push(untyped(node)));
+        let read = read(file, |node, list| list.push(untyped(node)));
         let documents = read.found;
         let staying = documents.iter().filter(|json| has_sync_option(json, "Prune=false"));
         app.staying.extend(staying.filter_map(live_object));
-        app.secrets.extend(documents.iter().flat_map(secrets::made_by));
+        app.secrets.extend(documents.iter().flat_map(secrets::created_secrets));
         app.objects.extend(documents.iter().filter_map(live_object));
         app.disks.extend(documents.iter().flat_map(disks::read_disks));
         app.replicas.extend(maps(&documents).filter_map(replicas::number_of));

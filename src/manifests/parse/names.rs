@@ -13,9 +13,9 @@ use crate::model::stateful::group;
 
 /// Kinds and groups, each text once: many thousand objects have some dozen of them.
 #[derive(Debug, Default)]
-pub struct Interned(HashSet<Arc<str>>);
+pub struct NamePool(HashSet<Arc<str>>);
 
-impl Interned {
+impl NamePool {
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(interned) = self.0.get(text) {
             return Arc::clone(interned);
@@ -43,7 +43,7 @@ pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
 }
 
 /// Collects the names of objects.
-pub fn names(objects: &[LiveObject], interned: &mut Interned) -> Arc<[ObjectName]> {
+pub fn names(objects: &[LiveObject], interned: &mut NamePool) -> Arc<[ObjectName]> {
     let name = |LiveObject { api_version, kind, name }: &LiveObject| ObjectName {
         group: interned.text(group(api_version)),
         kind: interned.text(kind),
@@ -73,7 +73,7 @@ pub(super) fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     // An object that creates Secrets needs all of its text.
-    let is_whole = !secrets::may_be_made_by(kind, text);
+    let is_whole = !secrets::may_create_secrets(kind, text);
     (is_whole && begins && name.bytes().all(plain)).then(|| LiveObject {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
@@ -88,7 +88,7 @@ mod tests {
     fn names(text: &str) -> Vec<String> {
         let file = ManifestFile { name: "a.yaml".to_owned(), bytes: text.as_bytes().to_vec() };
         let (objects, _) = objects(&[file]);
-        let names = super::names(&objects, &mut Interned::default());
+        let names = super::names(&objects, &mut NamePool::default());
         names
             .iter()
             .map(|object| format!("{}/{}/{}", object.group, object.kind, object.name))

@@ -13,7 +13,7 @@ use crate::model::route::{self, Route};
 use crate::waml::node::Node;
 
 /// Checks that a file of that name can hold routes: it is called by its kind.
-pub fn can_be_in(file: &str) -> bool {
+pub fn may_contain_routes(file: &str) -> bool {
     ["ingressroute", "ingress", "httproute"].iter().any(|kind| {
         file.to_ascii_lowercase()
             .strip_prefix(kind)
@@ -23,9 +23,9 @@ pub fn can_be_in(file: &str) -> bool {
 
 /// Reads the routes of one app's files, each once, in order.
 pub fn read_routes(app: &AppKey, files: &[ManifestFile]) -> ReadFiles<Route> {
-    let ReadFiles { found: pairs_found, unreadable } =
-        read(files, |node, found| found.extend(pairs(node)));
-    let unique: BTreeSet<(String, String)> = pairs_found.into_iter().collect();
+    let ReadFiles { found: pairs_of_files, unreadable } =
+        read(files, |node, list| list.extend(pairs(node)));
+    let unique: BTreeSet<(String, String)> = pairs_of_files.into_iter().collect();
     let route = |(host, path)| Route { host, path, app: app.clone(), repository: None };
     ReadFiles { found: unique.into_iter().map(route).collect(), unreadable }
 }
@@ -192,7 +192,7 @@ spec:
         for name in
             ["ingressroute.yaml", "ingress-my-app-2.yaml", "httproute.yaml", "IngressRoute.yml"]
         {
-            assert!(can_be_in(name), "{name}");
+            assert!(may_contain_routes(name), "{name}");
         }
         for name in [
             "ingressroutetcp.yaml",
@@ -201,7 +201,7 @@ spec:
             "ingress",
             "httproutes.yaml",
         ] {
-            assert!(!can_be_in(name), "{name}");
+            assert!(!may_contain_routes(name), "{name}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::model::stateful::group;
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
 
 /// Lists the Secrets that a controller will create from the object.
-pub(crate) fn made_by(object: &Json) -> Vec<LiveObject> {
+pub(crate) fn created_secrets(object: &Json) -> Vec<LiveObject> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str);
     let own_name = || text("/metadata/name");
     let kind = (group(text("/apiVersion").unwrap_or_default()), text("/kind").unwrap_or_default());
@@ -50,7 +50,7 @@ fn secret(name: &str) -> LiveObject {
 }
 
 /// Checks that a file with an object of that kind has to be read whole to know its Secrets.
-pub(super) fn may_be_made_by(kind: &str, file: &str) -> bool {
+pub(super) fn may_create_secrets(kind: &str, file: &str) -> bool {
     match kind {
         "Ingress" => ISSUERS.iter().any(|key| file.contains(key)),
         "Certificate" | "CachedCertificate" | "ExternalSecret" | "SealedSecret"
@@ -71,9 +71,9 @@ mod tests {
             "metadata": {"name": "own", "annotations": {"cert-manager.io/issuer": "ours"}},
             "spec": spec,
         });
-        let secrets = made_by(&object);
+        let secrets = created_secrets(&object);
         assert!(secrets.iter().all(|secret| secret.api_version == "v1" && secret.kind == "Secret"));
-        assert!(secrets.is_empty() || may_be_made_by(kind, &object.to_string()), "{kind}");
+        assert!(secrets.is_empty() || may_create_secrets(kind, &object.to_string()), "{kind}");
         secrets.into_iter().map(|secret| secret.name).collect()
     }
 

@@ -224,7 +224,7 @@ fn is_label(key: &str, value: &str) -> bool {
 }
 
 /// Fills in an app's names in a pattern of the operator's.
-pub fn filled(pattern: &str, app: &AppKey, target: &TargetName) -> String {
+pub fn fill_pattern(pattern: &str, app: &AppKey, target: &TargetName) -> String {
     pattern
         .replace("{namespace}", app.namespace.as_str())
         .replace("{slug}", app.slug.as_str())
@@ -281,7 +281,7 @@ mod tests {
         };
         let target = TargetName::parse("prod").unwrap();
         assert_eq!(
-            filled("{target}/{namespace}/{slug}/{x}", &app, &target),
+            fill_pattern("{target}/{namespace}/{slug}/{x}", &app, &target),
             "prod/devx/my-app/{x}"
         );
     }

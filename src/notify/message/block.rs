@@ -36,7 +36,7 @@ pub enum Block {
     /// Large, and plain text.
     Header {
         /// The text.
-        text: Plain,
+        text: PlainText,
         /// A name that Slack keeps with the message.
         block_id: String,
     },
@@ -64,7 +64,7 @@ pub enum Block {
 /// Plain text: no markup, no emoji by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "plain_text")]
-pub struct Plain {
+pub struct PlainText {
     text: String,
     emoji: bool,
 }
@@ -81,7 +81,7 @@ pub struct Markup {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "button")]
 pub struct Button {
-    text: Plain,
+    text: PlainText,
     url: String,
     action_id: &'static str,
 }
@@ -89,7 +89,7 @@ pub struct Button {
 impl Block {
     /// Builds a header; its name is cut to Slack's limit.
     pub fn header(text: &str, block_id: &str) -> Self {
-        Self::Header { text: Plain::new(text, LONGEST_HEADER), block_id: cut(block_id, 255) }
+        Self::Header { text: PlainText::new(text, LONGEST_HEADER), block_id: cut(block_id, 255) }
     }
 
     /// Builds a section of markup. Markup that may be too long must have been cut before, where it was still text.
@@ -131,7 +131,7 @@ impl Block {
     }
 }
 
-impl Plain {
+impl PlainText {
     fn new(text: &str, most: usize) -> Self {
         Self { text: cut(text, most), emoji: false }
     }
@@ -147,7 +147,7 @@ impl Button {
     /// Builds a button; none where its address exceeds Slack's limit.
     pub fn new(action_id: &'static str, text: &str, url: String) -> Option<Self> {
         let fits = length(&url) <= LONGEST_URL;
-        fits.then(|| Self { text: Plain::new(text, LONGEST_BUTTON), url, action_id })
+        fits.then(|| Self { text: PlainText::new(text, LONGEST_BUTTON), url, action_id })
     }
 }
 

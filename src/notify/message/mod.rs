@@ -2,14 +2,14 @@
 //! out.
 //!
 //! ```text
-//! News ─▶ letter: failure | success ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
+//! News ─▶ compose: failure | success ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
 //! ```
 //!
 //! Texts from outside (a WAML, a tag, a login) go through [`escape`], so that none of them can mention anybody, link
 //! anywhere or break out of its place.
 
 pub mod block; // Block Kit, as far as it is used, with its limits
-mod letter; // the messages of a failure and of a success, within the limits
+mod compose; // the messages of a failure and of a success, within the limits
 mod parts; // parts that several messages share
 pub mod escape; // texts of others, made harmless and cut
 
@@ -33,7 +33,7 @@ pub struct News<'a> {
     /// The links of the message.
     pub links: Links<'a>,
     /// The newest release that arrived before it and was not rolled back from.
-    pub last_good: Option<LastGood>,
+    pub last_good: Option<LastGoodRelease>,
     /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.
@@ -95,7 +95,7 @@ pub struct Links<'a> {
 
 /// The newest release that arrived before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastGood {
+pub struct LastGoodRelease {
     /// The deploy id.
     pub id: DeployId,
     /// The image tag.
@@ -136,14 +136,14 @@ pub struct SlackMessage {
 }
 
 /// Writes the message for that news.
-pub fn letter(news: &News<'_>) -> SlackMessage {
+pub fn compose_message(news: &News<'_>) -> SlackMessage {
     let parts = match news.kind {
-        NewsKind::Rejected | NewsKind::GivenUp => letter::failure(news),
+        NewsKind::Rejected | NewsKind::GivenUp => compose::failure(news),
         NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Recovered { .. } => {
-            letter::success(news)
+            compose::success(news)
         }
     };
-    letter::assemble_message(&parts, &news.stamp)
+    compose::assemble_message(&parts, &news.stamp)
 }
 
 impl UserId {

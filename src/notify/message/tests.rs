@@ -61,7 +61,7 @@ fn news(deployment: &Deployment) -> News<'_> {
             forge: Some("https://github.com"),
             waml: ".weave.yaml",
         },
-        last_good: Some(LastGood {
+        last_good: Some(LastGoodRelease {
             id: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
             tag: ImageTag::parse("v41").unwrap(),
         }),
@@ -74,8 +74,8 @@ fn news(deployment: &Deployment) -> News<'_> {
 #[test]
 fn a_rejection_says_what_where_who_why_and_what_to_do() {
     let deployment = deployment(&[broken(12, "port 80 is not served"), broken(14, "so is 81")]);
-    let letter = letter(&news(&deployment));
-    assert_snapshot!(letter.plain, @r"
+    let message = compose_message(&news(&deployment));
+    assert_snapshot!(message.plain, @r"
     ❌ shop v42 was not deployed to prod-cluster-1
     Rejected, because of these 2 things; nothing was changed:
     *App*
@@ -101,7 +101,7 @@ fn a_rejection_says_what_where_who_why_and_what_to_do() {
     so is 81 [ports]
     → name one of `http`, `grpc`
     ");
-    assert_snapshot!(letter.text, @"❌ shop v42 was not deployed to prod-cluster-1: 2 violations; first: .weave.yaml:12:5: port 80 is not served [ports]");
+    assert_snapshot!(message.text, @"❌ shop v42 was not deployed to prod-cluster-1: 2 violations; first: .weave.yaml:12:5: port 80 is not served [ports]");
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn a_release_that_does_not_run_says_why_and_what_its_container_said_last_and_how
         "commit": "cd".repeat(20), "changed": true, "digest": "ef".repeat(32), "files": ["shop.yaml"],
     }))
     .unwrap();
-    let letter = letter(&news(&deployment));
-    assert_snapshot!(letter.plain, @r"
+    let message = compose_message(&news(&deployment));
+    assert_snapshot!(message.plain, @r"
     ❌ shop v42 does not run on prod-cluster-1
     shop-7c9 ends again and again (exit code 1)
     It is live in the manifest repository. Deploy a fix, or go back to v41 with `bart rollback prod-cluster-1 --app devx/shop --to 20261120-101112131-0a0b0c --reason TEXT`.
@@ -144,8 +144,8 @@ fn a_release_that_does_not_run_says_why_and_what_its_container_said_last_and_how
 #[test]
 fn the_blocks_are_slacks_own() {
     let deployment = deployment(&[broken(12, "port 80 is not served")]);
-    let letter = letter(&news(&deployment));
-    let json = serde_json::to_value(&letter.blocks).unwrap();
+    let message = compose_message(&news(&deployment));
+    let json = serde_json::to_value(&message.blocks).unwrap();
     let kinds: Vec<_> = json.as_array().unwrap().iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["header", "section", "section", "section", "actions", "context"]);
     assert_eq!(json[0]["block_id"], "20261121-054812123-0a1b2c/channel/1");
@@ -170,20 +170,20 @@ fn the_blocks_are_slacks_own() {
 #[test]
 fn who_started_it_is_told_so_and_not_who_they_are() {
     let deployment = deployment(&[]);
-    let letter = letter(&News { reader: MessageAudience::Person, ..news(&deployment) });
-    assert!(letter.plain.contains("You started it. Rejected: 2 violations"), "{}", letter.plain);
-    assert!(!letter.plain.contains("Started by") && !letter.plain.contains("U0CTOCAT"));
+    let message = compose_message(&News { reader: MessageAudience::Person, ..news(&deployment) });
+    assert!(message.plain.contains("You started it. Rejected: 2 violations"), "{}", message.plain);
+    assert!(!message.plain.contains("Started by") && !message.plain.contains("U0CTOCAT"));
 }
 
 #[test]
 fn a_fault_of_ours_is_not_put_on_the_waml() {
     let mut deployment = deployment(&[]);
     deployment.summary = "given up after 20 attempts: the manifest host is down".to_owned();
-    let letter = letter(&News { kind: NewsKind::GivenUp, ..news(&deployment) });
+    let message = compose_message(&News { kind: NewsKind::GivenUp, ..news(&deployment) });
     assert!(
-        letter.plain.contains("not because of the WAML: given up after 20"),
+        message.plain.contains("not because of the WAML: given up after 20"),
         "{}",
-        letter.plain
+        message.plain
     );
 }
 
@@ -191,7 +191,7 @@ fn a_fault_of_ours_is_not_put_on_the_waml() {
 fn a_recovery_and_a_success_have_their_own_words() {
     let mut deployment = deployment(&[]);
     deployment.summary = "v42 is in the manifest repository, commit abababab".to_owned();
-    let render = |kind| letter(&News { kind, ..news(&deployment) });
+    let render = |kind| compose_message(&News { kind, ..news(&deployment) });
     let text = render(NewsKind::Recovered { failures: 2 }).plain;
     assert!(text.starts_with("✅ shop v42 is deployed to prod-cluster-1\nThe 2 deployments before it had failed. v42 is in"), "{text}");
     let text = render(NewsKind::Deployed).text;
@@ -225,7 +225,8 @@ fn rolled_back() -> Deployment {
 fn a_rollback_says_what_is_held_and_how_that_ends() {
     let mut deployment = rolled_back();
     let render = |deployment: &Deployment| {
-        letter(&News { kind: NewsKind::RolledBack, last_good: None, ..news(deployment) }).plain
+        compose_message(&News { kind: NewsKind::RolledBack, last_good: None, ..news(deployment) })
+            .plain
     };
     let text = render(&deployment);
     assert!(text.starts_with("⏪ shop was rolled back to v41 on prod-cluster-1\n"), "{text}");
@@ -237,7 +238,7 @@ fn a_rollback_says_what_is_held_and_how_that_ends() {
     assert!(!text.contains("Last good") && !text.contains("*Reason*"), "{text}");
     let render_with = |holds, deployment: &Deployment| {
         let kind = NewsKind::RolledBack;
-        letter(&News { kind, holds, last_good: None, ..news(deployment) }).plain
+        compose_message(&News { kind, holds, last_good: None, ..news(deployment) }).plain
     };
     let everybody = render_with(Holds::Everybody, &deployment);
     let expected = "All deployments are held: they are refused. That ends with `bart unhold prod-cluster-1 --app \
@@ -255,13 +256,14 @@ fn what_could_not_go_to_its_channel_says_so() {
         channel: "#gone".to_owned(),
         problem: "there is no such channel (channel_not_found)".to_owned(),
     };
-    let letter = letter(&News { undeliverable: Some(undeliverable), ..news(&deployment) });
+    let message =
+        compose_message(&News { undeliverable: Some(undeliverable), ..news(&deployment) });
     assert!(
-        letter.plain.contains(
+        message.plain.contains(
             ":warning: This was meant for #gone: there is no such channel (channel_not_found)."
         ),
         "{}",
-        letter.plain
+        message.plain
     );
 }
 
@@ -271,13 +273,13 @@ fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
     (deployment.app, deployment.contact) = (None, None);
     let links = Links { forge: None, ..news(&deployment).links };
     let person = SlackPerson { name: "octocat".to_owned(), slack: None };
-    let letter = letter(&News { links, person, last_good: None, ..news(&deployment) });
-    assert!(letter.text.starts_with("❌ acme/shop v42 was not deployed"), "{}", letter.text);
+    let message = compose_message(&News { links, person, last_good: None, ..news(&deployment) });
+    assert!(message.text.starts_with("❌ acme/shop v42 was not deployed"), "{}", message.text);
     assert!(
-        letter.plain.contains("*.weave.yaml:1:5*")
-            && letter.plain.contains("*Started by*\noctocat")
+        message.plain.contains("*.weave.yaml:1:5*")
+            && message.plain.contains("*Started by*\noctocat")
     );
-    assert!(!letter.plain.contains("github"), "{}", letter.plain);
+    assert!(!message.plain.contains("github"), "{}", message.plain);
 }
 
 /// Builds a deployment with Slack's markup in every text that others write.
@@ -324,20 +326,20 @@ fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
         NewsKind::Recovered { failures: 1 },
     ] {
         let (undeliverable, person) = (Some(undeliverable.clone()), person.clone());
-        let letter = letter(&News {
+        let message = compose_message(&News {
             kind,
             undeliverable,
             person,
             reader: MessageAudience::Team(Some(&evil)),
             ..news(&deployment)
         });
-        let json = serde_json::to_value(&letter.blocks).unwrap();
+        let json = serde_json::to_value(&message.blocks).unwrap();
         let mut texts_with_kinds = Vec::new();
         texts(&json, &mut texts_with_kinds);
         let bodies = texts_with_kinds
             .iter()
             .map(|(text, _)| *text)
-            .chain([letter.text.as_str(), &letter.plain]);
+            .chain([message.text.as_str(), &message.plain]);
         for text in bodies {
             for link in text.split('<').skip(1) {
                 assert!(link.starts_with("https://github.com/acme/shop/"), "<{link}");
@@ -355,11 +357,11 @@ fn every_limit_is_kept_whatever_is_said() {
     for size_of_evil in [1, 10, 1000] {
         let deployment = hostile(size_of_evil);
         let person = SlackPerson { name: deployment.summary.clone(), slack: None };
-        let letter = letter(&News { person, ..news(&deployment) });
-        assert!(letter.blocks.len() <= MOST_BLOCKS);
-        assert!(size(&letter.blocks) <= MOST_TOGETHER, "{}", size(&letter.blocks));
-        assert!(letter.plain.chars().count() <= 12_000 && letter.text.chars().count() <= 1000);
-        let json = serde_json::to_value(&letter.blocks).unwrap();
+        let message = compose_message(&News { person, ..news(&deployment) });
+        assert!(message.blocks.len() <= MOST_BLOCKS);
+        assert!(size(&message.blocks) <= MOST_TOGETHER, "{}", size(&message.blocks));
+        assert!(message.plain.chars().count() <= 12_000 && message.text.chars().count() <= 1000);
+        let json = serde_json::to_value(&message.blocks).unwrap();
         let mut texts_with_kinds = Vec::new();
         texts(&json, &mut texts_with_kinds);
         assert!(texts_with_kinds.iter().all(|(text, _)| text.encode_utf16().count() <= LONGEST_SECTION && !text.is_empty()));
@@ -367,7 +369,7 @@ fn every_limit_is_kept_whatever_is_said() {
             texts_with_kinds.iter().any(|(text, _)| text.starts_with("and 19")),
             "how many more: {texts_with_kinds:?}"
         );
-        assert!(letter.plain.contains("Log: https://deploy.example.com/"), "{}", letter.plain);
+        assert!(message.plain.contains("Log: https://deploy.example.com/"), "{}", message.plain);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::notify::message::UserId;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Channel(String);
 
-/// Somewhere to write to.
+/// A channel or a person to write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlackAddress {
     /// A channel.

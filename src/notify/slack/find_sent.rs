@@ -79,7 +79,7 @@ impl SlackClient {
             }
             SlackAddress::Channel(channel) => match self.channel_id(channel.as_str()) {
                 Some(id) => Ok(Some(id)),
-                None => self.listed(channel.as_str(), now).await,
+                None => self.find_listed(channel.as_str(), now).await,
             },
             SlackAddress::Hook => Ok(None),
             SlackAddress::Person(user) => {
@@ -94,7 +94,7 @@ impl SlackClient {
         }
     }
 
-    async fn listed(&self, name: &str, now: Timestamp) -> Result<Option<String>, SlackError> {
+    async fn find_listed(&self, name: &str, now: Timestamp) -> Result<Option<String>, SlackError> {
         let arguments = json!({
             "types": "public_channel,private_channel", "limit": CHANNELS_A_PAGE,
             "exclude_archived": true,

@@ -85,7 +85,7 @@ pub struct Post<'a> {
     /// The destination; a webhook has its own.
     pub to: &'a SlackAddress,
     /// The message.
-    pub letter: &'a SlackMessage,
+    pub message: &'a SlackMessage,
     /// The form of the message.
     pub form: MessageForm,
     /// The message that it is a reply to.
@@ -268,7 +268,7 @@ fn message(post: Post<'_>) -> Json {
         "link_names": false,
         "metadata": {
             "event_type": EVENT,
-            "event_payload": {"mark": post.letter.stamp.mark()},
+            "event_payload": {"mark": post.message.stamp.mark()},
         },
     });
     extend(&mut message, options);
@@ -279,7 +279,7 @@ fn message(post: Post<'_>) -> Json {
 }
 
 fn content(post: Post<'_>) -> Json {
-    let SlackMessage { text, blocks, plain, .. } = post.letter;
+    let SlackMessage { text, blocks, plain, .. } = post.message;
     let mut content = match post.form {
         MessageForm::Blocks => json!({"text": text, "blocks": blocks}),
         MessageForm::Plain => json!({"text": plain}),

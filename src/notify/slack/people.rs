@@ -17,14 +17,14 @@ use crate::support::time::saturating_add;
 #[derive(Debug, Clone, Default)]
 pub struct PeopleSettings {
     /// The configured people by login, in lower case.
-    pub people: BTreeMap<String, Someone>,
+    pub people: BTreeMap<String, PersonName>,
     /// A text with `{login}` in it that makes e-mail addresses.
     pub email: Option<String>,
 }
 
 /// A person, as the configuration names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Someone {
+pub enum PersonName {
     /// Slack's user id.
     User(UserId),
     /// An e-mail address.
@@ -33,7 +33,7 @@ pub enum Someone {
 
 /// Finds people, and caches the result. Clones share the cache.
 #[derive(Debug, Clone)]
-pub struct People {
+pub struct PeopleDirectory {
     settings: Arc<PeopleSettings>,
     slack: SlackClient,
     remembered: Arc<Mutex<BoundedCache<String, Option<UserId>>>>,
@@ -50,7 +50,7 @@ const LONGEST_LOGIN: usize = 60;
 
 const LOOKUP: &str = "users.lookupByEmail";
 
-impl People {
+impl PeopleDirectory {
     /// Builds the lookup of people in that Slack.
     pub fn new(settings: PeopleSettings, slack: SlackClient) -> Self {
         let remembered = Arc::new(Mutex::new(BoundedCache::new(MOST)));
@@ -70,8 +70,8 @@ impl People {
     ) -> Result<Option<UserId>, SlackError> {
         let login = login.to_lowercase();
         let email = match self.settings.people.get(&login) {
-            Some(Someone::User(user)) => return Ok(Some(user.clone())),
-            Some(Someone::Email(email)) => Some(email.clone()),
+            Some(PersonName::User(user)) => return Ok(Some(user.clone())),
+            Some(PersonName::Email(email)) => Some(email.clone()),
             None => None,
         };
         if !self.slack.is_bot() || (email.is_none() && !is_person(&login)) {

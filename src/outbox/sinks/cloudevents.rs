@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::model::deployment::Deployment;
 use crate::notify::events::{self, CloudEvent, EventOrigin, PreviousState, StateChange};
 use crate::notify::webhook::Receiver;
-use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::sinks::{Sinks, not_configured};
 use crate::store::{Filter, OutboxMessage, StoreError};
 
@@ -19,7 +19,7 @@ impl Sinks {
         message: &OutboxMessage,
         name: &str,
         now: Timestamp,
-    ) -> Result<Delivered, NotDelivered> {
+    ) -> Result<Delivered, DeliveryFailure> {
         let Some(receiver) = self.receivers.iter().find(|receiver| receiver.name == name) else {
             return Ok(not_configured(message));
         };

@@ -16,9 +16,9 @@ use crate::model::notice::Sink;
 use crate::notify::argocd::Hook;
 use crate::notify::slack::SlackClient;
 use crate::notify::slack::address::Channel;
-use crate::notify::slack::people::People;
+use crate::notify::slack::people::PeopleDirectory;
 use crate::notify::webhook::Receiver;
-use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
+use crate::outbox::delivery::{Delivered, DeliveryFailure, EndCheck};
 use crate::store::OutboxMessage;
 
 /// The longest call to a receiver of events or to Argo CD: a receiver only has to store an event,
@@ -44,7 +44,7 @@ pub struct Sinks {
 /// Slack as this service uses it.
 pub(crate) struct SlackSink {
     pub(crate) slack: SlackClient,
-    pub(crate) people: People,
+    pub(crate) people: PeopleDirectory,
     pub(crate) default_channel: Option<Channel>,
     pub(crate) direct_messages: bool,
 }
@@ -56,7 +56,7 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
         now: Timestamp,
-    ) -> Result<Delivered, NotDelivered> {
+    ) -> Result<Delivered, DeliveryFailure> {
         let result = match &message.sink {
             Sink::Forge => self.deployment_status(message).await,
             Sink::Commit => self.commit_status(message).await,
@@ -76,7 +76,7 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
         now: Timestamp,
-    ) -> Result<EndCheck, NotDelivered> {
+    ) -> Result<EndCheck, DeliveryFailure> {
         let result = match &message.sink {
             Sink::Forge => self.confirm_deployment_status(message).await,
             Sink::Commit => self.confirm_commit_status(message).await,

@@ -18,14 +18,15 @@ use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
 use crate::notify::message::{
-    self, LastGood, Links, MessageAudience, News, NewsKind, SlackPerson, Stamp, Undeliverable,
+    self, LastGoodRelease, Links, MessageAudience, News, NewsKind, SlackPerson, Stamp,
+    Undeliverable,
 };
-use crate::notify::route::{self, Place};
+use crate::notify::route::{self, Destination};
 use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::{MessageForm, Post, Posted};
-use crate::notify::threading::{self, Action, ChannelPrefs, DeliveryState, Earlier, MessageRef};
-use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::notify::threading::{self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef};
+use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
 use crate::store::{Filter, Notification, OutboxMessage, StoreError};
 use crate::support::time::saturating_add;
@@ -45,7 +46,7 @@ const SEARCH_LIMIT: u32 = 50;
 /// later than this.
 const SEARCH_DELAY: Duration = Duration::from_secs(30);
 
-type Outcome = Result<Delivered, NotDelivered>;
+type Outcome = Result<Delivered, DeliveryFailure>;
 
 impl Sinks {
     /// Sends a message to the team's channel.
@@ -67,7 +68,7 @@ impl Sinks {
         let places = if sink.slack.is_bot() {
             route::places(team_channel, sink.default_channel.as_ref(), kind, thread.as_ref())
         } else {
-            vec![Place { address: SlackAddress::Hook, thread: None, undeliverable: None }]
+            vec![Destination { address: SlackAddress::Hook, thread: None, undeliverable: None }]
         };
         if places.is_empty() {
             return Ok(nothing_to_send(
@@ -107,11 +108,11 @@ impl Sinks {
         };
         let news = self.news(message, &deployment, (kind, MessageAudience::Person, person)).await?;
         let place =
-            Place { address: SlackAddress::Person(user), thread: None, undeliverable: None };
+            Destination { address: SlackAddress::Person(user), thread: None, undeliverable: None };
         send(sink, message, &[place], true, news, now).await
     }
 
-    async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, NotDelivered> {
+    async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, DeliveryFailure> {
         let record = self.deployments.store.deployment(&message.deployment).await?;
         record.ok_or_else(|| {
             let id = &message.deployment;
@@ -155,7 +156,10 @@ impl Sinks {
 
     /// Returns the newest release of the lane that arrived before, and from which no rollback went
     /// back since. A rollback makes that release live: there is none to offer beside it.
-    async fn last_good(&self, deployment: &Deployment) -> Result<Option<LastGood>, StoreError> {
+    async fn last_good(
+        &self,
+        deployment: &Deployment,
+    ) -> Result<Option<LastGoodRelease>, StoreError> {
         if deployment.rollback.is_some() && deployment.state == State::Succeeded {
             return Ok(None);
         }
@@ -198,13 +202,13 @@ impl Sinks {
 
 /// Returns, of successes newest first, the newest before the deployment from which no later one
 /// went back.
-fn good_before(successes: &[Deployment], id: &DeployId) -> Option<LastGood> {
+fn good_before(successes: &[Deployment], id: &DeployId) -> Option<LastGoodRelease> {
     let mut left_revisions: Vec<&DeployId> = Vec::new();
     for deployment in successes {
         // A rollback's own id stands for the revision that it made live.
         let revision = deployment.rollback.as_ref().map_or(&deployment.id, |rollback| &rollback.to);
         if deployment.id < *id && !left_revisions.contains(&revision) {
-            return Some(LastGood {
+            return Some(LastGoodRelease {
                 id: deployment.id.clone(),
                 tag: deployment.request.release.tag.clone(),
             });
@@ -216,7 +220,7 @@ fn good_before(successes: &[Deployment], id: &DeployId) -> Option<LastGood> {
 }
 
 /// Returns the state of an earlier message.
-fn earlier_message(notification: &Notification) -> Earlier {
+fn earlier_message(notification: &Notification) -> EarlierEnd {
     let Notification { status, sent_at, parked, skipped, reference, .. } = notification;
     let message = if sent_at.is_some() {
         DeliveryState::Sent(reference.as_deref().and_then(MessageRef::parse))
@@ -225,14 +229,14 @@ fn earlier_message(notification: &Notification) -> Earlier {
     } else {
         DeliveryState::Waits
     };
-    Earlier { state: status.state, message }
+    EarlierEnd { state: status.state, message }
 }
 
 /// Searches the places where it may be, then posts it to the first place that accepts it.
 async fn send(
     sink: &SlackSink,
     message: &OutboxMessage,
-    places: &[Place],
+    places: &[Destination],
     broadcast: bool,
     news: News<'_>,
     now: Timestamp,
@@ -247,8 +251,8 @@ async fn send(
     let mut refusals: Vec<Undeliverable> = Vec::new();
     for place in places {
         let undeliverable = refusals.first().or(place.undeliverable.as_ref()).cloned();
-        let letter = message::letter(&News { undeliverable, ..news.clone() });
-        match post(sink, place, &letter, broadcast, now).await {
+        let slack_message = message::compose_message(&News { undeliverable, ..news.clone() });
+        match post(sink, place, &slack_message, broadcast, now).await {
             Ok(posted) => return Ok(delivery_to(place, posted)),
             Err(error @ SlackError::Place { .. }) => {
                 refusals.push(Undeliverable {
@@ -265,14 +269,14 @@ async fn send(
 /// Posts the message; if Slack surely refused its form or its thread, once more without.
 async fn post(
     sink: &SlackSink,
-    place: &Place,
-    letter: &message::SlackMessage,
+    place: &Destination,
+    slack_message: &message::SlackMessage,
     broadcast: bool,
     now: Timestamp,
 ) -> Result<Option<Posted>, SlackError> {
     let mut post = Post {
         to: &place.address,
-        letter,
+        message: slack_message,
         form: MessageForm::Blocks,
         thread: place.thread.as_deref(),
         broadcast,
@@ -288,7 +292,7 @@ async fn post(
         posted = sink.slack.post(post, now).await;
     }
     if let Err(SlackError::Blocks(why)) = &posted {
-        let mark = letter.stamp.mark();
+        let mark = slack_message.stamp.mark();
         tracing::warn!(mark, reason = why, "Slack refused the blocks, posted as plain text");
         post.form = MessageForm::Plain;
         posted = sink.slack.post(post, now).await;
@@ -300,9 +304,9 @@ async fn post(
 async fn find_sent<'p>(
     sink: &SlackSink,
     message: &OutboxMessage,
-    places: &'p [Place],
+    places: &'p [Destination],
     now: Timestamp,
-) -> Result<Option<(&'p Place, Posted)>, SlackError> {
+) -> Result<Option<(&'p Destination, Posted)>, SlackError> {
     let (stamp, since) = (stamp(message), message.at);
     let search = async {
         for place in places {
@@ -322,7 +326,7 @@ async fn find_sent<'p>(
     tokio::time::timeout(LONGEST_LOOK, search).await.unwrap_or_else(timeout_error)
 }
 
-fn delivery_to(place: &Place, posted: Option<Posted>) -> Delivered {
+fn delivery_to(place: &Destination, posted: Option<Posted>) -> Delivered {
     let message_ref = posted.map(|Posted { channel, ts }| MessageRef {
         addressed: place.address.as_str().to_owned(),
         channel,
@@ -365,7 +369,7 @@ fn error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
         | SlackError::Refused { .. }
         | SlackError::Blind(_) => (Remedy::Reject, false),
     };
-    Err(NotDelivered { problem: DeployError { remedy, message: error.to_string() }, unsure })
+    Err(DeliveryFailure { problem: DeployError { remedy, message: error.to_string() }, unsure })
 }
 
 /// Returns the outcome of an error during a search; the message may have arrived. A cause that

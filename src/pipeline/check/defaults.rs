@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Violation};
 use crate::pipeline::check::{Sample, view};
-use crate::templates::lint::reads::{EACH, TemplateRead, Way};
+use crate::templates::lint::reads::{EACH, TemplateRead, ViewPath};
 use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
@@ -97,7 +97,7 @@ impl Trial<'_> {
                 return Some(Verdict::Used);
             };
             let mut changed_ways = Vec::new();
-            differences(&before, &after, &mut Way::new(), &mut changed_ways);
+            differences(&before, &after, &mut ViewPath::new(), &mut changed_ways);
             Some(match changed_ways.iter().any(|way| reads.iter().any(|read| covers(read, way))) {
                 true => Verdict::Used,
                 false if changed_ways.is_empty() => Verdict::Unknown,
@@ -109,7 +109,7 @@ impl Trial<'_> {
 }
 
 /// Checks that a read covers the value at that path.
-fn covers(read: &TemplateRead, way: &Way) -> bool {
+fn covers(read: &TemplateRead, way: &ViewPath) -> bool {
     let alike = |(a, b): (&String, &String)| a == b || a == EACH || b == EACH;
     let common = read.way.iter().zip(way).all(alike);
     common && (read.way.len() >= way.len() || read.whole)
@@ -132,7 +132,7 @@ fn remove_default(node: &Node, path: &[String]) -> Node {
 }
 
 /// Collects the paths of the differences of both.
-fn differences(before: &Json, after: &Json, way: &mut Way, changed_ways: &mut Vec<Way>) {
+fn differences(before: &Json, after: &Json, way: &mut ViewPath, changed_ways: &mut Vec<ViewPath>) {
     match (before, after) {
         (Json::Object(a), Json::Object(b)) => {
             let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));

@@ -32,7 +32,7 @@ use crate::waml::node::Node;
 #[must_use = "a report is for telling"]
 pub struct CheckReport {
     /// Each version of each template, by name.
-    pub templates: Vec<Checked>,
+    pub templates: Vec<CheckedTemplate>,
     /// The violations and warnings, in the order of the files.
     pub violations: Vec<Violation>,
 }
@@ -46,7 +46,7 @@ impl CheckReport {
 
 /// One version of a template, as far as its samples go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct CheckedTemplate {
     /// `backend-default@latest`
     pub template: String,
     /// The number of its files.
@@ -171,8 +171,8 @@ fn render_samples(
     samples: &mut [Sample],
     shape: &mut ViewShape,
     violations: &mut Vec<Violation>,
-) -> Checked {
-    let mut template_report = Checked {
+) -> CheckedTemplate {
+    let mut template_report = CheckedTemplate {
         template: template.id(),
         files: template.files.len(),
         samples: samples.len(),
@@ -220,7 +220,7 @@ fn is_pinned_elsewhere(template_reference: &str, template: &Template) -> bool {
 
 /// Returns facts without any lookup: rules are checked against no cluster in particular.
 fn facts() -> Facts {
-    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
+    Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
 /// Builds the view of a sample with these defaults; `None` where the sample is refused.

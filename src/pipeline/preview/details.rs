@@ -1,7 +1,7 @@
 //! The differences of a preview, object by object, up to the limit of the text.
 
-use super::markdown::{code, count, fenced, html};
-use super::{Outlook, Preview, TargetPreview};
+use super::markdown::{code, count, fence, html};
+use super::{Preview, PreviewEffect, TargetPreview};
 use crate::manifests::diff::Change;
 use crate::support::text::truncate_chars;
 
@@ -50,11 +50,11 @@ impl Out {
 
 fn describe_target(target: &TargetPreview, out: &mut Out) {
     let (blocks, restarts) = match &target.outlook {
-        Outlook::Changes { changes, restarts } => {
+        PreviewEffect::Changes { changes, restarts } => {
             (changes.iter().map(change).collect(), restarts.as_slice())
         }
-        Outlook::New(objects) => (vec![new(objects)], &[][..]),
-        Outlook::Same | Outlook::Refused(_) | Outlook::Unknown(_) => return,
+        PreviewEffect::New(objects) => (vec![new(objects)], &[][..]),
+        PreviewEffect::Same | PreviewEffect::Refused(_) | PreviewEffect::Unknown(_) => return,
     };
     let heading = format!("### {}\n\n{}", code(target.target.as_str()), pods(restarts));
     let mut heading = Some(heading);
@@ -99,7 +99,7 @@ fn change(change: &Change) -> String {
     format!(
         "<details><summary>{name}: {}, +{plus} −{minus}</summary>\n\n{}\n</details>\n\n",
         how.as_str(),
-        fenced("diff", &shorten_diff(diff)),
+        fence("diff", &shorten_diff(diff)),
     )
 }
 

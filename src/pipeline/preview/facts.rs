@@ -1,6 +1,6 @@
 //! The facts that a preview uses: those about the WAML, not those about the commit or the moment.
 
-use crate::model::facts::{Fact, Facts, Questions};
+use crate::model::facts::{Fact, FactRequests, Facts};
 use crate::model::id::TargetName;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
@@ -11,7 +11,7 @@ use crate::support::globs::Globs;
 const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 
 /// Collects what to ask for a preview: not for the image, nor where the commit is.
-pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
+pub fn questions(input: &Input, clusters: &Clusters) -> Option<FactRequests> {
     let mut questions = crate::pipeline::fact_requests::collect_questions(input, clusters)?;
     questions.image.clear();
     questions.target.policies.branches = None;
@@ -30,7 +30,7 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         live: note_missing_fact(&facts.live, "what a deployment would remove", &mut notes),
         // It is missing with what is live.
         namespace: facts.namespace.clone(),
-        ..Facts::unasked(facts.taken_at, without_windows(&facts.clusters, target))
+        ..Facts::without_lookups(facts.taken_at, without_windows(&facts.clusters, target))
     };
     notes.dedup();
     (own_facts, notes)
@@ -55,11 +55,11 @@ fn without_windows(clusters: &Clusters, target: &TargetName) -> Clusters {
 }
 
 /// Lists the violations that a deployment would meet now beside those of the WAML.
-pub(super) fn met_now(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
+pub(super) fn current_violations(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
     let only = Facts {
         owner: facts.owner.clone(),
         locks: facts.locks.clone(),
-        ..Facts::unasked(facts.taken_at, facts.clusters.clone())
+        ..Facts::without_lookups(facts.taken_at, facts.clusters.clone())
     };
     let violations = match plan(input, &only) {
         Ok(rendered) => rendered.warnings,

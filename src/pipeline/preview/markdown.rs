@@ -3,7 +3,7 @@
 use crate::support::text::reveal_invisible;
 
 /// Escapes a foreign text in running Markdown: no markup, no HTML, no line of its own, no mention.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in reveal_invisible(text).chars() {
         match c {
@@ -30,7 +30,7 @@ pub(super) fn message(text: &str) -> String {
         if quoted && out.ends_with('`') {
             out.push(' ');
         }
-        out.push_str(&if quoted { code(part) } else { escaped(part) });
+        out.push_str(&if quoted { code(part) } else { escape(part) });
     }
     out
 }
@@ -58,7 +58,7 @@ pub(super) fn code(text: &str) -> String {
 }
 
 /// Writes a block that shows the text as it is, with invisible characters; its fence is longer than any in the text.
-pub(super) fn fenced(language: &str, text: &str) -> String {
+pub(super) fn fence(language: &str, text: &str) -> String {
     let text = reveal_invisible(text);
     let (mut longest, mut run) = (0, 0);
     for c in text.chars() {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn no_fence_in_a_text_ends_its_block() {
         for text in ["a", "```", "a\n````diff\nb", "`````", "</details>\n~~~\n```"] {
-            let block = fenced("diff", text);
+            let block = fence("diff", text);
             let fence: String = block.chars().take_while(|c| *c == '`').collect();
             assert!(!text.contains(&fence), "{block}");
             assert!(block.ends_with(&format!("\n{fence}\n")), "{block}");
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_foreign_text_is_no_markup() {
         let text = "<img src=x> **a** [x](http://y) `c` @acme/all #1 a|b\nnext\u{1b}[0m";
-        let markup_free = escaped(text);
+        let markup_free = escape(text);
         for markup in ["<img", "**", "[x]", "@acme", "#1", "a|b"] {
             assert!(
                 !markup_free.replace('\\', "\u{0}").contains(markup),
@@ -107,8 +107,8 @@ mod tests {
             [r"`a\u{202e}b`", r"a\u{202e}b"]
         );
         assert!(
-            escaped(text_with_override).contains(r"\\u{202e}")
-                && fenced("", text_with_override).contains(r"a\u{202e}b")
+            escape(text_with_override).contains(r"\\u{202e}")
+                && fence("", text_with_override).contains(r"a\u{202e}b")
         );
         assert_eq!(html("<b>&"), "&lt;b&gt;&amp;");
     }

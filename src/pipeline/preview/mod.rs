@@ -18,12 +18,12 @@ pub mod text; // the text, within GitHub's limits
 
 pub use facts::questions;
 
-use crate::manifests::diff::{Change, between, objects};
+use crate::manifests::diff::{Change, compare, objects};
 use crate::model::facts::Facts;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::violation::Violation;
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
 
@@ -41,12 +41,12 @@ pub struct Preview {
     /// The number of further targets that were not checked.
     pub not_looked_at: usize,
     /// The targets that would be left behind.
-    pub left: Option<Left>,
+    pub left: Option<RemainingTargets>,
 }
 
 /// The targets that stay deployed though the WAML does not have them any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingTargets {
     /// The app, as the base's WAML calls it.
     pub app: AppKey,
     /// The targets that are not under `deploy` any more; all of them when the app has another name.
@@ -59,7 +59,7 @@ pub struct TargetPreview {
     /// The target.
     pub target: TargetName,
     /// The outlook.
-    pub outlook: Outlook,
+    pub outlook: PreviewEffect,
     /// The tag that is live, and that it was rendered with.
     pub tag: Option<ImageTag>,
     /// The warnings, which would not stop a deployment.
@@ -70,7 +70,7 @@ pub struct TargetPreview {
 
 /// The effect of a deployment of the head on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outlook {
+pub enum PreviewEffect {
     /// The app is not there yet; these objects would be made: `Deployment my-app`.
     New(Vec<String>),
     /// Objects would be others.
@@ -100,41 +100,41 @@ pub fn of_target(
     tag: Option<ImageTag>,
 ) -> TargetPreview {
     let (own_facts, mut notes) = facts::own(facts, &input.target);
-    notes.extend(facts::met_now(input, facts, base));
+    notes.extend(facts::current_violations(input, facts, base));
     let (outlook, warnings) = match plan(input, &own_facts) {
         Ok(rendered) => (outlook(&rendered, live), rendered.warnings),
         Err(rejection) => {
             let violations = rejection.violations.into_iter();
             let (errors, warnings) = violations.partition(Violation::is_error);
-            (Outlook::Refused(errors), warnings)
+            (PreviewEffect::Refused(errors), warnings)
         }
     };
     TargetPreview { target: input.target.clone(), outlook, tag, warnings, notes }
 }
 
-fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
+fn outlook(rendered: &RenderedManifests, live: &[ManifestFile]) -> PreviewEffect {
     if live.is_empty() {
         let new_objects = objects(&rendered.files).unwrap_or_default();
-        return Outlook::New(
+        return PreviewEffect::New(
             new_objects.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect(),
         );
     }
-    let (changes, restarts) = between(live, &rendered.files, CONTEXT);
+    let (changes, restarts) = compare(live, &rendered.files, CONTEXT);
     if changes.is_empty() {
-        return Outlook::Same;
+        return PreviewEffect::Same;
     }
-    Outlook::Changes { changes, restarts }
+    PreviewEffect::Changes { changes, restarts }
 }
 
 /// Finds the targets of the base's WAML that merging would leave behind.
-pub fn left(base: &Waml, head: &Waml) -> Option<Left> {
+pub fn left(base: &Waml, head: &Waml) -> Option<RemainingTargets> {
     let is_renamed = base.app != head.app;
     let removed_targets = base
         .targets()
         .into_iter()
         .filter(|target| is_renamed || !head.deploy.contains_key(*target));
     let targets: Vec<TargetName> = removed_targets.cloned().collect();
-    (!targets.is_empty()).then(|| Left { app: base.app.clone(), targets })
+    (!targets.is_empty()).then(|| RemainingTargets { app: base.app.clone(), targets })
 }
 
 #[cfg(test)]

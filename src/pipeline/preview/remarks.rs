@@ -1,7 +1,7 @@
 //! Violations at their lines of the WAML, each once for all targets that it applies to.
 
 use super::markdown::count;
-use super::{Outlook, Preview, TargetPreview};
+use super::{Preview, PreviewEffect, TargetPreview};
 use crate::model::preview::Remark;
 use crate::model::violation::{Severity, Violation};
 use crate::support::text::truncate_chars;
@@ -47,8 +47,11 @@ pub(super) fn collect_findings(preview: &Preview) -> Vec<SharedViolation<'_>> {
 
 fn violations(target: &TargetPreview) -> impl Iterator<Item = &Violation> {
     let errors: &[Violation] = match &target.outlook {
-        Outlook::Refused(errors) => errors,
-        Outlook::New(_) | Outlook::Changes { .. } | Outlook::Same | Outlook::Unknown(_) => &[],
+        PreviewEffect::Refused(errors) => errors,
+        PreviewEffect::New(_)
+        | PreviewEffect::Changes { .. }
+        | PreviewEffect::Same
+        | PreviewEffect::Unknown(_) => &[],
     };
     errors.iter().chain(&target.warnings)
 }

@@ -53,13 +53,13 @@ fn input(text: &str, target: &str) -> Input {
     }
 }
 
-fn unasked() -> Facts {
-    Facts::unasked(Timestamp::UNIX_EPOCH, Clusters::any())
+fn without_lookups() -> Facts {
+    Facts::without_lookups(Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
 /// Returns the live files after a deployment of that WAML.
 fn live(text: &str, target: &str) -> Vec<ManifestFile> {
-    plan(&input(text, target), &unasked()).unwrap().files
+    plan(&input(text, target), &without_lookups()).unwrap().files
 }
 
 fn looked_at(text: &str, target: &str, live: &[ManifestFile], facts: &Facts) -> TargetPreview {
@@ -73,7 +73,7 @@ fn preview(before: &str, after: &str) -> Preview {
         let is_live = old.deploy.contains_key(*target) && old.app == new.app;
         let live = if is_live { live(before, target.as_str()) } else { Vec::new() };
         let tag = is_live.then(|| release("1.4").tag);
-        of_target(&input(after, target.as_str()), &unasked(), "main", &live, tag)
+        of_target(&input(after, target.as_str()), &without_lookups(), "main", &live, tag)
     };
     Preview {
         file: ".weave.yaml".to_owned(),
@@ -229,10 +229,10 @@ fn what_only_a_deployment_meets_is_a_note() {
         image: Fact::Known { value: false, at },
         branches: Fact::Missing { why: "no".to_owned() },
         secrets: Fact::Missing { why: "Vault did not answer".to_owned() },
-        ..unasked()
+        ..without_lookups()
     };
     let preview = looked_at(BEFORE, "prod", &live(BEFORE, "prod"), &facts);
-    assert!(matches!(preview.outlook, Outlook::Same), "{preview:?}");
+    assert!(matches!(preview.outlook, PreviewEffect::Same), "{preview:?}");
     insta::assert_snapshot!(preview.notes.join("\n"), @r##"
     it is not known whether the secrets exist: Vault did not answer
     `devx/shop` on `prod` belongs to other/shop, not to acme/shop [owner]
@@ -256,9 +256,9 @@ fn a_host_that_is_taken_refuses_a_preview_as_a_deployment() {
         app: other,
         repository: None,
     };
-    let facts = Facts { routes: Fact::Known { value: vec![route], at }, ..unasked() };
+    let facts = Facts { routes: Fact::Known { value: vec![route], at }, ..without_lookups() };
     let preview = looked_at(&after, "test", &[], &facts);
-    let Outlook::Refused(errors) = preview.outlook else { panic!("{preview:?}") };
+    let PreviewEffect::Refused(errors) = preview.outlook else { panic!("{preview:?}") };
     assert_eq!(errors.iter().map(|e| &*e.rule).collect::<Vec<_>>(), ["hosts"]);
 }
 
@@ -266,8 +266,8 @@ fn a_host_that_is_taken_refuses_a_preview_as_a_deployment() {
 fn files_that_somebody_edited_are_compared_as_they_are() {
     let mut live = live(BEFORE, "test");
     live[0].bytes = b"a: [broken\n".to_vec();
-    let preview = looked_at(BEFORE, "test", &live, &unasked());
-    let Outlook::Changes { changes, .. } = preview.outlook else { panic!("{preview:?}") };
+    let preview = looked_at(BEFORE, "test", &live, &without_lookups());
+    let PreviewEffect::Changes { changes, .. } = preview.outlook else { panic!("{preview:?}") };
     let [change] = &changes[..] else { panic!("{changes:?}") };
     assert_eq!((change.kind.as_str(), change.name.as_str()), ("File", live[0].name.as_str()));
     assert!(change.diff.contains("-a: [broken\n"));

@@ -1,9 +1,9 @@
 //! The text of a preview, within GitHub's limits: 65,535 characters a field, 50 annotations a call. The same preview
 //! gives the same text.
 
-use super::markdown::{code, count, escaped, message};
+use super::markdown::{code, count, escape, message};
 use super::remarks::{self, SharedViolation, on};
-use super::{Left, Outlook, Preview, TargetPreview, details};
+use super::{Preview, PreviewEffect, RemainingTargets, TargetPreview, details};
 use crate::manifests::diff::Change;
 use crate::model::event::PullRequest;
 use crate::model::preview::{PreviewText, PreviewVerdict};
@@ -89,10 +89,12 @@ fn short(verdict: PreviewVerdict, title: &str, summary: &str) -> PreviewText {
 
 fn verdict(preview: &Preview) -> PreviewVerdict {
     let has_any =
-        |is: fn(&Outlook) -> bool| preview.targets.iter().any(|target| is(&target.outlook));
-    if has_any(|outlook| matches!(outlook, Outlook::Refused(_))) {
+        |is: fn(&PreviewEffect) -> bool| preview.targets.iter().any(|target| is(&target.outlook));
+    if has_any(|outlook| matches!(outlook, PreviewEffect::Refused(_))) {
         PreviewVerdict::Failure
-    } else if has_any(|outlook| matches!(outlook, Outlook::New(_) | Outlook::Changes { .. })) {
+    } else if has_any(|outlook| {
+        matches!(outlook, PreviewEffect::New(_) | PreviewEffect::Changes { .. })
+    }) {
         PreviewVerdict::Success
     } else {
         PreviewVerdict::Neutral
@@ -102,10 +104,10 @@ fn verdict(preview: &Preview) -> PreviewVerdict {
 /// Writes `2 targets change, 1 violation`.
 fn title(preview: &Preview, violations: &[SharedViolation<'_>]) -> String {
     let count_of =
-        |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
-    let change = count_of(|outlook| matches!(outlook, Outlook::Changes { .. }));
-    let new = count_of(|outlook| matches!(outlook, Outlook::New(_)));
-    let unknown = count_of(|outlook| matches!(outlook, Outlook::Unknown(_)));
+        |is: fn(&PreviewEffect) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
+    let change = count_of(|outlook| matches!(outlook, PreviewEffect::Changes { .. }));
+    let new = count_of(|outlook| matches!(outlook, PreviewEffect::New(_)));
+    let unknown = count_of(|outlook| matches!(outlook, PreviewEffect::Unknown(_)));
     let errors = violations.iter().filter(|shared| shared.violation.is_error()).count();
     let targets = |n: usize, one: &str, many: &str| match n {
         0 => None,
@@ -148,17 +150,19 @@ fn summary(preview: &Preview, violations: &[SharedViolation<'_>]) -> String {
 
 fn row(target_preview: &TargetPreview) -> String {
     let (change_text, violations, lines) = match &target_preview.outlook {
-        Outlook::New(objects) => {
+        PreviewEffect::New(objects) => {
             (format!("new: {}", count(objects.len(), "object")), 0, String::new())
         }
-        Outlook::Changes { changes, .. } => {
+        PreviewEffect::Changes { changes, .. } => {
             let objects = count(changes.len(), "object");
             let verb = if changes.len() == 1 { "changes" } else { "change" };
             (format!("{objects} {verb}"), 0, signed(changes))
         }
-        Outlook::Same => ("nothing changes".to_owned(), 0, String::new()),
-        Outlook::Refused(errors) => ("would be refused".to_owned(), errors.len(), String::new()),
-        Outlook::Unknown(why) => (message(&truncate_chars(why, MESSAGE)), 0, String::new()),
+        PreviewEffect::Same => ("nothing changes".to_owned(), 0, String::new()),
+        PreviewEffect::Refused(errors) => {
+            ("would be refused".to_owned(), errors.len(), String::new())
+        }
+        PreviewEffect::Unknown(why) => (message(&truncate_chars(why, MESSAGE)), 0, String::new()),
     };
     let number = |n: usize| if n == 0 { String::new() } else { n.to_string() };
     let (target, warnings) =
@@ -200,7 +204,7 @@ fn item(shared: &SharedViolation<'_>) -> String {
     let text = message(&truncate_chars(&violation.message, MESSAGE));
     let help = violation.help.as_ref().map(|help| message(&truncate_chars(help, MESSAGE)));
     let help = help.map_or_else(String::new, |help| format!(": {help}"));
-    format!("- {place}**{}** {text}{help} ({})\n", violation.rule, escaped(&on(targets, 5)))
+    format!("- {place}**{}** {text}{help} ({})\n", violation.rule, escape(&on(targets, 5)))
 }
 
 fn notes(preview: &Preview, out: &mut String) {
@@ -224,8 +228,8 @@ fn notes(preview: &Preview, out: &mut String) {
     }
 }
 
-fn list_left_targets(left: &Left, base: &str, out: &mut String) {
-    let Left { app, targets } = left;
+fn list_left_targets(left: &RemainingTargets, base: &str, out: &mut String) {
+    let RemainingTargets { app, targets } = left;
     out.push_str(&format!(
         "\n**Left behind**: the WAML on {} deploys {} to targets that this one does not have. It stays there until it is removed:\n\n",
         code(&truncate_chars(base, 100)),

@@ -3,7 +3,7 @@
 
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
-use crate::model::facts::NotOwned;
+use crate::model::facts::OwnershipError;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::model::rollback::{Hold, Holds};
@@ -45,13 +45,13 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let moving =
         format!("`the-deployer owners move {app} --target {target} --to {us} --reason TEXT`");
     let (key, message, expected, help) = match (owner.allow(us), &owner.app) {
-        (Err(NotOwned::App), Some(other_owner)) => (
+        (Err(OwnershipError::App), Some(other_owner)) => (
             "slug",
             format!("`{app}` on `{target}` belongs to {other_owner}, not to {us}"),
             format!("belongs to {other_owner}"),
             "choose another slug; if the app has moved, an operator records its new owner",
         ),
-        (Err(NotOwned::App | NotOwned::Namespace), _) => {
+        (Err(OwnershipError::App | OwnershipError::Namespace), _) => {
             let mut owners: Vec<&str> = owner.namespace.iter().map(RepoName::owner).collect();
             owners.dedup();
             let (namespace, owners) = (&app.namespace, suggest::list(owners));

@@ -3,10 +3,10 @@
 
 use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
-use crate::templates::alerts::{AlertRule as Known, Needs, Unit, find, names};
+use crate::templates::alerts::{AlertNeeds, AlertRule as Known, Unit, find, names};
 use crate::templates::promql;
 use crate::templates::view::alerts::{expression, on};
-use crate::templates::view::observability::Watched;
+use crate::templates::view::observability::ObservedApp;
 use crate::waml::node::{Node, Path, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section_operations::Alert;
@@ -225,7 +225,7 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
         report.add(root, no_effect(message).help(help));
         return;
     }
-    let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
+    let watched = ObservedApp { waml: subject.waml, section: subject.section, target: &target };
     for (name, alert) in on(&watched).filter(|(name, _)| from_waml(&root.key(name))) {
         let Some(known_alert) = find(name) else { continue };
         if let Some(missing) = find_missing_part(&watched, known_alert, alert) {
@@ -239,12 +239,12 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
 
 /// Returns the part that the app or the target lacks for an alert; `None` where it lacks none.
 fn find_missing_part(
-    watched: &Watched<'_>,
+    watched: &ObservedApp<'_>,
     known_alert: &Known,
     alert: &Alert,
 ) -> Option<&'static str> {
     match known_alert.needs {
-        Needs::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),
+        AlertNeeds::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),
         _ => expression(watched, known_alert, alert.threshold.unwrap_or_default()).err(),
     }
 }

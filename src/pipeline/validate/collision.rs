@@ -107,7 +107,7 @@ fn is_secret(object: &LiveObject) -> bool {
 
 /// Lists the names of an object in a cluster: itself, and the Secrets that are created from it.
 fn names(object: &Object) -> Vec<LiveObject> {
-    let created_secrets = secrets::made_by(&object.json.clone().into());
+    let created_secrets = secrets::created_secrets(&object.json.clone().into());
     std::iter::once(object.identity()).chain(created_secrets).collect()
 }
 

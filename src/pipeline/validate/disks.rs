@@ -33,12 +33,12 @@ pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         let is_same =
             |other: &&Disk| other.object.is_same(&disk.object) && other.template == disk.template;
         let Some(former) = live.left_over.iter().find(is_same) else { continue };
-        report.add_or_say(volume(plan, disk).as_ref(), left_over(former, disk));
+        report.add_or_say(volume(plan, disk).as_ref(), describe_orphaned_disk(former, disk));
     }
 }
 
 /// Describes a disk of a former revision that Argo CD leaves in the cluster. The service cannot see if it is there.
-fn left_over(former: &Disk, planned_disk: &Disk) -> Violation {
+fn describe_orphaned_disk(former: &Disk, planned_disk: &Disk) -> Violation {
     let conflicts =
         disks::conflicts(std::slice::from_ref(former), &[], std::slice::from_ref(planned_disk));
     let refusal = conflicts

@@ -36,16 +36,16 @@ pub enum Weight {
 /// The stage at which a rule runs, and so the data that it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum When {
+pub enum RuleStage {
     /// The reading of the file.
     Reading,
     /// The choice of the template.
     Choosing,
-    /// After the settings are complete.
+    /// The rule runs after the settings are complete.
     Settings,
-    /// After the lookups; a rule without a lookup is silent.
+    /// The rule runs after the lookups; a rule without a lookup is silent.
     Facts,
-    /// After rendering.
+    /// The rule runs after rendering.
     Objects,
 }
 
@@ -62,13 +62,13 @@ pub(super) enum RuleCheck {
 
 impl Rule {
     /// Returns the stage at which it runs.
-    pub fn when(&self) -> When {
+    pub fn stage(&self) -> RuleStage {
         match self.check {
-            RuleCheck::Reading => When::Reading,
-            RuleCheck::Choosing => When::Choosing,
-            RuleCheck::Settings(_) => When::Settings,
-            RuleCheck::Facts(_) => When::Facts,
-            RuleCheck::Objects(_) => When::Objects,
+            RuleCheck::Reading => RuleStage::Reading,
+            RuleCheck::Choosing => RuleStage::Choosing,
+            RuleCheck::Settings(_) => RuleStage::Settings,
+            RuleCheck::Facts(_) => RuleStage::Facts,
+            RuleCheck::Objects(_) => RuleStage::Objects,
         }
     }
 }
@@ -235,7 +235,7 @@ pub const RULES: &[Rule] = rules! {
     "disks" Both Objects(disks::check);
         "A disk that is live is not made smaller, and keeps its storage class, also where it was created without one, and its access modes.";
         r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#;
-    "removal" Both Objects(removal::many);
+    "removal" Both Objects(removal::check_count);
         "A deployment that removes many objects (five, and more than half of what is live, or as the target's policy says) is stopped, unless the section's `removes` names them.";
         "a promise of the-deployer: data is never lost by a side effect; the target's policy: `policies.removals`";
 };

@@ -60,7 +60,7 @@ pub(crate) use ingress::is_host;
 pub(crate) use names::is_subdomain as is_secret;
 
 pub use kubernetes::unavailable_kinds;
-pub use list::{RULES, Rule, Weight, When};
+pub use list::{RULES, Rule, RuleStage, Weight};
 
 /// The input of the rules.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let mut names: HashMap<&str, (PortRef<'_>, Path)> = HashMap::new();
     for (path, service) in Path::root().each("service", &subject.section.service) {
         has_ports(service, &path, report);
-        have_numbers(service, &path, report);
+        check_numbers(service, &path, report);
         let mut numbers: HashMap<String, &str> = HashMap::new();
         for port in network::ports_of(service, slug) {
             let path = place(service, &port, &path);
@@ -57,7 +57,7 @@ fn has_ports(service: &Service, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-fn have_numbers(service: &Service, path: &Path, report: &mut RuleReport<'_>) {
+fn check_numbers(service: &Service, path: &Path, report: &mut RuleReport<'_>) {
     for (path, port) in path.each("ports", &service.ports) {
         if port.number.or(service.port).is_none() {
             let message = format!("the port `{}` has no number", port.name);

@@ -4,24 +4,24 @@ use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
 use crate::templates::view::network;
 use crate::templates::view::network::PortRef;
-use crate::templates::view::probes::{KINDS, Probed, number};
+use crate::templates::view::probes::{KINDS, ProbedApp, number};
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
-    let probed = Probed::of(subject.section, subject.tree, slug);
+    let probed = ProbedApp::of(subject.section, subject.tree, slug);
     for kind in KINDS {
         let Some(probe) = probed.get(kind) else { continue };
         let path = Path::root().key("probes").key(kind);
-        legal(kind, probe, &path, report);
+        check_probe(kind, probe, &path, report);
         report_conflicts(kind, probe, &probed, &path, report);
-        reached(kind, probe, &probed, &path, subject, report);
+        check_port(kind, probe, &probed, &path, subject, report);
     }
 }
 
-fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
+fn check_probe(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
     let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
         let violation = Violation::error("probes", message).expected(expected);
         report.add(&path.key(key), violation.help(help));
@@ -44,7 +44,7 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
 fn report_conflicts(
     kind: &str,
     probe: &Probe,
-    probed: &Probed<'_>,
+    probed: &ProbedApp<'_>,
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
@@ -96,10 +96,10 @@ fn report_conflicts(
     }
 }
 
-fn reached(
+fn check_port(
     kind: &str,
     probe: &Probe,
-    probed: &Probed<'_>,
+    probed: &ProbedApp<'_>,
     path: &Path,
     subject: &Subject<'_>,
     report: &mut RuleReport<'_>,

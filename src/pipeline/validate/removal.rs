@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 1600;
 
 /// Stops a deployment that removes many objects without naming them. The target's policy sets the number. A help has
 /// room for some dozen names: with more, warnings beside the error have the other lines to write.
-pub(super) fn many(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+pub(super) fn check_count(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     // The rule `stateful` reports a fact that is not known.
     let Fact::Known { value: live, .. } = &plan.valid.facts().live else { return };
     let live = &live.objects;

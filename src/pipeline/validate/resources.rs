@@ -42,7 +42,7 @@ impl Resource<'_> {
         }
         // An amount that makes no sense by itself was reported, and is the reason for the rest.
         if let (Some((request, Amount::Plausible(_))), Some(limit)) = (request, limit_below) {
-            self.tell_over(request, limit, report);
+            self.report_excess(request, limit, report);
         }
     }
 
@@ -70,7 +70,7 @@ impl Resource<'_> {
         }
     }
 
-    fn tell_over(&self, request: &str, limit: &str, report: &mut RuleReport<'_>) {
+    fn report_excess(&self, request: &str, limit: &str, report: &mut RuleReport<'_>) {
         let kind = self.name;
         let defaults = ["requests", "limits"].map(|side| self.subject.default_of(&self.path(side)));
         let [of_request, of_limit] = &defaults;
@@ -176,7 +176,7 @@ fn describe_huge_amount(kind: &str, text: &str, exceeded_limit: Option<&str>) ->
     violation.expected(expected).help(help)
 }
 
-/// Less than this, and no container starts and no disk has a file system.
+/// The bytes below which no container starts and no disk has a file system.
 const FEW_BYTES: u64 = 1 << 20;
 
 /// Checks that so many bytes are too few for anything. None at all is another matter.

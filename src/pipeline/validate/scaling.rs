@@ -14,7 +14,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("scaling");
     let (missing, added) = (path.key("maxUnavailable"), path.key("maxSurge"));
     let unavailable = scaling.max_unavailable.as_deref();
-    let unavailable = part_of_all("scaling", "be missing", unavailable, &missing, report);
+    let unavailable = read_share("scaling", "be missing", unavailable, &missing, report);
     let surge = number("scaling", scaling.max_surge.as_deref(), &added, report);
     if unavailable.is_some_and(NumberOrPercent::is_zero)
         && surge.is_some_and(NumberOrPercent::is_zero)
@@ -45,7 +45,7 @@ fn number(
 
 /// Reads a number as `number` does, for pods that stay or are away, of which Kubernetes takes no more than 100 %: only
 /// `maxSurge` may be more. The consequences of a refused number are not reported.
-fn part_of_all(
+fn read_share(
     rule: &'static str,
     what: &str,
     text: Option<&str>,
@@ -65,9 +65,9 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("disruption");
     let (at_least, at_most) = (path.key("minAvailable"), path.key("maxUnavailable"));
     let available = disruption.min_available.as_deref();
-    let available = part_of_all("disruption", "stay", available, &at_least, report);
+    let available = read_share("disruption", "stay", available, &at_least, report);
     let unavailable = disruption.max_unavailable.as_deref();
-    let unavailable = part_of_all("disruption", "be away", unavailable, &at_most, report);
+    let unavailable = read_share("disruption", "be away", unavailable, &at_most, report);
     one_of_two(subject, &path, report);
     let pods = subject.fewest_pods();
     if pods == Some(0) {
@@ -76,7 +76,7 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     let blocked = match (available, unavailable) {
         // Kubernetes rounds a share up: half of one pod is one.
-        (Some(least), _) => pods.is_some_and(|pods| least.of(pods) >= pods),
+        (Some(least), _) => pods.is_some_and(|pods| least.share_of(pods) >= pods),
         (None, most) => most.is_some_and(NumberOrPercent::is_zero),
     };
     if blocked {

@@ -174,7 +174,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     variables(subject, &target.name, report);
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
-        listed(secret, &path, &target.name, report);
+        check_secret(secret, &path, &target.name, report);
     }
     for key in subject.section.annotations.iter().flatten().map(|(key, _)| key) {
         if agent::is_ours(key) {
@@ -205,7 +205,7 @@ fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut RuleReport
     }
 }
 
-fn listed(secret: &Secret, path: &Path, target: &TargetName, report: &mut RuleReport<'_>) {
+fn check_secret(secret: &Secret, path: &Path, target: &TargetName, report: &mut RuleReport<'_>) {
     let name = quoted(&secret.name);
     if secret.mount_path.is_none() {
         let message = format!("the keys of {name} are files on `{target}`, not variables");

@@ -4,8 +4,10 @@ use super::{RuleReport, Subject};
 use crate::model::platform::monitoring::{HttpMetrics, Monitoring, SloClass, is_percent};
 use crate::model::platform::network::IngressKind;
 use crate::model::violation::Violation;
-use crate::templates::view::observability::Watched;
-use crate::templates::view::slo::{FASTEST_BURN, Promise, promised, unmeasured, usual_bounds};
+use crate::templates::view::observability::ObservedApp;
+use crate::templates::view::slo::{
+    FASTEST_BURN, ObjectiveView, resolve_objective, unmeasured, usual_bounds,
+};
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section_operations::Slo;
@@ -20,15 +22,15 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     if !subject.template.uses("slo") {
         return;
     }
-    let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
+    let watched = ObservedApp { waml: subject.waml, section: subject.section, target: &target };
     let (root, monitoring) = (Path::root().key("slo"), watched.monitoring());
-    let promise = promised(slo, &monitoring.slo);
+    let promise = resolve_objective(slo, &monitoring.slo);
     if class(slo, monitoring, &root, report) {
         require_objective(&promise, &root, report);
     }
     percentages(slo, &promise, &root, report);
     if monitoring.enabled {
-        measured(subject, &watched, &promise, &root, report);
+        check_measurement(subject, &watched, &promise, &root, report);
     } else if subject.tree.at(&root).is_some_and(is_from_waml) {
         let message = format!("the target `{}` has no Prometheus for objectives", target.name);
         let violation = Violation::warning(RULE, message).expected("without effect");
@@ -37,10 +39,10 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-fn measured(
+fn check_measurement(
     subject: &Subject<'_>,
-    watched: &Watched<'_>,
-    promise: &Promise,
+    watched: &ObservedApp<'_>,
+    promise: &ObjectiveView,
     root: &Path,
     report: &mut RuleReport<'_>,
 ) {
@@ -64,7 +66,7 @@ const OTHER_CONTROLLERS: [&str; 8] =
     ["nginx", "haproxy", "kong", "contour", "istio", "cilium", "alb", "gce"];
 
 /// Checks that requests are counted: Traefik counts only those that go through it.
-fn check_counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
+fn check_counted(watched: &ObservedApp<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
     let by_traefik = monitoring.http == HttpMetrics::Traefik;
     if !by_traefik || ingress.kind != IngressKind::Kubernetes || !watched.measures("http") {
@@ -110,7 +112,7 @@ fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleRepor
     false
 }
 
-fn require_objective(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
+fn require_objective(promise: &ObjectiveView, root: &Path, report: &mut RuleReport<'_>) {
     let mut lacks = |path: &Path, message: &str, expected: &str, help: &str| {
         report.add(path, Violation::error(RULE, message).expected(expected).help(help));
     };
@@ -138,7 +140,7 @@ fn require_objective(promise: &Promise, root: &Path, report: &mut RuleReport<'_>
     }
 }
 
-fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
+fn percentages(slo: &Slo, promise: &ObjectiveView, root: &Path, report: &mut RuleReport<'_>) {
     let latency = root.key("latency").key("objective");
     let availability = root.key("availability");
     let own_latency = slo.latency.as_ref().and_then(|latency| latency.objective);
@@ -168,7 +170,12 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleRepor
 
 /// Checks the latency against the histogram's bounds: a histogram answers only for those. Where the operator sets them,
 /// they are known; the usual ones are an assumption.
-fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
+fn bounds(
+    watched: &ObservedApp<'_>,
+    promise: &ObjectiveView,
+    root: &Path,
+    report: &mut RuleReport<'_>,
+) {
     let Some(milliseconds) = promise.milliseconds.filter(|_| promise.fast.is_some()) else {
         return;
     };

@@ -105,7 +105,7 @@ fn is_tier(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Less than this, and Redis is busy with itself.
+/// The bytes below which Redis is busy with itself.
 const SMALLEST: u64 = 32 << 20;
 
 /// The largest Redis beside the app: a larger one fits on few nodes, and nobody means it.

@@ -20,7 +20,7 @@ use crate::model::platform::Platform;
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
-use crate::pipeline::render::Rendered;
+use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
@@ -44,17 +44,17 @@ fn rendered(section: &str) -> Json {
     serde_yaml::from_slice(&file.bytes).unwrap()
 }
 
-fn plan_of(text: &str) -> Result<Rendered, Rejection> {
+fn plan_of(text: &str) -> Result<RenderedManifests, Rejection> {
     plan_on(text, Platform::default())
 }
 
 /// Plans it on a target with this platform.
-fn plan_on(text: &str, platform: Platform) -> Result<Rendered, Rejection> {
+fn plan_on(text: &str, platform: Platform) -> Result<RenderedManifests, Rejection> {
     let clusters = Clusters::Any(Box::new(platform));
-    plan_with(text, &Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters))
+    plan_with(text, &Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, clusters))
 }
 
-fn plan_with(text: &str, facts: &Facts) -> Result<Rendered, Rejection> {
+fn plan_with(text: &str, facts: &Facts) -> Result<RenderedManifests, Rejection> {
     let waml = Waml::parse(".weave.yaml", text.as_bytes())?;
     let input = Input {
         waml: waml.into(),

@@ -11,7 +11,7 @@ use crate::forge::github::webhook::rules::Repositories;
 use crate::model::callers::{ApiToken, GitHubTeams};
 use crate::model::id::{TargetName, TeamName};
 use crate::server::auth::client_ip::Proxies;
-use crate::server::auth::host_guard::Site;
+use crate::server::auth::host_guard::AllowedHosts;
 use crate::server::auth::rate_limit::CallerLimits;
 use crate::server::auth::token_cache::{FingerprintKey, TokenCache};
 
@@ -36,7 +36,7 @@ pub struct Admission {
     /// The proxies whose word on the origin of a request is believed.
     pub proxies: Proxies,
     /// The host names of the service, checked if no token is needed.
-    pub site: Site,
+    pub site: AllowedHosts,
     /// The number of requests that a caller may make in a minute.
     pub requests_per_minute: u32,
     /// The key of the fingerprints of GitHub tokens in memory.

@@ -64,7 +64,7 @@ impl Authenticator {
         surface: CallerSurface,
     ) -> Result<Caller, Problem> {
         if self.needs_no_token() {
-            return Ok(Caller::anybody("unknown, on this machine"));
+            return Ok(Caller::anonymous("unknown, on this machine"));
         }
         let token = match surface {
             CallerSurface::Api => bearer(headers),

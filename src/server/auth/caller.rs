@@ -55,7 +55,7 @@ pub(crate) enum Resource {
 
 impl Caller {
     /// Makes the caller for a service that needs no token.
-    pub(crate) fn anybody(name: &str) -> Self {
+    pub(crate) fn anonymous(name: &str) -> Self {
         Self::new(name, AuthMethod::Loopback, RightsSource::Everybody)
     }
 

@@ -13,7 +13,7 @@ pub struct Proxies(pub Vec<(IpAddr, u8)>);
 const MOST_HOPS: usize = 20;
 
 impl Proxies {
-    pub(crate) fn have(&self, address: IpAddr) -> bool {
+    pub(crate) fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|(network, bits)| is_in(address, *network, *bits))
     }
 
@@ -26,7 +26,7 @@ impl Proxies {
         let hops: Vec<_> = hops.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         let hops: Vec<&str> = hops.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
         for hop in hops.into_iter().rev().take(MOST_HOPS) {
-            if !self.have(origin) {
+            if !self.contain(origin) {
                 break;
             }
             let Some(previous) = address(hop) else { break };

@@ -13,9 +13,9 @@ use crate::support::host::is_loopback;
 
 /// The service's own host name, beside those of this machine.
 #[derive(Debug, Clone, Default)]
-pub struct Site(Option<String>);
+pub struct AllowedHosts(Option<String>);
 
-impl Site {
+impl AllowedHosts {
     /// Reads the host of `server.external_url`, if it has one.
     pub fn of(external_url: &str) -> Self {
         let uri: Option<Uri> = external_url.parse().ok();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_and_our_own_are_answered() {
-        let site = Site::of("https://Deployer.example.com:8443/x");
+        let site = AllowedHosts::of("https://Deployer.example.com:8443/x");
         for host in [
             "localhost",
             "LOCALHOST:8080",
@@ -80,6 +80,6 @@ mod tests {
         ] {
             assert!(!site.is_ours(host), "{host}");
         }
-        assert!(!Site::default().is_ours("deployer.example.com"));
+        assert!(!AllowedHosts::default().is_ours("deployer.example.com"));
     }
 }

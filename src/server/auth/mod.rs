@@ -26,5 +26,5 @@ pub(super) use crate::server::auth::authentication::CallerSurface;
 pub(super) use crate::server::auth::caller::{Caller, RequestId, Resource};
 pub use crate::server::auth::client_ip::Proxies;
 pub(super) use crate::server::auth::client_ip::subscriber;
-pub use crate::server::auth::host_guard::Site;
+pub use crate::server::auth::host_guard::AllowedHosts;
 pub use crate::server::auth::token_cache::FingerprintKey;

@@ -5,12 +5,12 @@ use crate::model::id::{AppKey, TargetName};
 use crate::server::auth::caller::Resource;
 
 /// An app on a target.
-pub(super) type Place = (TargetName, AppKey);
+pub(super) type AppOnTarget = (TargetName, AppKey);
 
 impl Rights {
     /// Returns whether the rights include the scope on the resource. `deployed` has the known apps of the repository,
     /// if the resource is one.
-    pub(crate) fn hold(&self, scope: Scope, resource: &Resource, deployed: &[Place]) -> bool {
+    pub(crate) fn hold(&self, scope: Scope, resource: &Resource, deployed: &[AppOnTarget]) -> bool {
         scope <= self.scope && self.reach(scope, resource, deployed)
     }
 
@@ -30,8 +30,8 @@ impl Rights {
 
     /// Returns whether the rights reach the resource. To read a repository they must reach one of its apps, to act on
     /// it all of them: its next deployment may be of any.
-    fn reach(&self, scope: Scope, resource: &Resource, deployed: &[Place]) -> bool {
-        let app = |(target, app): &Place| {
+    fn reach(&self, scope: Scope, resource: &Resource, deployed: &[AppOnTarget]) -> bool {
+        let app = |(target, app): &AppOnTarget| {
             self.targets.is_match(target.as_str()) && self.apps.is_match(&app.to_string())
         };
         match resource {
@@ -48,7 +48,7 @@ impl Rights {
             }
             Resource::Repository(_, target) => {
                 let is_on_target =
-                    |place: &&Place| target.as_ref().is_none_or(|target| *target == place.0);
+                    |place: &&AppOnTarget| target.as_ref().is_none_or(|target| *target == place.0);
                 let mut places = deployed.iter().filter(is_on_target).peekable();
                 match scope {
                     Scope::Read => places.any(app),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::api::forms::Form;
 use crate::api::problem::ProblemBody;
 use crate::model::deployment::State;
-use crate::server::openapi::operation::{Is, Operation, Parameter, RouteAnswer};
+use crate::server::openapi::operation::{Operation, Parameter, ParameterForm, RouteAnswer};
 use crate::server::problem::ProblemKind;
 
 /// The status of an answer that the caller has already.
@@ -199,11 +199,13 @@ fn path_parameter(path: &str, name: &str) -> Json {
 fn parameter(place: &str, parameter: &Parameter) -> Json {
     let Parameter { name, about, kind, required } = parameter;
     let schema = match kind {
-        Is::Form(form) => form.schema(),
-        Is::Words(words) => json!({"type": "string", "enum": words}),
-        Is::Time => json!({"type": "string", "format": "date-time"}),
-        Is::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Is::State => json!({"type": "string", "enum": State::ALL.map(State::as_str)}),
+        ParameterForm::Form(form) => form.schema(),
+        ParameterForm::Words(words) => json!({"type": "string", "enum": words}),
+        ParameterForm::Time => json!({"type": "string", "format": "date-time"}),
+        ParameterForm::Number(least, most) => {
+            json!({"type": "integer", "minimum": least, "maximum": most})
+        }
+        ParameterForm::State => json!({"type": "string", "enum": State::ALL.map(State::as_str)}),
     };
     json!({"name": name, "in": place, "required": required, "description": about, "schema": schema})
 }

@@ -17,7 +17,7 @@ use axum::routing::get;
 
 pub(super) use crate::api::forms::Form;
 use crate::server::conditional::CachedDocument;
-pub(super) use crate::server::openapi::operation::{Is, Operation, Parameter, Routes};
+pub(super) use crate::server::openapi::operation::{Operation, Parameter, ParameterForm, Routes};
 
 /// Makes the route of the document: with those operations, which are all below `base`, and with itself.
 pub(super) fn served<S: Clone + Send + Sync + 'static>(

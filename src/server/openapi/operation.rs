@@ -17,7 +17,7 @@ pub(crate) struct Routes<S> {
 
 /// A route without a description.
 #[must_use = "without what it does there is no route"]
-pub(crate) struct Unsaid<S> {
+pub(crate) struct UndescribedRoute<S> {
     routes: Routes<S>,
     method: &'static str,
     path: String,
@@ -53,14 +53,14 @@ pub(crate) struct Parameter {
     /// The description.
     pub(crate) about: &'static str,
     /// The form of its values.
-    pub(crate) kind: Is,
+    pub(crate) kind: ParameterForm,
     /// True if the request is refused without it.
     pub(crate) required: bool,
 }
 
 /// The form of a parameter's values.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Is {
+pub(crate) enum ParameterForm {
     /// A text of that form.
     Form(Form),
     /// One of these words.
@@ -76,11 +76,11 @@ pub(crate) enum Is {
 impl Parameter {
     /// Makes a parameter with a text of that form.
     pub(crate) const fn text(name: &'static str, form: Form, about: &'static str) -> Self {
-        Self::new(name, Is::Form(form), about)
+        Self::new(name, ParameterForm::Form(form), about)
     }
 
     /// Makes a parameter of any form.
-    pub(crate) const fn new(name: &'static str, kind: Is, about: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, kind: ParameterForm, about: &'static str) -> Self {
         Self { name, about, kind, required: false }
     }
 
@@ -114,12 +114,25 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         Self { router: Router::new(), operations: Vec::new() }
     }
 
-    pub(crate) fn get<T: 'static>(self, path: &str, handler: impl Handler<T, S>) -> Unsaid<S> {
-        Unsaid { routes: self, method: "get", path: path.to_owned(), route: get(handler) }
+    pub(crate) fn get<T: 'static>(
+        self,
+        path: &str,
+        handler: impl Handler<T, S>,
+    ) -> UndescribedRoute<S> {
+        UndescribedRoute { routes: self, method: "get", path: path.to_owned(), route: get(handler) }
     }
 
-    pub(crate) fn post<T: 'static>(self, path: &str, handler: impl Handler<T, S>) -> Unsaid<S> {
-        Unsaid { routes: self, method: "post", path: path.to_owned(), route: post(handler) }
+    pub(crate) fn post<T: 'static>(
+        self,
+        path: &str,
+        handler: impl Handler<T, S>,
+    ) -> UndescribedRoute<S> {
+        UndescribedRoute {
+            routes: self,
+            method: "post",
+            path: path.to_owned(),
+            route: post(handler),
+        }
     }
 
     fn say(mut self, say: impl FnOnce(&mut Operation)) -> Self {
@@ -181,7 +194,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> Unsaid<S> {
+impl<S: Clone + Send + Sync + 'static> UndescribedRoute<S> {
     /// Describes a route that needs the right to read.
     pub(crate) fn reads(self, id: &'static str, summary: &'static str) -> Routes<S> {
         self.add_operation(id, summary, Some("read"), &[])

@@ -10,7 +10,7 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::model::waiting::WaitingOn;
-use crate::server::pages::document::{NoPage, Places, STYLE};
+use crate::server::pages::document::{CodeHostLinks, PageError, STYLE};
 use crate::server::pages::words::{self, Part, RelativeTime};
 use crate::store::Notification;
 
@@ -22,7 +22,7 @@ pub(crate) struct DeploymentStory {
     /// All messages about it, sent or not.
     pub(crate) notifications: Vec<Notification>,
     /// The destinations of links.
-    pub(crate) places: Places,
+    pub(crate) places: CodeHostLinks,
 }
 
 impl DeploymentStory {
@@ -31,7 +31,7 @@ impl DeploymentStory {
         (deployment, notifications): (Deployment, Vec<Notification>),
         Deployments { forge_url, waml, .. }: &Deployments,
     ) -> Self {
-        let places = Places { forge: forge_url.clone(), waml: waml.path.clone() };
+        let places = CodeHostLinks { forge: forge_url.clone(), waml: waml.path.clone() };
         Self { deployment, notifications, places }
     }
 }
@@ -168,12 +168,12 @@ const SHORTEST: u64 = 6;
 /// Renders the page. `is_paused`: the reader has stopped the refresh.
 ///
 /// # Errors
-/// [`NoPage`]
+/// [`PageError`]
 pub(crate) fn page(
     log: DeploymentStory,
     is_paused: bool,
     remark: Option<String>,
-) -> Result<String, NoPage> {
+) -> Result<String, PageError> {
     let DeploymentStory { deployment, notifications, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
@@ -242,7 +242,7 @@ fn complaints(
     violations: Violations,
     repository: &RepoName,
     commit: &CommitSha,
-    places: &Places,
+    places: &CodeHostLinks,
 ) -> (Vec<Complaint>, Vec<Complaint>) {
     let (errors, warnings): (Vec<_>, Vec<_>) =
         violations.into_iter().partition(|violation| violation.severity == Severity::Error);
@@ -256,7 +256,7 @@ fn complaint(
     violation: Violation,
     repository: &RepoName,
     commit: &CommitSha,
-    places: &Places,
+    places: &CodeHostLinks,
 ) -> Complaint {
     let Violation { rule, severity: _, message, path, position, expected, help } = violation;
     let place = position.map(|position| {

@@ -13,7 +13,7 @@ use crate::support::text::reveal_invisible;
 
 /// The destinations of links to a code host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct CodeHostLinks {
     /// The address of repositories for browsers: `https://github.com`; `None` if there is none.
     pub(crate) forge: Option<String>,
     /// The WAML's path in a repository.
@@ -23,7 +23,7 @@ pub(crate) struct Places {
 /// A page that could not be rendered: an error in the service.
 #[derive(Debug, thiserror::Error)]
 #[error("the page could not be rendered: {0}")]
-pub(crate) struct NoPage(#[from] askama::Error);
+pub(crate) struct PageError(#[from] askama::Error);
 
 /// The style sheet. It is part of each page.
 pub(super) const STYLE: &str = include_str!("html/style.css");
@@ -40,9 +40,9 @@ pub(crate) fn policy() -> String {
 /// The escaper of texts for HTML, in all templates (`askama.toml`): it shows markup as text, and each invisible
 /// character as `\u{202e}`: a name must not turn the rest of its line.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Visible;
+pub(crate) struct HtmlEscaper;
 
-impl Escaper for Visible {
+impl Escaper for HtmlEscaper {
     fn write_escaped_str<W: fmt::Write>(&self, to: W, text: &str) -> fmt::Result {
         Html.write_escaped_str(to, &reveal_invisible(text))
     }
@@ -61,8 +61,8 @@ struct ProblemPage<'a> {
 /// Renders the page of a problem, for a person with a browser.
 ///
 /// # Errors
-/// [`NoPage`]
-pub(crate) fn problem(status: u16, title: &str, detail: &str) -> Result<String, NoPage> {
+/// [`PageError`]
+pub(crate) fn problem(status: u16, title: &str, detail: &str) -> Result<String, PageError> {
     Ok(ProblemPage { style: STYLE, title, refresh: None, status, detail }.render()?)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn markup_and_what_nobody_sees_are_only_themselves() {
         let mut html = String::new();
-        Visible.write_escaped_str(&mut html, "<b>ops\u{202e}\u{200b}</b> größer 👩‍💻").unwrap();
+        HtmlEscaper.write_escaped_str(&mut html, "<b>ops\u{202e}\u{200b}</b> größer 👩‍💻").unwrap();
         assert!(html.contains("ops\\u{202e}\\u{200b}") && html.contains("größer 👩‍💻"), "{html}");
         assert!(!html.contains("<b>"), "{html}");
     }

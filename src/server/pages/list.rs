@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::model::deployment::Deployment;
-use crate::server::pages::document::{NoPage, STYLE};
+use crate::server::pages::document::{PageError, STYLE};
 use crate::server::pages::words;
 use crate::server::pages::words::RelativeTime;
 
@@ -35,12 +35,12 @@ struct Row {
 /// Renders the page; `older` is the query of the next one.
 ///
 /// # Errors
-/// [`NoPage`]
+/// [`PageError`]
 pub(crate) fn page(
     deployments: Vec<Deployment>,
     older: Option<String>,
     remark: Option<String>,
-) -> Result<String, NoPage> {
+) -> Result<String, PageError> {
     let rows = deployments.into_iter().map(row).collect();
     Ok(Page { style: STYLE, title: "deployments", refresh: None, remark, rows, older }.render()?)
 }

@@ -33,8 +33,8 @@ use crate::model::id::DeployId;
 use crate::server::auth::{Caller, CallerSurface};
 use crate::server::call::{AuthenticatedRequest, InPath, Pairs, bad, no_deployment, unavailable};
 use crate::server::pages::deployment::DeploymentStory;
-use crate::server::pages::document::NoPage;
-use crate::server::problem::{Problem, ProblemKind, ShownProblem};
+use crate::server::pages::document::PageError;
+use crate::server::problem::{Problem, ProblemKind, ProblemText};
 use crate::server::query;
 use crate::server::routes::deployments;
 use crate::server::state::Shared;
@@ -84,7 +84,7 @@ async fn log(
 async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let admitted = match shared.state.pages {
         Pages::Open => shared.state.auth.is_for_us(&request).map(|()| {
-            request.extensions_mut().insert(Caller::anybody("anybody"));
+            request.extensions_mut().insert(Caller::anonymous("anybody"));
             request
         }),
         Pages::Token => shared.state.auth.admit(request, CallerSurface::Page).await,
@@ -117,7 +117,7 @@ async fn answer(admitted: Result<Request, Problem>, next: Next) -> Response {
 pub(super) async fn readable(request: Request, next: Next) -> Response {
     let is_browser = wants_a_page(request.uri().path(), request.headers());
     let response = next.run(request).await;
-    let Some(problem) = response.extensions().get::<ShownProblem>().filter(|_| is_browser) else {
+    let Some(problem) = response.extensions().get::<ProblemText>().filter(|_| is_browser) else {
         return response;
     };
     let page = document::problem(response.status().as_u16(), problem.title, &problem.detail);
@@ -140,7 +140,7 @@ fn wants_a_page(path: &str, headers: &HeaderMap) -> bool {
 }
 
 /// Answers with a page and its security headers. It shows who deploys what, so that nothing may cache it.
-fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Problem> {
+fn html(status: StatusCode, page: Result<String, PageError>) -> Result<Response, Problem> {
     let page = page.map_err(|error| {
         tracing::error!(%error, "page could not be rendered");
         Problem::new(

@@ -11,23 +11,23 @@ use crate::api::revisions::{
     RevisionDetail, RevisionFile, RevisionList, RevisionRollback, RevisionSummary,
 };
 use crate::api::rollbacks::HoldSummary;
-use crate::deployments::app_state::{AppNow, Synced};
+use crate::deployments::app_state::{AppNow, SyncNotice};
 use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
 use crate::deployments::history::{History, HistoryEntry, HistoryError, RevisionFiles};
-use crate::deployments::removal::{NotRemoved, RemovalOutcome, RemovalResult};
+use crate::deployments::removal::{RemovalError, RemovalOutcome, RemovalResult};
 use crate::manifests::diff;
-use crate::model::app_instance::{AppInstance, Placed};
+use crate::model::app_instance::{AppInstance, InstanceState};
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeployId, TargetName};
-use crate::model::live_history::RolledBackFrom;
-use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord, Taken, reason};
+use crate::model::live_history::RollbackMark;
+use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord, RemovedObjects, reason};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
-use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
@@ -45,11 +45,11 @@ pub(super) const QUERY: &[Parameter] = &[
     ),
     Parameter::new(
         "state",
-        Is::Words(&["live", "edited", "locked", "held"]),
+        ParameterForm::Words(&["live", "edited", "locked", "held"]),
         "Only apps in this state: `edited` means a manual edit.",
     ),
     query::LIMIT,
-    Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
+    Parameter::text("cursor", Form::APP_INSTANCE, "The `next` of the page before."),
 ];
 
 /// Lists the apps that pass the filter, by target, namespace and name.
@@ -60,40 +60,40 @@ pub(super) async fn list(
     let query = read(&pairs).map_err(bad)?;
     let page = call.deployments().apps(&query).await;
     let mut page = page.map_err(|detail| Problem::new(ProblemKind::Unavailable, detail))?;
-    page.apps = call.filter_visible(page.apps, |line| Resource::from(&line.placed.spot)).await?;
+    page.apps = call.filter_visible(page.apps, |line| Resource::from(&line.state.instance)).await?;
     Ok(Json(page.into()))
 }
 
 /// Shows one app on one target.
 pub(super) async fn get(
     call: AuthenticatedRequest,
-    InPath(spot): InPath<AppInstance>,
+    InPath(instance): InPath<AppInstance>,
 ) -> Result<Json<AppDetail>, Problem> {
-    call.authorize(Scope::Read, &spot).await?;
-    let app_now = call.deployments().find_app(&spot).await?;
-    let app = app_now.ok_or_else(|| nothing_of(&spot))?;
-    Ok(Json(AppDetail::new(spot, app)))
+    call.authorize(Scope::Read, &instance).await?;
+    let app_now = call.deployments().find_app(&instance).await?;
+    let app = app_now.ok_or_else(|| no_such_app(&instance))?;
+    Ok(Json(AppDetail::new(instance, app)))
 }
 
 /// Lists the revisions of an app.
 pub(super) async fn revisions(
     call: AuthenticatedRequest,
-    InPath(spot): InPath<AppInstance>,
+    InPath(instance): InPath<AppInstance>,
 ) -> Result<Json<RevisionList>, Problem> {
-    call.authorize(Scope::Read, &spot).await?;
-    let history = call.deployments().find_history(&spot).await?;
-    Ok(Json(history.ok_or_else(|| nothing_of(&spot))?.into()))
+    call.authorize(Scope::Read, &instance).await?;
+    let history = call.deployments().find_history(&instance).await?;
+    Ok(Json(history.ok_or_else(|| no_such_app(&instance))?.into()))
 }
 
 /// Shows one revision.
 pub(super) async fn revision(
     call: AuthenticatedRequest,
-    InPath((spot, id)): InPath<(AppInstance, DeployId)>,
+    InPath((instance, id)): InPath<(AppInstance, DeployId)>,
 ) -> Result<Json<RevisionDetail>, Problem> {
-    call.authorize(Scope::Read, &spot).await?;
-    let files = call.deployments().find_revision(&spot, &id).await?;
+    call.authorize(Scope::Read, &instance).await?;
+    let files = call.deployments().find_revision(&instance, &id).await?;
     let revision = files.ok_or_else(|| {
-        let AppInstance { target, app } = &spot;
+        let AppInstance { target, app } = &instance;
         let detail = format!("{app} has no revision {id} on {target}: five are kept of each app");
         Problem::new(ProblemKind::NotFound, detail)
     })?;
@@ -103,13 +103,13 @@ pub(super) async fn revision(
 /// Takes an app off a target.
 pub(super) async fn remove(
     call: AuthenticatedRequest,
-    InPath(spot): InPath<AppInstance>,
+    InPath(instance): InPath<AppInstance>,
     body: Result<Payload<apps::RemovalRequest>, Problem>,
 ) -> Result<Json<RemovalAnswer>, Problem> {
-    call.authorize(Scope::Deploy, &spot).await?;
+    call.authorize(Scope::Deploy, &instance).await?;
     let Payload(apps::RemovalRequest { reason: text, with_data, dry_run }) = body?;
     let reason = reason(&text).map_err(unprocessable)?;
-    let (AppInstance { target, app }, by) = (spot, call.by());
+    let (AppInstance { target, app }, by) = (instance, call.by());
     let request = NewRemoval { target, app, by, reason, with_data, dry_run };
     let reply = call.reply::<RemovalResult, RemovalAnswer, 200>();
     Ok(Json(call.deployments().remove(request, reply).await?.into()))
@@ -141,8 +141,11 @@ fn cursor(value: &str) -> Result<AppInstance, String> {
     AppInstance::parse(value).ok_or_else(wrong)
 }
 
-fn nothing_of(spot: &AppInstance) -> Problem {
-    Problem::new(ProblemKind::NotFound, format!("there is no {} on {}", spot.app, spot.target))
+fn no_such_app(instance: &AppInstance) -> Problem {
+    Problem::new(
+        ProblemKind::NotFound,
+        format!("there is no {} on {}", instance.app, instance.target),
+    )
 }
 
 impl From<HistoryError> for Problem {
@@ -157,23 +160,23 @@ impl From<HistoryError> for Problem {
     }
 }
 
-impl From<NotRemoved> for Problem {
-    fn from(error: NotRemoved) -> Self {
+impl From<RemovalError> for Problem {
+    fn from(error: RemovalError) -> Self {
         match error {
-            NotRemoved::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
-            NotRemoved::Busy(detail) | NotRemoved::Changed(detail) => {
+            RemovalError::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
+            RemovalError::Busy(detail) | RemovalError::Changed(detail) => {
                 Self::new(ProblemKind::Conflict, detail)
             }
-            NotRemoved::KeepsData(objects) => would_lose_data("the app keeps data", &objects),
-            NotRemoved::Foreign(paths) => Self::new(
+            RemovalError::KeepsData(objects) => would_lose_data("the app keeps data", &objects),
+            RemovalError::Foreign(paths) => Self::new(
                 ProblemKind::Conflict,
                 format!(
                     "these files in its folder are not the service's: {}; move them away first",
                     enumerate(paths.into_iter())
                 ),
             ),
-            NotRemoved::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
-            NotRemoved::Fault(error) => {
+            RemovalError::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
+            RemovalError::Fault(error) => {
                 tracing::error!(%error, "app could not be removed");
                 Self::new(
                     ProblemKind::Unavailable,
@@ -201,9 +204,14 @@ fn enumerate(names: impl ExactSizeIterator<Item = String>) -> String {
 impl From<AppsPage> for AppPage {
     fn from(page: AppsPage) -> Self {
         let AppsPage { apps, next, missing } = page;
-        let summary = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
-            let Placed { spot: AppInstance { target, app }, live, hosts, owner, repository } =
-                placed;
+        let summary = |AppLine { state, locked, held, tag, at, failed }: AppLine| {
+            let InstanceState {
+                instance: AppInstance { target, app },
+                live,
+                hosts,
+                owner,
+                repository,
+            } = state;
             AppSummary {
                 target: target.into(),
                 namespace: app.namespace.into(),
@@ -223,7 +231,7 @@ impl From<AppsPage> for AppPage {
             missing.into_iter().map(|(repository, why)| MissingRepository { repository, why });
         Self {
             apps: apps.into_iter().map(summary).collect(),
-            next: next.map(|spot| spot.to_string()),
+            next: next.map(|instance| instance.to_string()),
             missing: missing.collect(),
         }
     }
@@ -231,21 +239,19 @@ impl From<AppsPage> for AppPage {
 
 impl AppDetail {
     /// Makes the answer. It names every field, so that a new field asks here whether to be shown.
-    pub(super) fn new(spot: AppInstance, now: AppNow) -> Self {
-        let AppNow { placed, live, rollback, hand_edited, under_way, last, locks, hold, sync } =
-            now;
+    pub(super) fn new(instance: AppInstance, now: AppNow) -> Self {
+        let AppNow { state, live, rollback, hand_edited, under_way, last, locks, hold, sync } = now;
         let of_last = |last: &Deployment| {
             let owner = last.contact.as_ref().map(|contact| contact.owner.clone());
             (Some(last.request.release.repository.clone()), owner)
         };
         let (said_repository, said_owner) = last.as_ref().map(of_last).unwrap_or_default();
-        let (hosts, owner, repository) = placed
-            .map(|placed| (placed.hosts, placed.owner, placed.repository))
-            .unwrap_or_default();
+        let (hosts, owner, repository) =
+            state.map(|state| (state.hosts, state.owner, state.repository)).unwrap_or_default();
         Self {
-            target: spot.target.into(),
-            namespace: spot.app.namespace.into(),
-            app: spot.app.slug.into(),
+            target: instance.target.into(),
+            namespace: instance.app.namespace.into(),
+            app: instance.app.slug.into(),
             repository: repository.or(said_repository).map(String::from),
             owner: owner.or(said_owner),
             hosts: hosts.into_iter().collect(),
@@ -284,13 +290,13 @@ impl LiveRollback {
     }
 }
 
-impl From<Synced> for SyncSummary {
-    fn from(sync: Synced) -> Self {
+impl From<SyncNotice> for SyncSummary {
+    fn from(sync: SyncNotice) -> Self {
         let (state, why, told_at) = match sync {
-            Synced::Delivered(at) => ("told", None, Some(at)),
-            Synced::Waiting => ("waiting", None, None),
-            Synced::GivenUp(why) => ("given-up", Some(why), None),
-            Synced::ByItself => ("by-itself", None, None),
+            SyncNotice::Delivered(at) => ("told", None, Some(at)),
+            SyncNotice::Waiting => ("waiting", None, None),
+            SyncNotice::GivenUp(why) => ("given-up", Some(why), None),
+            SyncNotice::ByItself => ("by-itself", None, None),
         };
         Self { state: state.to_owned(), why, told_at }
     }
@@ -346,14 +352,14 @@ impl From<RevisionFiles> for RevisionDetail {
 
 impl From<ManifestFile> for RevisionFile {
     fn from(file: ManifestFile) -> Self {
-        let text = diff::shown_text(&file);
+        let text = diff::masked_text(&file);
         Self { name: file.name, text }
     }
 }
 
-impl From<RolledBackFrom> for RevisionRollback {
-    fn from(from: RolledBackFrom) -> Self {
-        let RolledBackFrom { revision: _, rollback, by, reason, at } = from;
+impl From<RollbackMark> for RevisionRollback {
+    fn from(from: RollbackMark) -> Self {
+        let RollbackMark { revision: _, rollback, by, reason, at } = from;
         Self { rollback: rollback.into(), by, reason, at }
     }
 }
@@ -363,7 +369,7 @@ impl From<RemovalResult> for RemovalAnswer {
     fn from(removal: RemovalResult) -> Self {
         let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } =
             removal.removal;
-        let Taken { files, objects, keeps_data, digest, repository: _, notes } = taken;
+        let RemovedObjects { files, objects, keeps_data, digest, repository: _, notes } = taken;
         let (commit, summary) = match ended {
             Some(RemovalEnd { at: _, commit, summary }) => (commit, Some(summary)),
             None => (None, None),
@@ -423,7 +429,7 @@ mod tests {
     #[test]
     fn the_contract_has_every_state() {
         let state = QUERY.iter().find(|parameter| parameter.name == "state").unwrap();
-        let Is::Words(words) = state.kind else { panic!("{state:?}") };
+        let ParameterForm::Words(words) = state.kind else { panic!("{state:?}") };
         assert_eq!(words, AppState::ALL.map(AppState::as_str));
     }
 

@@ -8,7 +8,7 @@ use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, Pairs, bad};
-use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
@@ -18,8 +18,8 @@ pub(super) const QUERY: &[Parameter] = &[
     Parameter::text("act", Form::ACT, "Only acts of this kind: `rollback`, `lock`, `remove`."),
     Parameter::text("target", Form::TARGET, "Only acts on this target."),
     Parameter::text("app", Form::APP, "Only acts on this app: `NAMESPACE/SLUG`."),
-    Parameter::new("since", Is::Time, "Only acts at this time or later."),
-    Parameter::new("until", Is::Time, "Only acts before this time."),
+    Parameter::new("since", ParameterForm::Time, "Only acts at this time or later."),
+    Parameter::new("until", ParameterForm::Time, "Only acts before this time."),
     query::LIMIT,
     query::CURSOR,
 ];
@@ -31,7 +31,7 @@ pub(super) async fn list(
 ) -> Result<Json<AuditPage>, Problem> {
     call.authorize(Scope::Admin, Resource::Everywhere).await?;
     let search = read(&pairs).map_err(bad)?;
-    let records = call.deployments().ledger.audited(&search).await.map_err(|error| {
+    let records = call.deployments().ledger.audit_records(&search).await.map_err(|error| {
         tracing::error!(%error, "audit log could not be read");
         Problem::new(ProblemKind::Unavailable, "the audit log cannot be read now; try again later")
     })?;

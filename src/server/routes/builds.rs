@@ -4,13 +4,13 @@ use axum::Json;
 
 use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
 use crate::deployments::builds::{
-    AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
+    AppImage, Build, BuildListError, Builds, BuildsOfWaml, BuildsPage, BuildsQuery,
 };
 use crate::model::callers::Scope;
 use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, Pairs, Payload, bad, unprocessable};
-use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, limit, quote_value};
 
@@ -29,8 +29,16 @@ pub(super) const QUERY: &[Parameter] = &[
         Form::TARGET,
         "The target whose WAML section names the image; any target by default.",
     ),
-    Parameter::new("limit", Is::Number(1, 100), "The largest number of results; 20 by default."),
-    Parameter::new("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
+    Parameter::new(
+        "limit",
+        ParameterForm::Number(1, 100),
+        "The largest number of results; 20 by default.",
+    ),
+    Parameter::new(
+        "cursor",
+        ParameterForm::Number(0, OLDEST as i64),
+        "The `next` of the page before.",
+    ),
 ];
 
 /// Lists the newest builds of an app, from the registry of its image.
@@ -100,9 +108,9 @@ async fn list_visible(
 async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
     let is_allowed = match call.deployments().find_image_target(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
-        Err(NoBuilds::Unknown(detail)) => {
+        Err(BuildListError::Unknown(detail)) => {
             if call.can_read(&Resource::Everywhere).await? {
-                return Err(NoBuilds::Unknown(detail).into());
+                return Err(BuildListError::Unknown(detail).into());
             }
             false
         }
@@ -147,13 +155,13 @@ fn cursor(value: &str) -> Result<u32, String> {
     })
 }
 
-impl From<NoBuilds> for Problem {
-    fn from(error: NoBuilds) -> Self {
+impl From<BuildListError> for Problem {
+    fn from(error: BuildListError) -> Self {
         match error {
-            NoBuilds::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
-            NoBuilds::NoImage(detail) => Self::new(ProblemKind::Unprocessable, detail),
-            NoBuilds::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
-            NoBuilds::Fault(error) => {
+            BuildListError::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
+            BuildListError::NoImage(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            BuildListError::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
+            BuildListError::Fault(error) => {
                 tracing::error!(%error, "builds could not be listed");
                 Self::new(ProblemKind::Unavailable, "builds cannot be listed now; try again later")
             }

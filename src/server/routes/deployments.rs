@@ -8,7 +8,7 @@ use crate::api::deployments::{
     DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
 };
 use crate::deployments::create::{CreateError, CreatedDeployment, DeploymentToCreate};
-use crate::deployments::locks::NotCancelled;
+use crate::deployments::locks::CancelError;
 use crate::model::callers::Scope;
 use crate::model::change::Change;
 use crate::model::deployment::{Deployment, State};
@@ -93,7 +93,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<DeploymentSummary>, Problem> {
     let deployments = call.deployments();
     let record = deployments.store.deployment(&id).await.map_err(|error| not_cancelled(&error))?;
-    let deployment = record.ok_or_else(|| NotCancelled::Unknown(id.clone()))?;
+    let deployment = record.ok_or_else(|| CancelError::Unknown(id.clone()))?;
     call.authorize(Scope::Deploy, call.caller.resource_of(&deployment)).await?;
     let reason = reason(&why).map_err(unprocessable)?;
     let reply = call.reply::<_, DeploymentSummary, 200>();
@@ -134,12 +134,12 @@ impl From<CreateError> for Problem {
     }
 }
 
-impl From<NotCancelled> for Problem {
-    fn from(error: NotCancelled) -> Self {
+impl From<CancelError> for Problem {
+    fn from(error: CancelError) -> Self {
         match error {
-            NotCancelled::Unknown(_) => Self::new(ProblemKind::NotFound, error.to_string()),
-            NotCancelled::TooLate(detail) => Self::new(ProblemKind::Conflict, detail),
-            NotCancelled::Fault(error) => not_cancelled(&error),
+            CancelError::Unknown(_) => Self::new(ProblemKind::NotFound, error.to_string()),
+            CancelError::TooLate(detail) => Self::new(ProblemKind::Conflict, detail),
+            CancelError::Fault(error) => not_cancelled(&error),
         }
     }
 }

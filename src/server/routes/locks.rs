@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 
 use crate::api::locks::{self, LockPage, LockSummary, UnlockRequest};
 use crate::deployments::BackendError;
-use crate::deployments::locks::{Ends, NewLock, NotLocked, NotUnlocked};
+use crate::deployments::locks::{LockError, LockExpiry, NewLock, UnlockError};
 use crate::model::callers::Scope;
 use crate::model::id::{LockId, TargetName};
 use crate::model::lock::{Lock, LockFilter, LockScope};
@@ -59,7 +59,7 @@ pub(super) async fn place(
     let reason = reason(&why).map_err(unprocessable)?;
     let ends = match (until, lasting) {
         (Some(_), Some(_)) => return Err(unprocessable("say `until` or `for`, and not both")),
-        (until, lasting) => until.map(Ends::At).or(lasting.map(Ends::After)),
+        (until, lasting) => until.map(LockExpiry::At).or(lasting.map(LockExpiry::After)),
     };
     let request = NewLock { scope, reason, ends };
     let reply = call.reply::<_, LockSummary, 201>();
@@ -75,7 +75,7 @@ pub(super) async fn remove(
 ) -> Result<Json<LockSummary>, Problem> {
     let ledger = &call.deployments().ledger;
     let lock = ledger.find_lock(&id).await.map_err(|error| unavailable(&error))?;
-    let lock = lock.ok_or_else(|| NotUnlocked::Unknown(id.clone()))?;
+    let lock = lock.ok_or_else(|| UnlockError::Unknown(id.clone()))?;
     let (needed_scope, resource) = required_right(&lock.scope);
     call.authorize(needed_scope, resource).await?;
     let reason = reason(&why).map_err(unprocessable)?;
@@ -133,25 +133,25 @@ fn unavailable(error: &BackendError) -> Problem {
     Problem::new(ProblemKind::Unavailable, "locks cannot be read or written now; try again later")
 }
 
-impl From<NotLocked> for Problem {
-    fn from(error: NotLocked) -> Self {
+impl From<LockError> for Problem {
+    fn from(error: LockError) -> Self {
         match error {
-            NotLocked::Unmeant(detail) => unprocessable(detail),
-            NotLocked::TooLong => unprocessable(error.to_string()),
-            NotLocked::TooMany => Self::new(ProblemKind::Conflict, error.to_string()),
-            NotLocked::Fault(error) => unavailable(&error),
+            LockError::Unmeant(detail) => unprocessable(detail),
+            LockError::TooLong => unprocessable(error.to_string()),
+            LockError::TooMany => Self::new(ProblemKind::Conflict, error.to_string()),
+            LockError::Fault(error) => unavailable(&error),
         }
     }
 }
 
-impl From<NotUnlocked> for Problem {
-    fn from(error: NotUnlocked) -> Self {
+impl From<UnlockError> for Problem {
+    fn from(error: UnlockError) -> Self {
         match error {
-            NotUnlocked::Unknown(_) => Self::new(ProblemKind::NotFound, error.to_string()),
-            NotUnlocked::Gone { .. } | NotUnlocked::RanOut(_) => {
+            UnlockError::Unknown(_) => Self::new(ProblemKind::NotFound, error.to_string()),
+            UnlockError::Gone { .. } | UnlockError::RanOut(_) => {
                 Self::new(ProblemKind::Conflict, error.to_string())
             }
-            NotUnlocked::Fault(error) => unavailable(&error),
+            UnlockError::Fault(error) => unavailable(&error),
         }
     }
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 
 use crate::api::plans::{self, PlanAnswer, PlanOutcome};
-use crate::deployments::dry_run::{At, DryRunError, DryRunInput, Plan};
+use crate::deployments::dry_run::{CommitSelector, DryRunError, DryRunInput, Plan};
 use crate::model::callers::Scope;
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
@@ -37,8 +37,10 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
     let text = |error: IdError| error.to_string();
     let at = match (commit, git_ref) {
         (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
-        (Some(commit), None) => Some(At::Commit(CommitSha::parse(commit).map_err(text)?)),
-        (None, Some(git_ref)) => Some(At::Ref(check_ref(git_ref)?)),
+        (Some(commit), None) => {
+            Some(CommitSelector::Commit(CommitSha::parse(commit).map_err(text)?))
+        }
+        (None, Some(git_ref)) => Some(CommitSelector::Ref(check_ref(git_ref)?)),
         (None, None) if waml.is_none() => {
             return Err("name the WAML with `commit`, `ref` or `waml`".to_owned());
         }

@@ -22,8 +22,8 @@ use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
 use crate::model::id::IdError;
 use crate::model::revision::Digest;
-use crate::server::call::{AuthenticatedRequest, InPath, Named, Pairs, bad};
-use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::call::{AuthenticatedRequest, InPath, Pairs, PathParameter, bad};
+use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, quote_value};
 use crate::server::routes::events::{BELIEVED, HEARTBEAT, take_stream_slots};
@@ -36,15 +36,15 @@ pub(super) const LOG: &[Parameter] = &[
     Parameter::text("container", Form::SLUG, "The container; the pod's first one by default."),
     Parameter::new(
         "previous",
-        Is::Words(FLAG),
+        ParameterForm::Words(FLAG),
         "`true` for the log of the container that ran before it was started again.",
     ),
     Parameter::new(
         "lines",
-        Is::Number(0, 10_000),
+        ParameterForm::Number(0, 10_000),
         "The number of last lines with which it begins; 100 by default.",
     ),
-    Parameter::new("follow", Is::Words(FLAG), "`true` for lines as they come."),
+    Parameter::new("follow", ParameterForm::Words(FLAG), "`true` for lines as they come."),
 ];
 
 const FLAG: &[&str] = &["true", "false"];
@@ -56,7 +56,7 @@ pub(super) struct PodPath {
 }
 
 /// `/apps/{target}/{namespace}/{app}/pods/{pod}`.
-impl Named for PodPath {
+impl PathParameter for PodPath {
     type Parts = (String, String, String, String);
 
     fn read((target, namespace, slug, pod): Self::Parts) -> Result<Self, IdError> {

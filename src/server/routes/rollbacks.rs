@@ -7,7 +7,7 @@ use crate::api::rollbacks::{
     self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
 };
 use crate::deployments::BackendError;
-use crate::deployments::rollback::{NotRolledBack, RollbackCandidate, RolledBack};
+use crate::deployments::rollback::{RollbackCandidate, RollbackError, RollbackResult};
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
@@ -30,16 +30,16 @@ pub(super) const HOLDS: &[Parameter] =
 /// Makes a former revision live again.
 pub(super) async fn roll_back(
     call: AuthenticatedRequest,
-    InPath(spot): InPath<AppInstance>,
+    InPath(instance): InPath<AppInstance>,
     body: Body<rollbacks::RollbackRequest>,
 ) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
-    call.authorize(Scope::Deploy, &spot).await?;
+    call.authorize(Scope::Deploy, &instance).await?;
     let Payload(body) = body?;
     let rollbacks::RollbackRequest { to, reason: why, with_data, with_fewer_pods, dry_run } = body;
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
     let reason = reason(&why).map_err(unprocessable)?;
-    let AppInstance { target, app } = spot;
+    let AppInstance { target, app } = instance;
     let request = RollbackOrder { target, app, to, reason, with_data, with_fewer_pods, dry_run };
     let reply = call.reply::<_, RollbackAnswer, 202>();
     let back = call.deployments().roll_back(request, call.by(), &reply).await?;
@@ -50,10 +50,10 @@ pub(super) async fn roll_back(
 /// Holds automation off an app.
 pub(super) async fn hold(
     call: AuthenticatedRequest,
-    InPath(spot): InPath<AppInstance>,
+    InPath(instance): InPath<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let (AppInstance { target, app }, reason) = read_hold(&call, spot, body).await?;
+    let (AppInstance { target, app }, reason) = read_hold(&call, instance, body).await?;
     let reply = call.reply::<_, HoldAnswer, 200>();
     let hold = call.deployments().place_hold(target, app, reason, call.by(), &reply).await?;
     Ok(Json(hold.into()))
@@ -62,10 +62,10 @@ pub(super) async fn hold(
 /// Ends a hold.
 pub(super) async fn release(
     call: AuthenticatedRequest,
-    InPath(spot): InPath<AppInstance>,
+    InPath(instance): InPath<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let (AppInstance { target, app }, reason) = read_hold(&call, spot, body).await?;
+    let (AppInstance { target, app }, reason) = read_hold(&call, instance, body).await?;
     let nothing = format!("{app} is not held on {target}");
     let reply = call.reply::<_, HoldAnswer, 200>();
     let hold = call.deployments().release_hold(target, app, reason, call.by(), &reply).await?;
@@ -75,12 +75,12 @@ pub(super) async fn release(
 /// Reads the app and the reason of a hold or release, after the permission is checked.
 async fn read_hold(
     call: &AuthenticatedRequest,
-    spot: AppInstance,
+    instance: AppInstance,
     body: Body<HoldRequest>,
 ) -> Result<(AppInstance, String), Problem> {
-    call.authorize(Scope::Deploy, &spot).await?;
+    call.authorize(Scope::Deploy, &instance).await?;
     let Payload(HoldRequest { reason: why }) = body?;
-    Ok((spot, reason(&why).map_err(unprocessable)?))
+    Ok((instance, reason(&why).map_err(unprocessable)?))
 }
 
 /// Lists all holds, or those of a target.
@@ -97,17 +97,17 @@ pub(super) async fn holds(
     Ok(Json(HoldList { holds: holds.into_iter().map(HoldSummary::from).collect() }))
 }
 
-impl From<NotRolledBack> for Problem {
-    fn from(error: NotRolledBack) -> Self {
+impl From<RollbackError> for Problem {
+    fn from(error: RollbackError) -> Self {
         match error {
-            NotRolledBack::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
-            NotRolledBack::Against(detail) => Self::new(ProblemKind::Conflict, detail),
-            NotRolledBack::KeepsData(objects) => {
+            RollbackError::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
+            RollbackError::Against(detail) => Self::new(ProblemKind::Conflict, detail),
+            RollbackError::KeepsData(objects) => {
                 would_lose_data("the live revision keeps data", &objects)
             }
-            NotRolledBack::NotMeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
-            NotRolledBack::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
-            NotRolledBack::Fault(error) => unavailable(&error),
+            RollbackError::NotMeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            RollbackError::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
+            RollbackError::Fault(error) => unavailable(&error),
         }
     }
 }
@@ -120,9 +120,9 @@ fn unavailable(error: &BackendError) -> Problem {
     )
 }
 
-impl From<RolledBack> for RollbackAnswer {
-    fn from(back: RolledBack) -> Self {
-        let RolledBack { deployment, from, to, warning, notes, hold, changes } = back;
+impl From<RollbackResult> for RollbackAnswer {
+    fn from(back: RollbackResult) -> Self {
+        let RollbackResult { deployment, from, to, warning, notes, hold, changes } = back;
         Self {
             deployment: deployment.map(Into::into),
             from: from.map(Into::into),

@@ -89,7 +89,7 @@ pub struct PublicOnly {
 
 /// The reason why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotPublic {
+pub enum AddressRefusal {
     /// The address has no host.
     #[error("there is no host in the address")]
     NoHost,
@@ -113,15 +113,19 @@ impl PublicOnly {
     /// turns into one of four parts.
     ///
     /// # Errors
-    /// [`NotPublic`] when it cannot be public.
-    pub fn check(&self, url: &Url) -> Result<(), NotPublic> {
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or(NotPublic::NoHost)?;
+    /// [`AddressRefusal`] when it cannot be public.
+    pub fn check(&self, url: &Url) -> Result<(), AddressRefusal> {
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or(AddressRefusal::NoHost)?;
         if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            return if self.allows(address) { Ok(()) } else { Err(NotPublic::Address(address)) };
+            return if self.allows(address) {
+                Ok(())
+            } else {
+                Err(AddressRefusal::Address(address))
+            };
         }
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         if is_private_name(&name) || self.proxies.contains(&name) {
-            return Err(NotPublic::Name(name));
+            return Err(AddressRefusal::Name(name));
         }
         Ok(())
     }
@@ -133,7 +137,11 @@ impl PublicOnly {
     }
 
     /// Keeps those addresses of a name to which the client may connect.
-    fn filter(&self, name: &str, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, NotPublic> {
+    fn filter(
+        &self,
+        name: &str,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, AddressRefusal> {
         if self.proxies.iter().any(|proxy| proxy == &name.to_ascii_lowercase()) {
             return Ok(addresses);
         }
@@ -141,7 +149,9 @@ impl PublicOnly {
         let public: Vec<_> =
             addresses.into_iter().filter(|address| self.allows(address.ip())).collect();
         match first {
-            Some(first) if public.is_empty() => Err(NotPublic::LeadsTo(name.to_owned(), first)),
+            Some(first) if public.is_empty() => {
+                Err(AddressRefusal::LeadsTo(name.to_owned(), first))
+            }
             _ => Ok(public),
         }
     }
@@ -213,7 +223,7 @@ mod tests {
         PublicOnly::new(allowed, vec!["proxy.example.com".to_owned()])
     }
 
-    fn check(host: &str) -> Result<(), NotPublic> {
+    fn check(host: &str) -> Result<(), AddressRefusal> {
         guard().check(&Url::parse(&format!("https://{host}/")).unwrap())
     }
 
@@ -290,7 +300,7 @@ mod tests {
             "metadata.google.ｉnternal",
         ] {
             let result = check(name);
-            assert!(matches!(result, Err(NotPublic::Name(_))), "{name}: {result:?}");
+            assert!(matches!(result, Err(AddressRefusal::Name(_))), "{name}: {result:?}");
         }
         for name in
             ["ghcr.io", "registry-1.docker.io", "a.example.com.", "mylocal.dev", "svc.example.com"]

@@ -3,7 +3,7 @@
 use super::is_secret_name;
 
 /// Returns the number of bytes of a name that are shown: all of it, or the text before a character that no name has.
-pub(super) fn shown_of_name(text: &str) -> usize {
+pub(super) fn visible_length_of_name(text: &str) -> usize {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let end = text.find(|c: char| !legal(c)).unwrap_or(text.len());
     match text.get(end..).and_then(|rest| rest.chars().next()) {
@@ -27,7 +27,7 @@ pub(super) fn is_variable(text: &str) -> bool {
 
 /// Returns the number of bytes of an argument that are shown: the name of a flag, and words without digits and
 /// punctuation.
-pub(super) fn shown_of_argument(text: &str) -> usize {
+pub(super) fn visible_length_of_argument(text: &str) -> usize {
     let is_word = |text: &str| {
         text.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'/' | b'_' | b'.'))
     };

@@ -21,9 +21,9 @@ pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Compo
         let mut open = None;
         for (n, tag) in tags.iter().enumerate() {
             let Tag::Does(tokens) = tag else { continue };
-            let tokens = trimmed(tokens);
+            let tokens = trim_whitespace_signs(tokens);
             if tokens.first().is_some_and(|t| t.is_word("component")) {
-                let (name, next) = dotted(tokens, 1);
+                let (name, next) = read_dotted_name(tokens, 1);
                 open = Some((name, n + 1, parameters(tokens.get(next..).unwrap_or_default())));
             } else if tokens.first().is_some_and(|t| t.is_word("endcomponent"))
                 && let Some((name, from, parameters)) = open.take()
@@ -65,7 +65,7 @@ fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
 }
 
 /// Leaves out the signs that take white space away.
-pub(crate) fn trimmed<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] {
+pub(crate) fn trim_whitespace_signs<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] {
     let tokens = match tokens {
         [first, rest @ ..] if first.is("-") => rest,
         tokens => tokens,
@@ -77,7 +77,7 @@ pub(crate) fn trimmed<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] 
 }
 
 /// Reads a name with dots in it, as components have; and where it ends.
-pub(crate) fn dotted(tokens: &[TagToken<'_>], from: usize) -> (String, usize) {
+pub(crate) fn read_dotted_name(tokens: &[TagToken<'_>], from: usize) -> (String, usize) {
     let mut name = String::new();
     let mut at = from;
     while let Some(token) = tokens.get(at).filter(|t| t.kind == TokenKind::Word) {

@@ -1,9 +1,9 @@
 //! The meaning of an expression in a tag: parts of the view, or a computed value.
 
 use crate::templates::lexer::{TagToken, TokenKind};
-use crate::templates::lint::components::dotted;
+use crate::templates::lint::components::read_dotted_name;
 use crate::templates::lint::reads::{
-    Binding, EACH, LONGEST_WAY, NameScope, TemplateRead, TemplateReader, Way,
+    Binding, EACH, LONGEST_WAY, NameScope, TemplateRead, TemplateReader, ViewPath,
 };
 
 /// Words that are no names.
@@ -98,7 +98,7 @@ impl TemplateReader<'_> {
             end = next;
         }
         let last = tokens.get(end - 1).map_or(token.at, |last| last.at + last.text.len());
-        let read_of = |way: &Way| TemplateRead {
+        let read_of = |way: &ViewPath| TemplateRead {
             way: way.clone(),
             whole: false,
             unbound,
@@ -124,7 +124,7 @@ impl TemplateReader<'_> {
         if !sign.is("[") && !sign.is("?[") {
             return None;
         }
-        let end = closing(tokens, at);
+        let end = find_closing(tokens, at);
         let inner = tokens.get(at + 1..end).unwrap_or_default();
         match inner {
             [token] if token.kind == TokenKind::Text => Some((token.text.to_owned(), end + 1)),
@@ -137,7 +137,7 @@ impl TemplateReader<'_> {
 
     /// Reads a list, `[a, b]`, or `[x.y for x in list if x.z]`; returns where it ends.
     fn list(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
-        let end = closing(tokens, at);
+        let end = find_closing(tokens, at);
         let inner = tokens.get(at + 1..end).unwrap_or_default();
         let Some(split) = inner.iter().position(|token| token.is_word("for")) else {
             self.value(inner);
@@ -157,13 +157,13 @@ impl TemplateReader<'_> {
     /// Reads a call, `<name a={x} b="text" c>`: the arguments are bound to the component's
     /// parameters.
     pub(crate) fn call(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
-        let (name, mut at) = dotted(tokens, at + 1);
+        let (name, mut at) = read_dotted_name(tokens, at + 1);
         let mut arguments = NameScope::new();
         while let Some(token) = tokens.get(at).filter(|token| !token.is(">")) {
             at = match (token.kind, tokens.get(at + 1)) {
                 (TokenKind::Word, Some(sign)) if sign.is("=") => {
                     let brace = tokens.get(at + 2).is_some_and(|t| t.is("{"));
-                    let end = if brace { closing(tokens, at + 2) } else { at + 2 };
+                    let end = if brace { find_closing(tokens, at + 2) } else { at + 2 };
                     let bound = if brace {
                         self.bound(tokens.get(at + 3..end).unwrap_or_default())
                     } else {
@@ -178,7 +178,7 @@ impl TemplateReader<'_> {
                     at + 1
                 }
                 (TokenKind::Other, _) if token.is("{") => {
-                    let end = closing(tokens, at);
+                    let end = find_closing(tokens, at);
                     self.value(tokens.get(at + 1..end).unwrap_or_default());
                     end + 1
                 }
@@ -215,7 +215,7 @@ fn begins(before: Option<&TagToken<'_>>) -> bool {
 }
 
 /// Finds the token that closes the bracket at `at`; the end where none does.
-fn closing(tokens: &[TagToken<'_>], at: usize) -> usize {
+fn find_closing(tokens: &[TagToken<'_>], at: usize) -> usize {
     let mut depth = 0_usize;
     for (n, token) in tokens.iter().enumerate().skip(at).filter(|(_, t)| t.kind == TokenKind::Other)
     {

@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::templates::lexer;
 use crate::templates::lexer::{Tag, TagToken, TokenKind};
-use crate::templates::lint::components::{Component, components, trimmed};
+use crate::templates::lint::components::{Component, components, trim_whitespace_signs};
 
 /// The way to a part of the view: names, and [`EACH`] for the elements of a list or map.
-pub(crate) type Way = Vec<String>;
+pub(crate) type ViewPath = Vec<String>;
 /// Any element of a list, or any value of a map.
 pub(crate) const EACH: &str = "[]";
 /// The longest path: longer ones come from components that call themselves.
@@ -21,7 +21,7 @@ const MOST_CALLS: usize = 5_000;
 /// One place where a template reads a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TemplateRead {
-    pub(crate) way: Way,
+    pub(crate) way: ViewPath,
     /// True if all parts below are read with it.
     pub(crate) whole: bool,
     /// True if a component reads a name without a value.
@@ -36,7 +36,7 @@ pub(crate) struct TemplateRead {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Binding {
     /// One of these parts of the view.
-    Parts(Vec<Way>),
+    Parts(Vec<ViewPath>),
     /// A computed value.
     Anything,
 }
@@ -125,7 +125,7 @@ impl TemplateReader<'_> {
         for tag in tags {
             match tag {
                 Tag::Does(tokens) => {
-                    let tokens = trimmed(tokens);
+                    let tokens = trim_whitespace_signs(tokens);
                     let first = tokens.first().map_or("", |token| token.text);
                     defining =
                         file && (defining || first == "component") && first != "endcomponent";
@@ -134,7 +134,7 @@ impl TemplateReader<'_> {
                     }
                 }
                 Tag::Shown(tokens) if !defining => {
-                    self.value(trimmed(tokens));
+                    self.value(trim_whitespace_signs(tokens));
                 }
                 Tag::Shown(_) => {}
             }
@@ -215,7 +215,7 @@ fn loop_names(names: &[TagToken<'_>], bound: &Binding) -> NameScope {
     let element = match bound {
         Binding::Anything => Binding::Anything,
         Binding::Parts(ways) => {
-            let element_way = |way: &Way| [&way[..], &[EACH.to_owned()]].concat();
+            let element_way = |way: &ViewPath| [&way[..], &[EACH.to_owned()]].concat();
             Binding::Parts(ways.iter().map(element_way).collect())
         }
     };

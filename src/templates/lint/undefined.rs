@@ -21,7 +21,7 @@ pub(crate) fn find_undefined(
     }
     let mut violations: Vec<(Violation, usize)> = Vec::new();
     for reads in places.into_values() {
-        let Some(read) = wrong(&reads, shape) else { continue };
+        let Some(read) = find_undefined_read(&reads, shape) else { continue };
         let violation = undefined_violation(read, shape);
         match violations.iter_mut().find(|(reported, _)| reported.message == violation.message) {
             Some((_, repeats)) => *repeats += 1,
@@ -41,7 +41,10 @@ pub(crate) fn find_undefined(
 
 /// Finds the read that leads nowhere: a place that is reached in several ways is right if one of
 /// them leads somewhere; else the way that leads farthest is wrong.
-fn wrong<'r>(reads: &[&'r TemplateRead], shape: &ViewShape) -> Option<&'r TemplateRead> {
+fn find_undefined_read<'r>(
+    reads: &[&'r TemplateRead],
+    shape: &ViewShape,
+) -> Option<&'r TemplateRead> {
     let leads =
         |read: &TemplateRead| !read.unbound && shape.count_known_steps(&read.way) == read.way.len();
     if reads.iter().any(|read| leads(read)) {

@@ -12,7 +12,7 @@ use crate::templates::sources::{APPS, CatalogueError, is_text, sort_by_path};
 /// An entry of a folder in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderItem {
-    /// Below the folder, with `/` between names.
+    /// The path below the folder, with `/` between names.
     pub path: String,
     /// The bytes, or the kind of an entry that is no file.
     pub content: Result<Vec<u8>, &'static str>,

@@ -19,7 +19,7 @@ use crate::waml::section::Section;
 
 const PREFIX: &str = "vault.hashicorp.com/";
 
-/// Below which a secret without a folder of its own has one of its name.
+/// The folder below which a secret without a folder of its own has one of its name.
 pub(crate) const FOLDER: &str = "/vault/secrets";
 
 /// The limit of the part of an annotation that distinguishes secrets: a key has 63 characters, and

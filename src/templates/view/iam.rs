@@ -68,7 +68,7 @@ fn google(section: &Section, app: &AppKey, target: &Target) -> Map<String, Json>
         "member": format!("serviceAccount:{}[{namespace}/{slug}]", gcp.pool()),
         "grants": grants,
         "workloadIdentity": naming::of_two(slug.as_str(), "workload-identity"),
-        "displayName": naming::shortened(&format!("{namespace}/{slug}"), LONGEST_DISPLAY_NAME),
+        "displayName": naming::shorten_name(&format!("{namespace}/{slug}"), LONGEST_DISPLAY_NAME),
     });
     if let Json::Object(parts) = parts { parts } else { Map::new() }
 }

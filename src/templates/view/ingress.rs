@@ -171,7 +171,7 @@ fn routes(
             .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref(), p.cache))
             .collect(),
     };
-    if is_wildcard(host) { behind_all_others(routes) } else { routes }
+    if is_wildcard(host) { rank_last(routes) } else { routes }
 }
 
 /// Finds the port of that number, of the service that is named or the first that has it.
@@ -220,7 +220,7 @@ const SHORTEST_RULE: usize = 30;
 /// Ranks wildcard routes behind all others: Traefik asks the longest rule first, which an expression would be: it would
 /// take the requests of every plain host. Among themselves longer paths come first; and all of them before a route for
 /// everything, as far as there is room for so many between the two.
-fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
+fn rank_last(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
     lengths.sort_unstable();
     lengths.dedup();

@@ -75,7 +75,7 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     set("certificates", json!(ingress::certificates(&ingresses)));
     set("caching", json!(ingress::caching(&ingresses)));
     set("ingress", json!(ingresses));
-    set("probes", probes::Probed::of(section, tree, slug).view());
+    set("probes", probes::ProbedApp::of(section, tree, slug).view());
     set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
     set("delivery", delivery::objects(section, &waml.app, target));
     set("vault", vault::build_vault_view(section, &waml.app, target));
@@ -89,7 +89,7 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
-    let watched = observability::Watched { waml, section, target };
+    let watched = observability::ObservedApp { waml, section, target };
     set("alerts", alerts::build_alerts_view(&watched));
     set("slo", slo::build_slo_view(&watched));
     view

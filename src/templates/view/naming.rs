@@ -18,26 +18,26 @@ pub(crate) const LONGEST_WORKLOAD: usize = LONGEST - 17;
 /// Joins a slug and the name of a part of the app to `SLUG.PART`. A slug has no dot, so no two apps of a namespace get
 /// the same name. A name that would be too long is cut, with a part of its hash at the end.
 pub(crate) fn join_name(slug: &str, part: &str) -> String {
-    shortened(&format!("{slug}.{part}"), LONGEST)
+    shorten_name(&format!("{slug}.{part}"), LONGEST)
 }
 
 /// Joins two names to `SLUG-PART`, for kinds whose names have no dots.
 pub(crate) fn of_two(slug: &str, part: &str) -> String {
-    shortened(&format!("{slug}-{part}"), LONGEST)
+    shorten_name(&format!("{slug}-{part}"), LONGEST)
 }
 
 /// Names the workload of an app's pods: the slug, or the beginning of a long one.
 pub(crate) fn workload(slug: &str) -> String {
-    shortened(slug, LONGEST_WORKLOAD)
+    shorten_name(slug, LONGEST_WORKLOAD)
 }
 
 /// Names the workload of one of an app's live versions.
 pub(crate) fn version_workload(slug: &str, version: &str) -> String {
-    shortened(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
+    shorten_name(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
 }
 
 /// Returns the name, or its start and a part of its hash where it is longer than that.
-pub(crate) fn shortened(name: &str, longest: usize) -> String {
+pub(crate) fn shorten_name(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();
     }

@@ -96,7 +96,7 @@ impl GrpcPorts {
         };
         let wanted_port = section.grpc.as_ref().and_then(|Grpc { port }| port.as_deref());
         let named_targets = targets(&|port| match wanted_port {
-            Some(name_or_number) => port.is_called(name_or_number),
+            Some(name_or_number) => port.has_name_or_number(name_or_number),
             None => port.name == "grpc" || port.name.starts_with("grpc-"),
         });
         let all_targets = targets(&|_| true);
@@ -117,7 +117,7 @@ impl GrpcPorts {
 
 impl PortRef<'_> {
     /// Checks that it has that name, or that number, in its service or in the container.
-    pub(crate) fn is_called(&self, name_or_number: &str) -> bool {
+    pub(crate) fn has_name_or_number(&self, name_or_number: &str) -> bool {
         self.name == name_or_number
             || [self.number, self.target].iter().any(|n| n.to_string() == name_or_number)
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::model::platform::monitoring::{Monitoring, filled};
+use crate::model::platform::monitoring::{Monitoring, fill_pattern};
 use crate::model::target::Target;
 use crate::templates::promql::literal;
 use crate::templates::view::naming;
@@ -12,13 +12,13 @@ use crate::waml::section_operations::{Alert, AlertSeverity};
 
 /// An app on a target, with what measures there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Watched<'a> {
+pub(crate) struct ObservedApp<'a> {
     pub(crate) waml: &'a Waml,
     pub(crate) section: &'a Section,
     pub(crate) target: &'a Target,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> ObservedApp<'a> {
     pub(crate) fn slug(&self) -> &'a str {
         self.waml.app.slug.as_str()
     }
@@ -76,8 +76,8 @@ impl<'a> Watched<'a> {
     }
 
     /// Fills in a pattern of the operator's for this app.
-    pub(crate) fn filled(&self, pattern: &str) -> String {
-        filled(pattern, &self.waml.app, &self.target.name)
+    pub(crate) fn fill_pattern(&self, pattern: &str) -> String {
+        fill_pattern(pattern, &self.waml.app, &self.target.name)
     }
 
     /// Collects the labels of every object of rules: the WAML's, and those by which Prometheus
@@ -125,7 +125,7 @@ impl<'a> Watched<'a> {
         }
         let monitoring = self.monitoring();
         let pattern = |pattern: &Option<String>| {
-            pattern.as_ref().map(|pattern| self.filled(pattern).replace("{alert}", name))
+            pattern.as_ref().map(|pattern| self.fill_pattern(pattern).replace("{alert}", name))
         };
         for (key, link, otherwise) in [
             ("runbook_url", "runbook", pattern(&monitoring.runbook_url)),

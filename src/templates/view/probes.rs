@@ -12,14 +12,14 @@ use crate::waml::section_workload::{Probe, ProbeMechanism, Probes};
 pub(crate) const KINDS: [&str; 3] = ["liveness", "readiness", "startup"];
 
 /// An app's probes with what decides how they ask.
-pub(crate) struct Probed<'a> {
+pub(crate) struct ProbedApp<'a> {
     tree: &'a Node,
     probes: Option<&'a Probes>,
     pub(crate) ports: Vec<PortRef<'a>>,
     grpc: GrpcPorts,
 }
 
-impl<'a> Probed<'a> {
+impl<'a> ProbedApp<'a> {
     /// Takes the complete settings, and the tree that they were read from.
     pub(crate) fn of(section: &'a Section, tree: &'a Node, slug: &'a str) -> Self {
         Self {

@@ -67,7 +67,7 @@ pub(super) fn service(app: &AppKey) -> String {
 }
 
 fn name(app: &AppKey) -> String {
-    naming::shortened(&format!("{}-redis", app.slug), LONGEST_STATEFUL_SET)
+    naming::shorten_name(&format!("{}-redis", app.slug), LONGEST_STATEFUL_SET)
 }
 
 /// Shows a Redis in the cluster, which may use three quarters of its memory for data; the rest is

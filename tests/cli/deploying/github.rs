@@ -1,4 +1,4 @@
-//! Where repositories are at GitHub, bart creates GitHub Deployments with the developer's own token.
+//! Tests that bart creates GitHub Deployments with the developer's own token, where repositories are at GitHub.
 
 use serde_json::json;
 use the_deployer::support::clock::Clock;

@@ -1,4 +1,4 @@
-//! Where the service keeps the repositories itself, a developer deploys with nothing but bart.
+//! Tests deployments with nothing but bart, where the service keeps the repositories itself.
 
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use the_deployer::git::transport::token::{Ask, Tokens};
+use the_deployer::git::transport::token::{TokenDemand, Tokens};
 use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError};
 use the_deployer::support::retry::Disposition;
 
@@ -56,8 +56,8 @@ async fn a_token_that_has_expired_is_asked_for_anew_once() {
             let given = Arc::clone(&given);
             Tokens::new(HELP, move |ask| {
                 let token = match ask {
-                    Ask::Any => "expired",
-                    Ask::InsteadOf(_) => TOKEN,
+                    TokenDemand::Any => "expired",
+                    TokenDemand::InsteadOf(_) => TOKEN,
                 };
                 given.lock().unwrap().push(token);
                 std::future::ready(Ok(Some(token.into())))

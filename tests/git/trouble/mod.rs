@@ -1,5 +1,5 @@
-//! What goes wrong between us and a server of git's: every case over http and over ssh, and with each
-//! way to push. After each the history tells that no deployment is lost and none is doubled.
+//! Tests faults of a git server: every case over http and over ssh, and with each way to push. After each the history
+//! tells that no deployment is lost and none is doubled.
 
 mod branches; // missing, renamed, empty, rewritten
 mod doors; // keys, tokens, and what is not there

@@ -31,7 +31,7 @@ async fn behind_a_push(
     place.tried().await;
     let waiting = (11..).zip(WAITING).map(|(n, slug)| write(repository, of_app(n, slug)));
     let open = async {
-        until("all wait", || repository.done().waiting > WAITING.len()).await;
+        until("all wait", || repository.counts().waiting > WAITING.len()).await;
         meanwhile(place);
         fs::write(place.bare.0.join("go"), "").unwrap();
     };

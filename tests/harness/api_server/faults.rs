@@ -1,4 +1,4 @@
-//! What can be wrong with an API server.
+//! The faults of the API server for tests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an API server keeps: objects, what happened to them, and what is wrong with it.
+//! The state of the API server for tests: objects, their events, and its faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 

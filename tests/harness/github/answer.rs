@@ -1,4 +1,4 @@
-//! What is answered.
+//! The answers of the fake GitHub.
 
 use serde_json::{Value as Json, json};
 

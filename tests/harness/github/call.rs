@@ -1,4 +1,4 @@
-//! What was asked, and by whom.
+//! One request, and its sender.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who signs as the App: RS256, at most ten minutes ahead.
+//! Checks the App's signature: RS256, at most ten minutes ahead.
 
 use std::sync::OnceLock;
 

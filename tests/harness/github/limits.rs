@@ -1,4 +1,4 @@
-//! What may be asked how often, and what GitHub would punish.
+//! The rate limits of the fake GitHub, and what GitHub would punish.
 //!
 //! The primary limit is answered as GitHub does. Of the secondary ones GitHub says little and
 //! punishes much: they are watched here, and a test that breaks one fails at its end.

@@ -1,4 +1,4 @@
-//! What may not be left at a test's end: nothing unread, nothing waiting, nothing to be punished.
+//! Checks the end of a test: nothing is unread, nothing waits, nothing is to be punished.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What tests do with a repository, in the words of the domain.
+//! The verbs of tests about a repository, in the words of the domain.
 
 use serde_json::{Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! What tests do with GitHub as a whole: start it, make trouble, look at what it was told.
+//! The verbs of tests about GitHub as a whole: start it, break it, read what it received.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

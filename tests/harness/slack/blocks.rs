@@ -1,4 +1,4 @@
-//! What Slack says of blocks: its documented limits, and the one that is not.
+//! Checks blocks as Slack does: its documented limits, and the one that is not.
 
 use serde_json::Value as Json;
 

@@ -1,4 +1,4 @@
-//! What should be, in the simplest words that say it. Knows nothing of how it is done.
+//! The expected state, in the simplest words that say it. Knows nothing of the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What is at the end of the day, held against the model: in the store, in the repository, at GitHub.
+//! The check at the end of the day, held against the model: the store, the repository, GitHub.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -239,7 +239,7 @@ impl Deploy {
         let output = self.service.output;
         if output.is_data() || self.no_wait {
             let data = serde_json::json!({"deployments": outcomes});
-            return output.print(&data, || created(&outcomes));
+            return output.print(&data, || list_created(&outcomes));
         }
         output::note(&outcomes.iter().map(|outcome| reasons(outcome, tree)).collect::<String>());
         Ok(())
@@ -272,7 +272,7 @@ fn summarize_phase(
     }
 }
 
-fn created(outcomes: &[Became]) -> String {
+fn list_created(outcomes: &[Became]) -> String {
     let row = |outcome: &Became| {
         let id = outcome.id.clone().unwrap_or_else(|| "-".to_owned());
         [outcome.target.clone(), outcome.forge_id.to_string(), id]
@@ -321,7 +321,7 @@ fn judge(rows: &[TargetRow]) -> CommandOutcome {
         .any(|row| matches!(&row.phase, Phase::Ended { state, .. } if *state != State::Succeeded));
     match (failed, lost) {
         (true, _) => Err(CliError::rejected()),
-        (false, Some(reason)) => Err(CliError::io(reason).hint(how_to_go_on(rows))),
+        (false, Some(reason)) => Err(CliError::io(reason).hint(next_steps(rows))),
         (false, None) => Ok(()),
     }
 }
@@ -333,15 +333,15 @@ fn interruption(rows: &[TargetRow]) -> CliError {
         return CliError::interrupted("nothing is under way");
     }
     let message = format!("the deployment to {} continues", open.join(", "));
-    CliError::interrupted(message).hint(how_to_go_on(rows))
+    CliError::interrupted(message).hint(next_steps(rows))
 }
 
 fn too_long(rows: &[TargetRow], timeout: Duration) -> CliError {
     let message = format!("not all deployments ended within {timeout:?}; they continue");
-    CliError::io(message).hint(how_to_go_on(rows))
+    CliError::io(message).hint(next_steps(rows))
 }
 
-fn how_to_go_on(rows: &[TargetRow]) -> String {
+fn next_steps(rows: &[TargetRow]) -> String {
     let id = rows.iter().find_map(|row| match &row.phase {
         Phase::Going { id, .. } => Some(id.clone()),
         Phase::Asked | Phase::Ended { .. } | Phase::Lost(_) => None,

@@ -64,13 +64,13 @@ pub(super) fn check(
         return Err(error);
     }
     if !doubts.is_empty() {
-        output::note(&warned(&doubts, &world.sources));
+        output::note(&format_doubts(&doubts, &world.sources));
     }
     Ok(())
 }
 
 /// Formats the violations that the service may not find.
-fn warned(violations: &[Violation], sources: &SourceTexts) -> String {
+fn format_doubts(violations: &[Violation], sources: &SourceTexts) -> String {
     let warnings = diagnostics::render(violations, sources);
     format!(
         "{warnings}checked with the templates in bart: the service's may differ; check with those by --templates \
@@ -123,17 +123,18 @@ fn find_unnamed_violations(
 
 /// Returns the uncertain violations as warnings, without those that are also certain.
 fn uncertain_violations(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
-    let is_told = |doubt: &Violation| sure.iter().any(|violation| says_same(violation, doubt));
-    doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
+    let is_told =
+        |doubt: &Violation| sure.iter().any(|violation| is_same_finding(violation, doubt));
+    doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(downgrade).collect()
 }
 
-fn says_same(first: &Violation, second: &Violation) -> bool {
+fn is_same_finding(first: &Violation, second: &Violation) -> bool {
     (&first.rule, &first.position, &first.message)
         == (&second.rule, &second.position, &second.message)
 }
 
 /// Turns an error into a warning; drops warnings, which the service gives itself.
-fn doubtful(violation: Violation) -> Option<Violation> {
+fn downgrade(violation: Violation) -> Option<Violation> {
     let is_error = violation.severity == Severity::Error;
     is_error.then_some(Violation { severity: Severity::Warning, ..violation })
 }
@@ -211,7 +212,7 @@ mod tests {
             assert!(list.iter().any(|violation| violation.severity == Severity::Error), "{list:?}");
             for (index, violation) in list.iter().enumerate() {
                 assert!(
-                    !list.iter().skip(index + 1).any(|other| says_same(violation, other)),
+                    !list.iter().skip(index + 1).any(|other| is_same_finding(violation, other)),
                     "{list:?}"
                 );
             }
@@ -262,7 +263,8 @@ mod tests {
         let target = TargetName::parse("prod-cluster-1").unwrap();
         let (_, doubts) =
             find_violations(&world, &[target], false, &KnownTargets::unknown("a test"));
-        let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
+        let text =
+            anstream::adapter::strip_str(&format_doubts(&doubts, &world.sources)).to_string();
         assert!(text.contains("warning[autoscaling]"), "{text}");
         assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");
     }

@@ -28,9 +28,9 @@ pub(super) enum Phase {
     Asked,
     /// The service has it; with the last finished stage, or its summary.
     Going { id: String, state: State, doing: String },
-    /// It has ended.
+    /// The deployment has ended.
     Ended { id: String, state: State, summary: String },
-    /// It is not followed any more, for this reason.
+    /// The deployment is not followed any more, for this reason.
     Lost(String),
 }
 
@@ -89,7 +89,7 @@ fn frame(rows: &[TargetRow], drawn: usize, tick: usize, width: usize, seconds: f
     let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
     let line = |row: &TargetRow| {
         let parts = parts(row, names, tick, seconds);
-        format!("\r\x1b[2K{}\n", fitted(&parts, width.saturating_sub(1)))
+        format!("\r\x1b[2K{}\n", fit_line(&parts, width.saturating_sub(1)))
     };
     up + &rows.iter().map(line).collect::<String>()
 }
@@ -117,7 +117,7 @@ fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, S
 }
 
 /// Joins the parts, cut where the terminal ends.
-fn fitted(parts: &[(Style, String)], width: usize) -> String {
+fn fit_line(parts: &[(Style, String)], width: usize) -> String {
     let mut left = width;
     let mut out = String::new();
     for (style, text) in parts {

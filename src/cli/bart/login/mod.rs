@@ -14,7 +14,7 @@ use crate::cli::context::ServiceArgs;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::host::Host;
 use crate::cli::output::{self, BOLD, GOOD, note_line};
-use crate::cli::settings::Settings;
+use crate::cli::settings::BartSettings;
 use crate::cli::settings::logins::{self, SavedLogin};
 use crate::cli::times::TimeFormatter;
 use crate::support::clock::Clock;
@@ -50,7 +50,7 @@ pub(super) struct LogOut {
 }
 
 impl LogIn {
-    pub(super) async fn run(self, settings: Settings) -> CommandOutcome {
+    pub(super) async fn run(self, settings: BartSettings) -> CommandOutcome {
         let server = &self.service.server;
         let Host::GitHub { api_url, web_url, client_id } = Host::fetch(server).await? else {
             let message = format!("{} has local repositories and needs no login", server.url());
@@ -67,7 +67,7 @@ impl LogIn {
         let name = fetch_login(&api_url, &new_token.token).await?;
         let GrantedToken { token, until } = new_token;
         let login = SavedLogin { name, api_url, token, until };
-        let path = logins::keep(server.url(), &login)?.display().to_string();
+        let path = logins::store(server.url(), &login)?.display().to_string();
         let (SavedLogin { name, until, .. }, server) = (&login, server.url());
         let data = json!({"name": name, "github": web_url, "server": server, "path": path, "until": until});
         self.service.output.print(&data, || {

@@ -154,11 +154,11 @@ fn report_error(name: &PodContainerName, error: CliError) -> CliError {
 }
 
 /// Returns the containers that are shown, and the number of those that are too many.
-fn select_containers(pods: &[PodSummary], wanted: Option<&str>) -> (Vec<PodContainerName>, usize) {
+fn select_containers(pods: &[PodSummary], only: Option<&str>) -> (Vec<PodContainerName>, usize) {
     let mut names: Vec<PodContainerName> = pods
         .iter()
         .flat_map(|pod| pod.containers.iter().map(move |container| (pod, container)))
-        .filter(|(_, container)| wanted.is_none_or(|wanted| wanted == container.name))
+        .filter(|(_, container)| only.is_none_or(|name| name == container.name))
         .map(|(pod, container)| PodContainerName {
             pod: pod.name.clone(),
             container: container.name.clone(),
@@ -189,7 +189,7 @@ impl OpenLog {
         let response = request.send().await.map_err(|error| server.unreachable(&error))?;
         let status = response.status();
         if status.is_redirection() {
-            return Err(server.moved(&response));
+            return Err(server.redirect_error(&response));
         }
         if !status.is_success() {
             let body = client::read_body(server.url(), response).await?;

@@ -1,6 +1,6 @@
 //! Formats the state of apps for a terminal. Pure.
 
-use super::{Everything, OneApp, Target, live};
+use super::{AllApps, OneApp, Target, live};
 use crate::api::apps::{AppDetail, AppSummary, LiveRollback, MissingRepository};
 use crate::api::deployments::DeploymentSummary;
 use crate::api::locks::LockSummary;
@@ -192,7 +192,7 @@ pub(super) fn waits(service: &Readiness) -> String {
 }
 
 /// Formats all apps.
-pub(super) fn of_all(overview: &Everything, times: TimeFormatter) -> String {
+pub(super) fn of_all(overview: &AllApps, times: TimeFormatter) -> String {
     let row = |app: &Verbatim<AppSummary>| {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let live = if app.live_revision.is_none() { "edited by hand" } else { "live" };
@@ -218,7 +218,7 @@ pub(super) fn of_all(overview: &Everything, times: TimeFormatter) -> String {
 }
 
 /// Formats the parts under the table of all apps.
-fn beside_apps(overview: &Everything) -> String {
+fn beside_apps(overview: &AllApps) -> String {
     let mut text: String = overview.missing.iter().map(|repository| missing(repository)).collect();
     text += &under_way(overview.under_way.iter().map(|deployment| &**deployment));
     text += &overview.notes.iter().map(note_line).collect::<String>();
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_stands_under_a_table_fits_80_columns() {
-        let overview = Everything {
+        let overview = AllApps {
             apps: Vec::new(),
             missing: vec![unreached(&"git.example.com ".repeat(9))],
             under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
@@ -411,7 +411,7 @@ mod tests {
             locked,
             held: locked,
         };
-        let overview = Everything {
+        let overview = AllApps {
             apps: [
                 summary("cart", None, false),
                 summary("shop", Some("20261121-090000000-3f9a2c"), true),

@@ -209,7 +209,7 @@ impl Story {
         match &self.settings.webhook.secret {
             WebhookSecret::Given(secret) => Ok(secret.clone()),
             WebhookSecret::Kept(path) => {
-                secret::keep(path).map(|content| content.secret).map_err(CliError::failed)
+                secret::load_or_create(path).map(|content| content.secret).map_err(CliError::failed)
             }
         }
     }

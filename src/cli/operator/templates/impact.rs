@@ -70,9 +70,9 @@ impl ImpactArgs {
         let to = self.side(&self.to, &mut sources)?;
         let WamlsToCompare { cases, unreadable } = match &self.wamls {
             Some(folder) => wamls::in_folder(folder, &mut sources)?,
-            None => wamls::deployed(&settings, &mut sources).await?,
+            None => wamls::fetch_deployed(&settings, &mut sources).await?,
         };
-        let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, settings.clusters);
+        let facts = Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, settings.clusters);
         let impacts = impact::compare(&cases, &from.templates, &to.templates, &facts);
         let comparison = Comparison { impacts, unreadable };
         let json = comparison.json(&from, &to, self.diff);
@@ -149,7 +149,7 @@ impl Comparison {
             text += &format!("\n{BOLD}{} on {}{BOLD:#}\n", impact.app, impact.target);
             for change in &impact.objects {
                 text += &format!("{} {} {}\n", change.kind, change.name, change.how.as_str());
-                text += &change.diff.lines().map(coloured).collect::<String>();
+                text += &change.diff.lines().map(colour_line).collect::<String>();
             }
         }
         for (source, why) in &self.unreadable {
@@ -216,7 +216,7 @@ fn about(impact: &impact::Impact) -> String {
     }
 }
 
-fn coloured(line: &str) -> String {
+fn colour_line(line: &str) -> String {
     match line.chars().next() {
         Some('+') => format!("{GOOD}{line}{GOOD:#}\n"),
         Some('-') => format!("{BAD}{line}{BAD:#}\n"),

@@ -12,7 +12,7 @@ use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CommandOutcome, on_runtime};
 use crate::cli::local;
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
-use crate::pipeline::check::{self, CheckReport, Checked};
+use crate::pipeline::check::{self, CheckReport, CheckedTemplate};
 use crate::templates::sources;
 
 /// Checks and compares templates before they are deployed.
@@ -82,8 +82,8 @@ impl TemplatesCheckArgs {
     }
 }
 
-fn line(report: &Checked) -> String {
-    let Checked { template, files, samples, targets, objects } = report;
+fn line(report: &CheckedTemplate) -> String {
+    let CheckedTemplate { template, files, samples, targets, objects } = report;
     let [files, samples, targets, objects] =
         [(*files, "file"), (*samples, "sample"), (*targets, "target"), (*objects, "object")]
             .map(|(n, word)| format!("{n} {word}{}", if n == 1 { "" } else { "s" }));

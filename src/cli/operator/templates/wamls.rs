@@ -91,11 +91,11 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
 }
 
 /// Returns the deployed WAMLs: each app for the targets where it is live, in that version.
-pub(super) async fn deployed(
+pub(super) async fn fetch_deployed(
     settings: &Settings,
     sources: &mut SourceTexts,
 ) -> Result<WamlsToCompare, CliError> {
-    let deployments = app::deployed(settings, &Clock::system()).await;
+    let deployments = app::list_deployed(settings, &Clock::system()).await;
     let deployments = deployments.map_err(|error| {
         CliError::failed(error)
             .hint("name the service's configuration with --config, or a folder with --wamls")

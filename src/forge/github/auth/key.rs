@@ -35,7 +35,7 @@ pub enum AppKeyError {
     /// The text is a public key.
     #[error("this is the public half of a key, not the private one")]
     Public,
-    /// Behind a passphrase.
+    /// The key is locked with a passphrase.
     #[error(
         "this key is locked with a passphrase: unlock it with `openssl rsa -in FILE -out FILE`"
     )]
@@ -43,7 +43,7 @@ pub enum AppKeyError {
     /// A key of another kind.
     #[error("this is a key of another kind: an App's is an RSA key as PEM")]
     OtherKind,
-    /// Damaged.
+    /// The text is damaged.
     #[error("this key is damaged, or a part of it is missing")]
     Damaged,
 }

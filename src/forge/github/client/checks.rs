@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::forge::Forge;
 use crate::forge::check::{Annotation, CheckRun, Conclusion};
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::{GitHubClient, Made};
+use crate::forge::github::client::{CreatedObject, GitHubClient};
 use crate::forge::github::permission::Permission;
 use crate::forge::github::request::{ApiCall, LARGE, RequestSubject};
 use crate::model::id::{CommitSha, RepoName};
@@ -83,7 +83,7 @@ impl Forge {
         let (subject, permission) =
             (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
         let call = ApiCall::write(subject, permission, Method::POST, route, &body);
-        let Made { id } = github.read(call.at_most(LARGE).yielding()).await?;
+        let CreatedObject { id } = github.read(call.at_most(LARGE).yielding()).await?;
         github.annotate(repository, id, check, &later).await?;
         Ok(id)
     }

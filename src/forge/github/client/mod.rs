@@ -147,7 +147,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PageVisitor<T> {
 
 /// The used part of the answer to a request that created an object.
 #[derive(Deserialize)]
-struct Made {
+struct CreatedObject {
     id: i64,
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::forge::Forge;
 use crate::forge::branches::BranchQuery;
-use crate::forge::delivery::{Limited, RequestBudget};
+use crate::forge::delivery::{RateLimited, RequestBudget};
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::Installation;
 use crate::forge::github::client::etag_cache::FileKey;
@@ -250,8 +250,8 @@ impl Forge {
     }
 
     /// Returns the time until which the host wants no requests, as far as it said; sends no request.
-    pub fn limited(&self) -> Limited {
-        let Self::GitHub(github) = self else { return Limited::default() };
+    pub fn limited(&self) -> RateLimited {
+        let Self::GitHub(github) = self else { return RateLimited::default() };
         let clock = github.wire.clock.as_ref();
         clock.map(|clock| github.wire.limits.limited(clock.now())).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::{Made, PER_PAGE};
+use crate::forge::github::client::{CreatedObject, PER_PAGE};
 use crate::forge::github::permission::Permission;
 use crate::forge::github::request::{ApiCall, RequestSubject};
 use crate::forge::{
@@ -111,7 +111,7 @@ impl Forge {
         let route = format!("/repos/{}/deployments", release.repository);
         let call =
             ApiCall::write(subject, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
-        let Made { id } = github.read(call).await?;
+        let CreatedObject { id } = github.read(call).await?;
         Ok(Some(id))
     }
 

@@ -1,9 +1,9 @@
 //! The client against a small GitHub with state, on loopback.
 
-mod asked; // deployments, pull requests, people
+mod reads; // deployments, pull requests, people
 mod branches; // which branches a commit is on
 mod checks; // check runs
-mod told; // statuses of deployments and commits
+mod reporting; // statuses of deployments and commits
 
 use std::sync::{Arc, Mutex};
 

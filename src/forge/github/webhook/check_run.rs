@@ -4,10 +4,12 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Malformed, PayloadField, ignored, quote_text, wrong};
+use crate::forge::github::webhook::field::{
+    MalformedPayload, PayloadField, field_error, ignored, quote_text,
+};
 use crate::forge::github::webhook::payload::{self, RepositoryPayload};
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::{CheckRerun, Rerun, Unused, WebhookEvent};
+use crate::model::event::{CheckRerun, Rerun, UnusedPart, WebhookEvent};
 use crate::model::id::CommitSha;
 
 /// The event, as far as it is used.
@@ -28,15 +30,15 @@ struct Check {
 }
 
 /// Reads the event. An event without a re-run is ignored before its values are judged.
-pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
+pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, MalformedPayload> {
     if rules.previews.is_none() {
-        return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
+        return Ok(ignored(UnusedPart::Kind, "previews of pull requests are not on".to_owned()));
     }
     let Body { action, check_run, check_suite, repository } = payload::shape(document)?;
     let action = action.required("action")?;
     if action != "rerequested" {
         let reason = format!("check run: action {} is not used", quote_text(action));
-        return Ok(ignored(Unused::Kind, reason));
+        return Ok(ignored(UnusedPart::Kind, reason));
     }
     let repository = payload::repository(repository.as_ref())?;
     if let Some(ignored) = rules.not_allowed(&repository) {
@@ -47,7 +49,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
         (None, Some(suite)) => {
             Rerun::Commit(suite.head_sha.id("check_suite.head_sha", CommitSha::parse)?)
         }
-        (None, None) => return Err(wrong("check_run", "is missing")),
+        (None, None) => return Err(field_error("check_run", "is missing")),
     };
     Ok(WebhookEvent::Rerun(CheckRerun { repository, rerun }))
 }
@@ -60,7 +62,7 @@ mod tests {
     use crate::forge::github::webhook::rules::PreviewRules;
     use crate::model::id::RepoName;
 
-    fn read_with(event: &Value, previews: bool) -> Result<WebhookEvent, Malformed> {
+    fn read_with(event: &Value, previews: bool) -> Result<WebhookEvent, MalformedPayload> {
         let previews = previews.then(PreviewRules::default);
         read(event.to_string().as_bytes(), &Rules { previews, ..Rules::default() })
     }

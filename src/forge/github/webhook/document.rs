@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-use crate::forge::github::webhook::field::Malformed;
+use crate::forge::github::webhook::field::MalformedPayload;
 
 /// The content type of a delivery's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +29,14 @@ impl ContentType {
     }
 }
 
-pub(super) fn document(content_type: ContentType, body: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
+pub(super) fn document(
+    content_type: ContentType,
+    body: &[u8],
+) -> Result<Cow<'_, [u8]>, MalformedPayload> {
     match content_type {
         ContentType::Json => Ok(Cow::Borrowed(body)),
         ContentType::Form => {
-            field(body, b"payload").map(Cow::Owned).ok_or(Malformed::NoPayloadField)
+            field(body, b"payload").map(Cow::Owned).ok_or(MalformedPayload::NoPayloadField)
         }
     }
 }

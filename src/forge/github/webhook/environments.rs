@@ -51,7 +51,7 @@ impl Environments {
 
     /// Decides if the environment belongs to the service. A tag in the payload says so: only clients of the service put
     /// one there.
-    pub(super) fn whose(&self, environment: &str, has_tag: bool) -> EnvironmentMatch {
+    pub(super) fn classify(&self, environment: &str, has_tag: bool) -> EnvironmentMatch {
         let is_target = self.targets.contains(environment);
         match &self.named {
             Some(globs) if globs.is_match(environment) => EnvironmentMatch::Ours,
@@ -78,16 +78,16 @@ mod tests {
         let environments = Environments::matching(["prod-*", "dev"]).unwrap();
         for environment in ["prod-eu", "Prod-EU", "prod-a/b", "dev"] {
             assert_eq!(
-                environments.whose(environment, false),
+                environments.classify(environment, false),
                 EnvironmentMatch::Ours,
                 "{environment}"
             );
         }
         for other in ["github-pages", "dev-2", "", &"x".repeat(10_000)] {
-            assert_eq!(environments.whose(other, true), EnvironmentMatch::NotAllowed, "{other}");
+            assert_eq!(environments.classify(other, true), EnvironmentMatch::NotAllowed, "{other}");
         }
         assert_eq!(
-            Environments::matching([]).unwrap().whose("dev", true),
+            Environments::matching([]).unwrap().classify("dev", true),
             EnvironmentMatch::NotAllowed
         );
     }
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn where_nothing_is_named_a_target_is_ours_and_so_is_what_has_a_tag() {
         let environments = Environments::any();
-        assert_eq!(environments.whose("prod-cluster-1", false), EnvironmentMatch::Ours);
-        assert_eq!(environments.whose("Prod", true), EnvironmentMatch::Ours);
-        assert_eq!(environments.whose("Production", false), EnvironmentMatch::Unlikely);
-        assert_eq!(environments.whose("Preview – shop", false), EnvironmentMatch::Unlikely);
+        assert_eq!(environments.classify("prod-cluster-1", false), EnvironmentMatch::Ours);
+        assert_eq!(environments.classify("Prod", true), EnvironmentMatch::Ours);
+        assert_eq!(environments.classify("Production", false), EnvironmentMatch::Unlikely);
+        assert_eq!(environments.classify("Preview – shop", false), EnvironmentMatch::Unlikely);
         let target = TargetName::parse("Prod_EU").unwrap();
         let configured = Environments::any().with_targets([&target]);
-        assert_eq!(environments.whose("Prod_EU", false), EnvironmentMatch::Unlikely);
-        assert_eq!(configured.whose("Prod_EU", false), EnvironmentMatch::Ours);
-        assert_eq!(configured.whose("Production", false), EnvironmentMatch::Unlikely);
+        assert_eq!(environments.classify("Prod_EU", false), EnvironmentMatch::Unlikely);
+        assert_eq!(configured.classify("Prod_EU", false), EnvironmentMatch::Ours);
+        assert_eq!(configured.classify("Production", false), EnvironmentMatch::Unlikely);
     }
 }

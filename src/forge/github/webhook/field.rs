@@ -6,13 +6,13 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::model::event::{Unused, WebhookEvent};
+use crate::model::event::{UnusedPart, WebhookEvent};
 use crate::model::id::IdError;
 
 /// The reason why a signed delivery cannot be used. No variant carries more of the body than a short, escaped piece of
 /// the one field that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedPayload {
     /// The body is a form without the field `payload`.
     #[error("the form has no field `payload`")]
     NoPayloadField,
@@ -62,20 +62,22 @@ pub(super) enum PayloadField {
 
 impl PayloadField {
     /// Returns the text in it, if there is one; another kind is an error.
-    pub(super) fn text(&self, field: &'static str) -> Result<Option<&str>, Malformed> {
+    pub(super) fn text(&self, field: &'static str) -> Result<Option<&str>, MalformedPayload> {
         match self {
             Self::Absent => Ok(None),
             Self::Text(text) => Ok(Some(text)),
-            Self::Integer(_) => Err(wrong(field, "is a number; a text is expected (quote it)")),
-            Self::Flag(_) => Err(wrong(field, "is a boolean; a text is expected (quote it)")),
-            Self::Object(_) => Err(wrong(field, "is an object; a text is expected")),
-            Self::Other(kind) => Err(wrong(field, format!("is {kind}; a text is expected"))),
+            Self::Integer(_) => {
+                Err(field_error(field, "is a number; a text is expected (quote it)"))
+            }
+            Self::Flag(_) => Err(field_error(field, "is a boolean; a text is expected (quote it)")),
+            Self::Object(_) => Err(field_error(field, "is an object; a text is expected")),
+            Self::Other(kind) => Err(field_error(field, format!("is {kind}; a text is expected"))),
         }
     }
 
     /// Returns the text, which must be there.
-    pub(super) fn required(&self, field: &'static str) -> Result<&str, Malformed> {
-        self.text(field)?.ok_or_else(|| wrong(field, "is missing"))
+    pub(super) fn required(&self, field: &'static str) -> Result<&str, MalformedPayload> {
+        self.text(field)?.ok_or_else(|| field_error(field, "is missing"))
     }
 
     /// Returns the identifier, which must be there; the error of `parse` is the problem.
@@ -83,7 +85,7 @@ impl PayloadField {
         &self,
         field: &'static str,
         parse: impl Fn(String) -> Result<T, IdError>,
-    ) -> Result<T, Malformed> {
+    ) -> Result<T, MalformedPayload> {
         id(field, self.required(field)?, parse)
     }
 
@@ -93,23 +95,27 @@ impl PayloadField {
         field: &'static str,
         most: usize,
         what: &str,
-    ) -> Result<String, Malformed> {
+    ) -> Result<String, MalformedPayload> {
         let text = self.required(field)?;
         if text.is_empty() || text.len() > most || text.chars().any(char::is_control) {
-            return Err(wrong(field, format!("{} is not a {what}", quote_text(text))));
+            return Err(field_error(field, format!("{} is not a {what}", quote_text(text))));
         }
         Ok(text.to_owned())
     }
 
     /// Returns the whole number, which must be there.
-    pub(super) fn integer(&self, field: &'static str) -> Result<i64, Malformed> {
+    pub(super) fn integer(&self, field: &'static str) -> Result<i64, MalformedPayload> {
         match self {
             Self::Integer(number) => Ok(*number),
-            Self::Absent => Err(wrong(field, "is missing")),
-            Self::Text(text) => Err(wrong(field, format!("{} is not a number", quote_text(text)))),
-            Self::Flag(_) => Err(wrong(field, "is a boolean; a number is expected")),
-            Self::Object(_) => Err(wrong(field, "is an object; a number is expected")),
-            Self::Other(kind) => Err(wrong(field, format!("is {kind}; a number is expected"))),
+            Self::Absent => Err(field_error(field, "is missing")),
+            Self::Text(text) => {
+                Err(field_error(field, format!("{} is not a number", quote_text(text))))
+            }
+            Self::Flag(_) => Err(field_error(field, "is a boolean; a number is expected")),
+            Self::Object(_) => Err(field_error(field, "is an object; a number is expected")),
+            Self::Other(kind) => {
+                Err(field_error(field, format!("is {kind}; a number is expected")))
+            }
         }
     }
 
@@ -119,7 +125,7 @@ impl PayloadField {
     }
 }
 
-pub(super) fn ignored(why: Unused, reason: String) -> WebhookEvent {
+pub(super) fn ignored(why: UnusedPart, reason: String) -> WebhookEvent {
     WebhookEvent::Ignored { why, reason }
 }
 
@@ -132,8 +138,8 @@ pub(super) fn quote_text(text: &str) -> String {
 }
 
 /// Builds the error for a field.
-pub(super) fn wrong(field: &'static str, problem: impl Into<String>) -> Malformed {
-    Malformed::Field { field, problem: problem.into() }
+pub(super) fn field_error(field: &'static str, problem: impl Into<String>) -> MalformedPayload {
+    MalformedPayload::Field { field, problem: problem.into() }
 }
 
 /// Returns the identifier of a field's text; the error of `parse` is the problem.
@@ -141,8 +147,8 @@ pub(super) fn id<T>(
     field: &'static str,
     text: &str,
     parse: impl Fn(String) -> Result<T, IdError>,
-) -> Result<T, Malformed> {
-    parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
+) -> Result<T, MalformedPayload> {
+    parse(text.to_owned()).map_err(|error| field_error(field, error.to_string()))
 }
 
 impl<'de> Deserialize<'de> for PayloadField {

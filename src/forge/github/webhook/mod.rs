@@ -13,7 +13,7 @@
 //! nothing here reads a body that is not signed.
 
 pub mod environments; // the environments that the service deploys to
-pub mod listed; // a deployment as GitHub's API lists it
+pub mod listed_deployment; // a deployment as GitHub's API lists it
 pub mod naming; // the repository that an event names
 pub mod rules; // the rules for incoming events
 pub mod signature; // HMAC over the raw body
@@ -29,10 +29,10 @@ mod request; // the decision about a deployment event: a DeploymentRequest, igno
 use crate::forge::github::webhook::document::document;
 use crate::forge::github::webhook::field::{ignored, quote_text};
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::{Unused, WebhookEvent};
+use crate::model::event::{UnusedPart, WebhookEvent};
 
 pub use crate::forge::github::webhook::document::ContentType;
-pub use crate::forge::github::webhook::field::Malformed;
+pub use crate::forge::github::webhook::field::MalformedPayload;
 
 /// Returns whether the body of such an event is read at all.
 pub fn is_read(event: &str) -> bool {
@@ -44,20 +44,20 @@ pub fn is_read(event: &str) -> bool {
 /// `event` is the header `X-GitHub-Event`. Bodies of events that are not used are not read.
 ///
 /// # Errors
-/// [`Malformed`], which says which field is wrong.
+/// [`MalformedPayload`], which says which field is wrong.
 pub fn parse(
     event: &str,
     content_type: ContentType,
     body: &[u8],
     rules: &Rules,
-) -> Result<WebhookEvent, Malformed> {
+) -> Result<WebhookEvent, MalformedPayload> {
     match event {
         "ping" => Ok(WebhookEvent::Ping),
         "deployment" => request::decide(&document(content_type, body)?, rules),
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),
         "check_run" | "check_suite" => check_run::read(&document(content_type, body)?, rules),
-        other => Ok(ignored(Unused::Kind, format!("event {} is not used", quote_text(other)))),
+        other => Ok(ignored(UnusedPart::Kind, format!("event {} is not used", quote_text(other)))),
     }
 }
 

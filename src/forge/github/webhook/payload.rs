@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Malformed, PayloadField, wrong};
+use crate::forge::github::webhook::field::{MalformedPayload, PayloadField, field_error};
 use crate::model::id::RepoName;
 
 /// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore and more.
@@ -61,20 +61,22 @@ pub(super) struct User {
 }
 
 /// Reads the outer shape of any event.
-pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, Malformed> {
+pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, MalformedPayload> {
     serde_json::from_slice(document).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         // The parser's own text quotes values; a place is enough.
         match error.classify() {
-            serde_json::error::Category::Data => Malformed::Shape { line, column },
-            _ => Malformed::NotJson { line, column },
+            serde_json::error::Category::Data => MalformedPayload::Shape { line, column },
+            _ => MalformedPayload::NotJson { line, column },
         }
     })
 }
 
 /// Returns the repository that an event names.
-pub(super) fn repository(repository: Option<&RepositoryPayload>) -> Result<RepoName, Malformed> {
-    let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
+pub(super) fn repository(
+    repository: Option<&RepositoryPayload>,
+) -> Result<RepoName, MalformedPayload> {
+    let repository = repository.ok_or_else(|| field_error("repository", "is missing"))?;
     repository.full_name.id("repository.full_name", RepoName::parse)
 }
 
@@ -85,7 +87,7 @@ impl DeploymentPayload {
     }
 
     /// Returns the tag that the creator of the deployment named, if any.
-    pub(super) fn tag(&self) -> Result<Option<String>, Malformed> {
+    pub(super) fn tag(&self) -> Result<Option<String>, MalformedPayload> {
         let [tag, _] = self.parse_tag_and_actor()?;
         Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))
     }
@@ -100,14 +102,14 @@ impl DeploymentPayload {
 
     /// Reads the `tag` and the `actor` of the creator's payload. Programs that post forms send the object as JSON in a
     /// text; a text of another kind is for people.
-    fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], Malformed> {
+    fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], MalformedPayload> {
         match &self.payload {
             PayloadField::Object(fields) => Ok(*fields.clone()),
             PayloadField::Text(text) if text.trim_start().starts_with('{') => {
                 match serde_json::from_str(text) {
                     Ok(PayloadField::Object(fields)) => Ok(*fields),
                     Ok(_) => Ok(<[PayloadField; 2]>::default()),
-                    Err(_) => Err(wrong(
+                    Err(_) => Err(field_error(
                         "deployment.payload",
                         "begins like JSON and is not; fix or drop it",
                     )),

@@ -7,10 +7,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::forge::github::webhook::field::{Malformed, PayloadField, ignored, quote_text, wrong};
+use crate::forge::github::webhook::field::{
+    MalformedPayload, PayloadField, field_error, ignored, quote_text,
+};
 use crate::forge::github::webhook::payload::{self, RepositoryPayload, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::{PullRequest, Unused, WebhookEvent};
+use crate::model::event::{PullRequest, UnusedPart, WebhookEvent};
 use crate::model::id::{CommitSha, RepoName};
 
 /// GitHub's own bound for a branch's name is 244 bytes.
@@ -51,15 +53,15 @@ struct Side {
 }
 
 /// Reads the event. What changes nothing about a preview is ignored before its values are judged.
-pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
+pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, MalformedPayload> {
     let Some(previews) = rules.previews else {
-        return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
+        return Ok(ignored(UnusedPart::Kind, "previews of pull requests are not on".to_owned()));
     };
     let body: Body = payload::shape(document)?;
     let Some(open) = read_open(&body)? else {
         let action = quote_text(body.action.text("action")?.unwrap_or_default());
         let reason = format!("pull request: action {action} changes no preview");
-        return Ok(ignored(Unused::Kind, reason));
+        return Ok(ignored(UnusedPart::Kind, reason));
     };
     let repository = payload::repository(body.repository.as_ref())?;
     if let Some(ignored) = rules.not_allowed(&repository) {
@@ -69,7 +71,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
     if request.is_from_fork() && !previews.forks && !previews.always {
         let PullRequest { repository, number, .. } = request;
         return Ok(ignored(
-            Unused::Repository,
+            UnusedPart::Repository,
             format!(
                 "pull request {number} of {repository} is from a fork: its preview would show manifests to whoever opened it"
             ),
@@ -80,7 +82,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
 
 /// Returns whether the pull request is open after the action; `None` where the action changes no
 /// preview.
-fn read_open(body: &Body) -> Result<Option<bool>, Malformed> {
+fn read_open(body: &Body) -> Result<Option<bool>, MalformedPayload> {
     Ok(match body.action.required("action")? {
         "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
         // A new title does not matter; another base does.
@@ -90,11 +92,12 @@ fn read_open(body: &Body) -> Result<Option<bool>, Malformed> {
     })
 }
 
-fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest, Malformed> {
+fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest, MalformedPayload> {
     let number @ 1.. = body.number.integer("number")? else {
-        return Err(wrong("number", "is not a positive number"));
+        return Err(field_error("number", "is not a positive number"));
     };
-    let pull = body.pull_request.as_ref().ok_or_else(|| wrong("pull_request", "is missing"))?;
+    let pull =
+        body.pull_request.as_ref().ok_or_else(|| field_error("pull_request", "is missing"))?;
     let Pull { head, base, draft, user, updated_at } = pull;
     // A fork that was deleted is `null`.
     let head_repository = head.repo.as_ref().map(|repository| {
@@ -114,20 +117,20 @@ fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest,
     })
 }
 
-fn author(user: Option<&User>) -> Result<String, Malformed> {
+fn author(user: Option<&User>) -> Result<String, MalformedPayload> {
     let field = "pull_request.user.login";
     let login = user.map_or(Ok(None), |user| user.login.text(field))?.unwrap_or(NOBODY);
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
     if login.is_empty() || !login.chars().all(legal) {
-        return Err(wrong(field, format!("{} is not a login", quote_text(login))));
+        return Err(field_error(field, format!("{} is not a login", quote_text(login))));
     }
     Ok(login.chars().take(AUTHOR_CHARACTERS).collect())
 }
 
-fn time(text: &PayloadField) -> Result<Timestamp, Malformed> {
+fn time(text: &PayloadField) -> Result<Timestamp, MalformedPayload> {
     let field = "pull_request.updated_at";
     let text = text.required(field)?;
-    text.parse().map_err(|_| wrong(field, format!("{} is not a time", quote_text(text))))
+    text.parse().map_err(|_| field_error(field, format!("{} is not a time", quote_text(text))))
 }
 
 #[cfg(test)]

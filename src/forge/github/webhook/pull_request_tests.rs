@@ -36,7 +36,7 @@ fn rules() -> Rules {
     Rules { previews: Some(PreviewRules::default()), ..Rules::default() }
 }
 
-fn parsed(event: &Json, rules: &Rules) -> Result<WebhookEvent, Malformed> {
+fn parsed(event: &Json, rules: &Rules) -> Result<WebhookEvent, MalformedPayload> {
     read(event.to_string().as_bytes(), rules)
 }
 

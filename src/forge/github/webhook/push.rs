@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Malformed, PayloadField, ignored, quote_text, wrong};
+use crate::forge::github::webhook::field::{
+    MalformedPayload, PayloadField, field_error, ignored, quote_text,
+};
 use crate::forge::github::webhook::payload::{self, RepositoryPayload};
-use crate::model::event::{BranchPush, Unused, WebhookEvent};
+use crate::model::event::{BranchPush, UnusedPart, WebhookEvent};
 use crate::model::id::CommitSha;
 
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
@@ -22,14 +24,14 @@ struct Body {
 }
 
 /// Reads the event. Another reference than a branch, such as a tag, is ignored.
-pub(super) fn read(document: &[u8]) -> Result<WebhookEvent, Malformed> {
+pub(super) fn read(document: &[u8]) -> Result<WebhookEvent, MalformedPayload> {
     let Body { git_ref, after, deleted, repository } = payload::shape(document)?;
     let git_ref = git_ref.required("ref")?;
     if git_ref.len() > REF_BYTES || git_ref.chars().any(char::is_control) {
-        return Err(wrong("ref", format!("{} is not a branch or tag", quote_text(git_ref))));
+        return Err(field_error("ref", format!("{} is not a branch or tag", quote_text(git_ref))));
     }
     let Some(branch) = git_ref.strip_prefix("refs/heads/") else {
-        return Ok(ignored(Unused::Kind, format!("{} is no branch", quote_text(git_ref))));
+        return Ok(ignored(UnusedPart::Kind, format!("{} is no branch", quote_text(git_ref))));
     };
     let repository = payload::repository(repository.as_ref())?;
     let after = if deleted.is_true() { None } else { Some(after.id("after", CommitSha::parse)?) };
@@ -50,7 +52,7 @@ mod tests {
         })
     }
 
-    fn parsed(event: &serde_json::Value) -> Result<WebhookEvent, Malformed> {
+    fn parsed(event: &serde_json::Value) -> Result<WebhookEvent, MalformedPayload> {
         read(event.to_string().as_bytes())
     }
 
@@ -84,6 +86,6 @@ mod tests {
         assert!(problem("after", json!("xyz")).starts_with("after: "));
         assert_eq!(problem("repository", json!(null)), "repository: is missing");
         assert!(problem("ref", json!("refs/heads/a\nb")).starts_with("ref: "));
-        assert!(matches!(read(b"{"), Err(Malformed::NotJson { .. })));
+        assert!(matches!(read(b"{"), Err(MalformedPayload::NotJson { .. })));
     }
 }

@@ -3,14 +3,14 @@
 
 use crate::forge::github::webhook::environments::EnvironmentMatch;
 use crate::forge::github::webhook::field::{
-    Malformed, PayloadField, id, ignored, quote_text, wrong,
+    MalformedPayload, PayloadField, field_error, id, ignored, quote_text,
 };
 use crate::forge::github::webhook::naming;
 use crate::forge::github::webhook::payload::{self, Body, DeploymentPayload, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::status::ROLLBACK_TASK;
 use crate::model::event::{
-    DeploymentRequest, EventRefusal, NOBODY, Recipient, Unused, WebhookEvent,
+    DeploymentRequest, EventRefusal, NOBODY, Recipient, UnusedPart, WebhookEvent,
 };
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
@@ -26,15 +26,16 @@ const REF_BYTES: usize = 300;
 
 /// Decides about an event. An event for other programs is ignored before its values are judged, so that their
 /// deployments are no errors.
-pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
+pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, MalformedPayload> {
     let body: Body = payload::shape(document)?;
     // Older Enterprise Servers leave the action out: they send the event when one is created, and
     // at no other time.
     let action = body.action.text("action")?.unwrap_or(CREATED);
     if action != CREATED {
-        return Ok(ignored(Unused::Kind, format!("action {} is not used", quote_text(action))));
+        return Ok(ignored(UnusedPart::Kind, format!("action {} is not used", quote_text(action))));
     }
-    let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;
+    let deployment =
+        body.deployment.as_ref().ok_or_else(|| field_error("deployment", "is missing"))?;
     let event = judge(
         &payload::repository(body.repository.as_ref())?,
         deployment,
@@ -58,13 +59,13 @@ pub(super) fn judge(
     deployment: &DeploymentPayload,
     sender: Option<&User>,
     rules: &Rules,
-) -> Result<WebhookEvent, Malformed> {
+) -> Result<WebhookEvent, MalformedPayload> {
     if let Some(ignored) = not_ours(repository, deployment, rules)? {
         return Ok(ignored);
     }
     match request(repository.clone(), deployment, sender, rules) {
         Ok(request) => Ok(WebhookEvent::Deployment(request)),
-        Err(Malformed::Field { field, problem }) => {
+        Err(MalformedPayload::Field { field, problem }) => {
             // Without its number it can get no status.
             let forge_id = forge_id(&deployment.id)?;
             let repository = repository.clone();
@@ -79,22 +80,25 @@ fn not_ours(
     repository: &RepoName,
     deployment: &DeploymentPayload,
     rules: &Rules,
-) -> Result<Option<WebhookEvent>, Malformed> {
+) -> Result<Option<WebhookEvent>, MalformedPayload> {
     if let Some(ignored) = rules.not_allowed(repository) {
         return Ok(Some(ignored));
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
     if task == ROLLBACK_TASK || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
-        return Ok(Some(ignored(Unused::Task, format!("task {} is not used", quote_text(task)))));
+        return Ok(Some(ignored(
+            UnusedPart::Task,
+            format!("task {} is not used", quote_text(task)),
+        )));
     }
     let PayloadField::Text(environment) = &deployment.environment else { return Ok(None) };
-    let reason = match rules.environments.whose(environment, deployment.names_a_tag()) {
+    let reason = match rules.environments.classify(environment, deployment.names_a_tag()) {
         EnvironmentMatch::Ours => return Ok(None),
         EnvironmentMatch::NotAllowed => "is not among the allowed ones",
         EnvironmentMatch::Unlikely => "can be no target, and the payload names no tag",
     };
     let reason = format!("environment {} {reason}", quote_text(environment));
-    Ok(Some(ignored(Unused::Environment, reason)))
+    Ok(Some(ignored(UnusedPart::Environment, reason)))
 }
 
 fn request(
@@ -102,7 +106,7 @@ fn request(
     deployment: &DeploymentPayload,
     sender: Option<&User>,
     rules: &Rules,
-) -> Result<DeploymentRequest, Malformed> {
+) -> Result<DeploymentRequest, MalformedPayload> {
     let commit = deployment.sha.id("deployment.sha", CommitSha::parse)?;
     let what = "branch, tag or commit";
     let git_ref = deployment.git_ref.reference("deployment.ref", REF_BYTES, what)?;
@@ -140,10 +144,10 @@ fn is_program(user: &User) -> bool {
     is(&user.kind, |kind| kind == "Bot") || is(&user.login, |login| login.ends_with("[bot]"))
 }
 
-pub(super) fn forge_id(number: &PayloadField) -> Result<i64, Malformed> {
+pub(super) fn forge_id(number: &PayloadField) -> Result<i64, MalformedPayload> {
     match number.integer("deployment.id")? {
         number @ 1.. => Ok(number),
-        _ => Err(wrong("deployment.id", "is not a positive number")),
+        _ => Err(field_error("deployment.id", "is not a positive number")),
     }
 }
 
@@ -153,14 +157,14 @@ fn tag(
     git_ref: &str,
     commit: &CommitSha,
     rules: &Rules,
-) -> Result<ImageTag, Malformed> {
+) -> Result<ImageTag, MalformedPayload> {
     if let Some(tag) = deployment.tag()? {
         return id("deployment.payload.tag", &tag, ImageTag::parse);
     }
     let tag = rules.tag.apply(git_ref, commit);
     ImageTag::parse(tag.as_str()).map_err(|IdError { rule, .. }| {
         let quoted = quote_text(&tag);
-        wrong(
+        field_error(
             "deployment.payload.tag",
             format!("is missing, and the configured rule {} makes {quoted}: {rule}", rules.tag),
         )

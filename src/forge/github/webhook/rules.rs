@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::forge::github::webhook::environments::Environments;
 use crate::forge::github::webhook::field::ignored;
-use crate::model::event::{Unused, WebhookEvent};
+use crate::model::event::{UnusedPart, WebhookEvent};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::globs::{GlobError, GlobOptions, Globs};
 
@@ -38,7 +38,7 @@ impl Rules {
     /// Returns the ignored event of a repository that may not deploy; `None` if it may.
     pub(super) fn not_allowed(&self, repository: &RepoName) -> Option<WebhookEvent> {
         let reason = || format!("repository {repository} is not among the allowed ones");
-        (!self.repositories.allow(repository)).then(|| ignored(Unused::Repository, reason()))
+        (!self.repositories.allow(repository)).then(|| ignored(UnusedPart::Repository, reason()))
     }
 }
 

@@ -39,7 +39,7 @@ fn with(pointer: &str, value: Value) -> Value {
     event
 }
 
-fn parsed(event: &Value) -> Result<WebhookEvent, Malformed> {
+fn parsed(event: &Value) -> Result<WebhookEvent, MalformedPayload> {
     parse("deployment", ContentType::Json, event.to_string().as_bytes(), &Rules::default())
 }
 
@@ -156,7 +156,7 @@ fn a_form_carries_the_same_event() {
     let event = parse("deployment", ContentType::Form, body.as_bytes(), &Rules::default());
     assert!(matches!(event, Ok(WebhookEvent::Deployment(_))), "{event:?}");
     let event_without_field = parse("deployment", ContentType::Form, b"a=b", &Rules::default());
-    assert_eq!(event_without_field, Err(Malformed::NoPayloadField));
+    assert_eq!(event_without_field, Err(MalformedPayload::NoPayloadField));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn pings_are_pings_and_other_events_are_ignored_unread() {
     let parse = |name| parse(name, ContentType::Json, b"not json", &Rules::default());
     assert_eq!(parse("ping"), Ok(WebhookEvent::Ping));
     let reason = "event \"issues\" is not used".to_owned();
-    assert_eq!(parse("issues"), Ok(WebhookEvent::Ignored { why: Unused::Kind, reason }));
+    assert_eq!(parse("issues"), Ok(WebhookEvent::Ignored { why: UnusedPart::Kind, reason }));
     assert!(matches!(parse("deployment_status"), Ok(WebhookEvent::Ignored { .. })));
 }
 
@@ -230,7 +230,7 @@ fn a_value_of_another_kind_is_named_and_a_missing_one_too() {
     let secret = refused(&with("/deployment", json!("s3cret")));
     assert!(secret.contains("has not the shape") && !secret.contains("s3cret"), "{secret}");
     let body = parse("deployment", ContentType::Json, b"{\"a\": \n s3cret}", &Rules::default());
-    assert_eq!(body, Err(Malformed::NotJson { line: 2, column: 2 }));
+    assert_eq!(body, Err(MalformedPayload::NotJson { line: 2, column: 2 }));
 }
 
 #[test]

@@ -12,10 +12,10 @@ use crate::git::transport::failure::Failure;
 use crate::git::transport::push::report::{self, PushReport, RefStatus, Transfer, TransferError};
 use crate::git::transport::push::update::{Push, Update, classify_refusal, request};
 use crate::git::transport::remote::Remote;
-use crate::git::writer::outcome::Published;
+use crate::git::writer::outcome::BranchMove;
 
 /// Pushes to one repository.
-pub(super) struct Direct {
+pub(super) struct DirectPush {
     remote: Remote,
     /// The number of thin packs in a row that the server could not read, while it could read whole ones.
     unread: u32,
@@ -28,7 +28,7 @@ const UNREAD: u32 = 2;
 /// The number of whole pushes before a thin one is tried again: servers are updated.
 const WHOLE: u32 = 100;
 
-impl Direct {
+impl DirectPush {
     pub(super) fn new(remote: Remote) -> Self {
         Self { remote, unread: 0, whole: 0 }
     }
@@ -47,12 +47,12 @@ impl Direct {
         &mut self,
         update: &Update<'_>,
         why: &UnreadablePack,
-    ) -> Result<Published, StepError> {
+    ) -> Result<BranchMove, StepError> {
         let advertisement =
             self.remote.advertisement().map_err(|failure| self.remote.error(failure))?;
-        let remote_tip = report::advertised(&advertisement, update.reference);
+        let remote_tip = report::find_advertised(&advertisement, update.reference);
         if remote_tip.is_ok_and(|tip| tip != update.base) {
-            return Ok(Published::Lost);
+            return Ok(BranchMove::Lost);
         }
         if self.whole > 0 {
             return Ok(why.classify_refusal());
@@ -61,11 +61,11 @@ impl Direct {
             Ok(carried) => carried,
             Err(failed) => return self.not_carried(failed),
         };
-        let published = match self.published(&carried, update) {
+        let published = match self.read_branch_move(&carried, update) {
             Ok(published) => published,
             Err(why) => return Ok(why.classify_refusal()),
         };
-        if matches!(published, Published::Done) {
+        if matches!(published, BranchMove::Done) {
             self.unread += 1;
         }
         if self.unread >= UNREAD {
@@ -76,19 +76,19 @@ impl Direct {
     }
 
     /// Reads the outcome of a push from the answer; the error is why the pack was not read.
-    fn published(
+    fn read_branch_move(
         &self,
         carried: &Transfer,
         update: &Update<'_>,
-    ) -> Result<Published, UnreadablePack> {
-        let Transfer::Answer(answer) = carried else { return Ok(Published::Lost) };
+    ) -> Result<BranchMove, UnreadablePack> {
+        let Transfer::Answer(answer) = carried else { return Ok(BranchMove::Lost) };
         let PushReport { word, printed } = report::read(answer, update.reference);
         match word {
-            RefStatus::Done => Ok(Published::Done),
+            RefStatus::Done => Ok(BranchMove::Done),
             RefStatus::Not(status) => Ok(classify_refusal(&status, &printed)),
             RefStatus::NotUnpacked(why) => Err(UnreadablePack { why, printed }),
             // The server said something, but not the outcome of the branch.
-            RefStatus::None => Ok(Published::Unclear(WriteError::unreachable(
+            RefStatus::None => Ok(BranchMove::Unclear(WriteError::unreachable(
                 &self.remote,
                 "the server did not report what became of the push",
             ))),
@@ -98,13 +98,13 @@ impl Direct {
     fn not_carried(
         &self,
         TransferError { failure, sent }: TransferError,
-    ) -> Result<Published, StepError> {
+    ) -> Result<BranchMove, StepError> {
         if failure == (Failure::Server { status: 413 }) {
             return Ok(classify_refusal("the server takes no push that large (HTTP 413)", &[]));
         }
         let unclear = sent && !failure.is_definite();
         let error = self.remote.error(failure);
-        if unclear { Ok(Published::Unclear(error)) } else { Err(error.into()) }
+        if unclear { Ok(BranchMove::Unclear(error)) } else { Err(error.into()) }
     }
 }
 
@@ -115,22 +115,22 @@ struct UnreadablePack {
 }
 
 impl UnreadablePack {
-    fn classify_refusal(&self) -> Published {
+    fn classify_refusal(&self) -> BranchMove {
         classify_refusal(&self.why, &self.printed)
     }
 }
 
-impl Push for Direct {
-    fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<Published, StepError> {
+impl Push for DirectPush {
+    fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<BranchMove, StepError> {
         let deltas = if self.whole > 0 { Deltas::None } else { Deltas::Thin };
         let carried = match self.send(update, deltas) {
             Ok(carried) => carried,
             Err(failed) => return self.not_carried(failed),
         };
-        match self.published(&carried, update) {
+        match self.read_branch_move(&carried, update) {
             Ok(published) => {
                 self.whole = self.whole.saturating_sub(1);
-                if deltas == Deltas::Thin && matches!(published, Published::Done) {
+                if deltas == Deltas::Thin && matches!(published, BranchMove::Done) {
                     self.unread = 0;
                 }
                 Ok(published)

@@ -14,7 +14,7 @@ use crate::git::transport::push::report::RefStatus;
 use crate::git::transport::push::update::{Push, Update, classify_refusal};
 use crate::git::transport::remote::Remote;
 use crate::git::transport::{self, WireError};
-use crate::git::writer::outcome::Published;
+use crate::git::writer::outcome::BranchMove;
 
 /// Pushes to one repository.
 pub(super) struct Libgit2 {
@@ -41,16 +41,16 @@ impl Libgit2 {
         })
     }
 
-    fn failed(&self, error: WireError) -> Result<Published, StepError> {
+    fn failed(&self, error: WireError) -> Result<BranchMove, StepError> {
         if error.failure == Some(Failure::Server { status: 413 }) {
             return Ok(classify_refusal("the server takes no push that large (HTTP 413)", &[]));
         }
         let definite = error.failure.as_ref().is_some_and(Failure::is_definite);
         let unclear = error.pack_sent && !definite;
-        match (unclear, error.trouble(&self.remote)) {
-            (true, StepError::Error(error)) => Ok(Published::Unclear(error)),
+        match (unclear, error.into_step_error(&self.remote)) {
+            (true, StepError::Error(error)) => Ok(BranchMove::Unclear(error)),
             (true, StepError::Damaged(error)) => {
-                Ok(Published::Unclear(WriteError::unreachable(&self.remote, error.message())))
+                Ok(BranchMove::Unclear(WriteError::unreachable(&self.remote, error.message())))
             }
             (false, trouble) => Err(trouble),
         }
@@ -58,25 +58,27 @@ impl Libgit2 {
 }
 
 impl Push for Libgit2 {
-    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, StepError> {
+    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<BranchMove, StepError> {
         update.load.save_to(repo)?;
         let report = Report::default();
         let result = self.send(repo, update, &report);
         match (result, report.word.into_inner()) {
-            (Ok(()), RefStatus::Done) => Ok(Published::Done),
+            (Ok(()), RefStatus::Done) => Ok(BranchMove::Done),
             // Of a pack that the server did not read libgit2 says that the push failed. The server's
             // word on the branch is there nevertheless.
             (Ok(()) | Err(WireError { failure: None, .. }), RefStatus::Not(status)) => {
                 Ok(classify_refusal(&status, &report.printed.into_inner()))
             }
-            (Err(_), _) if report.moved.get() => Ok(Published::Lost),
-            (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
+            (Err(_), _) if report.moved.get() => Ok(BranchMove::Lost),
+            (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => {
+                Ok(BranchMove::Lost)
+            }
             (Err(error), _) => self.failed(error),
             // No word about the branch: the server said something, but not the outcome of the branch.
             (Ok(()), RefStatus::None | RefStatus::NotUnpacked(_)) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
-                Ok(Published::Unclear(WriteError::unreachable(
+                Ok(BranchMove::Unclear(WriteError::unreachable(
                     &self.remote,
                     failure::unreported(&words),
                 )))

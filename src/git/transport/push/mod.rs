@@ -17,7 +17,7 @@ mod update;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::git::transport::push::direct::Direct;
+use crate::git::transport::push::direct::DirectPush;
 use crate::git::transport::push::libgit2::Libgit2;
 pub(in crate::git) use crate::git::transport::push::update::{Push, Update};
 use crate::git::transport::remote::Remote;
@@ -37,7 +37,7 @@ pub enum PushBy {
 /// Builds the client that pushes as the settings say.
 pub(in crate::git) fn build_push(by: PushBy, remote: Remote) -> Box<dyn Push> {
     match by {
-        PushBy::Direct => Box::new(Direct::new(remote)),
+        PushBy::Direct => Box::new(DirectPush::new(remote)),
         PushBy::Libgit2 => Box::new(Libgit2::new(remote)),
     }
 }

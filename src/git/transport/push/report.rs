@@ -130,7 +130,7 @@ fn word(status: &[u8], reference: &str) -> RefStatus {
 
 /// The reason why an answer is no list of branches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::git) enum NoList {
+pub(in crate::git) enum InvalidBranchList {
     #[error("no list of branches")]
     Broken,
     /// The server says why.
@@ -140,7 +140,10 @@ pub(in crate::git) enum NoList {
 
 /// Finds the commit of a branch in an advertisement of `receive-pack`, which may begin with a line
 /// of its service.
-pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, NoList> {
+pub(in crate::git) fn find_advertised(
+    answer: &[u8],
+    reference: &str,
+) -> Result<Option<Oid>, InvalidBranchList> {
     let mut lines = Lines(answer);
     let mut has_lines = false;
     loop {
@@ -148,10 +151,10 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
             Ok(PktLine::Data(data)) => data,
             Ok(PktLine::Flush) => continue,
             Err(StreamEnd::Whole) if has_lines => return Ok(None),
-            Err(_) => return Err(NoList::Broken),
+            Err(_) => return Err(InvalidBranchList::Broken),
         };
         if let Some(text) = error(data) {
-            return Err(NoList::Said(String::from_utf8_lossy(text).trim().to_owned()));
+            return Err(InvalidBranchList::Said(String::from_utf8_lossy(text).trim().to_owned()));
         }
         let text = data.split(|byte| *byte == 0).next().unwrap_or_default();
         let text = String::from_utf8_lossy(text);
@@ -159,7 +162,7 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
         if let Some((id, name)) = text.trim_end().split_once(' ')
             && name == reference
         {
-            return Oid::from_str(id).map(Some).map_err(|_| NoList::Broken);
+            return Oid::from_str(id).map(Some).map_err(|_| InvalidBranchList::Broken);
         }
     }
 }
@@ -181,7 +184,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         assert_eq!(read(part, REFERENCE).word, full_report.word, "told after {end} bytes");
     }
     let _ = words_without_a_report(answer, REFERENCE);
-    let _ = advertised(answer, REFERENCE);
+    let _ = find_advertised(answer, REFERENCE);
 }
 
 #[cfg(test)]
@@ -278,12 +281,12 @@ mod tests {
             &format!("{id} refs/heads/a\0report-status delete-refs"),
             &format!("{} {MAIN}", "2".repeat(40)),
         ]));
-        assert_eq!(advertised(&bytes, "refs/heads/a"), Ok(Some(Oid::from_str(&id).unwrap())));
-        assert_eq!(advertised(&bytes, MAIN).unwrap().unwrap().to_string(), "2".repeat(40));
-        assert_eq!(advertised(&bytes, "refs/heads/none"), Ok(None));
-        assert_eq!(advertised(b"<html>", MAIN), Err(NoList::Broken));
-        assert_eq!(advertised(b"", MAIN), Err(NoList::Broken));
-        let error = NoList::Said("closed for today".to_owned());
-        assert_eq!(advertised(&lines(&["ERR closed for today"]), MAIN), Err(error));
+        assert_eq!(find_advertised(&bytes, "refs/heads/a"), Ok(Some(Oid::from_str(&id).unwrap())));
+        assert_eq!(find_advertised(&bytes, MAIN).unwrap().unwrap().to_string(), "2".repeat(40));
+        assert_eq!(find_advertised(&bytes, "refs/heads/none"), Ok(None));
+        assert_eq!(find_advertised(b"<html>", MAIN), Err(InvalidBranchList::Broken));
+        assert_eq!(find_advertised(b"", MAIN), Err(InvalidBranchList::Broken));
+        let error = InvalidBranchList::Said("closed for today".to_owned());
+        assert_eq!(find_advertised(&lines(&["ERR closed for today"]), MAIN), Err(error));
     }
 }

@@ -8,7 +8,7 @@ use crate::git::objects::pack::NewObjects;
 use crate::git::transport::push::pkt;
 use crate::git::transport::push_rejection::{self, PushVerdict};
 use crate::git::writer::fence::Fence;
-use crate::git::writer::outcome::Published;
+use crate::git::writer::outcome::BranchMove;
 
 /// The branch is to be moved from `base` to `tip`.
 pub(in crate::git) struct Update<'a> {
@@ -23,16 +23,16 @@ pub(in crate::git) struct Update<'a> {
     pub(in crate::git) fence: &'a Fence,
 }
 
-/// A way to move a branch. Never forces: on a branch that is elsewhere it is [`Published::Lost`].
+/// A way to move a branch. Never forces: on a branch that is elsewhere it is [`BranchMove::Lost`].
 pub(in crate::git) trait Push: Send {
-    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, StepError>;
+    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<BranchMove, StepError>;
 }
 
 /// Classifies a server's refusal: its status for the branch, and its output.
-pub(super) fn classify_refusal(status: &str, printed: &[u8]) -> Published {
+pub(super) fn classify_refusal(status: &str, printed: &[u8]) -> BranchMove {
     match push_rejection::classify(status, &String::from_utf8_lossy(printed)) {
-        PushVerdict::LostRace => Published::Lost,
-        PushVerdict::Refused(refusal) => Published::Refused(refusal),
+        PushVerdict::LostRace => BranchMove::Lost,
+        PushVerdict::Refused(refusal) => BranchMove::Refused(refusal),
     }
 }
 

@@ -74,7 +74,7 @@ impl KeyFolder {
 
     /// Removes the copies, if no other process uses them, and ends the connection; also the files of a process that was
     /// killed. The next use brings the copies back.
-    pub(super) fn leave(&mut self) -> Option<Leaving> {
+    pub(super) fn leave(&mut self) -> Option<LastExit> {
         let in_use = self.in_use.take().or_else(|| self.in_use_file(false).ok())?;
         if in_use.unlock().is_err() || in_use.try_lock().is_err() {
             return None;
@@ -83,10 +83,10 @@ impl KeyFolder {
             let _absent = fs::remove_file(self.path.join(name));
         }
         let (socket, stopping) = (self.path.join(SOCKET), self.stop_connection());
-        Some(Leaving { socket, stopping, _in_use: in_use })
+        Some(LastExit { socket, stopping, _in_use: in_use })
     }
 
-    /// Has the next child open a connection of its own. The users of the former one may finish, and it ends with
+    /// Forgets the connection, so that the next child opens its own. The users of the former one may finish, and it ends with
     /// them: without its socket no process could tell it to.
     pub(super) fn forget_connection(&self) {
         if let Some(stopping) = self.stop_connection() {
@@ -101,7 +101,7 @@ impl KeyFolder {
             return None;
         }
         let mut command = Command::new("ssh");
-        command.args(options::letting_go(&self.address)).current_dir(&self.path).env_clear();
+        command.args(options::close_arguments(&self.address)).current_dir(&self.path).env_clear();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().ok()
     }
@@ -125,13 +125,13 @@ impl KeyFolder {
 
 /// The end of the last process in the folder: no other enters before the connection has let go of its socket, because
 /// it would remove the next one's.
-pub(super) struct Leaving {
+pub(super) struct LastExit {
     socket: PathBuf,
     stopping: Option<Child>,
     _in_use: File,
 }
 
-impl Leaving {
+impl LastExit {
     /// Waits for it; a moment.
     pub(super) fn end(self) {
         if let Some(stopping) = self.stopping {

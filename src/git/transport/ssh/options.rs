@@ -76,7 +76,7 @@ pub(super) fn arguments(
 }
 
 /// Returns the arguments that close the shared connection, once no process uses it any more.
-pub(super) fn letting_go(address: &SshAddress) -> Vec<String> {
+pub(super) fn close_arguments(address: &SshAddress) -> Vec<String> {
     let socket = format!("ControlPath={SOCKET}");
     let arguments = ["-F", "none", "-O", "stop", "-o", &socket, "--", address.host()];
     arguments.map(str::to_owned).to_vec()

@@ -76,10 +76,10 @@ impl SshRemote {
         let mut session = self.open(GitService::ReceivePack).map_err(unsent)?;
         session.within(fence);
         let advertisement = session.advertisement().map_err(unsent)?;
-        let remote_tip = report::advertised(&advertisement, reference)
+        let remote_tip = report::find_advertised(&advertisement, reference)
             .map_err(|no_list| unsent(Failure::NotGit(no_list.to_string())))?;
         if remote_tip != base {
-            session.say_goodbye();
+            session.end_request();
             return Ok(Transfer::Moved);
         }
         let answer = session.write(body).and_then(|()| session.answer(reference));
@@ -87,10 +87,10 @@ impl SshRemote {
     }
 
     /// Returns the branches of the server, as `git receive-pack` advertises them.
-    pub(in crate::git) fn advertised(self: &Arc<Self>) -> Result<Vec<u8>, Failure> {
+    pub(in crate::git) fn read_advertisement(self: &Arc<Self>) -> Result<Vec<u8>, Failure> {
         let mut session = self.open(GitService::ReceivePack)?;
         let advertisement = session.advertisement()?;
-        session.say_goodbye();
+        session.end_request();
         Ok(advertisement)
     }
 }
@@ -212,7 +212,7 @@ impl Session {
     }
 
     /// Tells the server that no more is wanted. It may have ended already, which is fine.
-    pub(in crate::git) fn say_goodbye(&mut self) {
+    pub(in crate::git) fn end_request(&mut self) {
         let runtime = self.ssh.runtime.clone();
         let _heard = runtime.block_on(self.send(b"0000"));
         self.input = None;
@@ -261,7 +261,7 @@ impl Session {
     async fn complaint(&mut self, status: Option<i32>) -> Failure {
         // A connection that is kept may hold the pipe open.
         let _all_of_it = timeout(LAST_WORDS, &mut self.listening).await;
-        let printed = self.printed();
+        let printed = self.stderr_text();
         let words = match complaint::words(&printed) {
             words if words.is_empty() => "the connection ended without a word".to_owned(),
             words => words,
@@ -274,7 +274,7 @@ impl Session {
     }
 
     /// Returns the output beside the answer so far.
-    fn printed(&self) -> String {
+    fn stderr_text(&self) -> String {
         lossy(&lock(&self.printed))
     }
 

@@ -15,7 +15,7 @@ use crate::manifests::argocd::application::Source;
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::notify::argocd::event::{self, PreviousCommit, PushNotice, TouchedPaths};
-use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::sinks::{Sinks, not_configured};
 use crate::store::OutboxMessage;
 
@@ -30,7 +30,7 @@ impl Sinks {
         message: &OutboxMessage,
         cluster: &TargetName,
         now: Timestamp,
-    ) -> Result<Delivered, NotDelivered> {
+    ) -> Result<Delivered, DeliveryFailure> {
         let Some(hook) = self.argocd.get(cluster) else { return Ok(not_configured(message)) };
         let Some(commit) = message.status.commit() else {
             return Ok(Delivered::Nothing("the message names no commit".to_owned()));

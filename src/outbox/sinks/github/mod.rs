@@ -16,7 +16,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::{CommitState, CommitStatus, DeploymentStatus, NewDeployment};
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;
-use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
+use crate::outbox::delivery::{Delivered, DeliveryFailure, EndCheck};
 use crate::outbox::sinks::Sinks;
 use crate::store::{OutboxMessage, StoreError};
 use crate::support::time::saturating_add;
@@ -42,7 +42,7 @@ pub(super) enum ReportError {
     Store(#[from] StoreError),
 }
 
-impl From<ReportError> for NotDelivered {
+impl From<ReportError> for DeliveryFailure {
     fn from(error: ReportError) -> Self {
         match &error {
             ReportError::Forge(error) => delivery_problem(error),
@@ -63,7 +63,7 @@ impl Sinks {
         outcome: Result<T, ReportError>,
         now: Timestamp,
         later: impl FnOnce(Timestamp) -> T,
-    ) -> Result<T, NotDelivered> {
+    ) -> Result<T, DeliveryFailure> {
         let wait = match &outcome {
             Err(ReportError::Forge(ForgeError::RateLimited { retry_after, .. }))
                 if self.deployments.forge.knows_deliveries() =>
@@ -71,7 +71,7 @@ impl Sinks {
                 *retry_after
             }
             Err(ReportError::Forge(ForgeError::Renamed { .. })) => RENAME_DELAY,
-            _ => return outcome.map_err(NotDelivered::from),
+            _ => return outcome.map_err(DeliveryFailure::from),
         };
         let reason = outcome.err().map(|error| error.to_string());
         tracing::debug!(reason, "message waits");
@@ -347,7 +347,7 @@ fn commit_state(state: ForgeState) -> CommitState {
 /// Returns the problem of an error. Without an answer the message is in doubt. A thing that the
 /// code host does not find may appear: its own parts agree late, and rights are granted late. What
 /// it understands and refuses, it will refuse the next time.
-fn delivery_problem(error: &ForgeError) -> NotDelivered {
+fn delivery_problem(error: &ForgeError) -> DeliveryFailure {
     let DeployError { remedy, message } = DeployError::from(error);
     let remedy = match error {
         ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },
@@ -358,7 +358,7 @@ fn delivery_problem(error: &ForgeError) -> NotDelivered {
         _ if remedy == Remedy::Reject => Remedy::GiveUp,
         _ => remedy,
     };
-    NotDelivered { problem: DeployError { remedy, message }, unsure: error.may_have_arrived() }
+    DeliveryFailure { problem: DeployError { remedy, message }, unsure: error.may_have_arrived() }
 }
 
 /// Returns true for a request that is wrong in itself, and not too early: GitHub may not know the

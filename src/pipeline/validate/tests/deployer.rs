@@ -16,7 +16,7 @@ fn check_deployer(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let environment = Environment::Production;
     let target = Target { environment, policies, ..Target::unconfigured(name.clone()) };
     let clusters = Clusters::Known(BTreeMap::from([(name, target)]));
-    let facts = Facts::unasked("2026-08-21T12:00:00Z".parse().unwrap(), clusters);
+    let facts = Facts::without_lookups("2026-08-21T12:00:00Z".parse().unwrap(), clusters);
     let facts = Facts { deployer, ..facts };
     match plan_with(&format!("{HEAD}deploy:\n  t: {{}}\n"), &facts) {
         Ok(rendered) => rendered.warnings.iter().map(ToString::to_string).collect(),

@@ -21,7 +21,7 @@ pub(super) fn target() -> Target {
 
 pub(super) fn facts_on(target: Target) -> Facts {
     let clusters = Clusters::Known(BTreeMap::from([(target.name.clone(), target)]));
-    Facts::unasked(NOW.parse().unwrap(), clusters)
+    Facts::without_lookups(NOW.parse().unwrap(), clusters)
 }
 
 pub(super) fn known_fact<T>(value: T) -> Fact<T> {

@@ -281,7 +281,8 @@ fn a_name_that_stands_in_for_another_has_no_echo() {
     use crate::model::target::{Clusters, Target};
     let prod = crate::model::id::TargetName::parse("prod").unwrap();
     let targets = [(prod.clone(), Target::unconfigured(prod))].into();
-    let facts = super::Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::Known(targets));
+    let facts =
+        super::Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::Known(targets));
     let said_of = |text: &str| -> Vec<String> {
         let name = ".weave.yaml";
         let budget = crate::waml::yaml::Budget::default();

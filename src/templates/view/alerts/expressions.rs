@@ -6,8 +6,8 @@
 use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
-use crate::templates::alerts::{AlertRule, Needs};
-use crate::templates::view::observability::Watched;
+use crate::templates::alerts::{AlertNeeds, AlertRule};
+use crate::templates::view::observability::ObservedApp;
 use crate::templates::view::{database, redis};
 use crate::waml::section_operations::{Database, Engine};
 
@@ -17,30 +17,30 @@ pub(crate) const GRPC_FAILED: &str =
 
 /// Writes the expression, or returns the part that the app or the target lacks for it, as in "the app has no …".
 pub(crate) fn expression(
-    watched: &Watched<'_>,
+    watched: &ObservedApp<'_>,
     alert: &AlertRule,
     threshold: f64,
 ) -> Result<String, &'static str> {
     let expression = match alert.needs {
-        Needs::Pods => pods(watched, alert.name),
-        Needs::Replicas => replicas(watched)?,
-        Needs::Autoscaler => autoscaler(watched)?,
-        Needs::Schedule => schedule(watched, alert.name)?,
-        Needs::Grpc => grpc(watched, alert.name)?,
-        Needs::Database => of_database(watched, alert.name)?,
-        Needs::Redis => of_redis(watched, alert.name)?,
-        Needs::Objective => return Err("the app has no `slo`"),
+        AlertNeeds::Pods => pods(watched, alert.name),
+        AlertNeeds::Replicas => replicas(watched)?,
+        AlertNeeds::Autoscaler => autoscaler(watched)?,
+        AlertNeeds::Schedule => schedule(watched, alert.name)?,
+        AlertNeeds::Grpc => grpc(watched, alert.name)?,
+        AlertNeeds::Database => of_database(watched, alert.name)?,
+        AlertNeeds::Redis => of_redis(watched, alert.name)?,
+        AlertNeeds::Objective => return Err("the app has no `slo`"),
     };
     let compared = match (alert.threshold, alert.needs) {
         (None, _) => expression,
         // All that there may be is reached when it is met, not when it is passed.
-        (_, Needs::Autoscaler) => format!("{expression}\n>= {threshold}"),
+        (_, AlertNeeds::Autoscaler) => format!("{expression}\n>= {threshold}"),
         _ => format!("{expression}\n> {threshold}"),
     };
     Ok(compared)
 }
 
-fn pods(watched: &Watched<'_>, name: &str) -> String {
+fn pods(watched: &ObservedApp<'_>, name: &str) -> String {
     let labels = watched.container();
     let grouping = "by (namespace, pod, container)";
     match name {
@@ -66,7 +66,7 @@ fn pods(watched: &Watched<'_>, name: &str) -> String {
 }
 
 /// Writes the expression for missing replicas: while none should run, none is missing.
-fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
+fn replicas(watched: &ObservedApp<'_>) -> Result<String, &'static str> {
     if watched.section.cron.is_some() {
         return Err("the app runs on a schedule");
     }
@@ -77,7 +77,7 @@ fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
     ))
 }
 
-fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
+fn autoscaler(watched: &ObservedApp<'_>) -> Result<String, &'static str> {
     let autoscaling = watched.section.autoscaling.as_ref();
     let horizontal =
         autoscaling.and_then(|a| a.horizontal.as_ref()).ok_or("the app has no autoscaler")?;
@@ -94,7 +94,7 @@ fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
 
 /// Writes the expression for a schedule: a run's Job is called by the app and the minute it was
 /// due, so an app whose slug only begins likewise is not meant.
-fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+fn schedule(watched: &ObservedApp<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.cron.as_ref().ok_or("the app has no `cron`")?;
     let (namespace, workload) = (watched.namespace(), watched.workload());
     let jobs = format!(r#"namespace="{namespace}", job_name=~"{workload}-[0-9]+""#);
@@ -109,7 +109,7 @@ fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     })
 }
 
-fn grpc(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+fn grpc(watched: &ObservedApp<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.grpc.as_ref().ok_or("the app has no `grpc`")?;
     let labels = watched.container();
     Ok(match name {
@@ -122,7 +122,7 @@ fn grpc(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     })
 }
 
-fn of_database(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+fn of_database(watched: &ObservedApp<'_>, name: &str) -> Result<String, &'static str> {
     let database = watched.section.database.as_ref().ok_or("the app has no `database`")?;
     let metrics = &watched.monitoring().database;
     let is_mysql = database.engine == Some(Engine::Mysql);
@@ -191,7 +191,7 @@ fn bytes(database: &Database) -> Result<u64, &'static str> {
     bytes.ok_or("the database has no `storage` that its size could be measured against")
 }
 
-fn of_redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+fn of_redis(watched: &ObservedApp<'_>, name: &str) -> Result<String, &'static str> {
     let redis = watched.section.redis.as_ref().ok_or("the app has no `redis`")?;
     let metrics = &watched.monitoring().redis;
     let kind = watched.target.platform.cloud.redis;
@@ -254,6 +254,6 @@ fn memorystore(name: &str, labels: &str) -> Result<String, &'static str> {
     }
 }
 
-fn selector(watched: &Watched<'_>, metrics: &StoreMetrics, usual: &str) -> String {
-    watched.filled(metrics.selector.as_deref().unwrap_or(usual))
+fn selector(watched: &ObservedApp<'_>, metrics: &StoreMetrics, usual: &str) -> String {
+    watched.fill_pattern(metrics.selector.as_deref().unwrap_or(usual))
 }

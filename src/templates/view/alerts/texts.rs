@@ -1,10 +1,10 @@
 //! The texts of each default alert: the fault in one line, then its meaning and the first steps. `{{ … }}` is filled in
 //! by Prometheus.
 
-use crate::templates::view::observability::Watched;
+use crate::templates::view::observability::ObservedApp;
 
 /// Describes an alert: its summary and description.
-pub(super) fn describe_alert(name: &str, watched: &Watched<'_>) -> (String, String) {
+pub(super) fn describe_alert(name: &str, watched: &ObservedApp<'_>) -> (String, String) {
     let (title, text) = words(name);
     (format!("{}: {title}", watched.slug()), text.to_owned())
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use crate::model::platform::monitoring::{HttpMetrics, IstioReporter};
 use crate::templates::view::alerts::GRPC_FAILED;
 use crate::templates::view::network;
-use crate::templates::view::observability::Watched;
-use crate::templates::view::slo::{Promise, traefik};
+use crate::templates::view::observability::ObservedApp;
+use crate::templates::view::slo::{ObjectiveView, traefik};
 
 /// One objective with its two numbers of requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ struct Requests {
 }
 
 /// Lists all that is promised and can be measured.
-pub(crate) fn indicators(watched: &Watched<'_>, promise: &Promise) -> Vec<Indicator> {
+pub(crate) fn indicators(watched: &ObservedApp<'_>, promise: &ObjectiveView) -> Vec<Indicator> {
     let kinds = [
         (http(watched), "http-availability", "http-latency"),
         (grpc(watched), "grpc-availability", "grpc-latency"),
@@ -57,7 +57,7 @@ pub(crate) fn indicators(watched: &Watched<'_>, promise: &Promise) -> Vec<Indica
     kinds.into_iter().filter_map(indicators_of).flatten().collect()
 }
 
-impl Watched<'_> {
+impl ObservedApp<'_> {
     /// Checks that requests of that kind, `http` or `grpc`, are counted.
     pub(crate) fn measures(&self, kind: &str) -> bool {
         if kind == "http" { http(self).is_some() } else { grpc(self).is_some() }
@@ -65,7 +65,7 @@ impl Watched<'_> {
 }
 
 /// Finds the part that the app lacks for any objective to be measured, with the way out.
-pub(crate) fn unmeasured(watched: &Watched<'_>) -> Option<(&'static str, &'static str)> {
+pub(crate) fn unmeasured(watched: &ObservedApp<'_>) -> Option<(&'static str, &'static str)> {
     if watched.measures("http") || watched.measures("grpc") {
         return None;
     }
@@ -137,14 +137,14 @@ fn bound(milliseconds: u32, unit: f64) -> String {
     if bound.fract() == 0.0 { format!("{text}(\\\\.0)?") } else { text }
 }
 
-fn http(watched: &Watched<'_>) -> Option<Requests> {
+fn http(watched: &ObservedApp<'_>) -> Option<Requests> {
     match watched.monitoring().http {
         HttpMetrics::Traefik => traefik(watched),
         HttpMetrics::Istio => istio(watched),
     }
 }
 
-fn grpc(watched: &Watched<'_>) -> Option<Requests> {
+fn grpc(watched: &ObservedApp<'_>) -> Option<Requests> {
     watched.section.grpc.as_ref()?;
     Some(Requests {
         counter: "grpc_server_handled_total",
@@ -157,7 +157,7 @@ fn grpc(watched: &Watched<'_>) -> Option<Requests> {
     })
 }
 
-fn traefik(watched: &Watched<'_>) -> Option<Requests> {
+fn traefik(watched: &ObservedApp<'_>) -> Option<Requests> {
     let names: Vec<String> = traefik::names(watched).into_iter().collect();
     (!names.is_empty()).then(|| Requests {
         counter: "traefik_service_requests_total",
@@ -169,7 +169,7 @@ fn traefik(watched: &Watched<'_>) -> Option<Requests> {
     })
 }
 
-fn istio(watched: &Watched<'_>) -> Option<Requests> {
+fn istio(watched: &ObservedApp<'_>) -> Option<Requests> {
     let (section, slug) = (watched.section, watched.slug());
     let ports = network::tcp_ports(section.services(), slug);
     let services: BTreeSet<&str> = ports.iter().map(|port| port.service).collect();
@@ -190,7 +190,7 @@ fn istio(watched: &Watched<'_>) -> Option<Requests> {
 
 /// Writes the matchers of Istio's names: a canary has a second workload, and the app's traffic go
 /// to two services more.
-fn istio_names(watched: &Watched<'_>, services: &BTreeSet<&str>) -> String {
+fn istio_names(watched: &ObservedApp<'_>, services: &BTreeSet<&str>) -> String {
     let namespace = watched.namespace();
     let canary = |names: &'static str| if watched.section.canary.is_some() { names } else { "" };
     match watched.monitoring().istio_reporter {

@@ -11,7 +11,7 @@ mod rules;
 use serde_json::{Value as Json, json};
 
 use crate::model::platform::monitoring::Objectives;
-use crate::templates::view::observability::Watched;
+use crate::templates::view::observability::ObservedApp;
 use crate::waml::section_operations::Slo;
 
 pub(crate) use indicators::{Indicator, indicators, unmeasured, usual_bounds};
@@ -19,11 +19,11 @@ pub(crate) use rules::FASTEST_BURN;
 
 /// Builds `slo` of the view: the objects' labels, the objectives, and a group of rules for each. Null without `slo`,
 /// and where the target has no Prometheus that would take them.
-pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
+pub(super) fn build_slo_view(watched: &ObservedApp<'_>) -> Json {
     let Some(slo) = watched.section.slo.as_ref().filter(|_| watched.monitoring().enabled) else {
         return Json::Null;
     };
-    let promise = promised(slo, &watched.monitoring().slo);
+    let promise = resolve_objective(slo, &watched.monitoring().slo);
     let indicators = indicators(watched, &promise);
     let groups: Vec<Json> =
         indicators.iter().map(|indicator| rules::group(watched, indicator)).collect();
@@ -41,7 +41,7 @@ pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
 
 /// The numbers of an objective; parts without a value are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Promise {
+pub(crate) struct ObjectiveView {
     /// Percent of requests that succeed.
     pub(crate) availability: Option<f64>,
     /// Milliseconds within which requests are answered.
@@ -51,11 +51,11 @@ pub(crate) struct Promise {
 }
 
 /// Finds the named class, if it is one of the operator's, with the WAML's own numbers over it.
-pub(crate) fn promised(slo: &Slo, objectives: &Objectives) -> Promise {
+pub(crate) fn resolve_objective(slo: &Slo, objectives: &Objectives) -> ObjectiveView {
     let class = slo.request_class.as_ref().and_then(|name| objectives.classes.get(name));
     let latency = class.and_then(|class| class.latency);
     let own_latency = slo.latency.as_ref();
-    Promise {
+    ObjectiveView {
         availability: slo.availability.or(class.map(|class| class.availability)),
         milliseconds: own_latency.and_then(|l| l.milliseconds).or(latency.map(|l| l.milliseconds)),
         fast: own_latency.and_then(|l| l.objective).or(latency.map(|l| l.objective)),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::templates::alerts::{BURNS_FAST, BURNS_SLOWLY};
 use crate::templates::view::alerts::{of_prometheus, setting};
-use crate::templates::view::observability::Watched;
+use crate::templates::view::observability::ObservedApp;
 use crate::templates::view::slo::Indicator;
 
 /// The period of the error budget, in days.
@@ -41,7 +41,7 @@ const SLOW: [Burn; 2] =
     [Burn { rate: 3.0, long: "1d", short: "2h" }, Burn { rate: 1.0, long: "3d", short: "6h" }];
 
 /// Writes one group: recordings in the order in which they build on each other, then alerts.
-pub(super) fn group(watched: &Watched<'_>, indicator: &Indicator) -> Json {
+pub(super) fn group(watched: &ObservedApp<'_>, indicator: &Indicator) -> Json {
     let objective = Objective { watched, indicator };
     let mut rules = objective.recordings();
     rules.extend(objective.budget());
@@ -50,7 +50,7 @@ pub(super) fn group(watched: &Watched<'_>, indicator: &Indicator) -> Json {
 }
 
 struct Objective<'a> {
-    watched: &'a Watched<'a>,
+    watched: &'a ObservedApp<'a>,
     indicator: &'a Indicator,
 }
 

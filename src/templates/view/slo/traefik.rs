@@ -10,14 +10,14 @@ use sha2::{Digest as _, Sha256};
 use crate::model::platform::network::IngressKind;
 use crate::templates::view::ingress::{IngressView, RouteView};
 use crate::templates::view::network::PortRef;
-use crate::templates::view::observability::Watched;
+use crate::templates::view::observability::ObservedApp;
 use crate::templates::view::{ingress, network};
 
 /// Bytes of a rule's hash that are in a name (`crd/kubernetes.go`, `makeServiceKey`).
 const HASH: usize = 10;
 
 /// Collects the names of all that the app's addresses lead to, as regular expressions.
-pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
+pub(super) fn names(watched: &ObservedApp<'_>) -> BTreeSet<String> {
     let (section, slug) = (watched.section, watched.slug());
     let addresses = ingress::ingresses(section, slug, watched.target);
     let ports = network::tcp_ports(section.services(), slug);
@@ -40,7 +40,7 @@ struct Route<'a> {
     port: &'a PortRef<'a>,
 }
 
-fn of_route(watched: &Watched<'_>, route: &Route<'_>) -> String {
+fn of_route(watched: &ObservedApp<'_>, route: &Route<'_>) -> String {
     match watched.target.platform.ingress.kind {
         IngressKind::Traefik => of_resource(watched, route),
         IngressKind::Kubernetes => of_ingress(watched, route.port),
@@ -52,44 +52,44 @@ fn of_route(watched: &Watched<'_>, route: &Route<'_>) -> String {
 /// with one service of Kubernetes is a service of Traefik's, called as the route is, by a hash of
 /// its rule. With the option `safeNaming` it is called by its place. What a `TraefikService`
 /// divides a canary's traffic between is called by service and port (`fullServiceName`).
-fn of_resource(watched: &Watched<'_>, route: &Route<'_>) -> String {
+fn of_resource(watched: &ObservedApp<'_>, route: &Route<'_>) -> String {
     let namespace = watched.namespace();
     let hash = Sha256::digest(route.rule);
     let hash = hex::encode(hash.get(..HASH).unwrap_or_default());
-    let by_rule = normalized(&format!("{namespace}-{}-{hash}", route.name));
+    let by_rule = normalize(&format!("{namespace}-{}-{hash}", route.name));
     let by_place = format!("{namespace}_{}_{}", route.name.replace('.', "[.]"), route.index);
     let canary = watched.section.canary.as_ref().map_or(String::new(), |_| {
-        let service = normalized(&format!("{namespace}-{}", route.port.service));
+        let service = normalize(&format!("{namespace}-{}", route.port.service));
         format!("|{service}(-primary|-canary)?-{}", route.port.number)
     });
     format!("({by_rule}|{by_place}{canary})@kubernetescrd")
 }
 
 /// Names the service as `ingress/kubernetes.go`, `loadConfiguration` does.
-fn of_ingress(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
-    let service = normalized(&format!("{}-{}", watched.namespace(), port.service));
-    let (canary, number, name) = (canary(watched), port.number, normalized(port.name));
+fn of_ingress(watched: &ObservedApp<'_>, port: &PortRef<'_>) -> String {
+    let service = normalize(&format!("{}-{}", watched.namespace(), port.service));
+    let (canary, number, name) = (canary(watched), port.number, normalize(port.name));
     format!("{service}{canary}-({number}|{name})@kubernetes")
 }
 
 /// Names the service as `gateway/httproute.go`, `loadService` does: first by service and port,
 /// later by route, service and its place there.
-fn of_gateway(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
+fn of_gateway(watched: &ObservedApp<'_>, port: &PortRef<'_>) -> String {
     let (canary, number) = (canary(watched), port.number);
     let service = format!("{}-{}", watched.namespace(), port.service);
-    let plain = normalized(&service);
+    let plain = normalize(&service);
     format!(
         "({plain}{canary}-(http-)?{number}|httproute-.+-svc-{service}{canary}-[0-9]+)@kubernetesgateway"
     )
 }
 
 /// Writes the pattern for a canary's names: it has the app's traffic go to two services more.
-fn canary(watched: &Watched<'_>) -> &'static str {
+fn canary(watched: &ObservedApp<'_>) -> &'static str {
     if watched.section.canary.is_some() { "(-primary|-canary)?" } else { "" }
 }
 
 /// Writes a name as Traefik does: its names are their letters and digits, with one `-` between.
-fn normalized(name: &str) -> String {
+fn normalize(name: &str) -> String {
     let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-")
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn traefik_keeps_letters_and_digits() {
-        assert_eq!(normalized("devx-my--app-"), "devx-my-app");
+        assert_eq!(normalize("devx-my--app-"), "devx-my-app");
     }
 
     /// The name that Traefik's own tests expect for this rule of the route `test.route`.

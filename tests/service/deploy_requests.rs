@@ -1,4 +1,4 @@
-//! What somebody asks the service itself for, end to end: a deployment, and a plan of what is nobody's.
+//! Deployments and plans that callers ask of the service itself, end to end.
 
 use reqwest::Method;
 use serde_json::{Value as Json, json};

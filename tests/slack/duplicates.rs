@@ -1,4 +1,4 @@
-//! Never twice, whatever happens in between: a message that may have arrived is looked for.
+//! No message is sent twice: the service looks for one that may have arrived.
 
 use the_deployer::model::notice::Sink;
 

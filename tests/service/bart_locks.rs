@@ -1,4 +1,4 @@
-//! bart's commands that keep back, stop and ask, end to end: the real programs over HTTP.
+//! bart's commands that lock, cancel and plan, end to end: the real programs over HTTP.
 
 use std::process::{Command, Output};
 

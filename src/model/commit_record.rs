@@ -50,7 +50,7 @@ pub enum CommitRecord {
 
 /// The code host's number of a deployment, and the data that only the code host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Number {
+pub struct ForgeNumber {
     /// The number.
     pub forge_id: i64,
     /// The requested branch or tag.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::forge::github::webhook::field::{Malformed, wrong};
+use crate::forge::github::webhook::field::{MalformedPayload, field_error};
 use crate::forge::github::webhook::payload::DeploymentPayload;
 use crate::forge::github::webhook::request;
 use crate::forge::github::webhook::rules::Rules;
@@ -27,17 +27,17 @@ pub struct ListedDeployment {
 /// Reads one deployment of the list, by the same rules as its event.
 ///
 /// # Errors
-/// [`Malformed`] where not even its number and its time can be read.
+/// [`MalformedPayload`] where not even its number and its time can be read.
 pub fn read(
     repository: &RepoName,
     deployment: &Value,
     rules: &Rules,
-) -> Result<ListedDeployment, Malformed> {
+) -> Result<ListedDeployment, MalformedPayload> {
     let deployment = DeploymentPayload::deserialize(deployment)
-        .map_err(|_| wrong("deployment", "has not the shape of a deployment"))?;
+        .map_err(|_| field_error("deployment", "has not the shape of a deployment"))?;
     let created_at = deployment.created_at.required("deployment.created_at")?;
     let created_at =
-        created_at.parse().map_err(|_| wrong("deployment.created_at", "is not a time"))?;
+        created_at.parse().map_err(|_| field_error("deployment.created_at", "is not a time"))?;
     let forge_id = request::forge_id(&deployment.id)?;
     let repository = present_name(&deployment).unwrap_or_else(|| repository.clone());
     let event = request::judge(&repository, &deployment, None, rules)?;
@@ -66,7 +66,7 @@ mod tests {
         })
     }
 
-    fn listed(deployment: &Value) -> Result<ListedDeployment, Malformed> {
+    fn listed(deployment: &Value) -> Result<ListedDeployment, MalformedPayload> {
         read(&RepoName::parse("acme/shop").unwrap(), deployment, &Rules::default())
     }
 
