@@ -28,6 +28,7 @@ pub struct Change {
 /// The kind of change to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", from = "String")]
+#[schemars(rename = "How")]
 pub enum ChangeKind {
     /// The object would be created.
     Added,

@@ -50,6 +50,7 @@ pub struct EditedFile {
 
 words! {
     /// The kind of change to a file.
+    #[schemars(rename = "Edited")]
     pub enum HandEditKind {
         /// The revision has it not.
         Added = "added",

@@ -3,9 +3,9 @@
 /// Declares such an enum. The word of a variant is what serde reads and writes, too.
 macro_rules! words {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        $(#[$doc])*
         pub enum $name {
             $($(#[$about])* #[serde(rename = $word)] $variant,)*
         }
