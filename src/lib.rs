@@ -12,6 +12,7 @@
 //! | [`manifests`], [`policy`] | Kubernetes objects as data; a company's CEL rules |
 //! | [`templates`] | sources, engine, view and lint of templates |
 //! | [`pipeline`] | merge, default, validate, render: from a WAML to manifests, pure |
+//! | [`rollout`] | one release over many targets, with gates and undo: the state machine, pure |
 //! | [`git`], [`forge`], [`lookups`], [`cluster`] | adapters: the manifest repository; code hosts; registries and secret stores; Kubernetes clusters |
 //! | [`store`] | durable state: deployments, the outbox, locks, owners, the audit log |
 //! | [`notify`] | clients and messages for Slack, CloudEvents and Argo CD |
@@ -29,6 +30,7 @@ pub mod manifests; // Kubernetes objects as data
 pub mod policy; // a company's CEL rules
 pub mod templates; // sources, engine, view and lint of templates
 pub mod pipeline; // merge → default → validate → render
+pub mod rollout; // one release over many targets: the state machine
 pub mod git; // the manifest repository: layout, tree, writer, transport
 pub mod forge; // code hosts: GitHub, local
 pub mod notify; // clients and messages for people and programs

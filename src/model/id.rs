@@ -176,6 +176,13 @@ string_id!(
     is_deploy_id
 );
 string_id!(
+    /// Names a rollout, or its undo: `r-` and what looks like a deploy id. Sorts by time as text.
+    RolloutId,
+    "rollout id",
+    "it looks like r-20261121-054812123-3f9a2c",
+    |text| text.strip_prefix("r-").is_some_and(is_deploy_id)
+);
+string_id!(
     /// Names a lock: eight hexadecimal digits.
     LockId,
     "lock id",
@@ -218,6 +225,13 @@ impl DeployId {
         let digits = self.0.get(..15)?;
         let time = DateTime::strptime("%Y%m%d-%H%M%S", digits).ok()?;
         Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    }
+}
+
+impl RolloutId {
+    /// Builds a new id from a clock's draw: `r-20261121-054812123-a1b2c3`.
+    pub fn of(draw: Draw) -> Self {
+        Self(format!("r-{}", DeployId::of(draw)))
     }
 }
 

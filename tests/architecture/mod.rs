@@ -25,6 +25,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     // A set of templates has the policies that lie beside it.
     ("templates", &["model", "waml", "manifests", "policy"]),
     ("pipeline", &["support", "model", "waml", "manifests", "policy", "templates"]),
+    ("rollout", &["support", "model"]),
     ("git", &["support", "model"]),
     ("forge", &["support", "model"]),
     ("notify", &["support", "model"]),
@@ -145,6 +146,7 @@ const PURE: &[&str] = &[
     "policy",
     "templates",
     "pipeline",
+    "rollout",
     "git/layout",
     "git/message",
     "git/history/trailers",

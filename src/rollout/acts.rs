@@ -1,0 +1,221 @@
+//! What people do to a rollout: pause, resume, approve a gate, cancel, undo, retry.
+
+use jiff::Timestamp;
+
+use crate::rollout::plan::{Gate, RolloutStep};
+use crate::rollout::record::{GateApproval, Pause, RolloutRecord, RolloutState, TargetState};
+
+/// An act. The caller has checked the rights of the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RolloutAct {
+    /// Begins nothing more; what is under way goes on.
+    Pause {
+        /// The reason.
+        reason: String,
+    },
+    /// Goes on, also past targets that have failed.
+    Resume,
+    /// Approves the gate of the current step.
+    Approve {
+        /// The person.
+        by: String,
+        /// The reason.
+        reason: String,
+    },
+    /// Ends the rollout where it is; what is under way goes on by itself.
+    Cancel {
+        /// The reason.
+        reason: String,
+    },
+    /// Gives every changed target its former revision back.
+    Undo {
+        /// The reason.
+        reason: String,
+    },
+    /// Deploys to the failed targets of the current step again, or tries an undo that failed again.
+    Retry,
+}
+
+/// The reason why an act is refused, with what can be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ActRefusal(pub String);
+
+impl RolloutRecord {
+    /// Applies an act; returns the next record.
+    ///
+    /// # Errors
+    /// [`ActRefusal`] where the state does not allow the act.
+    pub fn apply(&self, act: RolloutAct, now: Timestamp) -> Result<Self, ActRefusal> {
+        let mut next = self.clone();
+        match act {
+            RolloutAct::Pause { reason } => next.pause(reason, now)?,
+            RolloutAct::Resume => next.resume(now)?,
+            RolloutAct::Approve { by, reason } => {
+                next.approve(GateApproval { by, reason, at: now })?;
+            }
+            RolloutAct::Cancel { reason } => next.cancel(reason, now)?,
+            RolloutAct::Undo { reason } => next.undo(reason, now)?,
+            RolloutAct::Retry => next.retry(now)?,
+        }
+        next.version += 1;
+        Ok(next)
+    }
+
+    fn pause(&mut self, reason: String, now: Timestamp) -> Result<(), ActRefusal> {
+        match self.state {
+            RolloutState::Created
+            | RolloutState::RollingOut
+            | RolloutState::Paused(Pause::Blocked(_)) => {
+                self.set_state(RolloutState::Paused(Pause::Person(reason)), now);
+                Ok(())
+            }
+            RolloutState::Undoing { .. } => {
+                Err(ActRefusal("it is being undone, which is not paused".to_owned()))
+            }
+            RolloutState::Paused(_) => Err(ActRefusal("it is paused already".to_owned())),
+            _ => Err(self.has_ended()),
+        }
+    }
+
+    fn resume(&mut self, now: Timestamp) -> Result<(), ActRefusal> {
+        let RolloutState::Paused(_) = self.state else {
+            return Err(ActRefusal(format!("it is {}, and not paused", self.state.as_str())));
+        };
+        self.accepted_failures = self.failures();
+        if matches!(self.step(), Some(RolloutStep::Gate { .. }))
+            && matches!(self.state, RolloutState::Paused(Pause::Failure(_)))
+        {
+            // A gate that took too long has its whole time again.
+            self.step_since = now;
+        }
+        self.set_state(RolloutState::RollingOut, now);
+        Ok(())
+    }
+
+    fn approve(&mut self, approval: GateApproval) -> Result<(), ActRefusal> {
+        match self.state {
+            RolloutState::RollingOut | RolloutState::Paused(_) => {}
+            _ => return Err(ActRefusal(format!("it is {}: no gate waits", self.state.as_str()))),
+        }
+        let Some(RolloutStep::Gate { gate: Gate::Approval { .. }, .. }) = self.step() else {
+            return Err(ActRefusal("no gate waits for an approval now".to_owned()));
+        };
+        let index = self.index;
+        self.gates.entry(index).or_default().approval.get_or_insert(approval);
+        Ok(())
+    }
+
+    fn cancel(&mut self, reason: String, now: Timestamp) -> Result<(), ActRefusal> {
+        match self.state {
+            RolloutState::Created | RolloutState::RollingOut | RolloutState::Paused(_) => {
+                self.set_state(RolloutState::Cancelled { reason }, now);
+                Ok(())
+            }
+            RolloutState::Undoing { .. } => Err(ActRefusal(
+                "it is being undone; half an undo would leave targets on either release".to_owned(),
+            )),
+            _ => Err(self.has_ended()),
+        }
+    }
+
+    fn undo(&mut self, reason: String, now: Timestamp) -> Result<(), ActRefusal> {
+        match self.state {
+            RolloutState::Created => {
+                Err(ActRefusal("nothing is deployed yet: cancel it".to_owned()))
+            }
+            RolloutState::RollingOut
+            | RolloutState::Paused(_)
+            | RolloutState::Done
+            | RolloutState::Cancelled { .. } => {
+                self.begin_undo(reason, now);
+                Ok(())
+            }
+            RolloutState::Undoing { .. } => Err(ActRefusal("it is being undone".to_owned())),
+            RolloutState::Undone => Err(ActRefusal("it is undone".to_owned())),
+            RolloutState::UndoFailed => Err(ActRefusal(
+                "its undo failed: retry tries the targets that are left again".to_owned(),
+            )),
+        }
+    }
+
+    fn retry(&mut self, now: Timestamp) -> Result<(), ActRefusal> {
+        let (from, to) = match self.state {
+            RolloutState::UndoFailed => (TargetState::UndoFailed, TargetState::UndoPending),
+            RolloutState::RollingOut | RolloutState::Paused(_) => {
+                (TargetState::Failed, TargetState::Pending)
+            }
+            _ => {
+                return Err(ActRefusal(format!(
+                    "it is {}: nothing is tried again",
+                    self.state.as_str()
+                )));
+            }
+        };
+        let index = self.index;
+        let mut count = 0;
+        for target in &mut self.targets {
+            let is_current = from == TargetState::UndoFailed || target.step == index;
+            if target.state == from && is_current {
+                target.set_state(to, now);
+                (target.note, target.attempts) = (None, 0);
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return Err(ActRefusal(
+                "no target of the current step has failed: deploy to earlier ones with `bart deploy`"
+                    .to_owned(),
+            ));
+        }
+        self.step_since = now;
+        let state = if from == TargetState::UndoFailed {
+            RolloutState::Undoing { reason: "a person tries again".to_owned() }
+        } else {
+            RolloutState::RollingOut
+        };
+        self.set_state(state, now);
+        Ok(())
+    }
+
+    /// Turns back: every target that the rollout may have changed waits for its undo.
+    pub(super) fn begin_undo(&mut self, reason: String, now: Timestamp) {
+        for target in &mut self.targets {
+            match target.state {
+                TargetState::Deploying | TargetState::Complete | TargetState::Failed => {
+                    target.set_state(TargetState::UndoPending, now);
+                }
+                TargetState::Pending
+                | TargetState::Superseded
+                | TargetState::Skipped
+                | TargetState::UndoPending
+                | TargetState::Undoing
+                | TargetState::Undone
+                | TargetState::Unchanged
+                | TargetState::UndoFailed => {}
+            }
+        }
+        self.step_since = now;
+        self.set_state(RolloutState::Undoing { reason }, now);
+    }
+
+    fn has_ended(&self) -> ActRefusal {
+        ActRefusal(format!("it has ended: it is {}", self.state.as_str()))
+    }
+}
+
+impl RolloutState {
+    /// Returns the word for the state, as it is stored and served.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::RollingOut => "rolling_out",
+            Self::Paused(_) => "paused",
+            Self::Undoing { .. } => "undoing",
+            Self::Done => "done",
+            Self::Undone => "undone",
+            Self::UndoFailed => "undo_failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Advances a rollout: from its record, the facts and the time to its next record and the orders that bring it about.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::id::{DeployId, TargetName};
+use crate::model::waiting::WaitingOn;
+use crate::rollout::facts::{DeploymentFact, LiveRevision, RolloutFacts, TargetFacts};
+use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState};
+use crate::support::time::saturating_add;
+
+/// The most deployments to one target that locks may refuse before the target counts as failed.
+const MOST_ATTEMPTS: u32 = 5;
+
+/// The decision: store the record and carry out the orders, both or neither.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a decision has an effect once its record and its orders are stored"]
+pub struct Decision {
+    /// The next record; its version is one more where anything has changed.
+    pub record: RolloutRecord,
+    /// The orders.
+    pub orders: Vec<Order>,
+    /// What the rollout waits for.
+    pub waits: Vec<RolloutWait>,
+}
+
+/// An order. Those that create a deployment come with a record in which its id stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Creates the deployment of the release to a target.
+    Deploy {
+        /// The target.
+        target: TargetName,
+        /// The id of the deployment.
+        id: DeployId,
+    },
+    /// Creates the rollback of a target to a revision, with a hold.
+    RollBack {
+        /// The target.
+        target: TargetName,
+        /// The id of the rollback.
+        id: DeployId,
+        /// The rollout's deployment. The rollback ends as superseded where another one is live by then.
+        from: DeployId,
+        /// The revision.
+        to: DeployId,
+    },
+    /// Creates the removal of the app from a target, where it was not before.
+    Remove {
+        /// The target.
+        target: TargetName,
+        /// The id of the removal.
+        id: DeployId,
+        /// The rollout's deployment. The removal ends as superseded where another one is live by then.
+        from: DeployId,
+    },
+    /// Cancels a deployment that has pushed nothing. It may be given several times.
+    Cancel {
+        /// The target.
+        target: TargetName,
+        /// The deployment.
+        deployment: DeployId,
+    },
+    /// Asks the gate of the current step. It may be given several times.
+    AskGate,
+}
+
+/// What a rollout waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutWait {
+    /// The target that waits; `None` where a gate or the whole does.
+    pub target: Option<TargetName>,
+    /// The condition.
+    pub waiting: WaitingOn,
+}
+
+/// Advances a rollout by at most one step; `draw` makes the ids of new deployments.
+///
+/// Called again with the stored record and facts of that time, it goes on; a decision that is dropped changes nothing.
+pub fn advance(
+    record: &RolloutRecord,
+    facts: &RolloutFacts,
+    now: Timestamp,
+    draw: &mut dyn FnMut() -> DeployId,
+) -> Decision {
+    let (orders, waits) = (Vec::new(), Vec::new());
+    let mut turn = Turn { record: record.clone(), facts, now, draw, orders, waits };
+    turn.observe();
+    match &turn.record.state {
+        RolloutState::Created | RolloutState::RollingOut => turn.go_forward(),
+        RolloutState::Paused(Pause::Blocked(_)) => turn.go_on_when_free(),
+        RolloutState::Undoing { .. } => turn.go_back(),
+        RolloutState::Paused(Pause::Person(_) | Pause::Failure(_))
+        | RolloutState::Done
+        | RolloutState::Undone
+        | RolloutState::UndoFailed
+        | RolloutState::Cancelled { .. } => {}
+    }
+    let Turn { record: mut next, orders, waits, .. } = turn;
+    if next != *record {
+        next.version += 1;
+    }
+    Decision { record: next, orders, waits }
+}
+
+/// One turn: the record as it becomes, and what comes out beside it.
+pub(super) struct Turn<'a> {
+    pub(super) record: RolloutRecord,
+    pub(super) facts: &'a RolloutFacts,
+    pub(super) now: Timestamp,
+    pub(super) draw: &'a mut dyn FnMut() -> DeployId,
+    pub(super) orders: Vec<Order>,
+    pub(super) waits: Vec<RolloutWait>,
+}
+
+impl Turn<'_> {
+    /// Takes over how the deployments of the rollout stand, also while it is paused.
+    fn observe(&mut self) {
+        let (now, timeout) = (self.now, self.record.plan.target_timeout);
+        for target in &mut self.record.targets {
+            let Some(facts) = self.facts.targets.get(&target.target) else { continue };
+            match target.state {
+                TargetState::Deploying => observe_deployment(target, facts, timeout, now),
+                TargetState::Complete => observe_takeover(target, facts, now),
+                TargetState::Pending | TargetState::Failed => observe_late_end(target, facts, now),
+                TargetState::Superseded
+                | TargetState::Skipped
+                | TargetState::UndoPending
+                | TargetState::Undoing
+                | TargetState::Undone
+                | TargetState::Unchanged
+                | TargetState::UndoFailed => {}
+            }
+        }
+    }
+
+    /// Goes on where a lock or a window stopped the rollout, once nothing does.
+    fn go_on_when_free(&mut self) {
+        let before = self.record.state.clone();
+        self.record.state = RolloutState::RollingOut;
+        let since = self.record.since;
+        self.go_forward();
+        let is_blocked = matches!(self.record.state, RolloutState::Paused(Pause::Blocked(_)));
+        if self.record.state == before || is_blocked {
+            self.record.since = since;
+        }
+    }
+
+    /// Notes what a target waits for.
+    pub(super) fn wait(
+        &mut self,
+        target: Option<&TargetName>,
+        what: impl Into<String>,
+        since: Timestamp,
+        limit: Option<SignedDuration>,
+    ) {
+        let gives_up_at = limit.map(|limit| saturating_add(since, limit));
+        let waiting = WaitingOn { what: what.into(), since, last_event: None, gives_up_at };
+        self.waits.push(RolloutWait { target: target.cloned(), waiting });
+    }
+}
+
+fn observe_deployment(
+    target: &mut RolloutTarget,
+    facts: &TargetFacts,
+    timeout: SignedDuration,
+    now: Timestamp,
+) {
+    match facts.deployment.as_ref().unwrap_or(&DeploymentFact::Missing) {
+        DeploymentFact::Open { sentence, .. } => {
+            if now >= saturating_add(target.since, timeout) {
+                target.fail(format!("it took longer than {timeout:#}: {sentence}"), now);
+            }
+        }
+        DeploymentFact::Complete { .. } => {
+            target.note = None;
+            target.set_state(TargetState::Complete, now);
+        }
+        DeploymentFact::Failed { reason, .. } => target.fail(reason, now),
+        DeploymentFact::Blocked { reason } if target.attempts < MOST_ATTEMPTS => {
+            target.set_note(TargetState::Pending, reason, now);
+            target.deployment = None;
+        }
+        DeploymentFact::Blocked { reason } => target.fail(reason, now),
+        DeploymentFact::Superseded { by } => {
+            target.set_note(TargetState::Superseded, superseded_note(by.as_ref()), now);
+        }
+        DeploymentFact::Cancelled => target.fail("its deployment was cancelled", now),
+        DeploymentFact::Missing => target.fail("its deployment is not on record any more", now),
+    }
+}
+
+/// Notes that a deployment came to its end after all, when its time was over or a person wanted to try it again.
+fn observe_late_end(target: &mut RolloutTarget, facts: &TargetFacts, now: Timestamp) {
+    let is_ours = matches!(facts.live, LiveRevision::Revision { is_ours: true, .. });
+    if is_ours && matches!(facts.deployment, Some(DeploymentFact::Complete { .. })) {
+        (target.failure, target.note) = (None, None);
+        target.set_state(TargetState::Complete, now);
+    }
+}
+
+/// Notes that a person has deployed another release to a target that was complete.
+fn observe_takeover(target: &mut RolloutTarget, facts: &TargetFacts, now: Timestamp) {
+    if let Some(deployment) = &target.deployment
+        && let LiveOwner::Other(note) = owner_of(&facts.live, deployment)
+    {
+        target.set_note(TargetState::Superseded, note, now);
+    }
+}
+
+/// To whom the live revision of a target belongs.
+pub(super) enum LiveOwner {
+    /// To this deployment or undo of the rollout.
+    Rollout(DeployId),
+    /// To a later deployment, a manual edit or a removal; the sentence says which.
+    Other(String),
+    /// To something older: what was read is not up to date, or the deployment has pushed nothing.
+    Older,
+    /// It could not be read.
+    Unknown(String),
+}
+
+/// Finds to whom the live revision belongs. Ids are in the order of time.
+pub(super) fn owner_of(live: &LiveRevision, deployment: &DeployId) -> LiveOwner {
+    match live {
+        LiveRevision::Unknown(reason) => LiveOwner::Unknown(reason.clone()),
+        LiveRevision::Revision { by, is_ours: true, .. } => LiveOwner::Rollout(by.clone()),
+        LiveRevision::Revision { by, .. } if by > deployment => {
+            LiveOwner::Other(superseded_note(Some(by)))
+        }
+        LiveRevision::Revision { .. } => LiveOwner::Older,
+        LiveRevision::Absent => LiveOwner::Other("the app was removed there".to_owned()),
+        LiveRevision::Edited => {
+            LiveOwner::Other("the manifests were edited by hand there".to_owned())
+        }
+    }
+}
+
+pub(super) fn superseded_note(by: Option<&DeployId>) -> String {
+    match by {
+        Some(id) => format!("deployment {id} took its place"),
+        None => "another deployment took its place".to_owned(),
+    }
+}

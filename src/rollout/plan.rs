@@ -1,0 +1,214 @@
+//! The plan of a rollout: its steps with the fixed sequence of targets, its gates, and the policy for failures.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{TargetName, TeamName};
+use crate::model::lock::Window;
+
+/// The most targets of one rollout.
+pub const MOST_TARGETS: usize = 500;
+/// The most steps of one rollout, gates included.
+pub const MOST_STEPS: usize = 1000;
+
+/// The plan, fixed when the rollout is created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutPlan {
+    /// The steps, in order.
+    pub steps: Vec<RolloutStep>,
+    /// What follows when more targets have failed than `max_failures`, or a gate did not pass in time.
+    pub on_failure: FailurePolicy,
+    /// The number of failed targets that are accepted.
+    pub max_failures: usize,
+    /// The time that a target may take, from the creation of its deployment to its end; its undo has as long again.
+    pub target_timeout: SignedDuration,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutStep {
+    /// Deploys the release to these targets, so many at a time and in this order.
+    Deploy {
+        /// The targets.
+        targets: Vec<TargetName>,
+        /// The number of targets that are under way at the same time; at least 1.
+        parallel: usize,
+    },
+    /// Waits until a gate has passed.
+    Gate {
+        /// The gate.
+        gate: Gate,
+        /// The time after which a gate that has not passed is a failure; `None` where it may take as long as it takes.
+        timeout: Option<SignedDuration>,
+    },
+}
+
+/// A condition between two steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Passes when so much time has gone by since the step before.
+    Bake {
+        /// The time.
+        length: SignedDuration,
+    },
+    /// Passes when a person approves it.
+    Approval {
+        /// The team whose members may approve; everyone who may deploy to all targets where it is `None`.
+        team: Option<TeamName>,
+    },
+    /// Passes when this address answers with a status of 2xx.
+    Http {
+        /// The address, without credentials.
+        url: String,
+    },
+    /// Passes when the query's only value is within the bound.
+    PromQl {
+        /// The query.
+        query: String,
+        /// The bound of its value.
+        bound: Bound,
+    },
+    /// Passes when no alert with these labels fires.
+    NoAlert {
+        /// Matchers in Alertmanager's form, `severity="critical"`.
+        matchers: Vec<String>,
+    },
+    /// Passes while the calendar is open.
+    Calendar {
+        /// The windows.
+        windows: Vec<Window>,
+    },
+}
+
+/// The bound of a query's value, as decimal numbers in text: they are stored and compared as they were written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The value is at most this.
+    AtMost(String),
+    /// The value is at least this.
+    AtLeast(String),
+}
+
+/// What follows a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailurePolicy {
+    /// Every changed target gets its former revision back.
+    Undo,
+    /// The rollout waits for a person.
+    Pause,
+    /// The rollout goes on with the next target; a gate that did not pass pauses it all the same.
+    Continue,
+}
+
+/// The error of a plan that cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanFault {
+    /// There is nothing to deploy to.
+    #[error("the rollout has no target: name at least one")]
+    Empty,
+    /// A target stands in two places.
+    #[error("the rollout has the target {0} twice: name each once")]
+    Repeated(TargetName),
+    /// A step would never begin.
+    #[error(
+        "step {0} deploys to no target, or to none at a time: name targets, and `parallel` of at least 1"
+    )]
+    Idle(usize),
+    /// There are too many.
+    #[error(
+        "the rollout has more than {MOST_TARGETS} targets or {MOST_STEPS} steps: make several of it"
+    )]
+    TooLarge,
+    /// A time is negative or none.
+    #[error("a time of the rollout is negative, or its timeout is none")]
+    Time,
+}
+
+/// The shortest and the longest time that a rollout takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanDuration {
+    /// The time that its gates take at least.
+    pub shortest: SignedDuration,
+    /// The time after which it has failed; `None` where a gate may take as long as it takes.
+    pub longest: Option<SignedDuration>,
+}
+
+impl RolloutPlan {
+    /// Checks that the plan can be carried out.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check(&self) -> Result<(), PlanFault> {
+        let mut targets = BTreeSet::new();
+        for (number, step) in self.steps.iter().enumerate() {
+            match step {
+                RolloutStep::Deploy { targets: of_step, parallel } => {
+                    if of_step.is_empty() || *parallel == 0 {
+                        return Err(PlanFault::Idle(number));
+                    }
+                    if let Some(target) = of_step.iter().find(|one| !targets.insert(*one)) {
+                        return Err(PlanFault::Repeated(target.clone()));
+                    }
+                }
+                RolloutStep::Gate { gate, timeout } => {
+                    let length = match gate {
+                        Gate::Bake { length } => Some(*length),
+                        Gate::Approval { .. }
+                        | Gate::Http { .. }
+                        | Gate::PromQl { .. }
+                        | Gate::NoAlert { .. }
+                        | Gate::Calendar { .. } => None,
+                    };
+                    if [length, *timeout].into_iter().flatten().any(|time| time.is_negative()) {
+                        return Err(PlanFault::Time);
+                    }
+                }
+            }
+        }
+        if !self.target_timeout.is_positive() {
+            return Err(PlanFault::Time);
+        }
+        if targets.len() > MOST_TARGETS || self.steps.len() > MOST_STEPS {
+            return Err(PlanFault::TooLarge);
+        }
+        if targets.is_empty() { Err(PlanFault::Empty) } else { Ok(()) }
+    }
+
+    /// Returns the targets in the order of the rollout, each with the number of its step.
+    pub fn sequence(&self) -> impl Iterator<Item = (usize, &TargetName)> {
+        self.steps.iter().enumerate().flat_map(|(number, step)| {
+            let targets = match step {
+                RolloutStep::Deploy { targets, .. } => targets.as_slice(),
+                RolloutStep::Gate { .. } => &[],
+            };
+            targets.iter().map(move |target| (number, target))
+        })
+    }
+
+    /// Computes how long the rollout takes, for people who decide whether to begin it.
+    pub fn duration(&self) -> PlanDuration {
+        let mut duration =
+            PlanDuration { shortest: SignedDuration::ZERO, longest: Some(SignedDuration::ZERO) };
+        for step in &self.steps {
+            let (shortest, longest) = match step {
+                RolloutStep::Deploy { targets, parallel } => {
+                    let rounds = targets.len().div_ceil((*parallel).max(1));
+                    let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
+                    (SignedDuration::ZERO, Some(self.target_timeout.saturating_mul(rounds)))
+                }
+                RolloutStep::Gate { gate: Gate::Bake { length }, .. } => (*length, Some(*length)),
+                RolloutStep::Gate { timeout, .. } => (SignedDuration::ZERO, *timeout),
+            };
+            duration.shortest = duration.shortest.saturating_add(shortest);
+            duration.longest =
+                duration.longest.zip(longest).map(|(sum, more)| sum.saturating_add(more));
+        }
+        duration
+    }
+}

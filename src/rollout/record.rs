@@ -1,0 +1,258 @@
+//! The record of a rollout: what is stored of it after each step.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{AppKey, DeployId, RolloutId, TargetName};
+use crate::model::release::Release;
+use crate::rollout::facts::GateAnswer;
+use crate::rollout::plan::{RolloutPlan, RolloutStep};
+
+/// One rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutRecord {
+    /// Its id.
+    pub id: RolloutId,
+    /// The id of its undo, made beforehand.
+    pub undo_id: RolloutId,
+    /// The release.
+    pub release: Release,
+    /// The app.
+    pub app: AppKey,
+    /// The plan.
+    pub plan: RolloutPlan,
+    /// Its state.
+    pub state: RolloutState,
+    /// The time at which it came into that state.
+    pub since: Timestamp,
+    /// The current step; the number of steps where all are complete. It moves one by one.
+    pub index: usize,
+    /// The time at which the current step began, or the turn of the target that is being undone.
+    pub step_since: Timestamp,
+    /// The number of failed targets that a person accepted when the rollout was resumed.
+    pub accepted_failures: usize,
+    /// The targets, in the order of the sequence.
+    pub targets: Vec<RolloutTarget>,
+    /// What is remembered of gates, by the numbers of their steps.
+    pub gates: BTreeMap<usize, GateRecord>,
+    /// Counts the changes of this record: who stores it says which one it read.
+    pub version: i64,
+}
+
+/// The state of a rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutState {
+    /// No target has been begun.
+    Created,
+    /// It goes on by itself.
+    RollingOut,
+    /// It begins no target and no gate.
+    Paused(Pause),
+    /// Changed targets get their former revision back.
+    Undoing {
+        /// The reason.
+        reason: String,
+    },
+    /// All steps are complete.
+    Done,
+    /// Each changed target has its former revision, or belongs to another release by now.
+    Undone,
+    /// A target has not got its former revision back.
+    UndoFailed,
+    /// A person has ended it where it was.
+    Cancelled {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// The reason of a pause, which says how it ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pause {
+    /// A person paused it, and resumes it.
+    Person(String),
+    /// Too much has failed; a person decides.
+    Failure(String),
+    /// A lock or a closed window stops the next target, or the release was withdrawn. It goes on when that is over.
+    Blocked(String),
+}
+
+/// One target of a rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutTarget {
+    /// The target.
+    pub target: TargetName,
+    /// The number of its step.
+    pub step: usize,
+    /// Its state.
+    pub state: TargetState,
+    /// The time at which it came into that state.
+    pub since: Timestamp,
+    /// Its deployment, once there is one.
+    pub deployment: Option<DeployId>,
+    /// The revision that was live before its deployment; `None` until that was created.
+    pub before: Option<FormerRevision>,
+    /// How often a deployment to it was created.
+    pub attempts: u32,
+    /// The reason why it failed.
+    pub failure: Option<String>,
+    /// The rollback or removal that undoes its deployment.
+    pub undo: Option<DeployId>,
+    /// What a person should know: why it was skipped, who took it over, what to do where its undo failed.
+    pub note: Option<String>,
+}
+
+/// The revision of a target before the rollout came there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormerRevision {
+    /// The app was not there.
+    Absent,
+    /// This revision was live.
+    Revision(DeployId),
+}
+
+/// The state of one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetState {
+    /// It has not been begun.
+    Pending,
+    /// Its deployment is under way.
+    Deploying,
+    /// The release runs there, or is pushed where nothing watches.
+    Complete,
+    /// Its deployment failed, or took too long.
+    Failed,
+    /// Another release was deployed there by a person.
+    Superseded,
+    /// It is no target of the service any more.
+    Skipped,
+    /// It waits for its undo.
+    UndoPending,
+    /// Its undo is under way.
+    Undoing,
+    /// It has its former revision.
+    Undone,
+    /// Its deployment changed nothing, so there is nothing to undo.
+    Unchanged,
+    /// Its undo failed; a person must act.
+    UndoFailed,
+}
+
+/// What is remembered of a gate.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GateRecord {
+    /// The last answer.
+    pub answer: Option<GateAnswer>,
+    /// The approval of a person.
+    pub approval: Option<GateApproval>,
+    /// The time at which it passed.
+    pub passed_at: Option<Timestamp>,
+}
+
+/// The approval of a gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateApproval {
+    /// The person.
+    pub by: String,
+    /// The reason.
+    pub reason: String,
+    /// The time.
+    pub at: Timestamp,
+}
+
+impl RolloutRecord {
+    /// Makes the record of a rollout that begins now. The plan must be [checked](RolloutPlan::check).
+    pub fn new(
+        (id, undo_id): (RolloutId, RolloutId),
+        (release, app): (Release, AppKey),
+        plan: RolloutPlan,
+        now: Timestamp,
+    ) -> Self {
+        let target = |(step, target): (usize, &TargetName)| RolloutTarget {
+            target: target.clone(),
+            step,
+            state: TargetState::Pending,
+            since: now,
+            deployment: None,
+            before: None,
+            attempts: 0,
+            failure: None,
+            undo: None,
+            note: None,
+        };
+        let targets = plan.sequence().map(target).collect();
+        Self {
+            id,
+            undo_id,
+            release,
+            app,
+            plan,
+            state: RolloutState::Created,
+            since: now,
+            index: 0,
+            step_since: now,
+            accepted_failures: 0,
+            targets,
+            gates: BTreeMap::new(),
+            version: 0,
+        }
+    }
+
+    /// Returns the current step; `None` where all are complete.
+    pub fn step(&self) -> Option<&RolloutStep> {
+        self.plan.steps.get(self.index)
+    }
+
+    /// Changes the state.
+    pub(super) fn set_state(&mut self, state: RolloutState, now: Timestamp) {
+        if self.state != state {
+            self.state = state;
+            self.since = now;
+        }
+    }
+
+    /// Counts the targets that failed.
+    pub fn failures(&self) -> usize {
+        self.targets.iter().filter(|target| target.state == TargetState::Failed).count()
+    }
+}
+
+impl RolloutState {
+    /// Checks that nothing begins any more by itself, whatever the facts are.
+    pub fn is_end(&self) -> bool {
+        match self {
+            Self::Done | Self::Undone | Self::UndoFailed | Self::Cancelled { .. } => true,
+            Self::Paused(Pause::Person(_) | Pause::Failure(_)) => true,
+            Self::Paused(Pause::Blocked(_)) => false,
+            Self::Created | Self::RollingOut | Self::Undoing { .. } => false,
+        }
+    }
+}
+
+impl RolloutTarget {
+    /// Changes the state.
+    pub(super) fn set_state(&mut self, state: TargetState, now: Timestamp) {
+        if self.state != state {
+            self.state = state;
+            self.since = now;
+        }
+    }
+
+    /// Changes the state, and says why.
+    pub(super) fn set_note(&mut self, state: TargetState, note: impl Into<String>, now: Timestamp) {
+        self.set_state(state, now);
+        self.note = Some(note.into());
+    }
+
+    /// Ends its deployment badly.
+    pub(super) fn fail(&mut self, reason: impl Into<String>, now: Timestamp) {
+        self.set_state(TargetState::Failed, now);
+        self.failure = Some(reason.into());
+    }
+}

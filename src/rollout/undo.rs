@@ -1,0 +1,194 @@
+//! The way back: each changed target gets its former revision, the failed ones first, then in reverse order.
+
+use crate::model::id::TargetName;
+use crate::rollout::advance::{LiveOwner, Order, Turn, owner_of, superseded_note};
+use crate::rollout::facts::{DeploymentFact, TargetFacts};
+use crate::rollout::record::{FormerRevision, RolloutState, RolloutTarget, TargetState};
+use crate::support::time::saturating_add;
+
+/// What becomes of the target whose turn it is.
+enum UndoStep {
+    /// It has its end; the next one is on.
+    Settled(TargetState, String),
+    /// It is begun: the order has been made.
+    Begun,
+    /// It waits for this.
+    Waits(String),
+}
+
+impl Turn<'_> {
+    /// Begins the way back. Targets that another release has taken over are left to it.
+    pub(super) fn begin_undo(&mut self, reason: String) {
+        self.record.begin_undo(reason, self.now);
+    }
+
+    /// Goes on with the way back: one target at a time.
+    pub(super) fn go_back(&mut self) {
+        self.cancel_unpushed();
+        for number in undo_order(&self.record.targets) {
+            let Some(one) = self.record.targets.get(number).cloned() else { continue };
+            let limit = self.record.plan.target_timeout;
+            let is_late = self.now >= saturating_add(self.record.step_since, limit);
+            let step = match one.state {
+                TargetState::UndoPending => self.begin_undo_of(number, &one),
+                _ => self.observe_undo(number, &one),
+            };
+            match step {
+                UndoStep::Settled(state, note) => self.settle(number, state, note),
+                UndoStep::Begun => return,
+                UndoStep::Waits(what) if is_late => {
+                    let note = format!("it took longer than {limit:#}: {what}; {}", way_out(&one));
+                    self.settle(number, TargetState::UndoFailed, note);
+                }
+                UndoStep::Waits(what) => {
+                    self.wait(Some(&one.target), what, self.record.step_since, Some(limit));
+                    return;
+                }
+            }
+        }
+        let has_failed = |one: &RolloutTarget| one.state == TargetState::UndoFailed;
+        let end = if self.record.targets.iter().any(has_failed) {
+            RolloutState::UndoFailed
+        } else {
+            RolloutState::Undone
+        };
+        self.record.set_state(end, self.now);
+    }
+
+    /// Cancels the deployments that have pushed nothing yet, all at once.
+    fn cancel_unpushed(&mut self) {
+        for one in &self.record.targets {
+            if one.state == TargetState::UndoPending
+                && let Some(facts) = self.facts.targets.get(&one.target)
+                && let Some(DeploymentFact::Open { is_pushed: false, .. }) = facts.deployment
+                && let Some(deployment) = one.deployment.clone()
+            {
+                self.orders.push(Order::Cancel { target: one.target.clone(), deployment });
+            }
+        }
+    }
+
+    fn settle(&mut self, number: usize, state: TargetState, note: String) {
+        if let Some(one) = self.record.targets.get_mut(number) {
+            one.set_note(state, note, self.now);
+        }
+        self.record.step_since = self.now;
+    }
+
+    fn begin_undo_of(&mut self, number: usize, one: &RolloutTarget) -> UndoStep {
+        let Some(facts) = self.facts.targets.get(&one.target) else {
+            return UndoStep::Waits("word of what is live there".to_owned());
+        };
+        let (Some(deployment), Some(before)) = (&one.deployment, &one.before) else {
+            return UndoStep::Settled(TargetState::Unchanged, NOTHING_PUSHED.to_owned());
+        };
+        if !has_pushed(facts) {
+            return match facts.deployment {
+                Some(DeploymentFact::Open { .. }) => {
+                    UndoStep::Waits("its deployment to be cancelled".to_owned())
+                }
+                _ => UndoStep::Settled(TargetState::Unchanged, NOTHING_PUSHED.to_owned()),
+            };
+        }
+        let from = match owner_of(&facts.live, deployment) {
+            LiveOwner::Rollout(by) => by,
+            LiveOwner::Other(note) => return UndoStep::Settled(TargetState::Superseded, note),
+            LiveOwner::Older => return UndoStep::Waits("its push to be seen".to_owned()),
+            LiveOwner::Unknown(reason) => return UndoStep::Waits(reason),
+        };
+        if !facts.is_configured {
+            let note = format!("it is no target of the service any more; {}", way_out(one));
+            return UndoStep::Settled(TargetState::UndoFailed, note);
+        }
+        if let Some(reason) = &facts.blocked {
+            return UndoStep::Waits(reason.clone());
+        }
+        let id = (self.draw)();
+        let target = one.target.clone();
+        self.orders.push(match before {
+            FormerRevision::Revision(to) => {
+                Order::RollBack { target, id: id.clone(), from, to: to.clone() }
+            }
+            FormerRevision::Absent => Order::Remove { target, id: id.clone(), from },
+        });
+        if let Some(one) = self.record.targets.get_mut(number) {
+            one.undo = Some(id);
+            one.set_state(TargetState::Undoing, self.now);
+        }
+        UndoStep::Begun
+    }
+
+    fn observe_undo(&mut self, number: usize, one: &RolloutTarget) -> UndoStep {
+        let Some(facts) = self.facts.targets.get(&one.target) else {
+            return UndoStep::Waits("word of its undo".to_owned());
+        };
+        match facts.undo.as_ref().unwrap_or(&DeploymentFact::Missing) {
+            DeploymentFact::Open { sentence, .. } => UndoStep::Waits(sentence.clone()),
+            DeploymentFact::Complete { .. } => {
+                UndoStep::Settled(TargetState::Undone, "it is as it was before".to_owned())
+            }
+            DeploymentFact::Superseded { by } => {
+                UndoStep::Settled(TargetState::Superseded, superseded_note(by.as_ref()))
+            }
+            DeploymentFact::Blocked { reason } => {
+                if let Some(one) = self.record.targets.get_mut(number) {
+                    one.set_state(TargetState::UndoPending, self.now);
+                }
+                UndoStep::Waits(reason.clone())
+            }
+            DeploymentFact::Failed { reason, .. } => failed(one, reason),
+            DeploymentFact::Cancelled => failed(one, "it was cancelled"),
+            DeploymentFact::Missing => failed(one, "it is not on record any more"),
+        }
+    }
+
+    /// Says how the deployment of a target stands.
+    pub(super) fn sentence_of(&self, target: &TargetName) -> String {
+        let facts = self.facts.targets.get(target);
+        match facts.and_then(|facts| facts.deployment.as_ref()) {
+            Some(DeploymentFact::Open { sentence, .. }) => sentence.clone(),
+            _ => "word of its deployment".to_owned(),
+        }
+    }
+}
+
+const NOTHING_PUSHED: &str = "nothing was pushed there";
+
+/// Returns the numbers of the targets that are to be undone: the failed ones, then the others, each in reverse order.
+fn undo_order(targets: &[RolloutTarget]) -> Vec<usize> {
+    let is_open =
+        |one: &RolloutTarget| matches!(one.state, TargetState::UndoPending | TargetState::Undoing);
+    let open = targets.iter().enumerate().rev().filter(|(_, one)| is_open(one));
+    let (failed, complete): (Vec<_>, Vec<_>) = open.partition(|(_, one)| one.failure.is_some());
+    failed.into_iter().chain(complete).map(|(number, _)| number).collect()
+}
+
+/// Checks that the rollout's deployment has changed what is live, or may have.
+fn has_pushed(facts: &TargetFacts) -> bool {
+    match &facts.deployment {
+        Some(DeploymentFact::Open { is_pushed, .. } | DeploymentFact::Failed { is_pushed, .. }) => {
+            *is_pushed
+        }
+        Some(DeploymentFact::Complete { .. } | DeploymentFact::Superseded { .. }) => true,
+        Some(DeploymentFact::Blocked { .. } | DeploymentFact::Cancelled) => false,
+        // What is live says it.
+        Some(DeploymentFact::Missing) | None => true,
+    }
+}
+
+fn failed(one: &RolloutTarget, reason: &str) -> UndoStep {
+    UndoStep::Settled(TargetState::UndoFailed, format!("{reason}; {}", way_out(one)))
+}
+
+/// Says what a person must do.
+fn way_out(one: &RolloutTarget) -> String {
+    let target = &one.target;
+    match &one.before {
+        Some(FormerRevision::Revision(id)) => {
+            format!("`bart rollback {target} --to {id}` makes the revision before live again")
+        }
+        Some(FormerRevision::Absent) | None => {
+            format!("`bart remove {target}` takes the app off the target")
+        }
+    }
+}
