@@ -230,7 +230,7 @@ impl DeployId {
 
 impl RolloutId {
     /// Builds a new id from a clock's draw: `r-20261121-054812123-a1b2c3`.
-    pub fn of(draw: Draw) -> Self {
+    pub fn of(draw: IdSeed) -> Self {
         Self(format!("r-{}", DeployId::of(draw)))
     }
 }

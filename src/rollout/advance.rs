@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
-use crate::rollout::facts::{DeploymentFact, LiveRevision, RolloutFacts, TargetFacts};
+use crate::rollout::facts::{DeploymentFact, LiveFact, RolloutFacts, TargetFacts};
 use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState};
 use crate::support::time::saturating_add;
 
@@ -191,7 +191,7 @@ fn observe_deployment(
 
 /// Notes that a deployment came to its end after all, when its time was over or a person wanted to try it again.
 fn observe_late_end(target: &mut RolloutTarget, facts: &TargetFacts, now: Timestamp) {
-    let is_ours = matches!(facts.live, LiveRevision::Revision { is_ours: true, .. });
+    let is_ours = matches!(facts.live, LiveFact::Revision { is_ours: true, .. });
     if is_ours && matches!(facts.deployment, Some(DeploymentFact::Complete { .. })) {
         (target.failure, target.note) = (None, None);
         target.set_state(TargetState::Complete, now);
@@ -220,18 +220,16 @@ pub(super) enum LiveOwner {
 }
 
 /// Finds to whom the live revision belongs. Ids are in the order of time.
-pub(super) fn owner_of(live: &LiveRevision, deployment: &DeployId) -> LiveOwner {
+pub(super) fn owner_of(live: &LiveFact, deployment: &DeployId) -> LiveOwner {
     match live {
-        LiveRevision::Unknown(reason) => LiveOwner::Unknown(reason.clone()),
-        LiveRevision::Revision { by, is_ours: true, .. } => LiveOwner::Rollout(by.clone()),
-        LiveRevision::Revision { by, .. } if by > deployment => {
+        LiveFact::Unknown(reason) => LiveOwner::Unknown(reason.clone()),
+        LiveFact::Revision { by, is_ours: true, .. } => LiveOwner::Rollout(by.clone()),
+        LiveFact::Revision { by, .. } if by > deployment => {
             LiveOwner::Other(superseded_note(Some(by)))
         }
-        LiveRevision::Revision { .. } => LiveOwner::Older,
-        LiveRevision::Absent => LiveOwner::Other("the app was removed there".to_owned()),
-        LiveRevision::Edited => {
-            LiveOwner::Other("the manifests were edited by hand there".to_owned())
-        }
+        LiveFact::Revision { .. } => LiveOwner::Older,
+        LiveFact::Absent => LiveOwner::Other("the app was removed there".to_owned()),
+        LiveFact::Edited => LiveOwner::Other("the manifests were edited by hand there".to_owned()),
     }
 }
 

@@ -25,7 +25,7 @@ pub struct TargetFacts {
     /// True if it is a target of the service.
     pub is_configured: bool,
     /// The live revision of the app there.
-    pub live: LiveRevision,
+    pub live: LiveFact,
     /// The lock, the window or the like that stops a deployment there now.
     pub blocked: Option<String>,
     /// The rollout's deployment there, where the record names one.
@@ -36,7 +36,7 @@ pub struct TargetFacts {
 
 /// The live revision of the app on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LiveRevision {
+pub enum LiveFact {
     /// It could not be read; the reason.
     Unknown(String),
     /// The app is not there.

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use crate::model::id::TargetName;
 use crate::rollout::advance::{Order, Turn};
-use crate::rollout::facts::{GateResult, LiveRevision};
+use crate::rollout::facts::{GateResult, LiveFact};
 use crate::rollout::plan::{Bound, FailurePolicy, Gate, RolloutStep};
 use crate::rollout::record::{FormerRevision, Pause, RolloutState, TargetState};
 use crate::support::time::saturating_add;
@@ -145,12 +145,12 @@ impl Turn<'_> {
             return Turnout::Blocked(reason.clone());
         }
         match &facts.live {
-            LiveRevision::Unknown(reason) => Turnout::Unknown(reason.clone()),
-            LiveRevision::Absent => Turnout::Begin(FormerRevision::Absent),
-            LiveRevision::Revision { revision, .. } => {
+            LiveFact::Unknown(reason) => Turnout::Unknown(reason.clone()),
+            LiveFact::Absent => Turnout::Begin(FormerRevision::Absent),
+            LiveFact::Revision { revision, .. } => {
                 Turnout::Begin(FormerRevision::Revision(revision.clone()))
             }
-            LiveRevision::Edited => Turnout::Blocked(
+            LiveFact::Edited => Turnout::Blocked(
                 "the manifests were edited by hand there, and an undo could not restore them: deploy or roll back \
                  there first"
                     .to_owned(),

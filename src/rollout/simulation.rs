@@ -10,7 +10,7 @@ use crate::model::release::Release;
 use crate::rollout::acts::{ActRefusal, RolloutAct};
 use crate::rollout::advance::{Decision, Order, advance};
 use crate::rollout::facts::{
-    DeploymentFact, GateAnswer, GateResult, LiveRevision, RolloutFacts, TargetFacts,
+    DeploymentFact, GateAnswer, GateResult, LiveFact, RolloutFacts, TargetFacts,
 };
 use crate::rollout::plan::{FailurePolicy, RolloutPlan, RolloutStep};
 use crate::rollout::record::{FormerRevision, RolloutRecord, TargetState};
@@ -120,10 +120,10 @@ impl Simulation {
             self.record.targets.iter().filter(|one| !self.unreadable.contains(&one.target));
         let targets = targets.map(|one| {
             let live = match &self.live[&one.target] {
-                None => LiveRevision::Absent,
+                None => LiveFact::Absent,
                 Some((revision, by)) => {
                     let is_ours = self.deployments.contains_key(by);
-                    LiveRevision::Revision { revision: revision.clone(), by: by.clone(), is_ours }
+                    LiveFact::Revision { revision: revision.clone(), by: by.clone(), is_ours }
                 }
             };
             let facts = TargetFacts {
