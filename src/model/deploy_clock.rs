@@ -95,6 +95,15 @@ pub struct IntervalTime {
     pub skew_millis: Option<u64>,
 }
 
+/// The time between two marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lapse {
+    /// Its length in milliseconds.
+    Millis(u64),
+    /// The milliseconds by which the clocks contradict each other.
+    Skew(u64),
+}
+
 /// The coarsest unit of a clock: GitHub and Kubernetes cut the time to the second. A contradiction within it is none.
 const RESOLUTION: SignedDuration = SignedDuration::from_secs(1);
 
@@ -111,6 +120,14 @@ impl MarkTime {
     /// Makes the time of a step by the service's own clock.
     pub fn of_service(mark: DeployMark, at: Timestamp) -> Self {
         Self { mark, at, clock: MarkClock::Service, ahead_millis: 0 }
+    }
+}
+
+impl IntervalTime {
+    /// Returns the length or the skew.
+    pub fn lapse(&self) -> Lapse {
+        let skew = Lapse::Skew(self.skew_millis.unwrap_or(0));
+        self.millis.map_or(skew, Lapse::Millis)
     }
 }
 
@@ -151,24 +168,41 @@ impl DeployMarks {
             DeployInterval::Sync => (pickup(), self.get(DeployMark::Synced)),
             DeployInterval::Total => (requested(), self.get(DeployMark::Synced)),
         };
-        Some(self.measure(interval, begin?, end?))
+        let (millis, skew_millis) = match self.measure(begin?, end?) {
+            Lapse::Millis(millis) => (Some(millis), None),
+            Lapse::Skew(millis) => (None, Some(millis)),
+        };
+        Some(IntervalTime { interval, millis, skew_millis })
     }
 
-    fn measure(&self, interval: DeployInterval, begin: &MarkTime, end: &MarkTime) -> IntervalTime {
+    /// Returns the lead time, from the request to the finish; `None` while one of them is not recorded.
+    pub fn lead_time(&self) -> Option<Lapse> {
+        let ends = self.get(DeployMark::Requested).zip(self.get(DeployMark::Finished));
+        ends.map(|(begin, end)| self.measure(begin, end))
+    }
+
+    /// Returns the time from the first mark to this one; `None` if its clock contradicts the service's.
+    pub fn offset_millis(&self, time: &MarkTime) -> Option<u64> {
+        match self.measure(self.0.first()?, time) {
+            Lapse::Millis(millis) => Some(millis),
+            Lapse::Skew(_) => None,
+        }
+    }
+
+    fn measure(&self, begin: &MarkTime, end: &MarkTime) -> Lapse {
         let is_one_clock = begin.clock == end.clock;
         let length = millis_between(begin.at, end.at);
         let skew = match length {
             // Another replica's clock, or one that was set back.
-            None if is_one_clock => millis_between(end.at, begin.at),
-            Some(_) if is_one_clock => None,
+            None if is_one_clock => millis_between(end.at, begin.at).unwrap_or(0),
+            Some(_) if is_one_clock => 0,
             Some(_) | None => {
                 let known_skew = self.skew(begin.clock).max(self.skew(end.clock));
-                Some(known_skew.max(contradiction(begin.at, end.at))).filter(|skew| *skew > 0)
+                known_skew.max(contradiction(begin.at, end.at))
             }
         };
         // Less than the resolution of a clock before the begin is at the begin.
-        let millis = skew.is_none().then(|| length.unwrap_or(0));
-        IntervalTime { interval, millis, skew_millis: skew }
+        if skew == 0 { Lapse::Millis(length.unwrap_or(0)) } else { Lapse::Skew(skew) }
     }
 
     /// Returns the milliseconds by which a clock contradicts the service's at least; 0 where it does not. It is ahead if
@@ -372,6 +406,19 @@ mod tests {
         .into_iter()
         .collect();
         assert_eq!(lengths(&marks), [0]);
+    }
+
+    #[test]
+    fn the_lead_time_ends_with_the_finish_and_no_offset_comes_from_a_wrong_clock() {
+        assert_eq!(minute(0, 0).lead_time(), Some(Lapse::Millis(60_500)));
+        assert!(matches!(minute(DAY, 0).lead_time(), Some(Lapse::Skew(_))));
+        assert_eq!(DeployMarks::default().lead_time(), None);
+        let offsets = |marks: &DeployMarks| -> Vec<Option<u64>> {
+            let steps = [DeployMark::Requested, DeployMark::Pushed, DeployMark::Synced];
+            steps.iter().map(|step| marks.offset_millis(marks.get(*step).unwrap())).collect()
+        };
+        assert_eq!(offsets(&minute(0, 0)), [Some(0), Some(5_800), Some(55_000)]);
+        assert_eq!(offsets(&minute(0, DAY)), [Some(0), Some(5_800), None]);
     }
 
     #[test]
