@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::forms;
 use crate::model::change::Change;
+use crate::model::deploy_clock::{DeployMarks, IntervalTime};
 use crate::model::deployment::{Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::violation::Violation;
@@ -63,6 +64,9 @@ pub struct DeploymentSummary {
     pub pushed_at: Option<Timestamp>,
     /// The time when it ended.
     pub finished_at: Option<Timestamp>,
+    /// The deploy clock: the first time of each step, with the clock that showed it, in the order of the steps.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub marks: DeployMarks,
     /// The result, or what it waits for; one sentence for people.
     pub summary: String,
     /// The condition that it waits for in its cluster, after the push; null before that, and once it has ended.
@@ -112,6 +116,9 @@ pub struct DeploymentDetail {
     pub summary: DeploymentSummary,
     /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
+    /// The intervals of the deploy clock whose begin and end are known.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub intervals: Vec<IntervalTime>,
     /// The violations and warnings that were stored.
     pub violations: Vec<Violation>,
     /// The number of further ones; `errors` and `warnings` count all.

@@ -107,6 +107,7 @@ pub(super) fn loops(
     let outbox = outbox::OutboxSettings { lease, grace, forge, forge_hourly };
     let metrics = registry.register(controller::metrics::WorkerMetrics::new);
     let controller = Arc::new(Controller::new(deployments.clone(), workers, metrics));
+    registry.register(|registry| deployments.store.interval_metrics().register(registry));
     let metrics = registry.register(outbox::metrics::OutboxMetrics::new);
     let sinks = sinks(settings, deployments.clone(), client);
     let outbox = Arc::new(Outbox::new(sinks, outbox, metrics));

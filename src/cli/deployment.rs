@@ -6,8 +6,10 @@ use super::output::{BAD, BOLD, DIM, GOOD, NOTE, short};
 use super::table::{Column, layout};
 use super::times::{TimeFormatter, TimeStyle, WHEN};
 use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
+use crate::model::deploy_clock::{DeployMarks, IntervalTime, Lapse};
 use crate::model::deployment::{StageTime, State};
 use crate::model::waiting::{LastEvent, WaitingOn};
+use crate::support::time_text::format_micros;
 
 /// Formats a table with a line for each deployment. In a list of one app, a narrow terminal drops the app's name first.
 pub(super) fn list(
@@ -62,6 +64,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     let DeploymentDetail {
         summary: overview,
         stages,
+        intervals,
         violations,
         violations_left_out,
         log_tail,
@@ -103,6 +106,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         text += &format!("\n{BOLD}stages{BOLD:#}\n");
         text += &stages.iter().map(stage).collect::<String>();
     }
+    text += &clock(&overview.marks, intervals);
     if !violations.is_empty() {
         text += &format!("\n{}", diagnostics::render(violations, &SourceTexts::default()));
         text += &diagnostics::left_out(*violations_left_out);
@@ -126,6 +130,37 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         }
     }
     text
+}
+
+/// Formats the deploy clock: each step with the time since the first one, then the intervals.
+fn clock(marks: &DeployMarks, intervals: &[IntervalTime]) -> String {
+    if marks.iter().next().is_none() {
+        return String::new();
+    }
+    let mut text = format!("\n{BOLD}deploy clock{BOLD:#}\n");
+    for time in marks.iter() {
+        let offset = marks.offset_millis(time).map_or_else(|| "clock skew".to_owned(), millis);
+        let owner = time.clock.owner();
+        let at = time.at.strftime("%H:%M:%S");
+        text += &format!("  {at}  {offset:>12}  {:<48}{DIM}{owner}{DIM:#}\n", time.mark.sentence());
+    }
+    for time in intervals {
+        text += &format!("  {:<20} {:>12}\n", time.interval.title(), lapse(time.lapse()));
+    }
+    text
+}
+
+/// Formats the time between two marks: `4.6 s`, or `skewed by 1 h 0 min`.
+pub(super) fn lapse(lapse: Lapse) -> String {
+    match lapse {
+        Lapse::Millis(length) => millis(length),
+        Lapse::Skew(by) => format!("skewed by {}", millis(by)),
+    }
+}
+
+/// Formats milliseconds with a unit that fits.
+pub(super) fn millis(millis: u64) -> String {
+    format_micros(millis.saturating_mul(1000))
 }
 
 /// Formats the template: `backend-default@latest (0f3a5c7d)`.

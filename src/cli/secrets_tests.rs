@@ -199,6 +199,7 @@ fn deployment(rejection: &Rejection) -> Deployment {
             forge_id: 7, release: release(), target: "t".parse().unwrap(), git_ref: "main".to_owned(),
             actor: "octocat".to_owned(), description: String::new(), production: true,
             automatic: false, recipient: Recipient::Actor, identity: None,
+            requested_at: None,
         },
         "app": app, "state": "failed", "received_at": "2026-11-21T05:48:12.123Z",
         "finished_at": null, "stages": [], "summary": rejection.to_string(),

@@ -21,6 +21,8 @@ pub struct ArgoApplication {
     pub operation: Option<SyncOperation>,
     /// The first condition that names an error (`ComparisonError`, `SyncError` …).
     pub error: Option<Box<str>>,
+    /// The last syncs that succeeded, oldest first: `status.history`.
+    pub history: Box<[SyncRecord]>,
     /// The time of the last comparison, by the cluster's clock: `status.reconciledAt`.
     pub reconciled_at: Option<Timestamp>,
 }
@@ -40,6 +42,20 @@ pub struct SyncOperation {
     pub finished_at: Option<Timestamp>,
 }
 
+/// A sync that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncRecord {
+    /// The commit.
+    pub revision: Box<str>,
+    /// The time at which it began, by the cluster's clock.
+    pub started_at: Option<Timestamp>,
+    /// The time at which it ended, by the cluster's clock.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// The syncs that are remembered: Argo CD keeps ten, if `revisionHistoryLimit` does not say otherwise.
+const REMEMBERED_SYNCS: usize = 10;
+
 impl ArgoApplication {
     /// Reads an Application; `None` where it has no name.
     pub fn read(json: &Json) -> Option<Self> {
@@ -51,6 +67,7 @@ impl ArgoApplication {
             health: word(&["status", "health", "status"]),
             operation: value_at(json, &["status", "operationState"]).map(SyncOperation::read),
             error: read_error(json),
+            history: read_history(json),
             reconciled_at: time_at(json, &["status", "reconciledAt"]),
         })
     }
@@ -68,6 +85,21 @@ impl SyncOperation {
             finished_at: time_at(state, &["finishedAt"]),
         }
     }
+}
+
+/// Reads the newest syncs: Argo CD adds each at the end.
+fn read_history(json: &Json) -> Box<[SyncRecord]> {
+    let history = value_at(json, &["status", "history"]).and_then(Json::as_array);
+    let history = history.map_or(&[][..], Vec::as_slice);
+    let newest = history.iter().skip(history.len().saturating_sub(REMEMBERED_SYNCS));
+    let record = |sync: &Json| {
+        Some(SyncRecord {
+            revision: text_at(sync, &["revision"], 64)?,
+            started_at: time_at(sync, &["deployStartedAt"]),
+            finished_at: time_at(sync, &["deployedAt"]),
+        })
+    };
+    newest.filter_map(record).collect()
 }
 
 fn read_error(json: &Json) -> Option<Box<str>> {

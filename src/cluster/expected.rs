@@ -22,6 +22,8 @@ pub struct ExpectedRevision {
     pub application: Option<ObjectKey>,
     /// The commits of the manifest repository that hold it: its own, and those pushed after it.
     pub commits: Vec<String>,
+    /// The push made a commit. Without one, Argo CD has had its commit since an earlier push.
+    pub changed: bool,
     /// The deployment has no end yet. One that ended is here so that its workloads are known.
     pub awaiting: bool,
     /// The time of the push, by the service's clock.

@@ -45,6 +45,7 @@ mod transition; // from one state of a record to the next
 mod unready; // pods that run and do not become ready
 pub mod tracker; // changes become observations, each once
 pub mod sync_wait; // how long Argo CD is waited for
+mod marks; // the marks of the deploy clock that a cluster shows
 pub mod view; // the objects of one cluster, and the deployments that wait for it
 pub mod live; // the present objects of one app
 pub mod summary; // a deployment of several workloads

@@ -5,11 +5,12 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::ClusterIndex;
+use crate::cluster::marks::{cluster_marks, mark_of};
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::progress::ReplicaCounts;
 use crate::cluster::record::{ClockTime, ProgressRecord};
@@ -17,8 +18,11 @@ use crate::cluster::summary::{DeploymentProgress, DeploymentState, summarize};
 use crate::cluster::tracker::{ProgressPatience, ProgressTracker};
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, ClusterUnseen, KindSight};
+use crate::cluster::watched::WatchedObject;
+use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkTime};
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
+use crate::support::time::saturating_add;
 
 /// One cluster, and the deployments that wait for it.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub struct ClusterView {
     index: ClusterIndex,
     tracker: ProgressTracker,
     open: BTreeMap<DeployId, OpenDeployment>,
+    /// The deployments whose marks are looked for: those without an end, and those that Argo CD may still be syncing.
+    clocks: BTreeMap<DeployId, FollowedClock>,
     /// The causes that the process before has told, of deployments that are not followed yet.
     announced_causes: BTreeMap<DeployId, BTreeSet<CauseKind>>,
     /// The records that are not given out yet.
@@ -40,6 +46,18 @@ struct OpenDeployment {
     shown: Option<DeploymentProgress>,
     announced: Announced,
 }
+
+/// The clock of a deployment, as far as its cluster shows it.
+#[derive(Debug)]
+struct FollowedClock {
+    expected: ExpectedRevision,
+    /// The marks that were given out.
+    marks: DeployMarks,
+}
+
+/// The time after the push for which marks are looked for once the deployment has ended: the pods may be there before
+/// Argo CD has ended its sync.
+const FOLLOWED_AFTER_PUSH: SignedDuration = SignedDuration::from_mins(30);
 
 /// The facts that people were told: each cause once, and neither counts nor that a cause is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +74,8 @@ pub struct ClusterNews {
     pub records: Vec<ProgressRecord>,
     /// Changes of deployments.
     pub deployments: Vec<DeploymentNews>,
+    /// New marks of deployments, also of some that have ended. Marks may be given out again after a restart.
+    pub marks: Vec<(DeployId, Vec<MarkTime>)>,
 }
 
 /// A change of a deployment.
@@ -74,7 +94,7 @@ pub struct DeploymentNews {
 impl ClusterNews {
     /// Checks that there is nothing to store.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.deployments.is_empty()
+        self.records.is_empty() && self.deployments.is_empty() && self.marks.is_empty()
     }
 }
 
@@ -92,8 +112,9 @@ impl ClusterView {
             }
         }
         let tracker = ProgressTracker::new(cluster, patience, records);
-        let (open, records) = (BTreeMap::new(), Vec::new());
-        Self { index: ClusterIndex::new(), tracker, open, announced_causes, records }
+        let (open, clocks, records) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let index = ClusterIndex::new();
+        Self { index, tracker, open, clocks, announced_causes, records }
     }
 
     /// Applies an event of the watches, whose state tells a kind that is not there from one that may not be seen.
@@ -130,6 +151,7 @@ impl ClusterView {
     pub fn expect(&mut self, expected: ExpectedRevision, now: Timestamp) {
         let observations = self.tracker.expect(expected.clone(), &self.index, now);
         self.records.extend(observations.into_iter().map(|observation| observation.record));
+        self.follow_clock(&expected, now);
         if !expected.awaiting {
             self.open.remove(&expected.deploy_id);
             return;
@@ -144,6 +166,53 @@ impl ClusterView {
                 place.insert(OpenDeployment { expected, shown: None, announced });
             }
         }
+    }
+
+    /// Follows the clock of a deployment, in place of those before it: their revisions are in no later commit.
+    fn follow_clock(&mut self, expected: &ExpectedRevision, now: Timestamp) {
+        let (app, id) = (&expected.app, &expected.deploy_id);
+        let is_newer =
+            |clock: &FollowedClock| clock.expected.app == *app && clock.expected.deploy_id > *id;
+        if self.clocks.values().any(is_newer) {
+            return;
+        }
+        self.clocks.retain(|other, clock| clock.expected.app != *app || other == id);
+        if let Some(clock) = self.clocks.get_mut(id) {
+            clock.expected = expected.clone();
+        } else if expected.awaiting || is_recent(expected, now) {
+            let clock = FollowedClock { expected: expected.clone(), marks: DeployMarks::default() };
+            self.clocks.insert(id.clone(), clock);
+        }
+    }
+
+    /// Returns the marks that are new, and forgets the clocks that show no more.
+    fn take_marks(
+        &mut self,
+        finished: &BTreeMap<DeployId, ClockTime>,
+        now: Timestamp,
+    ) -> Vec<(DeployId, Vec<MarkTime>)> {
+        let (index, tracker, open) = (&self.index, &self.tracker, &self.open);
+        let mut new_marks = Vec::new();
+        self.clocks.retain(|id, clock| {
+            let expected = &clock.expected;
+            let application = expected.application.as_ref().and_then(|key| index.get(key));
+            let application = application.and_then(WatchedObject::application);
+            let records = records_of(tracker, expected);
+            let mut times = cluster_marks(expected, application, &records, now);
+            times.extend(finished.get(id).map(|at| mark_of(DeployMark::Finished, *at, now)));
+            times.retain(|time| clock.marks.get(time.mark).is_none());
+            for time in &times {
+                clock.marks.insert(*time);
+            }
+            if !times.is_empty() {
+                new_marks.push((id.clone(), times));
+            }
+            let is_synced = clock.marks.get(DeployMark::Synced).is_some();
+            let may_sync = application.is_some() && expected.changed && !is_synced;
+            let has_ended = !open.contains_key(id) || finished.contains_key(id);
+            !has_ended || (may_sync && is_recent(expected, now))
+        });
+        new_marks
     }
 
     /// Notes that people were told how a deployment stands, by the process that watched before.
@@ -165,6 +234,7 @@ impl ClusterView {
         for id in ended {
             let Some(deployment) = self.open.remove(&id) else { continue };
             self.expect(ExpectedRevision { awaiting: false, ..deployment.expected }, now);
+            self.clocks.remove(&id);
         }
     }
 
@@ -207,14 +277,27 @@ impl ClusterView {
             let deploy_id = id.clone();
             deployments.push(DeploymentNews { deploy_id, progress, is_announced, failure });
         }
+        let finished = deployments.iter().filter_map(|news| match news.progress.state {
+            DeploymentState::Finished { at } => Some((news.deploy_id.clone(), at)),
+            _ => None,
+        });
+        let marks = self.take_marks(&finished.collect(), now);
         let has_ended = |news: &&DeploymentNews| news.progress.waiting.is_none();
         for ended in deployments.iter().filter(has_ended) {
             let Some(deployment) = self.open.remove(&ended.deploy_id) else { continue };
             // Its workloads stay known.
             self.expect(ExpectedRevision { awaiting: false, ..deployment.expected }, now);
+            if !matches!(ended.progress.state, DeploymentState::Finished { .. }) {
+                self.clocks.remove(&ended.deploy_id);
+            }
         }
-        ClusterNews { records, deployments }
+        ClusterNews { records, deployments, marks }
     }
+}
+
+/// Checks that a deployment was pushed a short time ago.
+fn is_recent(expected: &ExpectedRevision, now: Timestamp) -> bool {
+    now < saturating_add(expected.pushed_at, FOLLOWED_AFTER_PUSH)
 }
 
 /// Returns the newest of the records of each key, in the order of their last changes.

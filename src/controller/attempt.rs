@@ -360,6 +360,7 @@ impl Controller {
                 findings.contact.clone_from(&planned.contact);
                 findings.address.clone_from(&planned.address);
                 findings.take_claims(planned.claims.clone());
+                findings.planned_at = Some(self.clock.now());
                 Ok(planned)
             }
             Err(PlanError::Rejected { rejection, app, template, templates_commit, contact }) => {
@@ -381,6 +382,7 @@ impl Controller {
     ) -> Result<Completion, Abort> {
         let deployment = &claim.deployment;
         findings.take_claims(self.deployments.restore_claims(deployment, rollback).await?);
+        findings.planned_at = Some(self.clock.now());
         findings.stages = stages.times();
         match self.store.begin_push(claim, findings, self.clock.now()).await? {
             PushTurn::Yes => {}

@@ -33,6 +33,7 @@ use crate::controller::cluster_news::{change_of, log_news, to_stored};
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
 use crate::deployments::outcome::DeployError;
+use crate::model::deploy_clock::MarkTime;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
@@ -423,7 +424,7 @@ impl ClusterFollower {
             let sentence = "another revision is live in the manifest repository";
             let status = ForgeStatus::new(ForgeState::Inactive, sentence);
             let change = ClusterChange::end(deployment.id, State::Superseded, status);
-            self.store_news(&followed.lease, &[], &[change]).await?;
+            self.store_news(&followed.lease, &[], &[change], &[]).await?;
         }
         Ok(())
     }
@@ -440,23 +441,25 @@ impl ClusterFollower {
         let change =
             |one: &DeploymentNews| change_of(one, logs.remove(&one.deploy_id).unwrap_or_default());
         let changes: Vec<ClusterChange> = news.deployments.iter().map(change).collect();
-        self.store_news(&followed.lease, &records, &changes).await?;
+        self.store_news(&followed.lease, &records, &changes, &news.marks).await?;
         for news in &news.deployments {
             log_news(news);
         }
         Ok(())
     }
 
-    /// Stores records and changes, again and again while the database does not answer and the lease lasts.
+    /// Stores records, changes and marks, again and again while the database does not answer and the lease lasts.
     async fn store_news(
         &self,
         lease: &ClusterLease,
         records: &[WorkloadRecord],
         changes: &[ClusterChange],
+        marks: &[(DeployId, Vec<MarkTime>)],
     ) -> Result<(), FollowEnd> {
         let (store, clock) = (&self.deployments.store, &self.deployments.clock);
         loop {
-            match store.record_cluster_progress(lease, records, changes, clock.now()).await {
+            let now = clock.now();
+            match store.record_cluster_progress(lease, records, changes, marks, now).await {
                 Ok(LeaseState::Lost) => return Err(FollowEnd::LeaseLost),
                 Ok(LeaseState::Held) => break,
                 Err(error) => {

@@ -46,7 +46,8 @@ pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreErro
         let sentence = "it is pushed; its cluster is no longer watched";
         let status = ForgeStatus::new(ForgeState::Success, sentence);
         let change = ClusterChange::end(deployment, State::Succeeded, status);
-        if store.record_cluster_progress(&lease, &[], &[change], now).await? == LeaseState::Held {
+        let state = store.record_cluster_progress(&lease, &[], &[change], &[], now).await?;
+        if state == LeaseState::Held {
             count += 1;
         }
         // As if nobody had watched it since: the others are due, too.

@@ -92,6 +92,7 @@ impl Deployments {
                 automatic: false,
                 recipient: by.recipient(),
                 identity: None,
+                requested_at: None,
             };
             let delivery =
                 DeliveryId::parse(format!("api-{forge_id}")).map_err(BackendError::new)?;

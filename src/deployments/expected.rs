@@ -56,6 +56,7 @@ impl Deployments {
                 .collect(),
             application: argocd,
             commits: vec![pushed.commit.to_string()],
+            changed: pushed.changed,
             awaiting: matches!(state, State::Syncing | State::Progressing),
             pushed_at: *pushed_at,
         }))

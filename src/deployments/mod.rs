@@ -11,7 +11,7 @@
 //! The use cases know neither HTTP nor the loops, which call them by name. Read `core.rs` first, for
 //! [`Deployments`] and its parts; then [`accept`], `attempt.rs` and [`outcome`] for the way of a
 //! deployment, [`rollback`] and [`removal`] for acts of people, [`dry_run`] and [`preview`] for what only plans, and
-//! [`apps`], [`history`] and [`builds`] for what only reads.
+//! [`apps`], [`history`], [`builds`] and [`insights`] for what only reads.
 
 mod core; // the struct that has the use cases
 mod fault; // the error of a backend that does not work
@@ -35,6 +35,7 @@ pub mod app_state; // one app on one target
 pub(crate) mod watched_cluster; // a cluster that the service watches
 pub mod live_state; // one app in its cluster: workloads, pods, logs
 pub mod history; // an app's revisions
+pub mod insights; // how long deployments take, and how they end
 pub mod builds; // images that could be deployed
 pub mod facts; // lookups for the rules
 pub mod templates; // the templates in use

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::deploy_clock::DeployMarks;
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
@@ -37,6 +38,9 @@ pub struct Deployment {
     pub log_tail: Vec<String>,
     /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
+    /// The time of each step, by the clock that showed it.
+    #[serde(default)]
+    pub marks: DeployMarks,
     /// The outcome, or the reason why it waits; one sentence for people.
     pub summary: String,
     /// Broken rules, and warnings of a success.

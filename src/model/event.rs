@@ -154,6 +154,9 @@ pub struct DeploymentRequest {
     /// The code host's numbers of the repository and its owner, where it sent them.
     #[serde(default)]
     pub identity: Option<RepositoryIdentity>,
+    /// The time of the request by the code host's clock; `None` where it came to the service itself.
+    #[serde(default)]
+    pub requested_at: Option<Timestamp>,
 }
 
 /// A repository by the forge's own numbers: they stay when it is renamed.

@@ -6,11 +6,13 @@
 //! led to it and its messages. The lease's number fences each write, so that a process which lost the
 //! cluster while it was paused changes nothing.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
+use crate::model::deploy_clock::MarkTime;
 use crate::model::deployment::{Pushed, State};
 use crate::model::id::{CommitSha, DeployId, TargetName};
 use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
@@ -220,12 +222,14 @@ impl Store {
     }
 
     /// Records what was seen in a cluster: the records of workloads, the changes of deployments and
-    /// their messages, all or nothing. A deployment that has ended meanwhile stays as it is.
+    /// their messages, and marks of deployments, all or nothing. A deployment that has ended meanwhile
+    /// stays as it is, but for its marks.
     pub async fn record_cluster_progress(
         &self,
         lease: &ClusterLease,
         records: &[WorkloadRecord],
         changes: &[ClusterChange],
+        marks: &[(DeployId, Vec<MarkTime>)],
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
         let mut write = self.begin(RECORDING).await?;
@@ -239,10 +243,22 @@ impl Store {
         for record in records {
             keep_record(&mut write, &lease.cluster, record, now);
         }
-        for change in changes {
-            self.change_in_cluster(&mut write, change, now).await?;
+        // Rows are locked in the order of their ids, as everywhere.
+        let ids = changes.iter().map(|change| &change.deployment);
+        let ids: BTreeSet<&DeployId> = ids.chain(marks.iter().map(|(id, _)| id)).collect();
+        let mut mark_changes = Vec::new();
+        for id in ids {
+            for (_, times) in marks.iter().filter(|(marked, _)| marked == id) {
+                mark_changes.extend(self.add_marks(&mut write, id, times).await?);
+            }
+            for change in changes.iter().filter(|change| change.deployment == *id) {
+                self.change_in_cluster(&mut write, change, now).await?;
+            }
         }
         write.commit().await?;
+        for change in &mark_changes {
+            self.intervals.observe(change);
+        }
         Ok(LeaseState::Held)
     }
 

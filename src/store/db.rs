@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::model::notice::Subscriptions;
 use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
+use crate::store::interval_metrics::IntervalMetrics;
 use crate::store::query::{Answer, Query, array, ask_all};
 use crate::store::write::{WriteConnection, WriteTransaction, Writers};
 
@@ -24,6 +25,8 @@ pub struct Store {
     pub(super) subscriptions: Arc<Subscriptions>,
     /// The signal of each change that this process makes.
     pub(super) changed: watch::Sender<()>,
+    /// The metrics of the deploy clock.
+    pub(super) intervals: IntervalMetrics,
 }
 
 impl Store {
@@ -35,7 +38,8 @@ impl Store {
         let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
         let (turns, subscriptions) = (Writers::default(), Arc::default());
         let changed = watch::Sender::new(());
-        Ok(Self { pool, writers, kind, turns, subscriptions, changed })
+        let intervals = IntervalMetrics::default();
+        Ok(Self { pool, writers, kind, turns, subscriptions, changed, intervals })
     }
 
     /// Returns the same database, with messages for these subscriptions from now on.
@@ -47,6 +51,11 @@ impl Store {
     /// Returns the subscriptions.
     pub fn subscriptions(&self) -> &Subscriptions {
         &self.subscriptions
+    }
+
+    /// Returns the metrics of the deploy clock.
+    pub fn interval_metrics(&self) -> &IntervalMetrics {
+        &self.intervals
     }
 
     /// Returns a receiver that is notified after each change of this process, and not of other

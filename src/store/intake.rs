@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::audit::AuditRecord;
+use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkClock, MarkTime};
 use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
@@ -12,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::query::{Query, query};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, idempotency_keys, lane, repositories};
+use crate::store::{audit, idempotency_keys, lane, marks, repositories};
 
 /// The result of storing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,16 +108,27 @@ fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Times
         automatic,
         recipient,
         identity: _,
+        requested_at: _,
     } = request;
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures, production, automatic, recipient, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING";
+         attempts, failures, production, automatic, recipient, marks, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $17, $5) ON CONFLICT DO NOTHING";
     let lane = (id, delivery, &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waiting = (State::Queued.as_str(), now, "waiting for a worker");
-    let values = (lane, request_columns, waiting, production, automatic, recipient.stored());
+    let marks = marks::encode(&first_marks(request, now));
+    let values = (lane, request_columns, waiting, production, automatic, recipient.stored(), marks);
     query(sql, values)
+}
+
+/// Returns the marks of a request that the service stores now. A request that came to the service itself was made then.
+pub(super) fn first_marks(request: &DeploymentRequest, now: Timestamp) -> DeployMarks {
+    let requested = match request.requested_at {
+        Some(at) => MarkTime::new(DeployMark::Requested, at, MarkClock::CodeHost, now),
+        None => MarkTime::of_service(DeployMark::Requested, now),
+    };
+    [requested, MarkTime::of_service(DeployMark::Received, now)].into_iter().collect()
 }
 
 /// Returns the id under which the deployment was stored before.

@@ -59,6 +59,8 @@ pub struct Findings {
     pub objects: Vec<ObjectClaim>,
     /// The stages of this attempt.
     pub stages: Vec<StageTime>,
+    /// The time at which the manifests were there, if they are.
+    pub planned_at: Option<Timestamp>,
 }
 
 impl Findings {

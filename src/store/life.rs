@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
+use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkTime};
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::id::{DeployId, RepoName};
 use crate::model::lane::{Lane, LanePlace};
@@ -15,11 +16,12 @@ use crate::model::violation::Violations;
 use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::interval_metrics::MarkChange;
 use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_state, holds, inactive, lane, locks, owners};
+use crate::store::{cluster_state, holds, inactive, lane, locks, marks, owners};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,13 +85,13 @@ struct PushState {
 const BEGINNING: &str = "beginning a push";
 const FINISHING: &str = "finishing a deployment";
 
-/// Sets the state and the findings; `$1` to `$11`.
+/// Sets the state and the findings; `$1` to `$12`.
 macro_rules! progress {
     () => {
         "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
          slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7, \
          templates_commit = COALESCE($8, templates_commit), contact = COALESCE($9, contact), \
-         address = COALESCE($10, address), hand_edit = COALESCE($11, hand_edit)"
+         address = COALESCE($10, address), hand_edit = COALESCE($11, hand_edit), marks = $12"
     };
 }
 
@@ -138,9 +140,14 @@ impl Store {
             | PushTurn::HeldBack(_)
             | PushTurn::Lost => (State::Running, Cow::Borrowed(findings)),
         };
+        let marks = if turn == PushTurn::Yes {
+            planned_marks(claim, findings)
+        } else {
+            claim.deployment.marks.clone()
+        };
         write.later(query(
             concat!(progress!(), " ", fence!()),
-            progress(claim, state, &recorded_findings),
+            progress(claim, state, &recorded_findings, &marks),
         ));
         if turn == PushTurn::Yes {
             claims::take(&mut write, claim, findings, now);
@@ -226,15 +233,16 @@ impl Store {
         let id = &claim.deployment.id;
         let sql = concat!(
             progress!(),
-            ", finished_at = $12, summary = $13, violations = $14, pushed = $15, errors = $16, \
-             warnings = $17, cluster_state = $18, cluster_at = $19, worker = NULL ",
+            ", finished_at = $13, summary = $14, violations = $15, pushed = $16, errors = $17, \
+             warnings = $18, cluster_state = $19, cluster_at = $20, worker = NULL ",
             fence!()
         );
         let counts = (violations.errors(), violations.warnings());
         let is_syncing = matches!(end, FinalState::Syncing(_));
         let in_cluster = is_syncing.then(|| (State::Syncing.as_str(), now)).unzip();
         let values = (now, summary, to_json(violations), pushed, (counts, in_cluster));
-        let finish = query(sql, (progress(claim, state, findings), values));
+        let marks = end_marks(claim, completion, now);
+        let finish = query(sql, (progress(claim, state, findings, &marks), values));
         let app = findings.app.as_ref();
         let mut write = self.begin(FINISHING).await?;
         let has_succeeded = state == State::Succeeded;
@@ -277,6 +285,12 @@ impl Store {
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }
         write.commit().await?;
+        self.intervals.observe(&MarkChange {
+            deployment: id.clone(),
+            target: claim.deployment.request.target.clone(),
+            before: claim.deployment.marks.clone(),
+            after: marks,
+        });
         Ok(LeaseState::Held)
     }
 }
@@ -323,8 +337,31 @@ fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     lane.newer_than(&own_entry.place)
 }
 
+/// Returns the marks of a deployment whose plan may be pushed. Nothing else adds marks before its end.
+fn planned_marks(claim: &Claim, findings: &Findings) -> DeployMarks {
+    let mut marks = claim.deployment.marks.clone();
+    if let Some(at) = findings.planned_at {
+        marks.insert(MarkTime::of_service(DeployMark::Planned, at));
+    }
+    marks
+}
+
+/// Returns the marks of a deployment that a worker ends. Where no cluster is watched, the push is the finish.
+fn end_marks(claim: &Claim, completion: &Completion, now: Timestamp) -> DeployMarks {
+    let steps: &[DeployMark] = match completion.end {
+        FinalState::Succeeded(_) => &[DeployMark::Pushed, DeployMark::Finished],
+        FinalState::Syncing(_) => &[DeployMark::Pushed],
+        FinalState::Failed => return claim.deployment.marks.clone(),
+    };
+    let mut marks = planned_marks(claim, &completion.findings);
+    for step in steps {
+        marks.insert(MarkTime::of_service(*step, now));
+    }
+    marks
+}
+
 /// Returns the values of a statement that begins with `progress!`.
-fn progress(claim: &Claim, state: State, findings: &Findings) -> impl Bind {
+fn progress(claim: &Claim, state: State, findings: &Findings, marks: &DeployMarks) -> impl Bind {
     let Findings { app, template, templates_commit, contact, address, hand_edit, stages, .. } =
         findings;
     let template = (template, to_json(stages), templates_commit);
@@ -336,5 +373,6 @@ fn progress(claim: &Claim, state: State, findings: &Findings) -> impl Bind {
         template,
         contact_columns,
         hand_edit.as_ref().map(to_json),
+        marks::encode(marks),
     )
 }

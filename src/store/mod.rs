@@ -32,11 +32,14 @@ mod health; // the check for writes
 mod holds; // holds, which stop automation
 mod idempotency_keys; // acts that may be repeated, and their answers
 mod inactive; // statuses of deployments that are no longer live
+mod insights; // queries about all deployments of a window
 mod intake; // accepts events
+mod interval_metrics; // histograms of the deploy clock
 mod lane; // locks and reads a lane
 mod lease; // claims, leases and findings
 mod life; // steps of a claimed deployment: begin_push, retry_at, finish
 mod locks; // locks, which stop deployments
+mod marks; // the marks of the deploy clock
 mod next_due; // the next due time, and times too far ahead
 mod notifications; // queries about sent and waiting messages
 mod outbox; // the outbox: messages to send
@@ -65,7 +68,11 @@ pub use crate::store::facts::RecordedFacts;
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
+pub use crate::store::insights::{
+    ChangeFailure, DeploymentKind, DeploymentPlace, InsightScope, OutcomeCount, PackedMarks,
+};
 pub use crate::store::intake::Accepted;
+pub use crate::store::interval_metrics::IntervalMetrics;
 pub use crate::store::lease::{Claim, Findings, LeaseState};
 pub use crate::store::life::{Completion, FinalState, PushTurn};
 pub use crate::store::locks::{LockPlacement, Unlocked};

@@ -2,10 +2,12 @@
 //! each once. Final statuses after a message in doubt are checked again: a call without an answer
 //! may be applied after them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::model::deploy_clock::{DeployMark, MarkTime};
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::notice::{Sink, SinkFamily};
@@ -164,15 +166,31 @@ impl Store {
         messages.collect()
     }
 
-    /// Records the outcomes of messages, each unless another sender has claimed it since.
+    /// Records the outcomes of messages, each unless another sender has claimed it since. An event that Argo CD has
+    /// accepted is a mark of its deployment, whoever sent it.
     pub async fn record_outcomes(
         &self,
         answers: &[(OutboxMessage, DeliveryOutcome)],
         now: Timestamp,
     ) -> Result<Vec<LeaseState>, StoreError> {
-        let write = self.begin("recording the outcomes of messages").await?;
+        let mut write = self.begin("recording the outcomes of messages").await?;
+        let is_accepted = |(message, answer): &&(OutboxMessage, DeliveryOutcome)| {
+            matches!(message.sink, Sink::ArgoCd(_))
+                && matches!(answer, DeliveryOutcome::Sent { .. })
+        };
+        // Deployments are locked before messages, and in their order, as everywhere.
+        let notified: BTreeSet<_> =
+            answers.iter().filter(is_accepted).map(|(message, _)| &message.deployment).collect();
+        let mut changes = Vec::new();
+        for id in notified {
+            let notified = MarkTime::of_service(DeployMark::ArgocdNotified, now);
+            changes.extend(self.add_marks(&mut write, id, &[notified]).await?);
+        }
         let records = answers.iter().map(|(message, answer)| record(message, answer, now));
         let results = write.commit_with(records.collect()).await?;
+        for change in &changes {
+            self.intervals.observe(change);
+        }
         Ok(results.iter().map(|answer| LeaseState::by_rows(answer.changed)).collect())
     }
 

@@ -156,7 +156,7 @@ impl Store {
         let sql = "SELECT id, COALESCE(cluster_state, state) AS state, attempts, failures, forge_id, \
              COALESCE(cluster_at, finished_at) AS finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
-             COALESCE(waiting, '') AS waiting, LENGTH(stages) AS stages \
+             COALESCE(waiting, '') AS waiting, LENGTH(stages) + LENGTH(marks) AS stages \
              FROM deployments WHERE id = $1";
         let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
         let Some(row) = row else { return Ok(None) };

@@ -15,7 +15,7 @@ use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::query::query;
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, idempotency_keys, lane, removals};
+use crate::store::{audit, idempotency_keys, intake, lane, marks, removals};
 
 /// A requested rollback. The data of the revision's record becomes that of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl NewRollback {
             waiting: None,
             log_tail: Vec::new(),
             stages: Vec::new(),
+            marks: intake::first_marks(&self.request, now),
             summary: WAITING.to_owned(),
             violations: Violations::default(),
             pushed: None,
@@ -168,15 +169,16 @@ async fn insert(
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, state, received_at, stages, \
          summary, violations, due_at, attempts, failures, contact, address, production, place, \
-         rollback, recipient) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
-         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING";
+         rollback, recipient, marks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
+         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22, $23) ON CONFLICT DO NOTHING";
     let release = &request.release;
     let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
     let request_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
     let actor_columns = (&request.actor, &request.description);
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let contact_columns = (contact.as_ref().map(to_json), address, request.production, place);
-    let rest = (to_json(rollback), request.recipient.stored());
+    let marks = marks::encode(&intake::first_marks(request, now));
+    let rest = (to_json(rollback), request.recipient.stored(), marks);
     let values = (lane, request_columns, actor_columns, app_columns, contact_columns, rest);
     let count = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(count == 1)

@@ -6,12 +6,14 @@ use serde::de::DeserializeOwned;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::model::deploy_clock::{DeployMark, MarkClock};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::id::{AppKey, IdError};
 use crate::model::release::Release;
 use crate::model::violation::Violations;
 use crate::store::error::StoreError;
+use crate::store::marks;
 
 /// One row with its name, for errors.
 pub(super) struct Row {
@@ -140,7 +142,7 @@ macro_rules! overview_columns {
              WHEN cluster_state NOT IN ('syncing', 'progressing') THEN cluster_at END AS finished_at, \
              CASE WHEN pushed IS NOT NULL THEN finished_at END AS pushed_at, \
              CASE WHEN LENGTH(waiting) <= 16384 THEN waiting END AS waiting, \
-             SUBSTR(summary, 1, 4000) AS summary, \
+             SUBSTR(summary, 1, 4000) AS summary, SUBSTR(marks, 1, 2000) AS marks, \
              CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
@@ -217,6 +219,7 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         waiting: row.json("waiting")?,
         log_tail: Vec::new(),
         stages: Vec::new(),
+        marks: marks::decode(&row.text("marks")?),
         summary: row.text("summary")?,
         violations: Violations::of_record(Vec::new(), row.count("errors")?, row.count("warnings")?),
         pushed: row.json("pushed")?,
@@ -246,6 +249,10 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         automatic: row.flag("automatic")?,
         recipient: Recipient::parse(row.maybe_text("recipient")?),
         identity: None,
+        requested_at: marks::decode(&row.text("marks")?)
+            .get(DeployMark::Requested)
+            .filter(|time| time.clock == MarkClock::CodeHost)
+            .map(|time| time.at),
     })
 }
 

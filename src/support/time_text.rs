@@ -1,4 +1,5 @@
-//! Parses times and durations as people write them: `2026-11-21T08:00:00Z`, `2026-11-21`, `2h`, `2d`.
+//! Parses times and durations as people write them: `2026-11-21T08:00:00Z`, `2026-11-21`, `2h`, `2d`; formats short
+//! durations.
 //!
 //! A time without a zone is in UTC, and a day means its beginning. A duration has minutes, hours, days and weeks; a day
 //! has 24 hours. The caller explains a mistake: people see no message of the parser.
@@ -32,6 +33,22 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
     span().or_else(|| text.parse().ok())
 }
 
+/// Formats a duration in microseconds with three digits: `61.2 ms`.
+pub fn format_micros(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..100_000 => format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100),
+        100_000..1_000_000 => format!("{} ms", micros / 1_000),
+        1_000_000..60_000_000 => {
+            format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000)
+        }
+        60_000_000..3_600_000_000 => {
+            format!("{} min {} s", micros / 60_000_000, micros / 1_000_000 % 60)
+        }
+        _ => format!("{} h {} min", micros / 3_600_000_000, micros / 60_000_000 % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +78,22 @@ mod tests {
         }
         for text in ["", "2", "1y", "2months", "two hours", "99999999999999d"] {
             assert_eq!(duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_have_a_unit_that_fits() {
+        for (micros, text) in [
+            (0, "0 µs"),
+            (999, "999 µs"),
+            (61_290, "61.2 ms"),
+            (123_456, "123 ms"),
+            (4_650_000, "4.6 s"),
+            (61_000_000, "1 min 1 s"),
+            (7_260_000_000, "2 h 1 min"),
+            (u64::MAX, "5124095576 h 1 min"),
+        ] {
+            assert_eq!(format_micros(micros), text);
         }
     }
 }

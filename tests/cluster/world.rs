@@ -67,6 +67,7 @@ pub(super) fn revision(n: u32, tag: &str, names: &[&str]) -> ExpectedRevision {
         workloads: names.iter().map(workload).collect(),
         application: Some(ObjectKey::new(WatchedKind::Application, "argocd", "devx.web")),
         commits: vec![format!("commit-{n}")],
+        changed: true,
         awaiting: true,
         pushed_at: time(0),
     }

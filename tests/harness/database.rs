@@ -57,6 +57,19 @@ impl Database {
         connection.close().await.unwrap();
     }
 
+    /// How SQLite runs a query; `None` on PostgreSQL.
+    pub(crate) async fn sqlite_plan(&self, sql: &str) -> Option<String> {
+        if !self.url.starts_with("sqlite") {
+            return None;
+        }
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let sql = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+        let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        let lines: Vec<String> = rows.iter().map(|row| row.get::<String, _>("detail")).collect();
+        Some(lines.join("\n"))
+    }
+
     /// When the lease on a deployment ends, or its retry is due; in milliseconds.
     pub(crate) async fn lease_end(&self, id: &DeployId) -> i64 {
         let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();

@@ -23,6 +23,7 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         automatic: false,
         recipient: Recipient::Actor,
         identity: None,
+        requested_at: None,
     }
 }
 

@@ -146,9 +146,8 @@ impl Watched {
 
     /// The controller says that the release has not come further for the time of its deadline.
     pub(crate) async fn stands_still(&self, id: i64, name: &str, generation: u32, pods: Pods) {
-        let deployment = self.deployer.deployment(id).await;
-        let digest = deployment.pushed.unwrap().digest.0;
-        let mut workload = workload(name, &digest, generation, Some(pods));
+        let (digest, made) = self.pushed(id).await;
+        let mut workload = workload(name, &digest, generation, Some(pods), &made);
         workload["status"]["conditions"] = json!([
             {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
         ]);
@@ -178,25 +177,30 @@ impl Watched {
 
     /// Argo CD applies the newest revision of an app; the controller has not looked yet.
     pub(crate) async fn sync(&self, id: i64, name: &str, generation: u32) {
-        let deployment = self.deployer.deployment(id).await;
-        let pushed = deployment.pushed.unwrap();
-        self.server.apply(workload(name, &pushed.digest.0, generation, None));
+        let (digest, made) = self.pushed(id).await;
+        self.server.apply(workload(name, &digest, generation, None, &made));
     }
 
     /// The controller brings the pods so far.
     pub(crate) async fn bring(&self, id: i64, name: &str, generation: u32, pods: Pods) {
-        let deployment = self.deployer.deployment(id).await;
-        let digest = deployment.pushed.unwrap().digest.0;
-        self.server.apply(replica_set(name, generation, 2));
+        let (digest, made) = self.pushed(id).await;
+        self.server.apply(replica_set(name, generation, 2, &made));
         for other in 1..generation {
-            self.server.apply(replica_set(name, other, 0));
+            self.server.apply(replica_set(name, other, 0, &made));
         }
-        self.server.apply(workload(name, &digest, generation, Some(pods)));
+        self.server.apply(workload(name, &digest, generation, Some(pods), &made));
+    }
+
+    /// The digest of what a deployment pushed, and when, as Kubernetes writes it: what it brings about is made then.
+    async fn pushed(&self, id: i64) -> (String, String) {
+        let deployment = self.deployer.deployment(id).await;
+        let made = deployment.pushed_at.unwrap().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        (deployment.pushed.unwrap().digest.0, made)
     }
 }
 
 /// A Deployment with two replicas, as Argo CD applies it and its controller reports it.
-fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>) -> Json {
+fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>, made: &str) -> Json {
     let status = match pods {
         None => json!({"observedGeneration": generation - 1}),
         Some(Pods { updated, available }) => json!({
@@ -208,6 +212,7 @@ fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>) -> Js
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
             "namespace": "devx", "name": name, "uid": format!("{name}-uid"), "generation": generation,
+            "creationTimestamp": made,
             "labels": {"app.kubernetes.io/managed-by": "the-deployer", "app.kubernetes.io/name": name},
             "annotations": {
                 "the-deployer.dev/digest": digest,
@@ -227,12 +232,12 @@ fn template(name: &str, generation: u32) -> Json {
     })
 }
 
-fn replica_set(name: &str, generation: u32, replicas: u32) -> Json {
+fn replica_set(name: &str, generation: u32, replicas: u32, made: &str) -> Json {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {
             "namespace": "devx", "name": format!("{name}-{generation}"),
-            "uid": format!("{name}-{generation}-uid"),
+            "uid": format!("{name}-{generation}-uid"), "creationTimestamp": made,
             "labels": {"app.kubernetes.io/name": name, "pod-template-hash": generation.to_string()},
             "annotations": {"deployment.kubernetes.io/revision": generation.to_string()},
             "ownerReferences": [{

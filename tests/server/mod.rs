@@ -1,6 +1,7 @@
 //! Tests the answers of the server: the whole program without its loops, over real sockets, one request after another.
 
 mod admission; // callers, and what they may do
+mod insights; // how long deployments take, and how they end
 mod narrow; // tokens for some apps or targets
 mod strangers; // tokens that nobody knows
 mod webhooks; // POST /webhooks/github

@@ -42,6 +42,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
                 live: false,
             }],
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
+            planned_at: None,
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
         let ending =

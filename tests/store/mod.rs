@@ -12,11 +12,13 @@ mod due; // times that lie too far ahead
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL
 mod inactive; // what is no longer live
+mod insights; // sums over a window
 mod intake; // once, in order
 mod lanes; // many workers, one at a time per lane
 mod life; // claims, leases, the point of no return
 mod listing;
 mod locks; // who is stopped
+mod marks; // the deploy clock
 mod outbox;
 mod owners; // whose apps are
 mod repositories; // names that change

@@ -1,10 +1,13 @@
 //! `bart history` lists deployments, and the revisions that a rollback can restore.
 
+mod export; // rows for analysis
+
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::api::deployments::DeploymentPage;
+use crate::api::deployments::{DeploymentPage, DeploymentSummary};
 use crate::api::revisions::{RevisionList, RevisionRollback, RevisionSummary};
+use crate::cli::bart::history::export::RowFormat;
 use crate::cli::context::{AppSelector, ServiceArgs};
 use crate::cli::deployment;
 use crate::cli::error::{CliError, CommandOutcome};
@@ -17,6 +20,11 @@ use crate::model::deployment::State;
 use crate::model::id::{ImageTag, TargetName};
 use crate::support::text::truncate_chars;
 
+/// The most deployments of a page.
+const MOST_LISTED: u32 = 200;
+/// The most rows for analysis.
+const MOST_ROWS: u32 = 100_000;
+
 /// The longest reason that is shown, in characters: two lines. `--output json` has all of it.
 const LONGEST_REASON: usize = 100;
 
@@ -25,6 +33,12 @@ const LONGEST_REASON: usize = 100;
 /// A revision is what a deployment wrote into the manifest repository. It keeps five of each app on each target; one of
 /// them is live, and `rollback` makes another live. A revision that was rolled back is marked, with the reason:
 /// `rollback` restores it only by its id. `-` stands for what neither the service nor the commit knows.
+///
+/// `--format` prints rows for analysis, of all pages up to `--limit`: the facts of each deployment, the time of each step
+/// with the clock that showed it (`mark_…`, `clock_…`), and the five intervals (`…_millis`, or `…_skew_millis` where the
+/// clocks contradict each other). `csv` follows RFC 4180; a field that a spreadsheet would run as a formula (it begins
+/// with `=`, `+`, `-`, `@` or a tab) gets an apostrophe in front. `jsonl` has each deployment as the service sent it, with
+/// its `intervals`, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -33,10 +47,11 @@ Examples:
   bart history --target dev          deployments to one target
   bart history --state failed --since 2d
   bart history --since 2026-11-01 --until 2026-11-08
-  bart history --all --limit 50      deployments of every app")]
+  bart history --all --limit 50      deployments of every app
+  bart history --all --since 30d --format csv --limit 10000 > deployments.csv")]
 pub(super) struct HistoryArgs {
     /// The target whose revisions are shown
-    #[arg(id = "target", conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
+    #[arg(id = "target", conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor", "format"])]
     kept_on: Option<TargetName>,
     #[command(flatten)]
     about: AppSelector,
@@ -62,12 +77,15 @@ pub(super) struct HistoryArgs {
     /// Only deployments received before this time, written in the same way
     #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
-    /// The largest number of deployments
-    #[arg(long, default_value_t = 20, value_parser = local::count::<200>)]
-    limit: u32,
+    /// The largest number of deployments, up to 200; with --format up to 100000. Default: 20; with --format 1000
+    #[arg(long, value_parser = local::count::<MOST_ROWS>)]
+    limit: Option<u32>,
     /// The `next` of an earlier answer: lists the older deployments after it
     #[arg(long)]
     cursor: Option<String>,
+    /// Print rows for analysis, of all pages
+    #[arg(long, value_enum, conflicts_with = "output")]
+    format: Option<RowFormat>,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -81,16 +99,43 @@ fn state(text: &str) -> Result<State, String> {
 
 impl HistoryArgs {
     pub(super) async fn run(self) -> CommandOutcome {
-        match &self.kept_on {
-            Some(target) => self.revisions(target).await,
-            None => self.deployments().await,
+        match (&self.kept_on, self.format) {
+            (Some(target), _) => self.revisions(target).await,
+            (None, Some(format)) => self.rows(format).await,
+            (None, None) => self.deployments().await,
         }
+    }
+
+    /// Prints page after page as rows. Each page is printed before the next one is read.
+    async fn rows(&self, format: RowFormat) -> CommandOutcome {
+        let server = &self.service.server;
+        let mut left = self.limit.unwrap_or(1000);
+        let (mut query, mut text) = (self.query(0).await?, format.header());
+        while left > 0 {
+            query.retain(|(name, _)| *name != "limit");
+            query.push(("limit", left.min(MOST_LISTED).to_string()));
+            let page: DeploymentPage<Verbatim<DeploymentSummary>> =
+                server.get("/api/v1/deployments", &query).await?;
+            let count = u32::try_from(page.deployments.len()).unwrap_or(u32::MAX);
+            left = left.saturating_sub(count);
+            text += &format.rows(page.deployments)?;
+            output::document(&std::mem::take(&mut text))?;
+            let Some(next) = page.next else { return Ok(()) };
+            query.retain(|(name, _)| *name != "cursor");
+            query.push(("cursor", next));
+        }
+        Ok(())
     }
 
     async fn deployments(&self) -> CommandOutcome {
         let ServiceArgs { server, output } = &self.service;
+        let limit = self.limit.unwrap_or(20);
+        if limit > MOST_LISTED {
+            return Err(CliError::usage(format!("--limit is at most {MOST_LISTED}"))
+                .hint("--format csv and --format jsonl read more pages"));
+        }
         let list: Verbatim<DeploymentPage> =
-            server.get("/api/v1/deployments", &self.query().await?).await?;
+            server.get("/api/v1/deployments", &self.query(limit).await?).await?;
         if list.deployments.is_empty() && self.cursor.is_none() {
             server.check_names(&self.about.names(self.only.as_ref())).await?;
         }
@@ -104,8 +149,8 @@ impl HistoryArgs {
         Ok(())
     }
 
-    async fn query(&self) -> Result<Vec<(&'static str, String)>, CliError> {
-        let mut query = vec![("limit", self.limit.to_string())];
+    async fn query(&self, limit: u32) -> Result<Vec<(&'static str, String)>, CliError> {
+        let mut query = vec![("limit", limit.to_string())];
         if !self.all {
             query.push(self.service.server.find_parameter(&self.about).await?);
         }

@@ -7,6 +7,7 @@ mod deploy;
 mod builds;
 mod status;
 mod history;
+mod insights;
 mod logs;
 mod open;
 mod plan;
@@ -80,6 +81,7 @@ enum Command {
     Builds(builds::BuildsArgs),
     Status(status::StatusArgs),
     History(history::HistoryArgs),
+    Insights(insights::InsightsArgs),
     Logs(logs::Logs),
     Open(open::Open),
     Plan(plan::PlanArgs),
@@ -119,6 +121,7 @@ impl Bart {
             Command::Builds(command) => on_runtime(command.run()),
             Command::Status(command) => on_runtime(command.run()),
             Command::History(command) => on_runtime(command.run()),
+            Command::Insights(command) => on_runtime(command.run()),
             Command::Logs(command) => on_runtime(command.run()),
             Command::Open(command) => on_runtime(command.run()),
             Command::Plan(command) => on_runtime(command.run()),

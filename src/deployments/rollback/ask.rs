@@ -177,6 +177,7 @@ impl Deployments {
             automatic: false,
             recipient: by.recipient(),
             identity: None,
+            requested_at: None,
         };
         let RevisionChoice { to, tree, from, warning: _ } = choice.clone();
         let RollbackOrder { with_data, with_fewer_pods, .. } = *request;

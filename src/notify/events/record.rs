@@ -130,6 +130,7 @@ impl<'a> Record<'a> {
             automatic,
             recipient: _,
             identity: _,
+            requested_at: _,
         } = &deployment.request;
         Self {
             version: VERSION,
@@ -172,6 +173,7 @@ impl<'a> Ended<'a> {
             waiting: _,
             log_tail: _,
             stages,
+            marks: _,
             summary,
             violations,
             pushed,

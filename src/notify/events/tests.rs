@@ -25,6 +25,7 @@ fn deployment(state: State) -> Deployment {
             automatic: false,
             recipient: crate::model::event::Recipient::Actor,
             identity: None,
+            requested_at: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),
@@ -36,6 +37,7 @@ fn deployment(state: State) -> Deployment {
         finished_at: state.is_final().then_some(Timestamp::UNIX_EPOCH),
         waiting: None,
         log_tail: Vec::new(),
+        marks: crate::model::deploy_clock::DeployMarks::default(),
         stages: vec![StageTime { stage: Stage::Push, micros: 61_000 }],
         summary: "port 80 is not served".to_owned(),
         violations: vec![].into(),

@@ -27,7 +27,7 @@ fn deployment(violations: &[Violation]) -> Deployment {
             production: true,
             automatic: false,
             recipient: crate::model::event::Recipient::Actor,
-            identity: None,
+            identity: None, requested_at: None,
         },
         "app": AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("shop").unwrap() },
         "state": "failed",

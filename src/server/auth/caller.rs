@@ -9,6 +9,7 @@ use crate::model::audit::{AuthMethod, Principal};
 use crate::model::callers::{Rights, Scope};
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, RepoName, TargetName};
+use crate::store::DeploymentPlace;
 
 /// The id of a request, in its answer and in the log.
 #[derive(Debug, Clone)]
@@ -81,12 +82,25 @@ impl Caller {
     /// GitHub knows repositories.
     pub(crate) fn resource_of(&self, deployment: &Deployment) -> Resource {
         let request = &deployment.request;
-        let target = request.target.clone();
-        match (&self.standing, &deployment.app) {
+        self.resource_at(&request.target, &request.release.repository, deployment.app.as_ref())
+    }
+
+    /// Returns the same for all deployments of a repository's app to a target.
+    pub(crate) fn resource_of_place(&self, place: &DeploymentPlace) -> Resource {
+        self.resource_at(&place.target, &place.repository, place.app.as_ref())
+    }
+
+    fn resource_at(
+        &self,
+        target: &TargetName,
+        repository: &RepoName,
+        app: Option<&AppKey>,
+    ) -> Resource {
+        match (&self.standing, app) {
             (RightsSource::Everybody | RightsSource::Token(_), Some(app)) => {
-                Resource::App(target, app.clone())
+                Resource::App(target.clone(), app.clone())
             }
-            (_, _) => Resource::Repository(request.release.repository.clone(), Some(target)),
+            (_, _) => Resource::Repository(repository.clone(), Some(target.clone())),
         }
     }
 

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use crate::deployments::Deployments;
+use crate::model::deploy_clock::{DeployInterval, DeployMarks, IntervalTime, MarkTime};
 use crate::model::deployment::{Deployment, Stage, StageTime};
 use crate::model::event::Recipient;
 use crate::model::hand_edit::{EditCommit, HandEdit};
@@ -13,6 +14,7 @@ use crate::model::waiting::WaitingOn;
 use crate::server::pages::document::{CodeHostLinks, PageError, STYLE};
 use crate::server::pages::words::{self, Part, RelativeTime};
 use crate::store::Notification;
+use crate::support::time_text::format_micros;
 
 /// The data of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +73,8 @@ struct Page {
     warnings_title: String,
     bars: Vec<Bar>,
     total: String,
+    marks: Vec<MarkRow>,
+    intervals: Vec<IntervalRow>,
     /// The number of pushed files, in words.
     files: String,
     edit: Option<Edit>,
@@ -148,6 +152,24 @@ struct Bar {
     length: u64,
 }
 
+/// The row of one mark of the deploy clock.
+#[derive(Debug, PartialEq, Eq)]
+struct MarkRow {
+    step: &'static str,
+    at: RelativeTime,
+    /// The time since the first mark, or that the clock is wrong.
+    offset: String,
+    owner: &'static str,
+}
+
+/// The row of one interval of the deploy clock.
+#[derive(Debug, PartialEq, Eq)]
+struct IntervalRow {
+    title: &'static str,
+    explanation: &'static str,
+    length: String,
+}
+
 /// The row of one message.
 #[derive(Debug)]
 struct Line {
@@ -215,8 +237,10 @@ pub(crate) fn page(
         warnings,
         errors_left_out: left_out[0],
         warnings_left_out: left_out[1],
-        total: words::duration(total(&deployment.stages)),
+        total: format_micros(total(&deployment.stages)),
         bars: bars(&deployment.stages),
+        marks: mark_rows(&deployment.marks),
+        intervals: deployment.marks.intervals().iter().map(interval_row).collect(),
         files: words::count(deployment.pushed.iter().flat_map(|push| &push.files).count(), "file"),
         edit: deployment.hand_edit.clone().map(edit),
         lines: lines(&notifications),
@@ -329,12 +353,38 @@ fn bars(stages: &[StageTime]) -> Vec<Bar> {
         Bar {
             name: stage.as_str(),
             explanation: explain(stage),
-            time: words::duration(micros),
+            time: format_micros(micros),
             begin,
             length,
         }
     };
     stages.iter().map(bar).collect()
+}
+
+/// Makes a row for each mark of the deploy clock.
+fn mark_rows(marks: &DeployMarks) -> Vec<MarkRow> {
+    let row = |time: &MarkTime| MarkRow {
+        step: time.mark.sentence(),
+        at: words::moment(time.at),
+        offset: marks.offset_millis(time).map_or_else(
+            || "clock skew".to_owned(),
+            |millis| format!("+{}", format_micros(millis.saturating_mul(1000))),
+        ),
+        owner: time.clock.owner(),
+    };
+    marks.iter().map(row).collect()
+}
+
+fn interval_row(time: &IntervalTime) -> IntervalRow {
+    let explanation = match time.interval {
+        DeployInterval::Deployer => "from the receipt to the push",
+        DeployInterval::Pickup => "from the request until Argo CD knew of it",
+        DeployInterval::Wait => "from the request until Argo CD began to sync",
+        DeployInterval::Sync => "from the pickup until Argo CD had synced",
+        DeployInterval::Total => "from the request until Argo CD had synced",
+    };
+    let (title, length) = (time.interval.title(), words::lapse(time.lapse()));
+    IntervalRow { title, explanation, length }
 }
 
 /// Returns the time of all stages together, in microseconds.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::model::deploy_clock::{DeployMark, IntervalTime, MarkClock, MarkTime};
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
 use crate::model::rollback::Rollback;
@@ -10,6 +11,7 @@ use crate::model::violation::{Severity, Violation};
 use crate::server::pages::deployment::{DeploymentStory, name_receiver, total};
 use crate::server::pages::words;
 use crate::store::Notification;
+use crate::support::time_text::format_micros;
 
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(crate) fn lines(log: &DeploymentStory) -> Vec<TimelineEntry> {
         vec![TimelineEntry { at: deployment.received_at, text: describe_request(deployment) }];
     lines.extend(notifications.iter().filter_map(status_entry));
     lines.extend(end_entries(deployment));
+    lines.extend(deployment.marks.iter().filter_map(mark_entry));
+    lines.extend(clock_entry(deployment));
     lines.extend(notifications.iter().filter_map(delivery_entry));
     // Entries of the same time stay in the order above.
     lines.sort_by_key(|line| line.at);
@@ -99,6 +103,41 @@ fn end_entries(deployment: &Deployment) -> Vec<TimelineEntry> {
     entries
 }
 
+/// Returns the entry for a step that no other entry tells of.
+fn mark_entry(time: &MarkTime) -> Option<TimelineEntry> {
+    let text = match (time.mark, time.clock) {
+        (
+            DeployMark::CommitSeen
+            | DeployMark::SyncBegan
+            | DeployMark::Synced
+            | DeployMark::RolloutBegan,
+            clock,
+        ) => format!("{}, by the clock of {}", time.mark.sentence(), clock.owner()),
+        (
+            DeployMark::Requested
+            | DeployMark::Received
+            | DeployMark::Planned
+            | DeployMark::Pushed
+            | DeployMark::ArgocdNotified
+            | DeployMark::Finished,
+            _,
+        ) => return None,
+    };
+    Some(TimelineEntry { at: time.at, text })
+}
+
+/// Returns the entry with the intervals of the deploy clock, at the time of the last step by the service's own clock.
+fn clock_entry(deployment: &Deployment) -> Option<TimelineEntry> {
+    let marks = &deployment.marks;
+    let own = marks.iter().filter(|time| time.clock == MarkClock::Service);
+    let at = own.map(|time| time.at).max()?;
+    let format =
+        |time: &IntervalTime| format!("{} {}", time.interval.title(), words::lapse(time.lapse()));
+    let intervals: Vec<String> = marks.intervals().iter().map(format).collect();
+    let text = format!("deploy clock: {}", intervals.join(", "));
+    (!intervals.is_empty()).then_some(TimelineEntry { at, text })
+}
+
 fn format_app(deployment: &Deployment) -> Option<String> {
     let (app, template) = (deployment.app.as_ref()?, deployment.template.as_ref()?);
     Some(format!("the app is {app}, rendered by the template `{template}`"))
@@ -125,10 +164,9 @@ fn format_push(pushed: &Pushed) -> String {
 
 fn format_times(deployment: &Deployment) -> Option<String> {
     let times = deployment.stages.iter().filter(|time| time.micros > 0);
-    let times =
-        times.map(|time| format!("{} {}", time.stage.as_str(), words::duration(time.micros)));
+    let times = times.map(|time| format!("{} {}", time.stage.as_str(), format_micros(time.micros)));
     let times: Vec<_> = times.collect();
-    let total = words::duration(total(&deployment.stages));
+    let total = format_micros(total(&deployment.stages));
     let attempts = match deployment.attempts {
         0 | 1 => String::new(),
         count => format!(", at the last of {count} attempts"),

@@ -171,10 +171,11 @@ impl DeploymentDetail {
         log_url: String,
         changes: Option<Vec<Change>>,
     ) -> Self {
-        let Deployment { stages, violations, log_tail, hand_edit, .. } = deployment.clone();
+        let Deployment { stages, marks, violations, log_tail, hand_edit, .. } = deployment.clone();
         Self {
             summary: deployment.into(),
             stages,
+            intervals: marks.intervals(),
             violations_left_out: violations.left_out(),
             violations: violations.into(),
             log_tail,
@@ -206,6 +207,7 @@ impl From<Deployment> for DeploymentSummary {
             waiting,
             log_tail: _,
             stages: _,
+            marks,
             summary,
             violations,
             pushed,
@@ -229,6 +231,7 @@ impl From<Deployment> for DeploymentSummary {
             automatic,
             recipient: _,
             identity: _,
+            requested_at: _,
         } = request;
         let Release { repository, commit, tag } = release;
         Self {
@@ -248,6 +251,7 @@ impl From<Deployment> for DeploymentSummary {
             received_at,
             pushed_at,
             finished_at,
+            marks,
             summary,
             waiting,
             template,

@@ -14,6 +14,7 @@ use crate::api::deployments::{
     CancelRequest, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog, DeploymentPage,
     DeploymentPicture, DeploymentSummary,
 };
+use crate::api::insights::InsightsAnswer;
 use crate::api::locks::{LockPage, LockRequest, LockSummary, UnlockRequest};
 use crate::api::plans::{PlanAnswer, PlanRequest};
 use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
@@ -33,6 +34,7 @@ mod audit; // the audit log
 mod builds; // builds that can be deployed
 pub(super) mod deployments; // deployments and their logs
 mod events; // streams of events
+mod insights; // how long deployments take, and how they end
 mod locks; // locks
 mod plan; // dry runs
 mod pods; // apps in their clusters
@@ -82,6 +84,11 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         )
         .gives::<DeploymentLog>(200, "The log so far.")
         .fails(&[ProblemKind::NotFound])
+        .get("/insights", insights::get)
+        .reads("getInsights", "How long the deployments of a window took, and how they ended.")
+        .about("The window is about the times at which deployments were received. `docs/insights.md` defines each figure.")
+        .query(insights::QUERY)
+        .gives::<InsightsAnswer>(200, "The figures of the deployments that the caller may see.")
         .get("/apps", apps::list)
         .reads("listApps", "The apps on all targets, by target, namespace and name.")
         .about(

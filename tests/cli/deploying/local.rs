@@ -57,6 +57,45 @@ async fn programs_get_the_whole_record() {
 }
 
 #[tokio::test]
+async fn rows_for_analysis_and_insights_have_the_deploy_clock() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    for tag in ["1.0", "1.1"] {
+        let said = developer.runs(&server, &["deploy", tag, "prod-cluster-1"]).await;
+        said.ended(0, &["succeeded"]);
+    }
+    let csv = developer.runs(&server, &["history", "--format", "csv"]).await;
+    let csv: Vec<String> = csv.ended(0, &[]).out.lines().map(str::to_owned).collect();
+    assert_eq!(csv.len(), 3, "{csv:#?}");
+    assert!(
+        csv[0].starts_with("id,state,app,target,") && csv[0].contains(",mark_pushed,clock_pushed,")
+    );
+    assert!(csv[0].ends_with(",total_millis,total_skew_millis"), "{}", csv[0]);
+    assert!(csv[1].contains(",succeeded,devx/shop,prod-cluster-1,") && csv[1].contains(",1.1,"));
+    let one = developer.runs(&server, &["history", "--format", "jsonl", "--limit", "1"]).await;
+    let one: serde_json::Value = serde_json::from_str(&one.ended(0, &[]).out).unwrap();
+    assert_eq!(
+        (&one["tag"], &one["intervals"][0]["interval"]),
+        (&json!("1.1"), &json!("deployer"))
+    );
+    let both = developer.runs(&server, &["history", "--format", "csv", "-o", "json"]).await;
+    both.ended(2, &["cannot be used with"]);
+    let many = developer.runs(&server, &["history", "--limit", "201"]).await;
+    many.ended(2, &["--limit is at most 200", "--format csv"]);
+    let insights = developer.runs(&server, &["insights", "--window", "1h", "-o", "json"]).await;
+    let insights = insights.ended(0, &[]).json();
+    assert_eq!((&insights["dora"]["successes"], &insights["deployments"]), (&json!(2), &json!(2)));
+    let text = developer.runs(&server, &["insights", "--app", "devx/shop"]).await;
+    let text = text.ended(0, &[]).out.clone();
+    assert!(
+        text.contains("deployments of devx/shop in the last 6h\n2 received: 2 succeeded"),
+        "{text}"
+    );
+    assert!(text.contains("deployer time") && text.contains("change failure rate"), "{text}");
+    developer.runs(&server, &["insights", "--window", "91d"]).await.ended(2, &["at most 90d"]);
+}
+
+#[tokio::test]
 async fn what_validate_refuses_is_refused_before_anything_is_created() {
     let (_home, process, developer) = place().await;
     let server = [("BART_SERVER", process.address())];

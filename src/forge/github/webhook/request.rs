@@ -125,6 +125,7 @@ fn request(
         automatic,
         recipient: recipient(automatic, deployment),
         identity: None,
+        requested_at: naming::time(&deployment.created_at),
     })
 }
 

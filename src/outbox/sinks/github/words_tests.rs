@@ -33,6 +33,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
             automatic: false,
             recipient: crate::model::event::Recipient::Actor,
             identity: None,
+            requested_at: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),
@@ -44,6 +45,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
         finished_at: None,
         waiting: None,
         log_tail: Vec::new(),
+        marks: crate::model::deploy_clock::DeployMarks::default(),
         stages: vec![],
         summary: "given up after 20 attempts: the branch is protected".to_owned(),
         violations: violations.into(),

@@ -1,0 +1,232 @@
+//! Sums up the deployments of a window: how long each interval took, how they ended, and DORA's four figures.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join4;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::deployments::{BackendError, Deployments};
+use crate::model::deploy_clock::{DeployInterval, DeployMarks, Lapse};
+use crate::model::deployment::State;
+use crate::model::insights::{DoraFigures, LapseSample, LapseSummary, count_per_day, percentage};
+use crate::store::{ChangeFailure, DeploymentKind, InsightScope, OutcomeCount, PackedMarks};
+
+/// The figures of a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Insights {
+    /// The begin of the window, or of the part of it that was counted.
+    pub since: Timestamp,
+    /// False if the window has more deployments than are counted: the oldest are left out.
+    pub is_complete: bool,
+    /// The number of deployments by state, without states that none has.
+    pub outcomes: BTreeMap<State, u64>,
+    /// The lengths of each interval, in the order of [`DeployInterval::ALL`].
+    pub intervals: Vec<(DeployInterval, LapseSummary)>,
+    /// DORA's four figures.
+    pub dora: DoraFigures,
+}
+
+/// The deployments whose marks are in memory at a time, some megabytes.
+const SLICE: u32 = 20_000;
+/// The most slices: their lengths are in memory until they are sorted, 40 bytes for each deployment.
+const MOST_SLICES: u32 = 10;
+/// The most failed changes that are looked at.
+const MOST_FAILURES: u32 = 2_000;
+
+/// The lengths of all deployments so far.
+#[derive(Debug, Default)]
+struct Samples {
+    intervals: BTreeMap<DeployInterval, LapseSample>,
+    lead_time: LapseSample,
+}
+
+impl Insights {
+    /// Returns the figures of no deployment at all.
+    pub fn nothing(since: Timestamp) -> Self {
+        let nothing = |interval| (interval, LapseSummary::default());
+        Self {
+            since,
+            is_complete: true,
+            outcomes: BTreeMap::new(),
+            intervals: DeployInterval::ALL.map(nothing).to_vec(),
+            dora: DoraFigures::default(),
+        }
+    }
+}
+
+impl Samples {
+    fn add(&mut self, marks: &DeployMarks, kind: DeploymentKind) {
+        for time in marks.intervals() {
+            self.intervals.entry(time.interval).or_default().add(time.lapse());
+        }
+        if kind == DeploymentKind::Change
+            && let Some(lapse) = marks.lead_time()
+        {
+            self.lead_time.add(lapse);
+        }
+    }
+}
+
+impl Deployments {
+    /// Returns the figures of a window.
+    pub(crate) async fn insights(&self, scope: InsightScope) -> Result<Insights, BackendError> {
+        let (mut samples, mut scope, mut is_complete) = (Samples::default(), scope, true);
+        for kind in [DeploymentKind::Change, DeploymentKind::Rollback] {
+            let (all, since) = self.sample(kind, &scope, samples).await?;
+            samples = all;
+            if let Some(since) = since {
+                is_complete = false;
+                scope.since = since;
+            }
+        }
+        let failures = async {
+            self.store.failed_changes(&scope, MOST_FAILURES).await.map_err(BackendError::new)
+        };
+        let (changes, rollbacks, unfinished, failures) = try_join4(
+            self.outcomes(DeploymentKind::Change, &scope),
+            self.outcomes(DeploymentKind::Rollback, &scope),
+            self.outcomes(DeploymentKind::Unfinished, &scope),
+            failures,
+        )
+        .await?;
+        let window = scope.until.duration_since(scope.since);
+        let mut outcomes = BTreeMap::new();
+        for one in changes.iter().chain(&rollbacks).chain(&unfinished) {
+            *outcomes.entry(one.state).or_default() += one.count;
+        }
+        let Samples { mut intervals, lead_time } = samples;
+        let mut take = |interval| intervals.remove(&interval).unwrap_or_default().summarize();
+        Ok(Insights {
+            since: scope.since,
+            is_complete,
+            outcomes,
+            intervals: DeployInterval::ALL.map(|interval| (interval, take(interval))).to_vec(),
+            dora: dora(&changes, &failures, lead_time.summarize(), window),
+        })
+    }
+
+    /// Adds the lengths of the deployments of a kind, the newest first. Returns the time from which they are counted
+    /// where that is later than the begin of the window.
+    async fn sample(
+        &self,
+        kind: DeploymentKind,
+        scope: &InsightScope,
+        mut samples: Samples,
+    ) -> Result<(Samples, Option<Timestamp>), BackendError> {
+        let mut slice = scope.clone();
+        for _ in 0..MOST_SLICES {
+            slice.since = scope.since;
+            let start = self.store.slice_start(kind, &slice, SLICE).await;
+            let start = start.map_err(BackendError::new)?;
+            slice.since = start.unwrap_or(scope.since);
+            let packed = self.store.packed_marks(kind, &slice).await.map_err(BackendError::new)?;
+            samples = sample_slice(packed, kind, samples).await?;
+            let Some(start) = start else { return Ok((samples, None)) };
+            slice.until = start;
+        }
+        slice.since = scope.since;
+        let rest = self.store.slice_start(kind, &slice, 1).await.map_err(BackendError::new)?;
+        Ok((samples, rest.map(|_| slice.until)))
+    }
+
+    async fn outcomes(
+        &self,
+        kind: DeploymentKind,
+        scope: &InsightScope,
+    ) -> Result<Vec<OutcomeCount>, BackendError> {
+        self.store.outcome_counts(kind, scope).await.map_err(BackendError::new)
+    }
+}
+
+/// Reads the marks on a thread for computations: ten thousands of them take some milliseconds.
+async fn sample_slice(
+    packed: PackedMarks,
+    kind: DeploymentKind,
+    mut samples: Samples,
+) -> Result<Samples, BackendError> {
+    let reading = tokio::task::spawn_blocking(move || {
+        for marks in packed.iter() {
+            samples.add(&marks, kind);
+        }
+        samples
+    });
+    reading.await.map_err(BackendError::new)
+}
+
+/// Computes DORA's figures of the changes of a window.
+fn dora(
+    changes: &[OutcomeCount],
+    failures: &[ChangeFailure],
+    lead_time: LapseSummary,
+    window: SignedDuration,
+) -> DoraFigures {
+    let count = |is_counted: fn(&&OutcomeCount) -> bool| {
+        changes.iter().filter(is_counted).map(|one| one.count).sum::<u64>()
+    };
+    let successes = count(|one| one.state == State::Succeeded);
+    let ended = count(|one| one.is_pushed && one.state.is_final());
+    let mut restored = LapseSample::default();
+    let mut unrestored = 0;
+    for failure in failures {
+        match failure.restored_at {
+            Some(at) => {
+                let millis = at.as_millisecond().saturating_sub(failure.ended_at.as_millisecond());
+                // Another replica's clock may be behind.
+                restored.add(Lapse::Millis(u64::try_from(millis).unwrap_or(0)));
+            }
+            None => unrestored += 1,
+        }
+    }
+    let failed = failures.len() as u64;
+    DoraFigures {
+        successes,
+        successes_per_day: count_per_day(successes, window.as_secs()),
+        lead_time,
+        changes: ended,
+        failed_changes: failed,
+        change_failure_percent: percentage(failed, ended),
+        time_to_restore: restored.summarize(),
+        unrestored,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn outcome(state: State, is_pushed: bool, count: u64) -> OutcomeCount {
+        OutcomeCount { state, is_pushed, count }
+    }
+
+    #[test]
+    fn only_changes_that_were_pushed_and_have_ended_can_have_failed() {
+        let changes = [
+            outcome(State::Succeeded, true, 6),
+            outcome(State::Failed, true, 1),
+            outcome(State::Superseded, true, 1),
+            outcome(State::Syncing, true, 5),
+            // Rejected by a rule: nothing of it was ever live.
+            outcome(State::Failed, false, 9),
+        ];
+        let failures = [
+            ChangeFailure { ended_at: at(10), restored_at: Some(at(70)) },
+            ChangeFailure { ended_at: at(99), restored_at: None },
+        ];
+        let day = SignedDuration::from_hours(24);
+        let dora = dora(&changes, &failures, LapseSummary::default(), day);
+        assert_eq!((dora.successes, dora.changes, dora.failed_changes), (6, 8, 2));
+        assert!((dora.successes_per_day - 6.0).abs() < 1e-9);
+        assert_eq!(dora.change_failure_percent, Some(25.0));
+        assert_eq!((dora.time_to_restore.p50_millis, dora.unrestored), (Some(60_000), 1));
+    }
+
+    #[test]
+    fn a_window_without_deployments_has_no_rates() {
+        let dora = dora(&[], &[], LapseSummary::default(), SignedDuration::from_hours(6));
+        assert_eq!(dora, DoraFigures::default());
+    }
+}
