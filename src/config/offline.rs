@@ -30,7 +30,7 @@ impl Purpose {
 fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     for cluster in &mut clusters {
         cluster.lookups = None;
-        (cluster.kubernetes, cluster.progress) = (None, None);
+        (cluster.kubernetes, cluster.agent, cluster.progress) = (None, None, None);
         if let Some(argocd) = &mut cluster.argocd {
             argocd.webhook = None;
         }
