@@ -20,6 +20,7 @@
 //! | [`deployments`] | the use cases, one file each |
 //! | [`controller`], [`outbox`] | the loops: workers, recovery of missed events, previews, watched clusters; delivery of messages |
 //! | [`api`], [`server`] | the types of the HTTP API; routes, authentication, pages |
+//! | [`agent`] | reports from inside a cluster that the service does not reach |
 //! | [`config`], [`app`], [`cli`] | settings; wiring; the commands of `the-deployer` and `bart` |
 //! | [`support`] | small shared parts that know nothing of the rest |
 
@@ -43,6 +44,7 @@ pub mod controller; // the loops that call them: workers, recovery of missed eve
 pub mod outbox; // the relay of messages: delivery, retry, circuit breaker
 pub mod api; // the types of the HTTP API, for the service and for bart
 pub mod server; // HTTP
+pub mod agent; // reports from inside a cluster that the service does not reach
 pub mod config; // settings
 pub mod app; // builds everything; the only module that names concrete adapters
 pub mod cli; // one file per command

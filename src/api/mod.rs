@@ -3,7 +3,7 @@
 //! The types know neither the origin of values nor the transport: the routes make answers from records, and
 //! `server/openapi` describes them. Service and client may have different versions: a client ignores keys of an answer
 //! that it does not know, and a key that an older service does not send has a default. Requests with unknown keys are
-//! refused.
+//! refused; those of agents ([`observations`]) are not, because the older side must understand the newer one.
 //!
 //! Begin with [`deployments`] and [`apps`]; [`problem`] is the answer to every error.
 
@@ -14,6 +14,7 @@ pub mod deployments; // deployments and their logs
 pub(crate) mod forms; // patterns of names and texts
 pub mod insights; // how long deployments take, and how they end
 pub mod locks; // locks
+pub mod observations; // reports of agents inside clusters
 pub mod plans; // dry runs
 pub mod pods; // apps in their clusters
 pub mod problem; // errors

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::app::start_error::{Boxed, StartError};
 use crate::cluster::connection::client::ClusterConnection;
-use crate::cluster::connection::settings::ClusterSettings;
+use crate::cluster::connection::settings::{ClusterSettings, ClusterSource};
 use crate::cluster::watch::health::ClusterHealth;
 use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::schedule::WatchLimits;
@@ -21,7 +21,7 @@ use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::previews::{self, PreviewLoop};
 use crate::controller::sweep::{self, Sweeps};
 use crate::controller::{self, Controller};
-use crate::deployments::watched_cluster::WatchedCluster;
+use crate::deployments::watched_cluster::{ClusterLink, WatchedCluster};
 use crate::deployments::{Deployments, removal};
 use crate::forge::Forge;
 use crate::model::id::{TargetName, TeamName};
@@ -119,16 +119,22 @@ pub(super) fn loops(
     Loops { controller, outbox, previews, sweeps, followers, deployments }
 }
 
-/// Builds the clusters that are watched: those that have a connection.
+/// Builds the clusters that are watched: those that have a connection, or an agent.
 pub(super) fn watches(
     settings: &Settings,
     clock: &Clock,
 ) -> Arc<BTreeMap<TargetName, WatchedCluster>> {
     let clusters = settings.kubernetes.iter().map(|(name, cluster)| {
-        let (access, outbound) = (cluster.access.clone(), settings.outbound.clone());
-        let connection = ClusterConnection::new(access, outbound, clock.clone());
+        let link = match &cluster.source {
+            ClusterSource::ApiServer(access) => {
+                let (access, outbound) = (access.clone(), settings.outbound.clone());
+                let connection = ClusterConnection::new(access, outbound, clock.clone());
+                ClusterLink::Connection(Arc::new(connection))
+            }
+            ClusterSource::Agent => ClusterLink::Agent(Arc::default()),
+        };
         let health = ClusterHealth::new(name.clone());
-        (name.clone(), WatchedCluster::new(health, connection, cluster.pod_logs))
+        (name.clone(), WatchedCluster::new(health, link, cluster.pod_logs))
     });
     Arc::new(clusters.collect())
 }
@@ -142,11 +148,11 @@ fn followers(
 ) -> Vec<Arc<ClusterFollower>> {
     let metrics = registry.register(WatchMetrics::new);
     let followers = deployments.watches.iter().filter_map(|(name, cluster)| {
-        let ClusterSettings { patience, previews, access: _, pod_logs: _ } =
+        let ClusterSettings { patience, previews, source: _, pod_logs: _ } =
             *settings.kubernetes.get(name)?;
         Some(Arc::new(ClusterFollower {
             deployments: deployments.clone(),
-            connection: Arc::clone(&cluster.connection),
+            link: cluster.link.clone(),
             health: cluster.health.clone(),
             metrics: metrics.clone(),
             settings: FollowerSettings {
@@ -235,6 +241,7 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
 pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
     Ok(Admission {
         tokens: settings.tokens.clone(),
+        agents: settings.agents.clone(),
         github: settings.people.clone(),
         deploy_teams: deploy_teams(&settings.clusters),
         repositories: settings.webhook.rules.repositories.clone(),

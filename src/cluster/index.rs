@@ -19,7 +19,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::cluster::flagger::FlaggerCanary;
-use crate::cluster::object::{ControllerRef, Marks, ObjectKey, WatchedKind};
+use crate::cluster::object::{ControllerRef, Marks, ObjectKey, ObjectMeta, WatchedKind};
 use crate::cluster::pod::PodRow;
 use crate::cluster::strangers::Strangers;
 use crate::cluster::watched::WatchedObject;
@@ -327,6 +327,14 @@ impl ClusterIndex {
         keys
     }
 
+    /// Lists the objects of a kind, in the order of their keys.
+    pub fn keys_of(&self, kind: WatchedKind) -> Vec<ObjectKey> {
+        let mut keys: Vec<ObjectKey> =
+            self.objects.keys().filter(|key| key.kind == kind).cloned().collect();
+        keys.sort();
+        keys
+    }
+
     /// Lists the workloads of an app of ours, in the order of their keys.
     pub fn workloads_of_app(&self, namespace: &str, slug: &str) -> Vec<&WatchedObject> {
         let is_of_app = |object: &&WatchedObject| {
@@ -429,16 +437,20 @@ fn compare(
     is_listed: bool,
 ) -> Option<ObjectChange> {
     let (old, new) = (present.meta(), object.meta());
-    let number = |version: &str| version.parse::<u64>().ok();
-    let is_older = match (number(&old.resource_version), number(&new.resource_version)) {
-        (Some(old), Some(new)) => new < old,
-        _ => false,
-    };
     let is_same = old.resource_version == new.resource_version && !new.resource_version.is_empty();
-    if (is_same && old.uid == new.uid) || (is_older && !is_listed) {
+    if (is_same && old.uid == new.uid) || (is_older(old, new) && !is_listed) {
         return None;
     }
     Some(if old.uid == new.uid { ObjectChange::Updated } else { ObjectChange::Replaced })
+}
+
+/// Checks that the new state of an object is older than the one that is there, by their numbers.
+pub(super) fn is_older(present: &ObjectMeta, new: &ObjectMeta) -> bool {
+    let number = |version: &str| version.parse::<u64>().ok();
+    match (number(&present.resource_version), number(&new.resource_version)) {
+        (Some(present), Some(new)) => new < present,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -211,7 +211,13 @@ fn is_canary_copy(object: &WatchedObject) -> bool {
         && owner.is_some_and(|owner| owner.kind == Some(WatchedKind::Canary))
 }
 
-fn snapshot(index: &ClusterIndex, namespace: &str, slug: &str, is_cut: bool) -> AppSnapshot {
+/// Picks the workloads and pods of an app out of an index.
+pub(super) fn snapshot(
+    index: &ClusterIndex,
+    namespace: &str,
+    slug: &str,
+    is_cut: bool,
+) -> AppSnapshot {
     let rendered = index.workloads_of_app(namespace, slug);
     let copies = rendered.iter().filter_map(|object| {
         let key = object.key();

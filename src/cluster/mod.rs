@@ -17,11 +17,12 @@
 //!                     summary                  one deployment over all its workloads, and what it waits for
 //! ```
 //!
-//! `connection`, `watch`, `live` and `logs` speak to a cluster's API server. All of the rest is pure: no client, no
-//! clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
+//! `connection`, `watch`, `live` and `logs` speak to a cluster's API server. `relay` takes the place of the first two
+//! where an agent inside the cluster speaks to it. All of the rest is pure: no client, no clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
 
 pub mod connection; // the connection to a cluster's API server
 pub mod watch; // changes of objects there
+pub mod relay; // the same from an agent inside the cluster
 pub mod logs; // logs of containers
 mod fields; // fields of JSON that may be missing or absurd
 pub mod object; // names, metadata, kinds
@@ -32,6 +33,7 @@ pub mod pod; // pods as rows
 pub mod argocd; // Argo CD's Application
 pub mod flagger; // Flagger's Canary
 pub mod watched; // any object that is watched
+pub mod export; // the same in the form of the API
 mod strangers; // objects of nobody
 pub mod index; // the objects of one cluster
 pub mod progress; // the rules: how far a workload is

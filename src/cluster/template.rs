@@ -13,6 +13,9 @@ use crate::cluster::fields::value_at;
 const IGNORED: [&str; 3] =
     ["pod-template-hash", "kubectl.kubernetes.io/restartedAt", "flagger.app/scale-to-zero"];
 
+/// The number of hexadecimal digits of a digest.
+const DIGITS: usize = 32;
+
 /// The digest of a pod template: 32 hexadecimal digits; empty where an object has no template.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TemplateHash(pub Box<str>);
@@ -25,8 +28,15 @@ impl TemplateHash {
         let mut hash = Sha256::new();
         feed(template, &mut hash);
         let mut digits = hex::encode(hash.finalize());
-        digits.truncate(32);
+        digits.truncate(DIGITS);
         Self(digits.into())
+    }
+
+    /// Reads a digest; `None` for a text that cannot be one.
+    pub(super) fn parse(digits: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_digest = digits.len() == DIGITS && digits.bytes().all(is_digit);
+        is_digest.then(|| Self(digits.into()))
     }
 
     /// Checks that there was no template to read.

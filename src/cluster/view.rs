@@ -11,6 +11,7 @@ use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::ClusterIndex;
 use crate::cluster::marks::{cluster_marks, mark_of};
+use crate::cluster::live::{AppSnapshot, LiveReadError, UnreadKind, snapshot};
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::progress::ReplicaCounts;
 use crate::cluster::record::{ClockTime, ProgressRecord};
@@ -220,6 +221,34 @@ impl ClusterView {
         if let Some(deployment) = self.open.get_mut(id) {
             deployment.announced.is_syncing = is_syncing;
         }
+    }
+
+    /// Returns the present workloads and pods of an app; `None` while no kind of them is seen.
+    pub fn app_snapshot(
+        &self,
+        namespace: &str,
+        slug: &str,
+        health: &ClusterHealth,
+    ) -> Option<AppSnapshot> {
+        // A cluster without Flagger may refuse to say so, and an Application is not shown.
+        let is_part = |kind| !matches!(kind, WatchedKind::Application | WatchedKind::Canary);
+        let kinds = health.kinds().into_iter().filter(|(kind, _)| is_part(*kind));
+        let mut seen = 0_usize;
+        let mut unread = Vec::new();
+        for (kind, sight) in kinds {
+            let reason = match sight {
+                KindSight::Seen | KindSight::Absent => {
+                    seen += 1;
+                    continue;
+                }
+                KindSight::Starting => "it is not listed yet".to_owned(),
+                KindSight::Unseen { reason, .. } => reason,
+            };
+            unread.push(UnreadKind { kind, error: LiveReadError::Unavailable(reason) });
+        }
+        let is_cut = self.index.left_out() > 0;
+        let app = || AppSnapshot { unread, ..snapshot(&self.index, namespace, slug, is_cut) };
+        (seen > 0).then(app)
     }
 
     /// Returns the revisions that are followed.

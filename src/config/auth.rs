@@ -166,7 +166,8 @@ impl Resolver<'_> {
     }
 }
 
-fn sha256_of(secret: &SecretString) -> [u8; 32] {
+/// Hashes a token.
+pub(super) fn sha256_of(secret: &SecretString) -> [u8; 32] {
     use sha2::{Digest, Sha256};
     Sha256::digest(secret.expose_secret()).into()
 }

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::cluster::connection::settings::ClusterSettings;
 use crate::config::argocd::{ArgoCd, ArgoCdWebhookSettings, argocd_of};
+use crate::config::cluster_agent::AgentCredentials;
 use crate::config::kubernetes::{KubernetesApi, ProgressPolicy};
 use crate::config::lookups::Lookups;
 use crate::config::resolver::Resolver;
@@ -56,6 +57,10 @@ pub(super) struct Cluster {
     /// ends when it is pushed.
     #[serde(default)]
     pub(super) kubernetes: Option<KubernetesApi>,
+    /// The agent inside the cluster that reports what happens there, where the service does not reach its API server:
+    /// `the-deployer agent`. Default: none.
+    #[serde(default)]
+    pub(super) agent: Option<AgentCredentials>,
     /// The limits on the progress of a deployment there.
     #[serde(default)]
     pub(super) progress: Option<ProgressPolicy>,
@@ -149,7 +154,7 @@ impl Resolver<'_> {
         webhooks
     }
 
-    /// Resolves the way to the API server of each cluster that has one.
+    /// Resolves the source of the changes of each cluster that has one.
     pub(super) fn kubernetes_clusters(
         &mut self,
         clusters: &[Cluster],
@@ -158,7 +163,8 @@ impl Resolver<'_> {
         for (n, cluster) in clusters.iter().enumerate() {
             let path = format!("clusters[{n}]");
             let (api, progress) = (cluster.kubernetes.clone(), cluster.progress.clone());
-            let settings = self.cluster_settings(&path, api, progress, cluster.server.as_deref());
+            let (has_agent, server) = (cluster.agent.is_some(), cluster.server.as_deref());
+            let settings = self.cluster_settings(&path, (api, has_agent), progress, server);
             // That a name is none has been told.
             let name = TargetName::parse(cluster.name.as_str());
             reached.extend(settings.and_then(|settings| Some((name.ok()?, settings))));
@@ -177,6 +183,7 @@ impl Resolver<'_> {
             platform: own,
             policies,
             kubernetes: _,
+            agent: _,
             progress: _,
             argocd,
             lookups: _,

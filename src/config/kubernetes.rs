@@ -3,12 +3,13 @@
 //!
 //! It reads no kubeconfig: the client does, anew for each connection, because its contents change.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings};
+use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings, ClusterSource};
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::config::secret::{self, SecretSource};
@@ -55,7 +56,7 @@ pub(super) struct KubeconfigFile {
     file: String,
 }
 
-/// The rules for the progress of deployments in a cluster that the service watches: it needs `kubernetes`.
+/// The rules for the progress of deployments in a cluster that the service watches: it needs `kubernetes` or `agent`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ProgressPolicy {
@@ -72,7 +73,7 @@ impl Resolver<'_> {
     pub(super) fn cluster_settings(
         &mut self,
         path: &str,
-        api: Option<KubernetesApi>,
+        (kubernetes, has_agent): (Option<KubernetesApi>, bool),
         progress: Option<ProgressPolicy>,
         server: Option<&str>,
     ) -> Option<ClusterSettings> {
@@ -80,19 +81,40 @@ impl Resolver<'_> {
         let ProgressPolicy { patience, previews } = progress.unwrap_or_default();
         let patience =
             self.duration(&format!("{path}.progress.patience"), patience, PATIENCE_SECONDS);
-        let Some(api) = api else {
-            if is_written {
-                let message = "this has no effect: without `kubernetes` the service does not watch the cluster, and a \
-                               deployment ends when it is pushed";
-                let help =
-                    "add `kubernetes`, which says how its API server is reached, or remove this";
-                self.report.warning(&format!("{path}.progress"), message, help);
+        let previews = previews.unwrap_or(false);
+        let (source, pod_logs) = match (kubernetes, has_agent) {
+            (Some(_), true) => {
+                let message = "a cluster has an agent or a connection, not both";
+                let help = "remove `kubernetes`, and the service does not reach its API server; or \
+                            remove `agent`";
+                self.report.error(&format!("{path}.agent"), message, help);
+                return None;
             }
-            return None;
+            (Some(api), false) => {
+                let pod_logs = api.pod_logs.unwrap_or(true);
+                let path = format!("{path}.kubernetes");
+                let access = self.cluster_access(&path, api, server)?;
+                (ClusterSource::ApiServer(access), pod_logs)
+            }
+            (None, true) => {
+                if previews {
+                    let message = "this has no effect: the agent decides by its option --previews what it watches";
+                    let path = format!("{path}.progress.previews");
+                    self.report.warning(&path, message, "remove this");
+                }
+                (ClusterSource::Agent, false)
+            }
+            (None, false) => {
+                if is_written {
+                    let message = "this has no effect: without `kubernetes` or `agent` the service does not watch the \
+                                   cluster, and a deployment ends when it is pushed";
+                    let help = "add `kubernetes`, which says how its API server is reached, or remove this";
+                    self.report.warning(&format!("{path}.progress"), message, help);
+                }
+                return None;
+            }
         };
-        let pod_logs = api.pod_logs.unwrap_or(true);
-        let access = self.cluster_access(&format!("{path}.kubernetes"), api, server)?;
-        Some(ClusterSettings { access, patience, previews: previews.unwrap_or(false), pod_logs })
+        Some(ClusterSettings { source, patience, previews, pod_logs })
     }
 
     fn cluster_access(
@@ -144,31 +166,10 @@ impl Resolver<'_> {
 
     /// Reads the variables and files by which a pod reaches the API server of its own cluster.
     fn service_account(&mut self, path: &str) -> Option<ClusterAccess> {
-        let variable = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());
-        let host = variable("KUBERNETES_SERVICE_HOST").cloned();
-        let port = variable("KUBERNETES_SERVICE_PORT").cloned().unwrap_or_else(|| "443".to_owned());
-        let Some(host) = host else {
-            let message =
-                "the service does not run in a cluster: KUBERNETES_SERVICE_HOST is not set";
-            let help = "give `kubeconfig: {file: PATH}`, or `server` and `token: {file: PATH}`";
-            self.report.error(path, message, help);
-            return None;
-        };
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
-        let file = |name: &str| format!("{SERVICE_ACCOUNT}/{name}");
-        let token = self.service_account_token(path, &file("token"))?;
-        self.certificates(path, &file("ca.crt"))?;
-        let server = format!("https://{host}:{port}");
-        Some(ClusterAccess::Server { server, token, ca: Some(file("ca.crt").into()) })
-    }
-
-    /// Reads the token. Kubernetes sets the permissions of its file, so that they cause no warning.
-    fn service_account_token(&mut self, path: &str, file: &str) -> Option<Credential> {
-        match secret::read(&SecretSource::File(file.into()), self.variables) {
-            Ok(content) => Some(Credential { secret: content.secret, file: Some(file.into()) }),
-            Err(error) => {
-                let help = "let Kubernetes mount the token: `automountServiceAccountToken: true`";
-                self.report.error(path, error.to_string(), help);
+        match find_service_account(self.variables) {
+            Ok(access) => Some(access),
+            Err(MissingAccount { message, help }) => {
+                self.report.error(path, message, help);
                 None
             }
         }
@@ -192,6 +193,45 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// The reason why a process cannot use the service account of its pod.
+pub(super) struct MissingAccount {
+    /// The reason.
+    pub(super) message: String,
+    help: &'static str,
+}
+
+/// Reads the variables and files by which a pod reaches the API server of its own cluster. Kubernetes sets the
+/// permissions of the token's file, so that they cause no warning.
+pub(super) fn find_service_account(
+    variables: &BTreeMap<String, String>,
+) -> Result<ClusterAccess, MissingAccount> {
+    let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
+    let port = variable("KUBERNETES_SERVICE_PORT").cloned().unwrap_or_else(|| "443".to_owned());
+    let Some(host) = variable("KUBERNETES_SERVICE_HOST") else {
+        return Err(MissingAccount {
+            message: "this process does not run in a cluster: KUBERNETES_SERVICE_HOST is not set"
+                .to_owned(),
+            help: "give `kubeconfig: {file: PATH}`, or `server` and `token: {file: PATH}`",
+        });
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    let missing = |message: String| MissingAccount {
+        message,
+        help: "let Kubernetes mount the token: `automountServiceAccountToken: true`",
+    };
+    let file = |name: &str| PathBuf::from(format!("{SERVICE_ACCOUNT}/{name}"));
+    let (token, ca) = (file("token"), file("ca.crt"));
+    let source = SecretSource::File(token.clone());
+    let content = secret::read(&source, variables).map_err(|error| missing(error.to_string()))?;
+    match std::fs::read_to_string(&ca) {
+        Ok(pem) if pem.contains("-----BEGIN CERTIFICATE-----") => {}
+        Ok(_) => return Err(missing(format!("{} holds no certificate", ca.display()))),
+        Err(error) => return Err(missing(format!("{} cannot be read: {error}", ca.display()))),
+    }
+    let token = Credential { secret: content.secret, file: Some(token) };
+    Ok(ClusterAccess::Server { server: format!("https://{host}:{port}"), token, ca: Some(ca) })
 }
 
 #[cfg(test)]
@@ -221,9 +261,11 @@ mod tests {
             "  kubernetes: {{kubeconfig: {{file: {}}}, context: prod}}\n  progress: {{patience: 5m, previews: true}}\n",
             file.display()
         ));
-        let ClusterSettings { access, patience, previews, pod_logs } = only(&text);
+        let ClusterSettings { source, patience, previews, pod_logs } = only(&text);
         assert_eq!((patience.as_secs(), previews, pod_logs), (300, true, true));
-        let ClusterAccess::Kubeconfig { file: kubeconfig, context } = access else {
+        let ClusterSource::ApiServer(ClusterAccess::Kubeconfig { file: kubeconfig, context }) =
+            source
+        else {
             panic!("{text}")
         };
         assert_eq!((kubeconfig, context.as_deref()), (file, Some("prod")));
@@ -231,9 +273,11 @@ mod tests {
         let text = cluster(&format!(
             "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}, ca: '{CA}', pod_logs: false}}\n"
         ));
-        let ClusterSettings { access, patience, previews, pod_logs } = only(&text);
+        let ClusterSettings { source, patience, previews, pod_logs } = only(&text);
         assert_eq!((patience.as_secs(), previews, pod_logs), (120, false, false));
-        let ClusterAccess::Server { server, token, ca } = access else { panic!("{text}") };
+        let ClusterSource::ApiServer(ClusterAccess::Server { server, token, ca }) = source else {
+            panic!("{text}")
+        };
         assert_eq!((server.as_str(), ca), ("https://10.0.0.1:6443", Some(CA.into())));
         assert!(token.file.is_none() && !format!("{token:?}").contains("t0ken"));
     }

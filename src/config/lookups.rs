@@ -113,7 +113,7 @@ impl Resolver<'_> {
             let path = format!("clusters[{n}].lookups");
             let target = TargetName::parse(name).ok().and_then(|name| cluster_set.find(&name));
             let (Some(section), Some(target)) = (section, target) else { continue };
-            let kubernetes = kubernetes.get(&target.name).map(|settings| &settings.access);
+            let kubernetes = kubernetes.get(&target.name).and_then(ClusterSettings::access);
             if let Some(settings) = self.secrets_of(&path, section, &target, kubernetes) {
                 lookups.secrets.insert(target.name, settings);
             }

@@ -27,6 +27,7 @@ pub mod ssh; // the same over ssh: keys and known hosts
 pub mod signing; // signatures of commits
 pub mod clusters; // the targets
 pub mod kubernetes; // the connections to their API servers
+pub mod cluster_agent; // the agents of those that the service does not reach
 pub mod argocd; // the targets in Argo CD, and its notification of pushes
 pub mod lookups; // registries and secret stores
 pub mod outbound; // proxy and certificates of outgoing HTTP

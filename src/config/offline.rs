@@ -35,7 +35,7 @@ impl Purpose {
 fn without_connections(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     for cluster in &mut clusters {
         cluster.lookups = None;
-        (cluster.kubernetes, cluster.progress) = (None, None);
+        (cluster.kubernetes, cluster.agent, cluster.progress) = (None, None, None);
         if let Some(argocd) = &mut cluster.argocd {
             argocd.webhook = None;
         }

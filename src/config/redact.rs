@@ -49,7 +49,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             ["forge" | "manifests" | "templates", .., last] => {
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
-            ["clusters", "kubernetes", last] | ["clusters", "lookups", .., last] => {
+            ["clusters", "kubernetes" | "agent", last] | ["clusters", "lookups", .., last] => {
                 *last == "token"
             }
             ["clusters", "argocd", "webhook", last] | ["notify", "webhooks", last] => {

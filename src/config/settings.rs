@@ -27,7 +27,7 @@ use crate::config::templates::{Templates, TemplatesSettings};
 use crate::config::waml::{Waml, WamlSettings};
 use crate::config::webhook::WebhookSettings;
 use crate::lookups::clients::LookupSettings;
-use crate::model::callers::{ApiToken, GitHubTeams, Pages};
+use crate::model::callers::{AgentToken, ApiToken, GitHubTeams, Pages};
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;
 use crate::model::target::Clusters;
@@ -112,6 +112,8 @@ pub struct Settings {
     pub argocd: BTreeMap<TargetName, ArgoCdWebhookSettings>,
     /// The watched clusters, with their connections.
     pub kubernetes: BTreeMap<TargetName, ClusterSettings>,
+    /// The tokens of the agents of clusters.
+    pub agents: Vec<AgentToken>,
     /// The tokens that may call the API. A listener beyond loopback needs tokens or people.
     pub tokens: Vec<ApiToken>,
     /// The people who may call the API with a GitHub token of their own, if any may.
@@ -154,6 +156,11 @@ impl Resolver<'_> {
         let cluster_lookups = clusters.iter().map(lookups_of).collect();
         let argocd = self.argocd_webhooks(&clusters);
         let kubernetes = self.kubernetes_clusters(&clusters);
+        let agents = clusters
+            .iter()
+            .enumerate()
+            .filter_map(|(n, cluster)| Some((n, cluster.name.clone(), cluster.agent.clone()?)));
+        let agents = self.agent_tokens(agents.collect(), &tokens);
         let clusters = self.clusters(clusters, platform.as_ref());
         let outbound = self.outbound(outbound.unwrap_or_default());
         let lookups =
@@ -185,6 +192,7 @@ impl Resolver<'_> {
             event_webhooks,
             argocd,
             kubernetes,
+            agents,
             tokens,
             people,
             pages,

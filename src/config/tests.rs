@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 
-use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings};
+use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings, ClusterSource};
 use crate::config::access::GitAccess;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
@@ -148,6 +148,7 @@ fn everything_can_be_set() {
         event_webhooks,
         argocd,
         kubernetes,
+        agents,
         tokens,
         people: _,
         pages,
@@ -186,11 +187,14 @@ fn everything_can_be_set() {
         ("argocd", "the-deployer-dev")
     );
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
-    let ClusterSettings { access, patience, previews, pod_logs: _ } =
+    let ClusterSettings { source, patience, previews, pod_logs: _ } =
         &kubernetes[&TargetName::parse("dev").unwrap()];
     assert_eq!((kubernetes.len(), patience.as_secs(), *previews), (1, 180, true));
-    let ClusterAccess::Server { server, .. } = access else { panic!("by address and token") };
+    let ClusterSource::ApiServer(ClusterAccess::Server { server, .. }) = source else {
+        panic!("by address and token")
+    };
     assert_eq!(server, "https://10.0.0.1:6443", "the cluster's own");
+    assert!(agents.is_empty(), "the cluster has a connection");
     let slack = slack.unwrap();
     assert!(
         matches!(slack.door, SlackTransport::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
@@ -338,6 +342,7 @@ fn the_page_has_every_key() {
     names.extend([
         "KubernetesAccess",
         "KubernetesApi",
+        "AgentCredentials",
         "ProgressPolicy",
         "Registry",
         "TemplatesRepository",

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -24,16 +24,18 @@ use crate::cluster::logs;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::tracker::ProgressPatience;
 use crate::cluster::view::{ClusterNews, ClusterView, DeploymentNews};
-use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::ClusterHealth;
 use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::reflector::ClusterWatch;
 use crate::cluster::watch::schedule::WatchLimits;
 use crate::controller::cluster_news::{change_of, log_news, to_stored};
+use crate::controller::cluster_source::{Arrivals, ClusterEvents};
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
 use crate::deployments::outcome::DeployError;
 use crate::model::deploy_clock::MarkTime;
+use crate::deployments::watched_cluster::ClusterLink;
+use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
@@ -46,10 +48,6 @@ use crate::support::time::saturating_add;
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// The interval at which pushes are looked for, and everything is judged by the time that has passed.
 const TICK: Duration = Duration::from_secs(1);
-/// The time for which other events are waited for before they are recorded together.
-const GATHERED: Duration = Duration::from_millis(20);
-/// The most events that are recorded together.
-const MOST_EVENTS: usize = 1000;
 /// The pause after an error, and between attempts to take a lease that another process has.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The number of logs that are read at the same time.
@@ -69,7 +67,7 @@ pub struct ClusterFollower {
     /// The use cases.
     pub deployments: Deployments,
     /// The way to the cluster.
-    pub connection: Arc<ClusterConnection>,
+    pub link: ClusterLink,
     /// The state of the watches, which probes and pages show too.
     pub health: ClusterHealth,
     /// The metrics of all clusters.
@@ -278,32 +276,24 @@ impl ClusterFollower {
         stop: &CancellationToken,
     ) -> Result<(), FollowEnd> {
         let clock = &self.deployments.clock;
-        let watch = ClusterWatch {
-            connection: Arc::clone(&self.connection),
-            previews: self.settings.previews,
-            limits: self.settings.limits,
-            health: self.health.clone(),
-            metrics: self.metrics.of_cluster(self.health.cluster()),
-            clock: clock.clone(),
-        };
-        let (begun, mut events) = (clock.now(), watch.start(stop));
+        let (begun, mut events) = (clock.now(), self.open_events(stop));
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.begin_reads(followed);
             tokio::select! {
-                event = events.recv() => {
-                    let Some(first) = event else { return Ok(()) };
+                arrival = events.recv() => {
+                    let Some(first) = arrival else { return Ok(()) };
                     // Not within the `select`: what it drops would be lost.
-                    let gathered = gather(first, &mut events).await;
-                    followed.apply(gathered, &self.health, clock.now());
+                    let arrivals = events.take(first, clock.now()).await;
+                    followed.apply(arrivals, &self.health, clock.now());
                 }
                 Some(read) = followed.reads.next() => self.take_read(followed, read).await?,
                 _ = ticks.tick() => {
                     // What has happened is judged before what has not happened for too long.
-                    let gathered = drain(&mut events);
-                    let is_behind = gathered.len() == MOST_EVENTS;
-                    followed.apply(gathered, &self.health, clock.now());
+                    let arrivals = events.drain(clock.now());
+                    let is_behind = arrivals.is_behind;
+                    followed.apply(arrivals, &self.health, clock.now());
                     self.look_for_pushes(followed).await;
                     self.metrics.observe(&self.health, begun, clock.now());
                     if !is_behind {
@@ -312,6 +302,29 @@ impl ClusterFollower {
                 }
             }
             self.record(followed).await?;
+        }
+    }
+
+    /// Begins to watch the cluster, or to take the reports of its agent.
+    fn open_events(&self, stop: &CancellationToken) -> ClusterEvents {
+        let clock = &self.deployments.clock;
+        let (health, metrics) =
+            (self.health.clone(), self.metrics.of_cluster(self.health.cluster()));
+        match &self.link {
+            ClusterLink::Connection(connection) => {
+                let watch = ClusterWatch {
+                    connection: Arc::clone(connection),
+                    previews: self.settings.previews,
+                    limits: self.settings.limits,
+                    health,
+                    metrics,
+                    clock: clock.clone(),
+                };
+                ClusterEvents::Watches(watch.start(stop))
+            }
+            ClusterLink::Agent(inbox) => {
+                ClusterEvents::of_agent(inbox.open(), health, metrics, clock.now())
+            }
         }
     }
 
@@ -475,16 +488,18 @@ impl ClusterFollower {
         Ok(())
     }
 
-    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out.
+    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out; those
+    /// of a cluster with an agent do not leave it.
     async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
         let mut logs = BTreeMap::new();
+        let ClusterLink::Connection(connection) = &self.link else { return logs };
         let room = Semaphore::new(MOST_LOGS);
         let mut reading = FuturesUnordered::new();
         for news in &news.deployments {
             if let Some((workload, cause)) = &news.failure
                 && cause.has_log()
             {
-                let (tail, room) = (self.read_log(&workload.namespace, cause), &room);
+                let (tail, room) = (self.read_log(connection, &workload.namespace, cause), &room);
                 reading.push(async move {
                     let _place = room.acquire().await;
                     (news.deploy_id.clone(), tail.await)
@@ -501,12 +516,16 @@ impl ClusterFollower {
     }
 
     /// Reads the end of a container's log, or of the run before where the present one has said nothing yet.
-    async fn read_log(&self, namespace: &str, cause: &FailureCause) -> Vec<String> {
+    async fn read_log(
+        &self,
+        connection: &ClusterConnection,
+        namespace: &str,
+        cause: &FailureCause,
+    ) -> Vec<String> {
         let Some(pod) = &cause.pod else { return Vec::new() };
         for previous in [false, true] {
             let container = cause.container.as_deref();
-            let tail =
-                logs::tail(&self.connection, namespace, pod, container, previous, LOG_LINES).await;
+            let tail = logs::tail(connection, namespace, pod, container, previous, LOG_LINES).await;
             match tail {
                 Ok(tail) if !tail.lines().is_empty() => return tail.lines().to_vec(),
                 Ok(_) => {}
@@ -528,30 +547,15 @@ impl Followed {
         }
     }
 
-    fn apply(&mut self, events: Vec<ClusterEvent>, health: &ClusterHealth, now: Timestamp) {
-        for event in events {
+    /// Applies the events, and answers questions by what is there then.
+    fn apply(&mut self, arrivals: Arrivals, health: &ClusterHealth, now: Timestamp) {
+        for event in arrivals.events {
             self.view.apply(event, health, now);
         }
+        for (AppInstance { app, .. }, answer) in arrivals.questions {
+            let snapshot =
+                self.view.app_snapshot(app.namespace.as_str(), app.slug.as_str(), health);
+            let _gone = answer.send(snapshot);
+        }
     }
-}
-
-/// Waits for the events that follow one at once.
-async fn gather(
-    first: ClusterEvent,
-    events: &mut mpsc::Receiver<ClusterEvent>,
-) -> Vec<ClusterEvent> {
-    let mut gathered = vec![first];
-    let until = tokio::time::Instant::now() + GATHERED;
-    while gathered.len() < MOST_EVENTS
-        && let Ok(Some(event)) = tokio::time::timeout_at(until, events.recv()).await
-    {
-        gathered.push(event);
-    }
-    gathered
-}
-
-/// Takes the events that have arrived.
-fn drain(events: &mut mpsc::Receiver<ClusterEvent>) -> Vec<ClusterEvent> {
-    let arrived = std::iter::from_fn(|| events.try_recv().ok());
-    arrived.take(MOST_EVENTS).collect()
 }

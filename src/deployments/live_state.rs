@@ -16,7 +16,8 @@ use crate::cluster::object::Marks;
 use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, PodRow};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::deployments::Deployments;
-use crate::deployments::watched_cluster::WatchedCluster;
+use crate::deployments::agent_inbox::AgentInbox;
+use crate::deployments::watched_cluster::{ClusterLink, WatchedCluster};
 use crate::model::app_instance::AppInstance;
 use crate::model::id::TargetName;
 use crate::model::revision::Digest;
@@ -135,6 +136,10 @@ impl Deployments {
     ) -> Result<ClusterAppState, LiveStateError> {
         let AppInstance { target, app } = instance;
         let cluster = self.watched_cluster(target)?;
+        let connection = match &cluster.link {
+            ClusterLink::Connection(connection) => connection,
+            ClusterLink::Agent(inbox) => return self.reported_state(instance, inbox).await,
+        };
         let read = async {
             let start = Instant::now();
             let turn = tokio::time::timeout(DEADLINE, cluster.reads.acquire()).await;
@@ -142,10 +147,40 @@ impl Deployments {
             let _turn = turn.map_err(late)?;
             let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
             let left = DEADLINE.saturating_sub(start.elapsed());
-            read_app(&cluster.connection, namespace, slug, left).await
+            read_app(connection, namespace, slug, left).await
         };
         let (read, digest) = tokio::join!(read, self.live_digest(instance));
         let snapshot = read.map_err(|error| no_state(target, &error))?;
+        self.show_app(instance, snapshot, digest)
+    }
+
+    /// Asks the loop that follows the cluster for what its agent has reported.
+    async fn reported_state(
+        &self,
+        instance: &AppInstance,
+        inbox: &AgentInbox,
+    ) -> Result<ClusterAppState, LiveStateError> {
+        let target = &instance.target;
+        let (read, digest) = tokio::join!(inbox.app_state(instance), self.live_digest(instance));
+        let snapshot = read.map_err(|error| {
+            LiveStateError::Unavailable(format!(
+                "the state of {target} cannot be read: {error}; try again in a moment"
+            ))
+        })?;
+        let snapshot = snapshot.ok_or_else(|| {
+            let reason = "its agent does not report, or has not reported everything yet";
+            LiveStateError::Unavailable(format!("the state of {target} is not known: {reason}"))
+        })?;
+        self.show_app(instance, snapshot, digest)
+    }
+
+    fn show_app(
+        &self,
+        instance: &AppInstance,
+        snapshot: AppSnapshot,
+        digest: Option<Digest>,
+    ) -> Result<ClusterAppState, LiveStateError> {
+        let AppInstance { target, app } = instance;
         if snapshot.workloads.is_empty() && snapshot.unread.is_empty() && digest.is_none() {
             let detail = format!("there is no {app} in the cluster of {target}");
             return Err(LiveStateError::NotFound(detail));
@@ -165,6 +200,13 @@ impl Deployments {
     ) -> Result<ContainerLog, LiveStateError> {
         let AppInstance { target, app } = instance;
         let cluster = self.watched_cluster(target)?;
+        let ClusterLink::Connection(connection) = &cluster.link else {
+            let detail = format!(
+                "an agent reports what happens on {target}, and logs do not leave that cluster; read them with \
+                 `kubectl logs`, or where the cluster's logs are stored"
+            );
+            return Err(LiveStateError::Refused(detail));
+        };
         if !cluster.serves_logs {
             let detail = format!(
                 "the service does not show logs of {target}: its configuration has `pod_logs: false` there; \
@@ -173,7 +215,7 @@ impl Deployments {
             return Err(LiveStateError::Refused(detail));
         }
         let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-        let pod_row = find_pod(&cluster.connection, namespace, slug, pod, DEADLINE).await;
+        let pod_row = find_pod(connection, namespace, slug, pod, DEADLINE).await;
         let pod_row = pod_row.map_err(|error| no_state(target, &error))?;
         let row = pod_row.ok_or_else(|| {
             LiveStateError::NotFound(format!("{app} has no pod of that name on {target}"))
@@ -183,7 +225,7 @@ impl Deployments {
         let range = LogRange { lines: lines.min(MOST_LOG_LINES), previous, follow };
         let (name, only) = (&*row.meta.name, Some(container.as_str()));
         let idle = if follow { LOG_IDLE } else { DEADLINE };
-        let opening = logs::open(&cluster.connection, namespace, name, only, range, idle);
+        let opening = logs::open(connection, namespace, name, only, range, idle);
         let lines = opening.await.map_err(|error| no_log(target, &error))?;
         Ok(ContainerLog { container, lines })
     }
@@ -192,7 +234,7 @@ impl Deployments {
         self.watches.get(target).ok_or_else(|| {
             LiveStateError::NotFound(format!(
                 "the service does not watch the cluster of {target}, so it cannot say what runs there; the \
-                 operator can let it, with `clusters[].kubernetes` (docs/clusters.md)"
+                 operator can let it, with `clusters[].kubernetes` or `clusters[].agent` (docs/clusters.md)"
             ))
         })
     }

@@ -33,6 +33,8 @@ pub mod records; // records of deployments
 pub mod apps; // lists of apps
 pub mod app_state; // one app on one target
 pub(crate) mod watched_cluster; // a cluster that the service watches
+pub mod agent_inbox; // reports of a cluster's agent, on their way to the loop that follows it
+mod agent_reports; // from the route to the inbox of a cluster
 pub mod live_state; // one app in its cluster: workloads, pods, logs
 pub mod history; // an app's revisions
 pub mod insights; // how long deployments take, and how they end

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::watch::health::ClusterHealth;
+use crate::deployments::agent_inbox::AgentInbox;
 
 /// The states that are read from a cluster at the same time: each can have some pages in memory.
 const MOST_READS: usize = 2;
@@ -15,21 +16,25 @@ const MOST_READS: usize = 2;
 pub(crate) struct WatchedCluster {
     /// The state of its watches.
     pub(crate) health: ClusterHealth,
-    /// The connection, which the watches and the readers share.
-    pub(crate) connection: Arc<ClusterConnection>,
+    /// The source of its changes.
+    pub(crate) link: ClusterLink,
     /// True if callers may read the logs of their apps' pods.
     pub(super) serves_logs: bool,
     /// The turns of those who read a state.
     pub(super) reads: Semaphore,
 }
 
+/// The way between a cluster and the service.
+#[derive(Clone)]
+pub enum ClusterLink {
+    /// The service's connection to the API server, which the watches and the readers share.
+    Connection(Arc<ClusterConnection>),
+    /// The reports of the agent, from the route to the loop that follows the cluster.
+    Agent(Arc<AgentInbox>),
+}
+
 impl WatchedCluster {
-    pub(crate) fn new(
-        health: ClusterHealth,
-        connection: ClusterConnection,
-        serves_logs: bool,
-    ) -> Self {
-        let (connection, reads) = (Arc::new(connection), Semaphore::new(MOST_READS));
-        Self { health, connection, serves_logs, reads }
+    pub(crate) fn new(health: ClusterHealth, link: ClusterLink, serves_logs: bool) -> Self {
+        Self { health, link, serves_logs, reads: Semaphore::new(MOST_READS) }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::id::TeamName;
+use crate::model::id::{TargetName, TeamName};
 use crate::support::globs::Globs;
 
 /// A token that may call the API, known by its hash only.
@@ -17,6 +17,15 @@ pub struct ApiToken {
     pub sha256: [u8; 32],
     /// The permissions of the token.
     pub rights: Arc<Rights>,
+}
+
+/// The token of a cluster's agent, known by its hash only: it may report what happens there, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentToken {
+    /// The cluster.
+    pub cluster: TargetName,
+    /// The SHA-256 of its text.
+    pub sha256: [u8; 32],
 }
 
 /// The permissions of a token: acts, targets and apps.

@@ -120,6 +120,15 @@ impl PathParameter for LockId {
     }
 }
 
+/// `/clusters/{cluster}`.
+impl Named for TargetName {
+    type Parts = String;
+
+    fn read(name: String) -> Result<Self, IdError> {
+        Self::parse(name)
+    }
+}
+
 /// `/apps/{target}/{namespace}/{app}`.
 impl PathParameter for AppInstance {
     type Parts = (String, String, String);

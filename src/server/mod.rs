@@ -6,6 +6,7 @@
 //! GET  /api/v1/deployments[/{id}] deployments            (bearer token, if one is configured)
 //! GET  /api/v1/apps[/…]           apps and revisions     (the same)
 //! POST /api/v1/apps/…/remove      acts of people         (the same)
+//! POST /api/v1/clusters/{name}/observations  reports of agents  (each by a token of its own)
 //! GET  /api/v1/openapi.json       all of these, for programs
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```
@@ -58,8 +59,9 @@ pub(crate) fn router(state: ServerState) -> Router {
     let shared = Arc::new(Shared::new(state));
     let webhooks = Router::new().route("/webhooks/github", post(webhook::github));
     let api = Router::new().nest(routes::BASE, routes::routes(&shared));
+    let reports = Router::new().nest(routes::BASE, routes::reports());
     let ready = Router::new().route("/readyz", get(probes::readyz));
-    let working = middleware::with_timeout(webhooks, &shared)
+    let working = middleware::with_timeout(webhooks.merge(reports), &shared)
         .merge(middleware::with_limits(api, &shared, Class::Api))
         .merge(middleware::with_limits(pages::routes(&shared), &shared, Class::Page))
         .merge(middleware::with_limits(ready, &shared, Class::Readiness));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
@@ -38,6 +38,8 @@ pub enum ProblemKind {
     Conflict,
     /// Data would be lost, and the request does not allow that.
     WouldLoseData,
+    /// Another replica of the service does this.
+    Misdirected,
     /// The request has the right form, but contradicts itself or the service's rules.
     Unprocessable,
     /// The body did not arrive in time.
@@ -58,7 +60,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind, in the order of their statuses; the table in the documentation has the same.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::BadRequest,
         Self::MalformedEvent,
         Self::Unauthorized,
@@ -72,6 +74,7 @@ impl ProblemKind {
         Self::KeyInUse,
         Self::TooLarge,
         Self::UnsupportedMediaType,
+        Self::Misdirected,
         Self::Unprocessable,
         Self::KeyReused,
         Self::TooMany,
@@ -103,6 +106,9 @@ impl ProblemKind {
             Self::MethodNotAllowed => "the route does not take this method",
             Self::Conflict => "another change of the resource is in progress, or it has changed",
             Self::WouldLoseData => "data would be lost, and the request does not allow that",
+            Self::Misdirected => {
+                "another replica of the service does this; send the request on a new connection"
+            }
             Self::Unprocessable => {
                 "the request has the right form, but contradicts itself or the service's rules"
             }
@@ -141,6 +147,7 @@ impl ProblemKind {
             }
             Self::Conflict => ("conflict", "Conflict", StatusCode::CONFLICT),
             Self::WouldLoseData => ("would-lose-data", "Data would be lost", StatusCode::CONFLICT),
+            Self::Misdirected => ("misdirected", "Misdirected", StatusCode::MISDIRECTED_REQUEST),
             Self::Unprocessable => {
                 ("unprocessable", "Unprocessable", StatusCode::UNPROCESSABLE_ENTITY)
             }
@@ -230,6 +237,10 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if kind == ProblemKind::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // So that the next request goes another way.
+        if kind == ProblemKind::Misdirected {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(seconds) = retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -59,8 +59,20 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("api", &["support", "model"]),
     (
         "server",
-        &["support", "model", "manifests", "pipeline", "forge", "store", "deployments", "api"],
+        &[
+            "support",
+            "model",
+            "manifests",
+            "pipeline",
+            "forge",
+            "store",
+            "cluster",
+            "deployments",
+            "api",
+        ],
     ),
+    // Inside a cluster: the watches of the service, and the words of its API.
+    ("agent", &["support", "model", "cluster", "api"]),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
     ("config", &["support", "model", "waml", "git", "forge", "notify", "lookups", "cluster"]),
     (
@@ -95,8 +107,10 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "templates",
             "pipeline",
             "store",
+            "cluster",
             "deployments",
             "api",
+            "agent",
             "config",
             "app",
         ],

@@ -11,6 +11,7 @@ mod odd;
 mod pauses; // time in which nothing is looked at
 mod property;
 mod recorded;
+mod relay; // from an agent to the service
 mod sight;
 mod sync;
 mod world;

@@ -72,6 +72,17 @@ impl Watched {
             )
         });
         deployer.variable("CLUSTER_TOKEN", TOKEN);
+        Self::start_beside(deployer, server).await
+    }
+
+    /// With the clusters that are configured already, beside one that the configuration does not name.
+    pub(crate) async fn start_configured(deployer: Deployer) -> Self {
+        let server = ApiServer::start().await;
+        server.install_custom_resources();
+        Self::start_beside(deployer, server).await
+    }
+
+    async fn start_beside(mut deployer: Deployer, server: ApiServer) -> Self {
         deployer.starts().await;
         let mut world = Self { deployer, server, stop: CancellationToken::new() };
         world.follow();
@@ -104,13 +115,7 @@ impl Watched {
     /// Begins to watch, as a process that starts does.
     pub(crate) fn follow(&mut self) {
         self.stop = CancellationToken::new();
-        let limits = WatchLimits {
-            first_pause: Duration::from_millis(50),
-            longest_pause: Duration::from_millis(500),
-            least_gap: Duration::from_millis(50),
-            ..WatchLimits::default()
-        };
-        self.deployer.stepped().follow_clusters(limits, &self.stop);
+        self.deployer.stepped().follow_clusters(quick_limits(), &self.stop);
     }
 
     /// An app with a WAML on `main`.
@@ -177,25 +182,46 @@ impl Watched {
 
     /// Argo CD applies the newest revision of an app; the controller has not looked yet.
     pub(crate) async fn sync(&self, id: i64, name: &str, generation: u32) {
-        let (digest, made) = self.pushed(id).await;
+        let (digest, made) = pushed(&self.deployer.deployment(id).await);
         self.server.apply(workload(name, &digest, generation, None, &made));
     }
 
     /// The controller brings the pods so far.
     pub(crate) async fn bring(&self, id: i64, name: &str, generation: u32, pods: Pods) {
-        let (digest, made) = self.pushed(id).await;
+        let deployment = self.deployer.deployment(id).await;
+        self.bring_revision(&deployment, name, generation, pods);
+    }
+
+    /// The same, whether the service runs or not.
+    pub(crate) fn bring_revision(
+        &self,
+        deployment: &Deployment,
+        name: &str,
+        generation: u32,
+        pods: Pods,
+    ) {
+        let (digest, made) = pushed(deployment);
         self.server.apply(replica_set(name, generation, 2, &made));
         for other in 1..generation {
             self.server.apply(replica_set(name, other, 0, &made));
         }
         self.server.apply(workload(name, &digest, generation, Some(pods), &made));
     }
+}
 
-    /// The digest of what a deployment pushed, and when, as Kubernetes writes it: what it brings about is made then.
-    async fn pushed(&self, id: i64) -> (String, String) {
-        let deployment = self.deployer.deployment(id).await;
-        let made = deployment.pushed_at.unwrap().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        (deployment.pushed.unwrap().digest.0, made)
+/// The digest of what a deployment pushed, and when, as Kubernetes writes it: what it brings about is made then.
+fn pushed(deployment: &Deployment) -> (String, String) {
+    let made = deployment.pushed_at.unwrap().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    (deployment.pushed.as_ref().unwrap().digest.0.clone(), made)
+}
+
+/// Pauses that a test can wait for.
+pub(crate) fn quick_limits() -> WatchLimits {
+    WatchLimits {
+        first_pause: Duration::from_millis(50),
+        longest_pause: Duration::from_millis(500),
+        least_gap: Duration::from_millis(50),
+        ..WatchLimits::default()
     }
 }
 

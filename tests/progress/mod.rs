@@ -2,6 +2,8 @@
 
 pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
 mod clock; // the time of each step
+mod agent; // a cluster that the service does not reach
+mod agent_process; // the program in it
 mod ends; // how deployments end
 mod live; // what runs now, and the logs of it
 mod leases; // one process watches, and others take over

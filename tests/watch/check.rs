@@ -73,28 +73,63 @@ async fn a_cluster_that_cannot_be_reached_is_told_with_the_reason() {
     }
 }
 
-/// The role that operators are given is what watches and logs need, and nothing else.
+/// The roles that operators are given are what watches need, with logs for the service, and nothing else.
 #[test]
-fn the_role_of_the_manifests_allows_what_is_watched_with_its_logs_and_no_more() {
-    let text = include_str!("../../deploy/kubernetes/watch/rbac.yaml");
-    let documents: Vec<Json> = serde_yaml::Deserializer::from_str(text)
-        .map(|document| Json::deserialize(document).unwrap())
-        .collect();
-    let role = documents.iter().find(|one| one["kind"] == "ClusterRole").unwrap();
-    let mut allowed = BTreeSet::new();
-    for rule in role["rules"].as_array().unwrap() {
-        if rule["resources"] == serde_json::json!(["pods/log"]) {
-            assert_eq!(rule["verbs"], serde_json::json!(["get"]), "{rule}");
-            continue;
-        }
-        assert_eq!(rule["verbs"], serde_json::json!(["list", "watch"]), "{rule}");
-        for group in rule["apiGroups"].as_array().unwrap() {
-            for resource in rule["resources"].as_array().unwrap() {
-                let text = |value: &Json| value.as_str().unwrap().to_owned();
-                allowed.insert((text(group), text(resource)));
+fn the_roles_of_the_manifests_allow_what_is_watched_and_the_service_its_logs_and_no_more() {
+    let service = include_str!("../../deploy/kubernetes/watch/rbac.yaml");
+    let agent = include_str!("../../deploy/kubernetes/agent/rbac.yaml");
+    for (text, has_logs) in [(service, true), (agent, false)] {
+        let documents: Vec<Json> = serde_yaml::Deserializer::from_str(text)
+            .map(|document| Json::deserialize(document).unwrap())
+            .collect();
+        let role = documents.iter().find(|one| one["kind"] == "ClusterRole").unwrap();
+        let mut allowed = BTreeSet::new();
+        let mut logs = 0;
+        for rule in role["rules"].as_array().unwrap() {
+            if rule["resources"] == serde_json::json!(["pods/log"]) {
+                assert_eq!(rule["verbs"], serde_json::json!(["get"]), "{rule}");
+                logs += 1;
+                continue;
+            }
+            assert_eq!(rule["verbs"], serde_json::json!(["list", "watch"]), "{rule}");
+            for group in rule["apiGroups"].as_array().unwrap() {
+                for resource in rule["resources"].as_array().unwrap() {
+                    let text = |value: &Json| value.as_str().unwrap().to_owned();
+                    allowed.insert((text(group), text(resource)));
+                }
             }
         }
+        assert_eq!(logs, usize::from(has_logs), "{text}");
+        let of_kind = |kind: WatchedKind| (kind.group().to_owned(), kind.plural().to_owned());
+        assert_eq!(allowed, WatchedKind::ALL.map(of_kind).into());
     }
-    let of_kind = |kind: WatchedKind| (kind.group().to_owned(), kind.plural().to_owned());
-    assert_eq!(allowed, WatchedKind::ALL.map(of_kind).into());
+}
+
+/// The Deployment of the agent starts it with arguments that it takes, as its ServiceAccount, and with its Secret.
+#[test]
+fn the_deployment_of_the_agent_is_of_a_piece() {
+    let parse = |text: &str| serde_yaml::from_str::<Json>(text).unwrap();
+    let deployment = parse(include_str!("../../deploy/kubernetes/agent/deployment.yaml"));
+    let namespace = parse(include_str!("../../deploy/kubernetes/agent/00-namespace.yaml"));
+    let rbac = include_str!("../../deploy/kubernetes/agent/rbac.yaml");
+    let account = parse(rbac.split("---").next().unwrap());
+    assert_eq!(deployment["metadata"]["namespace"], namespace["metadata"]["name"]);
+    assert_eq!(account["metadata"]["namespace"], namespace["metadata"]["name"]);
+    let spec = &deployment["spec"]["template"]["spec"];
+    assert_eq!(spec["serviceAccountName"], account["metadata"]["name"]);
+    assert_eq!(deployment["spec"]["replicas"], 1);
+    assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
+    let container = &spec["containers"][0];
+    let arguments: Vec<&str> =
+        container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let mount = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
+    assert!(arguments.contains(&format!("--token-file={mount}/token").as_str()), "{arguments:?}");
+    // Beside the token that is not there, and the cluster that this is not, nothing is wrong with them.
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, "{}").unwrap();
+    let mut command = program("the-deployer", folder.path());
+    let output = command.args(&arguments).arg("--kubeconfig").arg(&kubeconfig).output().unwrap();
+    let text = said(&output);
+    assert!(text.contains(&format!("{mount}/token cannot be read")), "{text}");
 }

@@ -1,6 +1,7 @@
 //! `the-deployer`: the command line of operators.
 
 mod serve;
+mod agent; // reports from inside a cluster
 mod init;
 mod demo;
 mod config;
@@ -39,6 +40,7 @@ pub struct DeployerCli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Agent(agent::AgentArgs),
     Demo(demo::Demo),
     Init(init::Init),
     #[command(subcommand)]
@@ -65,6 +67,7 @@ impl DeployerCli {
         self.times.set();
         match self.command {
             Command::Serve(command) => on_runtime(command.run()),
+            Command::Agent(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),
             Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),

@@ -41,7 +41,7 @@ impl Serve {
         telemetry::init(self.log_format, &self.log)
             .map_err(|error| CliError::usage(error.to_string()))?;
         let stop = CancellationToken::new();
-        on_signal(stop.clone())?;
+        on_signal(stop.clone(), "stopping: work in progress is finished or released")?;
         let logged = settings.clone();
         let start_failure = |error: crate::app::StartError| {
             CliError::io(error.to_string())
@@ -54,8 +54,8 @@ impl Serve {
     }
 }
 
-/// Stops the service at a signal: the first one in order, the second one at once.
-fn on_signal(stop: CancellationToken) -> CommandOutcome {
+/// Stops the process at a signal: the first one in order, with that line in the log, the second one at once.
+pub(super) fn on_signal(stop: CancellationToken, line: &'static str) -> CommandOutcome {
     let unheard =
         |error: std::io::Error| CliError::io(format!("cannot listen for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
@@ -67,7 +67,7 @@ fn on_signal(stop: CancellationToken) -> CommandOutcome {
                 _ = interrupt.recv() => {}
             }
             if first {
-                tracing::info!("stopping: work in progress is finished or released");
+                tracing::info!("{line}");
                 stop.cancel();
             } else {
                 std::process::exit(130);

@@ -1,4 +1,4 @@
-//! The configuration of clusters: the connection, and the objects that are watched.
+//! The configuration of clusters: the connection or the agent, and the objects that are watched.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,14 +8,33 @@ use crate::support::credential::Credential;
 /// The settings of one cluster.
 #[derive(Debug, Clone)]
 pub struct ClusterSettings {
-    /// The access to its API server.
-    pub access: ClusterAccess,
+    /// The source of its changes.
+    pub source: ClusterSource,
     /// The time that a rollout may be stuck after its own deadline before the deployment fails.
     pub patience: Duration,
     /// True if workloads of others are watched, too, that carry our annotations.
     pub previews: bool,
     /// True if callers may read the logs of their apps' pods through the service.
     pub pod_logs: bool,
+}
+
+/// The source of a cluster's changes.
+#[derive(Debug, Clone)]
+pub enum ClusterSource {
+    /// The service asks its API server.
+    ApiServer(ClusterAccess),
+    /// An agent inside it reports to the service.
+    Agent,
+}
+
+impl ClusterSettings {
+    /// Returns the access to its API server, where the service has one.
+    pub fn access(&self) -> Option<&ClusterAccess> {
+        match &self.source {
+            ClusterSource::ApiServer(access) => Some(access),
+            ClusterSource::Agent => None,
+        }
+    }
 }
 
 /// The access to a cluster's API server.

@@ -101,7 +101,7 @@ impl ClusterHealth {
     }
 
     /// Sets the state of a kind; returns true if it is another one. With a new reason the time stays.
-    pub(super) fn set(&self, kind: WatchedKind, sight: KindSight) -> bool {
+    pub(in crate::cluster) fn set(&self, kind: WatchedKind, sight: KindSight) -> bool {
         let mut kinds = self.lock();
         let sight = match (kinds.get(&kind), sight) {
             (Some(KindSight::Unseen { since, .. }), KindSight::Unseen { reason, .. }) => {

@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::cluster::object::WatchedKind;
-use crate::cluster::watch::health::ClusterHealth;
+use crate::cluster::watch::health::{ClusterHealth, KindSight};
 use crate::model::id::TargetName;
 
 /// The metrics of all clusters. Clones share them.
@@ -20,6 +20,24 @@ pub struct WatchMetrics {
     watches: Family<KindLabels, Counter>,
     unreadable: Family<KindLabels, Counter>,
     unseen: Family<ClusterLabel, Gauge>,
+    reports: Family<ReportLabels, Counter>,
+}
+
+/// What has become of a report of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportResult {
+    /// It was taken, or had been.
+    Accepted,
+    /// The agent was asked for everything.
+    Resync,
+    /// Another agent reports for the cluster, or a later session of the same.
+    Refused,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReportLabels {
+    cluster: String,
+    result: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -44,7 +62,7 @@ impl WatchMetrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
-        let Self { seen, events, lists, watches, unreadable, unseen } = new.clone();
+        let Self { seen, events, lists, watches, unreadable, unseen, reports } = new.clone();
         registry.register("cluster_watch_seen", "1 while changes of a kind arrive", seen);
         registry.register("cluster_watch_events", "Changes of objects that arrived", events);
         registry.register("cluster_watch_lists", "Lists of all objects of a kind", lists);
@@ -57,6 +75,7 @@ impl WatchMetrics {
             Unit::Seconds,
             unseen,
         );
+        registry.register("cluster_agent_reports", "Reports of agents, by result", reports);
         new
     }
 
@@ -90,11 +109,13 @@ impl KindMetrics {
         self.all.seen.get_or_create(&self.labels(kind)).set(i64::from(seen));
     }
 
-    pub(super) fn count_event(&self, kind: WatchedKind) {
+    /// Counts a change of an object.
+    pub fn count_event(&self, kind: WatchedKind) {
         self.all.events.get_or_create(&self.labels(kind)).inc();
     }
 
-    pub(super) fn count_list(&self, kind: WatchedKind) {
+    /// Counts a list.
+    pub fn count_list(&self, kind: WatchedKind) {
         self.all.lists.get_or_create(&self.labels(kind)).inc();
     }
 
@@ -106,6 +127,26 @@ impl KindMetrics {
         self.all.unreadable.get_or_create(&self.labels(kind)).inc();
     }
 
+    /// Counts a report of the cluster's agent.
+    pub fn count_report(&self, result: ReportResult) {
+        let result = match result {
+            ReportResult::Accepted => "accepted",
+            ReportResult::Resync => "resync",
+            ReportResult::Refused => "refused",
+        };
+        let labels = ReportLabels { cluster: self.cluster.clone(), result };
+        self.all.reports.get_or_create(&labels).inc();
+    }
+
+    /// Sets which kinds are seen.
+    pub fn set_sights(&self, health: &ClusterHealth) {
+        for (kind, sight) in health.kinds() {
+            if sight != KindSight::Starting {
+                self.set_seen(kind, sight == KindSight::Seen);
+            }
+        }
+    }
+
     fn labels(&self, kind: WatchedKind) -> KindLabels {
         KindLabels { cluster: self.cluster.clone(), kind: kind.as_str() }
     }
@@ -114,7 +155,6 @@ impl KindMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::watch::health::KindSight;
     use crate::support::telemetry::Metrics;
 
     #[test]

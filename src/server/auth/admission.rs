@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::deployments::Deployments;
 use crate::forge::github::webhook::rules::Repositories;
-use crate::model::callers::{ApiToken, GitHubTeams};
+use crate::model::callers::{AgentToken, ApiToken, GitHubTeams};
 use crate::model::id::{TargetName, TeamName};
 use crate::server::auth::client_ip::Proxies;
 use crate::server::auth::host_guard::AllowedHosts;
@@ -27,6 +27,8 @@ pub struct Admission {
     /// All tokens that may call the API; without tokens and without people, everybody may call who can reach the
     /// listener.
     pub tokens: Vec<ApiToken>,
+    /// The tokens of the agents of clusters. They open no route but that of their reports.
+    pub agents: Vec<AgentToken>,
     /// The people who may call with a GitHub token, if any may.
     pub github: Option<GitHubTeams>,
     /// The targets whose deployers must be in one of these teams.
@@ -70,10 +72,25 @@ impl Authenticator {
 
 /// Compares with every token, whichever matches, so that the time reveals nothing.
 pub(super) fn holder<'t>(tokens: &'t [ApiToken], text: &str) -> Option<&'t ApiToken> {
+    find_digest(tokens, text, |token| &token.sha256)
+}
+
+/// Does the same with the tokens of agents.
+pub(super) fn agent_of<'t>(tokens: &'t [AgentToken], text: &str) -> Option<&'t AgentToken> {
+    find_digest(tokens, text, |token| &token.sha256)
+}
+
+fn find_digest<'t, T>(
+    tokens: &'t [T],
+    text: &str,
+    digest: impl Fn(&T) -> &[u8; 32],
+) -> Option<&'t T> {
     let hash: [u8; 32] = Sha256::digest(text).into();
     tokens.iter().fold(
         None,
-        |holder, token| if digests_equal(&token.sha256, &hash) { Some(token) } else { holder },
+        |holder, token| {
+            if digests_equal(digest(token), &hash) { Some(token) } else { holder }
+        },
     )
 }
 

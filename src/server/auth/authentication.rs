@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
 
 use crate::model::audit::AuthMethod;
+use crate::model::id::TargetName;
 use crate::model::person::{IdentityError, Person};
-use crate::server::auth::admission::{Authenticator, STRANGERS, holder};
+use crate::server::auth::admission::{Authenticator, STRANGERS, agent_of, holder};
 use crate::server::auth::authorization::identity_problem;
 use crate::server::auth::caller::{Caller, RequestId, RightsSource};
 use crate::server::auth::client_ip::{peer, subscriber};
@@ -50,6 +52,35 @@ impl Authenticator {
         self.check_rate(&caller)?;
         request.extensions_mut().insert(caller);
         Ok(request)
+    }
+
+    /// Checks that a request has the token of a cluster's agent. A wrong one counts as any other wrong token.
+    pub(crate) fn admit_agent(&self, parts: &Parts, cluster: &TargetName) -> Result<(), Problem> {
+        let unauthorized = |detail| Problem::new(ProblemKind::Unauthorized, detail);
+        let Some(text) = bearer(&parts.headers) else {
+            let detail = "send the token of the cluster's agent as `Authorization: Bearer TOKEN`";
+            return Err(unauthorized(detail));
+        };
+        match agent_of(&self.admission.agents, &text) {
+            Some(token) if token.cluster == *cluster => Ok(()),
+            Some(token) => {
+                tracing::warn!(agent = %token.cluster, %cluster, "report of another cluster refused");
+                let detail = format!(
+                    "the token is that of the agent of {}, which may not report for {cluster}",
+                    token.cluster
+                );
+                Err(Problem::new(ProblemKind::Forbidden, detail))
+            }
+            None => {
+                let address = self.client_ip(&parts.extensions, &parts.headers);
+                let client = address.map_or_else(|| "unknown".to_owned(), subscriber);
+                self.pay(&client)?;
+                tracing::info!(from = client, "agent's token refused");
+                let detail = "the token is not that of an agent: give the agent the text of \
+                              `clusters[].agent.token`";
+                Err(unauthorized(detail))
+            }
+        }
     }
 
     /// Returns the origin of a request, if the server listens on a socket.

@@ -3,6 +3,7 @@
 //! ```text
 //! token ─▶ configured? ──────────────▶ Rights: scope, targets, apps      (token_rights)
 //!       └▶ like GitHub's? ─ GitHub ──▶ Person                            (people, token_cache)
+//! agent's token ─▶ the agent of one cluster, whose reports it may send, and nothing else
 //! Caller + Scope + Resource ─▶ authorize ─▶ Rights, or GitHub's permissions on the repository and its teams
 //! ```
 //!

@@ -12,7 +12,9 @@ use serde_json::{Map, Value as Json, json};
 use crate::api::forms::Form;
 use crate::api::problem::ProblemBody;
 use crate::model::deployment::State;
-use crate::server::openapi::operation::{Operation, Parameter, ParameterForm, RouteAnswer};
+use crate::server::openapi::operation::{
+    AGENT, Operation, Parameter, ParameterForm, RouteAnswer,
+};
 use crate::server::problem::ProblemKind;
 
 /// The status of an answer that the caller has already.
@@ -101,7 +103,10 @@ impl Shapes {
         let is_read = operation.method == "get" && operation.is_json();
         let Operation { path, id, summary, about, needs, query, headers, body, answers, .. } =
             operation;
-        let needed_right = needs.map(|right| format!("Needs the right to `{right}`."));
+        let needed_right = needs.map(|right| match right {
+            AGENT => "Needs the token of the cluster's agent.".to_owned(),
+            right => format!("Needs the right to `{right}`."),
+        });
         let about = [about.map(str::to_owned), needed_right].into_iter().flatten();
         let mut parameters: Vec<Json> =
             in_path(path).map(|name| path_parameter(path, name)).collect();
@@ -185,6 +190,7 @@ fn path_parameter(path: &str, name: &str) -> Json {
         "target" => ("The target: one cluster.", Form::TARGET),
         "namespace" => ("The app's namespace.", Form::NAMESPACE),
         "app" => ("The app's slug.", Form::SLUG),
+        "cluster" => ("The cluster that the agent is in.", Form::TARGET),
         "pod" => ("The pod's name.", Form::POD),
         "revision" => ("The deploy id that names the revision.", Form::DEPLOY_ID),
         _ if path.starts_with("/deployments/") => ("The deployment's deploy id.", Form::DEPLOY_ID),

@@ -35,7 +35,7 @@ pub(crate) struct Operation {
     pub(super) summary: &'static str,
     /// The further explanation.
     pub(super) about: Option<&'static str>,
-    /// The right that it needs: `read`, `deploy`, `admin`; `None` for a public route.
+    /// The right that it needs: `read`, `deploy`, `admin` or [`AGENT`]; `None` for a public route.
     pub(super) needs: Option<&'static str>,
     pub(super) query: &'static [Parameter],
     pub(super) headers: &'static [Parameter],
@@ -89,6 +89,9 @@ impl Parameter {
         Self { required: true, ..self }
     }
 }
+
+/// The right to report what happens in a cluster, which its agent alone has.
+pub(super) const AGENT: &str = "report";
 
 /// The header by which any act may be repeated.
 const ONCE: &[Parameter] = &[Parameter::text(
@@ -203,6 +206,11 @@ impl<S: Clone + Send + Sync + 'static> UndescribedRoute<S> {
     /// Describes a route that needs the right to deploy.
     pub(crate) fn acts(self, id: &'static str, summary: &'static str) -> Routes<S> {
         self.add_operation(id, summary, Some("deploy"), ONCE)
+    }
+
+    /// Describes a route for the agent of a cluster, which has a token of its own.
+    pub(crate) fn reports(self, id: &'static str, summary: &'static str) -> Routes<S> {
+        self.add_operation(id, summary, Some(AGENT), &[])
     }
 
     /// Describes a public route.

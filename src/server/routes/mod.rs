@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 
@@ -16,6 +16,7 @@ use crate::api::deployments::{
 };
 use crate::api::insights::InsightsAnswer;
 use crate::api::locks::{LockPage, LockRequest, LockSummary, UnlockRequest};
+use crate::api::observations::{ObservationAnswer, ObservationReport, REPORT_BYTES};
 use crate::api::plans::{PlanAnswer, PlanRequest};
 use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
 use crate::api::revisions::{RevisionDetail, RevisionList};
@@ -36,6 +37,7 @@ pub(super) mod deployments; // deployments and their logs
 mod events; // streams of events
 mod insights; // how long deployments take, and how they end
 mod locks; // locks
+mod observations; // reports of agents
 mod plan; // dry runs
 mod pods; // apps in their clusters
 mod rollbacks; // rollbacks and holds
@@ -52,6 +54,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     let (api, public) = (authenticated_routes(), public_routes());
     let mut operations = api.operations;
     operations.extend(open().operations);
+    operations.extend(agent_routes().operations);
     operations.extend(public.operations);
     api.router
         .layer(from_fn_with_state(shared.clone(), idempotency::idempotent))
@@ -64,6 +67,11 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 /// Builds the routes of streams, which have limits of their own.
 pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     open().router.layer(from_fn_with_state(shared.clone(), authenticated))
+}
+
+/// Builds the routes of agents, which have tokens and limits of their own.
+pub(super) fn reports() -> Router<Arc<Shared>> {
+    agent_routes().router.layer(DefaultBodyLimit::max(REPORT_BYTES))
 }
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
@@ -237,6 +245,20 @@ fn public_routes() -> Routes<Arc<Shared>> {
         .get("/forge", service::forge)
         .open("getCodeHost", "The code host, and how to log in there.")
         .gives::<CodeHostAnswer>(200, "The code host; nothing of it is secret.")
+}
+
+fn agent_routes() -> Routes<Arc<Shared>> {
+    Routes::new()
+        .post("/clusters/{cluster}/observations", observations::report)
+        .reports("reportObservations", "Takes a report of a cluster's agent.")
+        .about(
+            "For `the-deployer agent`, with the token of `clusters[].agent`, which is good for nothing else. The \
+             reports of a session are numbered, and each is taken once; a report without an answer is sent again as it \
+             was. The replica that follows the cluster takes them; another one answers 421.",
+        )
+        .takes::<ObservationReport>()
+        .gives::<ObservationAnswer>(200, "It is taken, or the agent begins another session.")
+        .fails(&[ProblemKind::Conflict, ProblemKind::Misdirected])
 }
 
 fn open() -> Routes<Arc<Shared>> {

@@ -1,0 +1,256 @@
+//! Sends an agent's reports to the service, and reads the answers.
+//!
+//! The token is read from its file for each request, goes by https or stays on this machine, and follows no redirect.
+
+use std::time::Duration;
+
+use reqwest::{Response, StatusCode, Url};
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+
+use crate::api::observations::{
+    ObservationAnswer, ObservationReport, ObservedChange, ObservedKind,
+};
+use crate::api::problem::ProblemBody;
+use crate::cluster::object::WatchedKind;
+use crate::cluster::relay::report::{
+    ClusterReport, ReportVerdict, ReportedChange, ReportedObject, ReportedSight,
+};
+use crate::model::id::TargetName;
+use crate::support::cause::innermost_cause;
+use crate::support::credential::Credential;
+use crate::support::host::is_loopback;
+use crate::support::http::OutboundHttp;
+use crate::support::http::body::read_bounded;
+use crate::support::http::retry_after::retry_after_seconds;
+use crate::support::percent::encode_segment;
+use crate::support::text::truncate_chars;
+
+/// The deadline of a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The deadline of an answer. The service gives up after nine seconds.
+const ANSWER: Duration = Duration::from_secs(20);
+/// The longest answer that is read, in bytes.
+const LONGEST_ANSWER: usize = 64 * 1024;
+/// The longest text of an answer that is logged, in characters.
+const LONGEST_DETAIL: usize = 300;
+
+/// The service, and the credentials for it.
+#[derive(Debug, Clone)]
+pub struct ReportTarget {
+    /// The service's address.
+    pub server: String,
+    /// The cluster's name there.
+    pub cluster: TargetName,
+    /// The agent's token.
+    pub token: Credential,
+    /// The proxy, and the authorities that are trusted.
+    pub outbound: OutboundHttp,
+}
+
+/// The way to the service. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct ReportClient {
+    url: Url,
+    token: Credential,
+    http: reqwest::Client,
+}
+
+/// What has become of a report. No text has a secret in it.
+#[derive(Debug)]
+pub(super) enum ReportOutcome {
+    /// The service has judged it.
+    Answered(ReportVerdict),
+    /// Another replica of the service follows the cluster.
+    Misdirected(String),
+    /// The service did not answer, or cannot at present; it may have asked for a pause.
+    Failed(String, Option<Duration>),
+    /// The service refuses it, until a person changes something.
+    Refused(String),
+}
+
+/// The reason why reports cannot be sent to an address.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportTargetError {
+    /// The address is none.
+    #[error("{0} is not the address of a service: write it like https://deployer.example.com")]
+    NoAddress(String),
+    /// The token would go over the network in the clear.
+    #[error("the agent's token would go to {0} in the clear: use its https address")]
+    InTheClear(String),
+    /// The address has a user name or a password in it.
+    #[error("the address of the service has a user name or a password in it: remove it")]
+    Credentials,
+    /// An authority or the proxy cannot be used.
+    #[error("no HTTP client can be made: {0}")]
+    Client(reqwest::Error),
+}
+
+impl ReportClient {
+    /// Makes the client; it has asked nothing yet.
+    ///
+    /// # Errors
+    /// [`ReportTargetError`]
+    pub fn new(target: ReportTarget) -> Result<Self, ReportTargetError> {
+        let ReportTarget { server, cluster, token, outbound } = target;
+        let base = server.trim_end_matches('/');
+        let path = format!("/api/v1/clusters/{}/observations", encode_segment(cluster.as_str()));
+        let url = Url::parse(&format!("{base}{path}"));
+        let url = url.map_err(|_| ReportTargetError::NoAddress(server.clone()))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ReportTargetError::Credentials);
+        }
+        let is_local = url.host_str().is_some_and(is_loopback);
+        match url.scheme() {
+            "https" => {}
+            "http" if is_local => {}
+            "http" => return Err(ReportTargetError::InTheClear(server)),
+            _ => return Err(ReportTargetError::NoAddress(server)),
+        }
+        crate::support::http::install_tls_provider();
+        let http = outbound.client_without_redirects(CONNECT).map_err(ReportTargetError::Client)?;
+        Ok(Self { url, token, http })
+    }
+
+    /// Sends a report.
+    pub(super) fn send(
+        &self,
+        report: ClusterReport,
+    ) -> impl Future<Output = ReportOutcome> + Send + use<> {
+        let client = self.clone();
+        async move { client.post(report).await }
+    }
+
+    async fn post(&self, report: ClusterReport) -> ReportOutcome {
+        let token = match self.token.text().await {
+            Ok(token) => token,
+            Err(reason) => return ReportOutcome::Refused(reason),
+        };
+        let request = self.http.post(self.url.clone()).bearer_auth(token.expose_secret());
+        let request = request.timeout(ANSWER).json(&write(report));
+        match request.send().await {
+            Ok(response) => read_answer(response).await,
+            Err(error) => ReportOutcome::Failed(describe(&error), None),
+        }
+    }
+}
+
+/// Says why there is no answer, without the address, which the log has from the start.
+fn describe(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "the service does not answer in time".to_owned();
+    }
+    format!("the service cannot be reached: {}", innermost_cause(error))
+}
+
+async fn read_answer(response: Response) -> ReportOutcome {
+    let status = response.status();
+    let after = retry_after_seconds(response.headers());
+    let body = match read_bounded(reqwest::Body::from(response), LONGEST_ANSWER).await {
+        Ok(body) => body.bytes,
+        Err(error) => return ReportOutcome::Failed(describe(&error), None),
+    };
+    if status == StatusCode::OK {
+        return match serde_json::from_slice::<ObservationAnswer>(&body) {
+            Ok(answer) if answer.status == ObservationAnswer::ACCEPTED => {
+                ReportOutcome::Answered(ReportVerdict::Accepted(answer.sequence))
+            }
+            Ok(answer) if answer.status == ObservationAnswer::RESYNC => {
+                ReportOutcome::Answered(ReportVerdict::Resync)
+            }
+            Ok(_) | Err(_) => {
+                ReportOutcome::Refused("the server does not answer like the-deployer".to_owned())
+            }
+        };
+    }
+    let problem = serde_json::from_slice::<ProblemBody>(&body).ok();
+    let detail = problem.map(|problem| problem.detail.unwrap_or(problem.title));
+    let detail = detail.unwrap_or_else(|| "no reason is given".to_owned());
+    let detail = truncate_chars(&detail, LONGEST_DETAIL).into_owned();
+    let reason = format!("the service answers {}: {detail}", status.as_u16());
+    match status.as_u16() {
+        421 => ReportOutcome::Misdirected(reason),
+        // 409: another agent reports, and may be gone in a moment.
+        408 | 409 | 429 | 500.. => ReportOutcome::Failed(reason, after),
+        _ => ReportOutcome::Refused(reason),
+    }
+}
+
+/// Writes a report in the words of the API.
+fn write(report: ClusterReport) -> ObservationReport {
+    let ClusterReport { session, sequence, changes, sights, is_last } = report;
+    let kinds = sights.map(|sights| {
+        let kind = |(kind, sight): (WatchedKind, ReportedSight)| {
+            let (state, since, reason) = match sight {
+                ReportedSight::Starting => ("starting", None, String::new()),
+                ReportedSight::Seen => ("seen", None, String::new()),
+                ReportedSight::Unseen { since, reason } => ("unseen", since, reason),
+                ReportedSight::Hidden { reason } => ("hidden", None, reason),
+                ReportedSight::Absent => ("absent", None, String::new()),
+            };
+            let (kind, state) = (kind.as_str().to_owned(), state.to_owned());
+            ObservedKind { kind, state, since, reason }
+        };
+        sights.into_iter().map(kind).collect()
+    });
+    ObservationReport {
+        agent: session.agent,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        generation: session.generation,
+        sequence,
+        changes: changes.into_iter().map(write_change).collect(),
+        kinds,
+        last: is_last,
+    }
+}
+
+fn write_change(change: ReportedChange) -> ObservedChange {
+    let (word, kind, object) = match change {
+        ReportedChange::ListBegun(kind) => ("list-begun", kind, None),
+        ReportedChange::Listed(object) => ("listed", object.kind, Some(object)),
+        ReportedChange::ListDone(kind) => ("list-done", kind, None),
+        ReportedChange::Applied(object) => ("applied", object.kind, Some(object)),
+        ReportedChange::Deleted(key, uid) => {
+            let metadata = json!({"namespace": key.namespace, "name": key.name, "uid": uid});
+            let (object, template) = (json!({ "metadata": metadata }), String::new());
+            ("deleted", key.kind, Some(ReportedObject { kind: key.kind, object, template }))
+        }
+    };
+    let (object, template) =
+        object.map_or((None, String::new()), |one| (Some(one.object), one.template));
+    ObservedChange { change: word.to_owned(), kind: kind.as_str().to_owned(), object, template }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(server: &str) -> Result<ReportClient, ReportTargetError> {
+        ReportClient::new(ReportTarget {
+            server: server.to_owned(),
+            cluster: TargetName::parse("prod-1").unwrap(),
+            token: Credential { secret: "t0ken".into(), file: None },
+            outbound: OutboundHttp::default(),
+        })
+    }
+
+    #[test]
+    fn a_token_goes_by_https_or_stays_on_this_machine() {
+        for server in
+            ["https://deploy.example.com/base/", "http://127.0.0.1:8080", "http://[::1]:1"]
+        {
+            let url = client(server).unwrap().url;
+            assert!(url.as_str().ends_with("/api/v1/clusters/prod-1/observations"), "{url}");
+            assert!(!url.path().contains("//"), "{url}");
+        }
+        for (server, expected) in [
+            ("http://deploy.example.com", "in the clear"),
+            ("deploy.example.com", "is not the address"),
+            ("ftp://deploy.example.com", "is not the address"),
+            ("https://me:s3cret@deploy.example.com", "has a user name or a password"),
+        ] {
+            let message = client(server).unwrap_err().to_string();
+            assert!(message.contains(expected) && !message.contains("s3cret"), "{message}");
+        }
+    }
+}
