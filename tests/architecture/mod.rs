@@ -128,6 +128,7 @@ const PURE: &[&str] = &[
     "support/globs",
     "support/http/retry_after",
     "support/lease",
+    "support/markdown",
     "support/rate_limit",
     "support/retry",
     "support/time",
