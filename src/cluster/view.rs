@@ -56,6 +56,8 @@ pub struct ClusterNews {
     pub records: Vec<ProgressRecord>,
     /// Changes of deployments.
     pub deployments: Vec<DeploymentNews>,
+    /// Workloads of others that are gone, or name no commit any more.
+    pub vanished: Vec<ObjectKey>,
 }
 
 /// A change of a deployment.
@@ -74,7 +76,7 @@ pub struct DeploymentNews {
 impl ClusterNews {
     /// Checks that there is nothing to store.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.deployments.is_empty()
+        self.records.is_empty() && self.deployments.is_empty() && self.vanished.is_empty()
     }
 }
 
@@ -170,7 +172,14 @@ impl ClusterView {
 
     /// Returns what has changed since the last call.
     pub fn take_news(&mut self, health: &ClusterHealth, now: Timestamp) -> ClusterNews {
-        let records = newest_of_each(std::mem::take(&mut self.records));
+        let vanished = self.tracker.take_vanished();
+        let mut records = newest_of_each(std::mem::take(&mut self.records));
+        // What the tracker has forgotten, the store must not keep either.
+        records.retain(|record| {
+            let workload = &record.key.workload;
+            let is_kept = |one: &ProgressRecord| one.key == record.key;
+            !vanished.contains(workload) || self.tracker.records_of(workload).iter().any(is_kept)
+        });
         let (index, tracker) = (&self.index, &self.tracker);
         let has_no_argo_cd = index.is_unavailable(WatchedKind::Application);
         let mut deployments = Vec::new();
@@ -213,7 +222,7 @@ impl ClusterView {
             // Its workloads stay known.
             self.expect(ExpectedRevision { awaiting: false, ..deployment.expected }, now);
         }
-        ClusterNews { records, deployments }
+        ClusterNews { records, deployments, vanished }
     }
 }
 

@@ -188,7 +188,7 @@ fn everything_can_be_set() {
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
     let ClusterSettings { access, patience, previews, pod_logs: _ } =
         &kubernetes[&TargetName::parse("dev").unwrap()];
-    assert_eq!((kubernetes.len(), patience.as_secs(), *previews), (1, 180, true));
+    assert_eq!((kubernetes.len(), patience.as_secs(), previews.is_some()), (1, 180, true));
     let ClusterAccess::Server { server, .. } = access else { panic!("by address and token") };
     assert_eq!(server, "https://10.0.0.1:6443", "the cluster's own");
     let slack = slack.unwrap();

@@ -30,10 +30,12 @@ use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::reflector::ClusterWatch;
 use crate::cluster::watch::schedule::WatchLimits;
 use crate::controller::cluster_news::{change_of, log_news, to_stored};
+use crate::controller::environments::{RefusalLog, environment_changes};
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
 use crate::deployments::outcome::DeployError;
 use crate::model::deployment::{ForgeState, State};
+use crate::model::environment::{EnvironmentChange, EnvironmentRules};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
 use crate::store::{
@@ -84,8 +86,8 @@ pub struct FollowerSettings {
     pub holder: String,
     /// The time after a workload's own deadline until the deployment fails.
     pub patience: Duration,
-    /// True if workloads of others with the service's annotations are watched.
-    pub previews: bool,
+    /// The rules for workloads of others with the service's annotations; `None` where they are not watched.
+    pub previews: Option<EnvironmentRules>,
     /// How often and how much the API server is asked.
     pub limits: WatchLimits,
 }
@@ -120,6 +122,8 @@ struct Followed {
     unread: BTreeMap<DeployId, Unread>,
     /// The newest push to the manifest repository that the view knows of.
     newest_push: Option<Timestamp>,
+    /// The workloads of others of which nothing is said.
+    refusals: RefusalLog,
 }
 
 /// A deployment, and the manifests that it should bring about.
@@ -261,6 +265,7 @@ impl ClusterFollower {
             queued: BTreeSet::new(),
             unread: BTreeMap::new(),
             newest_push: None,
+            refusals: RefusalLog::default(),
         };
         for deployment in store.waiting_for_cluster(&cluster).await? {
             followed.read_later(deployment);
@@ -279,7 +284,7 @@ impl ClusterFollower {
         let clock = &self.deployments.clock;
         let watch = ClusterWatch {
             connection: Arc::clone(&self.connection),
-            previews: self.settings.previews,
+            previews: self.settings.previews.is_some(),
             limits: self.settings.limits,
             health: self.health.clone(),
             metrics: self.metrics.of_cluster(self.health.cluster()),
@@ -423,7 +428,7 @@ impl ClusterFollower {
             let sentence = "another revision is live in the manifest repository";
             let status = ForgeStatus::new(ForgeState::Inactive, sentence);
             let change = ClusterChange::end(deployment.id, State::Superseded, status);
-            self.store_news(&followed.lease, &[], &[change]).await?;
+            self.store_news(&followed.lease, &[], &[change], &[]).await?;
         }
         Ok(())
     }
@@ -440,7 +445,10 @@ impl ClusterFollower {
         let change =
             |one: &DeploymentNews| change_of(one, logs.remove(&one.deploy_id).unwrap_or_default());
         let changes: Vec<ClusterChange> = news.deployments.iter().map(change).collect();
-        self.store_news(&followed.lease, &records, &changes).await?;
+        let rules = self.settings.previews.as_ref();
+        let (environments, refusals) = environment_changes(self.health.cluster(), &news, rules);
+        self.store_news(&followed.lease, &records, &changes, &environments).await?;
+        followed.refusals.log(self.health.cluster(), &refusals, clock.now());
         for news in &news.deployments {
             log_news(news);
         }
@@ -453,10 +461,14 @@ impl ClusterFollower {
         lease: &ClusterLease,
         records: &[WorkloadRecord],
         changes: &[ClusterChange],
+        environments: &[EnvironmentChange],
     ) -> Result<(), FollowEnd> {
         let (store, clock) = (&self.deployments.store, &self.deployments.clock);
         loop {
-            match store.record_cluster_progress(lease, records, changes, clock.now()).await {
+            let now = clock.now();
+            let recording =
+                store.record_cluster_progress(lease, records, changes, environments, now);
+            match recording.await {
                 Ok(LeaseState::Lost) => return Err(FollowEnd::LeaseLost),
                 Ok(LeaseState::Held) => break,
                 Err(error) => {
@@ -466,7 +478,7 @@ impl ClusterFollower {
                 }
             }
         }
-        if changes.iter().any(|change| change.status.is_some()) {
+        if !environments.is_empty() || changes.iter().any(|change| change.status.is_some()) {
             self.deployments.wake.outbox();
         }
         Ok(())

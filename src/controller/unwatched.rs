@@ -1,4 +1,5 @@
-//! Ends deployments that wait for a cluster which nothing watches any more, because the configuration has changed.
+//! Ends deployments, and preview environments, that wait for a cluster which nothing watches any more, because the
+//! configuration has changed.
 
 use std::time::Duration;
 
@@ -46,11 +47,18 @@ pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreErro
         let sentence = "it is pushed; its cluster is no longer watched";
         let status = ForgeStatus::new(ForgeState::Success, sentence);
         let change = ClusterChange::end(deployment, State::Succeeded, status);
-        if store.record_cluster_progress(&lease, &[], &[change], now).await? == LeaseState::Held {
+        if store.record_cluster_progress(&lease, &[], &[change], &[], now).await?
+            == LeaseState::Held
+        {
             count += 1;
         }
         // As if nobody had watched it since: the others are due, too.
         let _state = store.end_cluster_lease(&lease, before).await?;
+    }
+    let environments = store.end_unwatched_environments(&watched, before, now).await?;
+    if environments > 0 {
+        tracing::warn!(environments, "preview environments ended, their cluster is not watched");
+        count += usize::try_from(environments).unwrap_or(usize::MAX);
     }
     if count > 0 {
         deployments.wake.outbox();

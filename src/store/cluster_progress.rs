@@ -12,9 +12,11 @@ use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{Pushed, State};
+use crate::model::environment::EnvironmentChange;
 use crate::model::id::{CommitSha, DeployId, TargetName};
 use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
+use crate::store::environments;
 use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
@@ -220,12 +222,14 @@ impl Store {
     }
 
     /// Records what was seen in a cluster: the records of workloads, the changes of deployments and
-    /// their messages, all or nothing. A deployment that has ended meanwhile stays as it is.
+    /// their messages, and those of workloads of others, all or nothing. A deployment that has ended
+    /// meanwhile stays as it is.
     pub async fn record_cluster_progress(
         &self,
         lease: &ClusterLease,
         records: &[WorkloadRecord],
         changes: &[ClusterChange],
+        environments: &[EnvironmentChange],
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
         let mut write = self.begin(RECORDING).await?;
@@ -236,6 +240,8 @@ impl Store {
         if LeaseState::by_rows(count) == LeaseState::Lost {
             return Ok(LeaseState::Lost);
         }
+        // A workload that is gone may be there again: its former records go first.
+        environments::record(&mut write, &lease.cluster, environments, now).await?;
         for record in records {
             keep_record(&mut write, &lease.cluster, record, now);
         }

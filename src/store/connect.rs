@@ -82,6 +82,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (34, "ends told again", include_str!("../../migrations/0034_retold_ends.sql")),
     (35, "names of repositories", include_str!("../../migrations/0035_repository_names.sql")),
     (36, "progress in clusters", include_str!("../../migrations/0036_clusters.sql")),
+    (41, "preview environments", include_str!("../../migrations/0041_environments.sql")),
 ];
 
 /// The connections to one database.

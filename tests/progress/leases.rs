@@ -68,7 +68,8 @@ async fn who_lost_the_lease_of_a_cluster_records_nothing() {
             status: Some(ForgeStatus::new(ForgeState::Success, "it runs")),
         };
         let changes = [change];
-        let record = async |lease| store.record_cluster_progress(lease, &[], &changes, later).await;
+        let record =
+            async |lease| store.record_cluster_progress(lease, &[], &changes, &[], later).await;
         assert_eq!(record(&lost).await.unwrap(), LeaseState::Lost);
         assert_eq!(world.deployer.deployment(id).await.state, State::Syncing);
         assert_eq!(
