@@ -165,6 +165,8 @@ const PURE: &[&str] = &[
     "outbox/outcome",
     "outbox/circuit_breaker",
     "outbox/quota",
+    "outbox/environments/status",
+    "outbox/environments/comment",
     "lookups/image",
     "lookups/challenge",
     "lookups/registry/tags",

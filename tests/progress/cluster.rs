@@ -196,7 +196,7 @@ impl Watched {
 }
 
 /// A Deployment with two replicas, as Argo CD applies it and its controller reports it.
-fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>) -> Json {
+pub(crate) fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>) -> Json {
     let status = match pods {
         None => json!({"observedGeneration": generation - 1}),
         Some(Pods { updated, available }) => json!({
@@ -227,7 +227,7 @@ fn template(name: &str, generation: u32) -> Json {
     })
 }
 
-fn replica_set(name: &str, generation: u32, replicas: u32) -> Json {
+pub(crate) fn replica_set(name: &str, generation: u32, replicas: u32) -> Json {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {

@@ -2,6 +2,8 @@
 
 pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
 mod ends; // how deployments end
+mod environments; // workloads of others that name a commit: statuses and comments
+mod limits; // what those may cause, and what not
 mod live; // what runs now, and the logs of it
 mod leases; // one process watches, and others take over
 mod sight; // a cluster that cannot be seen
