@@ -149,7 +149,9 @@ fn followers(
     let metrics = registry.register(WatchMetrics::new);
     let followers = deployments.watches.iter().filter_map(|(name, cluster)| {
         let ClusterSettings { patience, previews, source: _, pod_logs: _ } =
-            *settings.kubernetes.get(name)?;
+            settings.kubernetes.get(name)?;
+        let repositories = settings.webhook.rules.repositories.globs();
+        let previews = previews.clone().map(|rules| rules.also(repositories.clone()));
         Some(Arc::new(ClusterFollower {
             deployments: deployments.clone(),
             link: cluster.link.clone(),
@@ -157,7 +159,7 @@ fn followers(
             metrics: metrics.clone(),
             settings: FollowerSettings {
                 holder: instance.to_owned(),
-                patience,
+                patience: *patience,
                 previews,
                 limits: WatchLimits::default(),
             },

@@ -66,9 +66,14 @@ impl CarriedRelease {
     ) -> Attribution {
         let is_recorded =
             |record: &ProgressRecord| *record.key.uid == *uid && record.key.digest == self.digest;
-        if self.commit.is_some() {
+        if let Some(commit) = &self.commit {
+            let is_of_repository = |record: &ProgressRecord| {
+                record.commit.as_ref().is_none_or(|before| before.repository == commit.repository)
+            };
             return match newest {
-                Some(record) if is_recorded(record) => Attribution::Unchanged,
+                Some(record) if is_recorded(record) && is_of_repository(record) => {
+                    Attribution::Unchanged
+                }
                 _ => Attribution::New { deploy_id: None, awaiting: false },
             };
         }

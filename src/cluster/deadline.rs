@@ -19,6 +19,31 @@ use crate::support::time::saturating_add;
 /// The longest time between two looks in which nothing is missed.
 pub(super) const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
+/// The times for which the tracker waits before it says that something is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgressPatience {
+    /// The time after the progress deadline for which a release may stand still before it has failed.
+    pub after_deadline: SignedDuration,
+    /// The time for which a digest may be there that no deployment has brought: word of the deployment may come after
+    /// it.
+    pub unattributed: SignedDuration,
+    /// The time after the push that Argo CD may take to bring a revision to the cluster.
+    pub sync: SignedDuration,
+    /// The time after the first list of a kind that those of the others may take before the rules do without them.
+    pub first_lists: SignedDuration,
+}
+
+impl Default for ProgressPatience {
+    fn default() -> Self {
+        Self {
+            after_deadline: SignedDuration::from_mins(2),
+            unattributed: SignedDuration::from_mins(1),
+            sync: SignedDuration::from_mins(30),
+            first_lists: SignedDuration::from_mins(2),
+        }
+    }
+}
+
 /// The last looks at workloads that wait for something.
 #[derive(Debug, Default)]
 pub(super) struct LastLooks {

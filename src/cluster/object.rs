@@ -12,6 +12,7 @@ use crate::cluster::fields::{
     flag_at, generation_at, list_at, name_at, text_at, time_at, value_at,
 };
 use crate::manifests::OUR_PREFIX;
+use crate::model::environment::LINK_BYTES;
 use crate::model::revision::Digest;
 use crate::model::words::words;
 
@@ -114,6 +115,9 @@ pub struct CommitAnnotations {
     pub commit: Box<str>,
     /// `the-deployer.dev/pull-request`
     pub pull_request: Option<Box<str>>,
+    /// `the-deployer.dev/link`
+    #[serde(default)]
+    pub link: Option<Box<str>>,
 }
 
 /// The marks by which a workload is followed.
@@ -199,7 +203,10 @@ impl Marks {
         match (annotation("repository"), annotation("commit")) {
             (Some(repository), Some(commit)) if !is_ours => {
                 let pull_request = annotation("pull-request");
-                Self::Commit(Box::new(CommitAnnotations { repository, commit, pull_request }))
+                // A longer one is cut, and is no address any more.
+                let path = ["annotations", &format!("{OUR_PREFIX}link")];
+                let link = text_at(meta, &path, LINK_BYTES);
+                Self::Commit(Box::new(CommitAnnotations { repository, commit, pull_request, link }))
             }
             _ => Self::Unmarked,
         }

@@ -182,6 +182,24 @@ fn end_sentence(end: &DeploymentState) -> String {
     }
 }
 
+/// Describes a release that is under way, or its end, in a sentence.
+pub fn describe_release(record: &ProgressRecord) -> String {
+    let ReplicaCounts { desired, available, .. } = record.counts;
+    match &record.state {
+        RecordState::Progressing => {
+            let cause = record.failing.as_ref().map(|failing| &failing.cause);
+            progress_sentence(record.counts, record, cause)
+        }
+        RecordState::Finished { .. } if desired > 0 => {
+            format!("{available} of {desired} available")
+        }
+        RecordState::Finished { .. } => "it has finished".to_owned(),
+        RecordState::Failed { cause, .. } => cause.sentence(),
+        RecordState::Superseded { .. } => "superseded".to_owned(),
+        RecordState::Removed { .. } => "deleted".to_owned(),
+    }
+}
+
 /// Counts the pods and says what is wrong or waited for: `2 of 5 updated, 1 available; …`.
 fn progress_sentence(
     counts: ReplicaCounts,

@@ -34,6 +34,7 @@ use crate::cluster::sync_wait::{SyncWait, SyncWaits, sync_start};
 use crate::cluster::transition::{
     REMEMBERED, WorkloadView, begin, close, context_of, fail, final_cause, find_drift, finish,
     finish_time, forget_oldest, next_sequence, note_cause, observe, set_drift, start, start_time,
+    take_annotations,
 };
 use crate::cluster::unready::UnreadyPods;
 use crate::cluster::watched::WatchedObject;
@@ -41,30 +42,7 @@ use crate::cluster::workload::{KubeDeployment, PROGRESS_DEADLINE_SECONDS};
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::support::time::saturating_add;
 
-/// The times for which the tracker waits before it says that something is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProgressPatience {
-    /// The time after the progress deadline for which a release may stand still before it has failed.
-    pub after_deadline: SignedDuration,
-    /// The time for which a digest may be there that no deployment has brought: word of the deployment may come after
-    /// it.
-    pub unattributed: SignedDuration,
-    /// The time after the push that Argo CD may take to bring a revision to the cluster.
-    pub sync: SignedDuration,
-    /// The time after the first list of a kind that those of the others may take before the rules do without them.
-    pub first_lists: SignedDuration,
-}
-
-impl Default for ProgressPatience {
-    fn default() -> Self {
-        Self {
-            after_deadline: SignedDuration::from_mins(2),
-            unattributed: SignedDuration::from_mins(1),
-            sync: SignedDuration::from_mins(30),
-            first_lists: SignedDuration::from_mins(2),
-        }
-    }
-}
+pub use crate::cluster::deadline::ProgressPatience;
 
 /// Follows the releases of a cluster's workloads.
 #[derive(Debug)]
@@ -85,6 +63,8 @@ pub struct ProgressTracker {
     judged_kinds: BTreeSet<WatchedKind>,
     /// The time at which the first list of a kind was there.
     first_lists: HashMap<WatchedKind, Timestamp>,
+    /// The workloads of others that are gone, or name no commit any more.
+    vanished: Vec<ObjectKey>,
 }
 
 /// The present look of a release that is under way.
@@ -124,6 +104,7 @@ impl ProgressTracker {
             sync_waits: SyncWaits::new(patience.sync, patience.after_deadline),
             judged_kinds: BTreeSet::new(),
             first_lists: HashMap::new(),
+            vanished: Vec::new(),
         }
     }
 
@@ -252,6 +233,11 @@ impl ProgressTracker {
         self.records.get(workload).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the workloads of others that have gone since the last call, and whose records are forgotten.
+    pub fn take_vanished(&mut self) -> Vec<ObjectKey> {
+        std::mem::take(&mut self.vanished)
+    }
+
     fn look_at(&mut self, key: &ObjectKey, index: &ClusterIndex, now: Timestamp) -> Observations {
         let mut out = self.begin_kinds(index, now);
         if self.judged_kinds.contains(&key.kind) {
@@ -275,6 +261,7 @@ impl ProgressTracker {
                 close(&mut records, RecordState::Removed { at: look.now }, &mut out);
                 // Only what should be there may come back as the same release.
                 if !self.expected.contains_key(key) {
+                    self.forget_foreign(key, &records);
                     records.clear();
                 }
             }
@@ -294,6 +281,13 @@ impl ProgressTracker {
             self.records.insert(key.clone(), records);
         }
         out
+    }
+
+    /// Notes that a workload of somebody else is gone.
+    fn forget_foreign(&mut self, key: &ObjectKey, records: &[ProgressRecord]) {
+        if records.last().is_some_and(|record| record.commit.is_some()) {
+            self.vanished.push(key.clone());
+        }
     }
 
     /// Leaves out the time in which a workload that waits for something was not seen.
@@ -323,6 +317,13 @@ impl ProgressTracker {
         out: &mut Observations,
     ) {
         let Some(release) = CarriedRelease::read(object) else {
+            let is_foreign = records.last().is_some_and(|record| record.commit.is_some());
+            if is_foreign && !object.meta().deleting {
+                close(records, RecordState::Removed { at: look.now }, out);
+                self.forget_foreign(key, records);
+                records.clear();
+                return;
+            }
             // It is being deleted, or somebody took its marks away.
             if let Some(record) = records.last_mut() {
                 give_up_drifted(record, self.patience.after_deadline, look.now, out);
@@ -344,7 +345,7 @@ impl ProgressTracker {
                 };
                 begin(record, object, awaiting, records, look, out);
             }
-            Attribution::Unchanged => {}
+            Attribution::Unchanged => take_annotations(records, release.commit, out),
         }
         self.unattributed.remove(key);
         self.go_on(key, object, records, look, out);

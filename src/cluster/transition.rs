@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::cluster::failure::{CauseKind, FailureCause, workload_cause};
 use crate::cluster::index::ClusterIndex;
-use crate::cluster::object::WatchedKind;
+use crate::cluster::object::{CommitAnnotations, WatchedKind};
 use crate::cluster::observation::{ProgressEvent, ProgressObservation};
 use crate::cluster::progress::{ProgressContext, was_complete};
 use crate::cluster::record::{
@@ -184,6 +184,17 @@ pub(super) fn set_drift(
         None => ProgressEvent::Repaired,
     };
     observe(record, event, out);
+}
+
+/// Takes the annotations of the same release as they are now: its pull request and its link may change.
+pub(super) fn take_annotations(
+    records: &mut [ProgressRecord],
+    commit: Option<CommitAnnotations>,
+    out: &mut Vec<ProgressObservation>,
+) {
+    let Some(record) = records.last_mut().filter(|record| record.commit != commit) else { return };
+    record.commit = commit;
+    observe(record, ProgressEvent::Recorded, out);
 }
 
 /// Collects what the rules must know of the releases before the newest one.

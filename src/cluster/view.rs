@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::ClusterIndex;
-use crate::cluster::marks::{cluster_marks, mark_of};
 use crate::cluster::live::{AppSnapshot, LiveReadError, UnreadKind, snapshot};
+use crate::cluster::marks::{cluster_marks, mark_of};
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::progress::ReplicaCounts;
 use crate::cluster::record::{ClockTime, ProgressRecord};
@@ -77,6 +77,8 @@ pub struct ClusterNews {
     pub deployments: Vec<DeploymentNews>,
     /// New marks of deployments, also of some that have ended. Marks may be given out again after a restart.
     pub marks: Vec<(DeployId, Vec<MarkTime>)>,
+    /// Workloads of others that are gone, or name no commit any more.
+    pub vanished: Vec<ObjectKey>,
 }
 
 /// A change of a deployment.
@@ -95,7 +97,8 @@ pub struct DeploymentNews {
 impl ClusterNews {
     /// Checks that there is nothing to store.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.deployments.is_empty() && self.marks.is_empty()
+        let Self { records, deployments, marks, vanished } = self;
+        records.is_empty() && deployments.is_empty() && marks.is_empty() && vanished.is_empty()
     }
 }
 
@@ -269,7 +272,14 @@ impl ClusterView {
 
     /// Returns what has changed since the last call.
     pub fn take_news(&mut self, health: &ClusterHealth, now: Timestamp) -> ClusterNews {
-        let records = newest_of_each(std::mem::take(&mut self.records));
+        let vanished = self.tracker.take_vanished();
+        let mut records = newest_of_each(std::mem::take(&mut self.records));
+        // What the tracker has forgotten, the store must not keep either.
+        records.retain(|record| {
+            let workload = &record.key.workload;
+            let is_kept = |one: &ProgressRecord| one.key == record.key;
+            !vanished.contains(workload) || self.tracker.records_of(workload).iter().any(is_kept)
+        });
         let (index, tracker) = (&self.index, &self.tracker);
         let has_no_argo_cd = index.is_unavailable(WatchedKind::Application);
         let mut deployments = Vec::new();
@@ -320,7 +330,7 @@ impl ClusterView {
                 self.clocks.remove(&ended.deploy_id);
             }
         }
-        ClusterNews { records, deployments, marks }
+        ClusterNews { records, deployments, marks, vanished }
     }
 }
 

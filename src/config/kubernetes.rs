@@ -13,6 +13,8 @@ use crate::cluster::connection::settings::{ClusterAccess, ClusterSettings, Clust
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::config::secret::{self, SecretSource};
+use crate::forge::github::webhook::rules::Repositories;
+use crate::model::environment::{EnvironmentRules, LinkTemplate};
 use crate::model::target::Target;
 use crate::support::credential::Credential;
 
@@ -62,10 +64,34 @@ pub(super) struct KubeconfigFile {
 pub(super) struct ProgressPolicy {
     /// The time that a rollout may be stuck after its own deadline before the deployment fails. Default: `2m`.
     patience: Option<String>,
-    /// True if the service also watches workloads of others that carry the annotations `the-deployer.dev/repository`
-    /// and `the-deployer.dev/commit`: preview environments. It reads every workload and pod of the cluster for it.
-    /// Default: no.
-    previews: Option<bool>,
+    /// Preview environments: `true`, or their rules, if the service also watches workloads of others that carry the
+    /// annotations `the-deployer.dev/repository` and `the-deployer.dev/commit`, and tells their commits and pull
+    /// requests how they stand. It reads every workload and pod of the cluster for it. Default: no.
+    previews: Option<PreviewEnvironments>,
+}
+
+/// The rules for preview environments: `true`, or which repositories they may be of.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum PreviewEnvironments {
+    /// True for those of every repository that the service may use, `false` for none.
+    Enabled(bool),
+    /// Those of some repositories, or with links.
+    Restricted(PreviewEnvironmentRules),
+}
+
+/// The preview environments of some repositories, or with links.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PreviewEnvironmentRules {
+    /// The repositories whose commits workloads may name, as globs over `owner/name`: `acme/*`. They must be among
+    /// those of `forge.github` too. Default: all of those.
+    repositories: Option<Vec<String>>,
+    /// The address of an environment, for workloads without the annotation `the-deployer.dev/link`:
+    /// `https://{namespace}.preview.example.com`. `{cluster}`, `{namespace}`, `{name}`, `{pull_request}` and
+    /// `{commit}` are filled in. Default: none.
+    #[schemars(extend("format" = "line"))]
+    link: Option<String>,
 }
 
 impl Resolver<'_> {
@@ -81,7 +107,7 @@ impl Resolver<'_> {
         let ProgressPolicy { patience, previews } = progress.unwrap_or_default();
         let patience =
             self.duration(&format!("{path}.progress.patience"), patience, PATIENCE_SECONDS);
-        let previews = previews.unwrap_or(false);
+        let previews = self.preview_environments(&format!("{path}.progress.previews"), previews);
         let (source, pod_logs) = match (kubernetes, has_agent) {
             (Some(_), true) => {
                 let message = "a cluster has an agent or a connection, not both";
@@ -96,14 +122,7 @@ impl Resolver<'_> {
                 let access = self.cluster_access(&path, api, server)?;
                 (ClusterSource::ApiServer(access), pod_logs)
             }
-            (None, true) => {
-                if previews {
-                    let message = "this has no effect: the agent decides by its option --previews what it watches";
-                    let path = format!("{path}.progress.previews");
-                    self.report.warning(&path, message, "remove this");
-                }
-                (ClusterSource::Agent, false)
-            }
+            (None, true) => (ClusterSource::Agent, false),
             (None, false) => {
                 if is_written {
                     let message = "this has no effect: without `kubernetes` or `agent` the service does not watch the \
@@ -115,6 +134,41 @@ impl Resolver<'_> {
             }
         };
         Some(ClusterSettings { source, patience, previews, pod_logs })
+    }
+
+    /// Reads the rules for workloads of others; `None` where they are not watched.
+    fn preview_environments(
+        &mut self,
+        path: &str,
+        previews: Option<PreviewEnvironments>,
+    ) -> Option<EnvironmentRules> {
+        let PreviewEnvironmentRules { repositories, link } = match previews? {
+            PreviewEnvironments::Enabled(false) => return None,
+            PreviewEnvironments::Enabled(true) => PreviewEnvironmentRules::default(),
+            PreviewEnvironments::Restricted(rules) => rules,
+        };
+        let mut rules = EnvironmentRules::default();
+        if let Some(globs) = repositories {
+            let path = format!("{path}.repositories");
+            if globs.is_empty() {
+                let message = "with no repository, no workload of others is reported";
+                self.report.error(&path, message, "name one, or write `previews: false`");
+            }
+            self.limit_length(&path, globs.len());
+            match Repositories::matching(globs.iter().map(String::as_str)) {
+                Ok(repositories) => rules = rules.also(repositories.globs().clone()),
+                Err(error) => self.bad_globs(&path, &globs, &error),
+            }
+        }
+        let link = link.and_then(|text| match LinkTemplate::parse(&text) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                let help = "write it like https://{namespace}.preview.example.com";
+                self.report.error(&format!("{path}.link"), error.to_string(), help);
+                None
+            }
+        });
+        Some(rules.with_link(link))
     }
 
     fn cluster_access(
@@ -238,6 +292,8 @@ pub(super) fn find_service_account(
 mod tests {
     use super::*;
     use crate::config::tests::{loaded, refused, sources};
+    use crate::model::environment::{EnvironmentAnnotations, WorkloadName};
+    use crate::model::id::TargetName;
 
     const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/facts/tls/ca.pem");
 
@@ -262,7 +318,7 @@ mod tests {
             file.display()
         ));
         let ClusterSettings { source, patience, previews, pod_logs } = only(&text);
-        assert_eq!((patience.as_secs(), previews, pod_logs), (300, true, true));
+        assert_eq!((patience.as_secs(), previews.is_some(), pod_logs), (300, true, true));
         let ClusterSource::ApiServer(ClusterAccess::Kubeconfig { file: kubeconfig, context }) =
             source
         else {
@@ -274,7 +330,7 @@ mod tests {
             "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}, ca: '{CA}', pod_logs: false}}\n"
         ));
         let ClusterSettings { source, patience, previews, pod_logs } = only(&text);
-        assert_eq!((patience.as_secs(), previews, pod_logs), (120, false, false));
+        assert_eq!((patience.as_secs(), previews.is_some(), pod_logs), (120, false, false));
         let ClusterSource::ApiServer(ClusterAccess::Server { server, token, ca }) = source else {
             panic!("{text}")
         };
@@ -314,6 +370,44 @@ mod tests {
         let warnings = loaded(&cluster("  progress: {patience: 1m}\n")).warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].message.starts_with("this has no effect"), "{warnings:?}");
+    }
+
+    #[test]
+    fn preview_environments_may_be_of_some_repositories_and_have_links() {
+        let previews = |previews: &str| {
+            let text = cluster(&format!(
+                "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}}}\n  progress: {{previews: {previews}}}\n"
+            ));
+            text
+        };
+        assert!(only(&previews("false")).previews.is_none());
+        let rules = only(&previews(
+            "{repositories: ['acme/*'], link: 'https://{namespace}.preview.example.com'}",
+        ));
+        let rules = rules.previews.unwrap();
+        let commit = "ab".repeat(20);
+        let read = |repository: &str| {
+            let annotations = EnvironmentAnnotations {
+                repository,
+                commit: &commit,
+                pull_request: None,
+                link: None,
+            };
+            let name = WorkloadName::parse("Deployment/pr-1/web").unwrap();
+            rules.read(&TargetName::parse("a").unwrap(), &name, annotations)
+        };
+        let link = read("acme/web").unwrap().link;
+        assert_eq!(link.as_deref(), Some("https://pr-1.preview.example.com"));
+        assert!(read("evil/web").is_err());
+        for (text, expected) in [
+            ("{repositories: []}", "with no repository"),
+            ("{repositories: ['acme/[']}", "acme/["),
+            ("{link: 'https://{ns}.io'}", "`{ns}` is not known"),
+            ("{link: 'javascript:x'}", "not an address"),
+        ] {
+            let message = refused(&previews(text));
+            assert!(message.contains(expected), "{text}: {message}");
+        }
     }
 
     #[test]

@@ -189,7 +189,7 @@ fn everything_can_be_set() {
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
     let ClusterSettings { source, patience, previews, pod_logs: _ } =
         &kubernetes[&TargetName::parse("dev").unwrap()];
-    assert_eq!((kubernetes.len(), patience.as_secs(), *previews), (1, 180, true));
+    assert_eq!((kubernetes.len(), patience.as_secs(), previews.is_some()), (1, 180, true));
     let ClusterSource::ApiServer(ClusterAccess::Server { server, .. }) = source else {
         panic!("by address and token")
     };

@@ -30,17 +30,19 @@ use crate::cluster::watch::reflector::ClusterWatch;
 use crate::cluster::watch::schedule::WatchLimits;
 use crate::controller::cluster_news::{change_of, log_news, to_stored};
 use crate::controller::cluster_source::{Arrivals, ClusterEvents};
+use crate::controller::environments::{RefusalLog, environment_changes};
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
 use crate::deployments::outcome::DeployError;
-use crate::model::deploy_clock::MarkTime;
 use crate::deployments::watched_cluster::ClusterLink;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{ForgeState, State};
+use crate::model::environment::EnvironmentRules;
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
 use crate::store::{
-    ClusterChange, ClusterLease, LeaseState, PushedDeployment, StoreError, WorkloadRecord,
+    ClusterChange, ClusterFindings, ClusterLease, LeaseState, PushedDeployment, StoreError,
+    WorkloadRecord,
 };
 use crate::support::time::saturating_add;
 
@@ -83,8 +85,8 @@ pub struct FollowerSettings {
     pub holder: String,
     /// The time after a workload's own deadline until the deployment fails.
     pub patience: Duration,
-    /// True if workloads of others with the service's annotations are watched.
-    pub previews: bool,
+    /// The rules for workloads of others with the service's annotations; `None` where they are not watched.
+    pub previews: Option<EnvironmentRules>,
     /// The limits of the watches: pauses, sizes and times.
     pub limits: WatchLimits,
 }
@@ -119,6 +121,8 @@ struct Followed {
     unread: BTreeMap<DeployId, UnreadDeployment>,
     /// The newest push to the manifest repository that the view knows of.
     newest_push: Option<Timestamp>,
+    /// The workloads of others of which nothing is said.
+    refusals: RefusalLog,
 }
 
 /// A deployment, and the manifests that it should bring about.
@@ -260,6 +264,7 @@ impl ClusterFollower {
             queued: BTreeSet::new(),
             unread: BTreeMap::new(),
             newest_push: None,
+            refusals: RefusalLog::default(),
         };
         for deployment in store.waiting_for_cluster(&cluster).await? {
             followed.read_later(deployment);
@@ -314,7 +319,7 @@ impl ClusterFollower {
             ClusterLink::Connection(connection) => {
                 let watch = ClusterWatch {
                     connection: Arc::clone(connection),
-                    previews: self.settings.previews,
+                    previews: self.settings.previews.is_some(),
                     limits: self.settings.limits,
                     health,
                     metrics,
@@ -437,7 +442,8 @@ impl ClusterFollower {
             let sentence = "another revision is live in the manifest repository";
             let status = ForgeStatus::new(ForgeState::Inactive, sentence);
             let change = ClusterChange::end(deployment.id, State::Superseded, status);
-            self.store_news(&followed.lease, &[], &[change], &[]).await?;
+            let findings = ClusterFindings { changes: &[change], ..ClusterFindings::default() };
+            self.store_findings(&followed.lease, findings).await?;
         }
         Ok(())
     }
@@ -454,7 +460,16 @@ impl ClusterFollower {
         let change =
             |one: &DeploymentNews| change_of(one, logs.remove(&one.deploy_id).unwrap_or_default());
         let changes: Vec<ClusterChange> = news.deployments.iter().map(change).collect();
-        self.store_news(&followed.lease, &records, &changes, &news.marks).await?;
+        let rules = self.settings.previews.as_ref();
+        let (environments, refusals) = environment_changes(self.health.cluster(), &news, rules);
+        let findings = ClusterFindings {
+            workloads: &records,
+            changes: &changes,
+            marks: &news.marks,
+            environments: &environments,
+        };
+        self.store_findings(&followed.lease, findings).await?;
+        followed.refusals.log(self.health.cluster(), &refusals, clock.now());
         for news in &news.deployments {
             log_news(news);
         }
@@ -462,17 +477,15 @@ impl ClusterFollower {
     }
 
     /// Stores records, changes and marks, again and again while the database does not answer and the lease lasts.
-    async fn store_news(
+    async fn store_findings(
         &self,
         lease: &ClusterLease,
-        records: &[WorkloadRecord],
-        changes: &[ClusterChange],
-        marks: &[(DeployId, Vec<MarkTime>)],
+        findings: ClusterFindings<'_>,
     ) -> Result<(), FollowEnd> {
         let (store, clock) = (&self.deployments.store, &self.deployments.clock);
         loop {
             let now = clock.now();
-            match store.record_cluster_progress(lease, records, changes, marks, now).await {
+            match store.record_cluster_progress(lease, findings, now).await {
                 Ok(LeaseState::Lost) => return Err(FollowEnd::LeaseLost),
                 Ok(LeaseState::Held) => break,
                 Err(error) => {
@@ -482,7 +495,8 @@ impl ClusterFollower {
                 }
             }
         }
-        if changes.iter().any(|change| change.status.is_some()) {
+        let ClusterFindings { changes, environments, .. } = findings;
+        if !environments.is_empty() || changes.iter().any(|change| change.status.is_some()) {
             self.deployments.wake.outbox();
         }
         Ok(())

@@ -15,6 +15,7 @@
 pub mod clusters; // follows pushed deployments in a cluster
 mod cluster_source; // the events of a cluster: of watches, or of an agent's reports
 mod cluster_news; // what is stored, sent and logged of them, pure
+mod environments; // reports about commits that workloads of others name
 pub mod unwatched; // ends those whose cluster nothing watches any more
 mod attempt; // one claimed deployment: lease, panic, shutdown, stages
 pub mod metrics;

@@ -1,4 +1,5 @@
-//! Ends deployments that wait for a cluster which nothing watches any more, because the configuration has changed.
+//! Ends deployments, and preview environments, that wait for a cluster which nothing watches any more, because the
+//! configuration has changed.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::deployments::Deployments;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::id::TargetName;
 use crate::model::status::ForgeStatus;
-use crate::store::{ClusterChange, LeaseState, StoreError};
+use crate::store::{ClusterChange, ClusterFindings, LeaseState, StoreError};
 
 /// The interval at which deployments of clusters that are no longer watched are looked for.
 const UNWATCHED_INTERVAL: Duration = Duration::from_mins(1);
@@ -46,12 +47,18 @@ pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreErro
         let sentence = "it is pushed; its cluster is no longer watched";
         let status = ForgeStatus::new(ForgeState::Success, sentence);
         let change = ClusterChange::end(deployment, State::Succeeded, status);
-        let state = store.record_cluster_progress(&lease, &[], &[change], &[], now).await?;
+        let findings = ClusterFindings { changes: &[change], ..ClusterFindings::default() };
+        let state = store.record_cluster_progress(&lease, findings, now).await?;
         if state == LeaseState::Held {
             count += 1;
         }
         // As if nobody had watched it since: the others are due, too.
         let _state = store.end_cluster_lease(&lease, before).await?;
+    }
+    let environments = store.end_unwatched_environments(&watched, before, now).await?;
+    if environments > 0 {
+        tracing::warn!(environments, "preview environments ended, their cluster is not watched");
+        count += usize::try_from(environments).unwrap_or(usize::MAX);
     }
     if count > 0 {
         deployments.wake.outbox();

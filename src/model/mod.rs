@@ -13,7 +13,8 @@
 //! - [`revision`], [`change`], [`app_instance`] and [`live_history`] describe an app's manifests; [`hand_edit`] is a
 //!   manual edit of them.
 //! - [`rollback`], [`removal`] and [`audit`] are acts of people.
-//! - [`status`], [`notice`], [`announcement`] and [`preview`] are what the code host and other receivers get.
+//! - [`status`], [`notice`], [`announcement`], [`preview`] and [`environment`] are what the code host and other receivers
+//!   get.
 
 pub(crate) mod words; // enums with a word for each variant
 pub mod id; // a newtype for each identifier
@@ -53,3 +54,4 @@ pub mod insights; // averages and percentiles, and DORA's figures
 pub mod notice; // the receivers of a change
 pub mod announcement; // the kinds of events for other programs
 pub mod preview; // the text of a pull request's check run
+pub mod environment; // preview environments: workloads of others that name a commit

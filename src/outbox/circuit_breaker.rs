@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::support::rate_limit::{Rate, RateLimiter};
 use crate::support::retry::{RetryGate, backoff};
@@ -25,6 +25,9 @@ pub(super) enum Observation {
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
 /// The longest pause: an outage that has ended is noticed within this time.
 const LONGEST_SILENCE: Duration = Duration::from_mins(1);
+
+/// The delay until a call that leaves permits to others is tried again.
+const SPARE_DELAY: SignedDuration = SignedDuration::from_secs(1);
 
 /// The calls that may be made, and the time for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,19 @@ impl CircuitBreaker {
         let permits = self.limiter.available(now).min(limit);
         self.limiter.spend(permits, now);
         permits
+    }
+
+    /// Acquires one permit for a call that leaves so many to more important ones; returns whether there was one.
+    pub(super) fn try_acquire_spare(&mut self, reserve: u32, now: Timestamp) -> bool {
+        let is_spare = self.limiter.available(now) > reserve;
+        is_spare && self.try_acquire(1, now) > 0
+    }
+
+    /// Returns the time from which there may be such a permit: now, or later.
+    pub(super) fn next_spare_call(&self, reserve: u32, now: Timestamp) -> Timestamp {
+        let is_spare = self.limiter.available(now) > reserve;
+        let soon = if is_spare { now } else { saturating_add(now, SPARE_DELAY) };
+        self.open_until(now).map_or(soon, |until| until.max(soon))
     }
 
     /// Gives back the permits of `n` calls that were not made.
@@ -119,6 +135,16 @@ mod tests {
 
     fn wait(seconds: u64) -> Observation {
         Observation::Wait(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_call_that_leaves_permits_to_others_waits_for_more_than_those() {
+        let mut breaker = proven();
+        assert_eq!((0..30).filter(|_| breaker.try_acquire_spare(8, at(0))).count(), 11);
+        assert_eq!(breaker.next_spare_call(8, at(0)), at(1));
+        assert_eq!(breaker.try_acquire(50, at(0)), 8, "the others have theirs");
+        breaker.observe(Observation::Silence, at(0));
+        assert!(!breaker.try_acquire_spare(0, at(0)));
     }
 
     #[test]

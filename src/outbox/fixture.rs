@@ -1,8 +1,11 @@
-//! A message of the outbox, for unit tests.
+//! A message of the outbox and a workload of a preview environment, for unit tests.
 
 use jiff::Timestamp;
 
 use crate::model::deployment::ForgeState;
+use crate::model::environment::{
+    EnvironmentCommit, EnvironmentState, EnvironmentWorkload, WorkloadName,
+};
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::notice::Sink;
 use crate::model::status::ForgeStatus;
@@ -28,5 +31,26 @@ pub(super) fn message(sink: Sink, state: ForgeState, at: Timestamp) -> OutboxMes
         unsure: false,
         followed: false,
         continues: false,
+    }
+}
+
+/// Returns a Deployment of a pull request of `acme/web` in that state, forty-two seconds after it began.
+pub(super) fn environment_workload(name: &str, state: EnvironmentState) -> EnvironmentWorkload {
+    EnvironmentWorkload {
+        cluster: TargetName::parse("dev").unwrap(),
+        workload: WorkloadName::parse(&format!("Deployment/pr-12/{name}")).unwrap(),
+        commit: EnvironmentCommit {
+            repository: RepoName::parse("acme/web").unwrap(),
+            commit: CommitSha::parse("ab".repeat(20)).unwrap(),
+            pull_request: Some(12),
+            link: None,
+        },
+        context: format!("the-deployer/preview/dev/pr-12/deployment/{name}"),
+        state,
+        sentence: "2 of 2 available".to_owned(),
+        announced: true,
+        first_at: 1_000_000,
+        began_at: 1_000_000,
+        ended_at: (state != EnvironmentState::Waiting).then_some(1_042_500),
     }
 }

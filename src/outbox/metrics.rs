@@ -19,6 +19,8 @@ pub struct OutboxMetrics {
     oldest: Family<FamilyLabel, Gauge>,
     closed: Family<FamilyLabel, Gauge>,
     limited: Family<RequestsLabel, Gauge>,
+    environments: Family<EnvironmentLabel, Counter>,
+    environments_waiting: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -37,11 +39,36 @@ struct ReportLabel {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EnvironmentLabel {
+    report: &'static str,
+    outcome: &'static str,
+}
+
 impl OutboxMetrics {
     /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
-        let Self { reports, waiting, parked, oldest, closed, limited } = new.clone();
+        let Self {
+            reports,
+            waiting,
+            parked,
+            oldest,
+            closed,
+            limited,
+            environments,
+            environments_waiting,
+        } = new.clone();
+        registry.register(
+            "environment_reports",
+            "Statuses and comments about preview environments, by outcome",
+            environments,
+        );
+        registry.register(
+            "environment_reports_waiting",
+            "Statuses and comments about preview environments that wait",
+            environments_waiting,
+        );
         registry.register("reports", "Messages, by family of receivers and outcome", reports);
         registry.register("outbox_waiting", "Messages that wait, by family of receivers", waiting);
         registry.register("outbox_parked", "Parked messages, which are not tried any more", parked);
@@ -87,6 +114,16 @@ impl OutboxMetrics {
         self.parked.get_or_create(&label).set(backlog.map_or(0, |backlog| number(backlog.parked)));
         self.oldest.get_or_create(&label).set(age);
         self.closed.get_or_create(&label).set(open_until.map_or(0, Timestamp::as_second));
+    }
+
+    /// Counts an attempt to tell of a preview environment.
+    pub(super) fn environment_report(&self, report: &'static str, outcome: &'static str) {
+        self.environments.get_or_create(&EnvironmentLabel { report, outcome }).inc();
+    }
+
+    /// Records the number of reports about preview environments that wait.
+    pub(super) fn environments_waiting(&self, count: u64) {
+        self.environments_waiting.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Records the times until which the code host takes no requests, no writes, and has no hourly

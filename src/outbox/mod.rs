@@ -7,10 +7,12 @@
 //!
 //! Read `relay.rs` first: it has the loops. `outcome.rs` has the retry policies. `circuit_breaker.rs` decides whether a
 //! family is called at all and how fast, and [`quota`] which messages are worth a call where the code host takes so
-//! many an hour. [`sinks`] has an adapter for each kind of receiver.
+//! many an hour. [`sinks`] has an adapter for each kind of receiver. `environments/` tells commits and pull requests of
+//! preview environments, with what deployments leave of these limits.
 
 mod circuit_breaker; // circuit breaker and rate limit of a family, pure
 mod confirm; // checks of final statuses
+mod environments; // preview environments, in a lane of their own
 mod delivery; // results of a delivery, plain values
 #[cfg(test)]
 mod fixture; // a message, for tests

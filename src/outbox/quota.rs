@@ -132,6 +132,31 @@ impl HourlyQuota {
         decision
     }
 
+    /// Decides about a call for a preview environment; `calls` are those within the hour, with their repositories.
+    ///
+    /// Anyone with rights in a cluster can cause them. They take a third of an account's hour at most, and leave its
+    /// end to deployments.
+    pub(super) fn decide_environment(
+        &self,
+        repository: &RepoName,
+        calls: &[(RepoName, usize)],
+        is_pending: bool,
+        now: Timestamp,
+    ) -> QuotaDecision {
+        let limit = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
+        let account_name = account(self.hourly, repository);
+        let is_own = |other: &RepoName| account(self.hourly, other) == account_name;
+        let own = calls.iter().filter(|(other, _)| is_own(other)).map(|(_, count)| count).sum();
+        let load = self.accounts.get(&account_name);
+        let used = load.map_or(0, |load| load.calls.len() + load.waiting);
+        if is_pending && (limit / 6..).contains(&own) {
+            let reason = "skipped: many preview environments change now; the final status is sent";
+            return QuotaDecision::Shed(reason.to_owned());
+        }
+        let has_room = own < limit / 3 && used < limit / 6 * 5;
+        if has_room { QuotaDecision::Send } else { QuotaDecision::Defer(saturating_add(now, REST)) }
+    }
+
     /// Returns the time until which even ends have to wait, for the account that waits longest.
     pub(super) fn spent_until(&self) -> Option<Timestamp> {
         let limit = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
@@ -263,6 +288,25 @@ mod tests {
         let other = RepoName::parse("other/web").unwrap();
         let other = OutboxMessage { repository: other, ..end };
         assert_eq!(quota.decide(&other, at(3600)), QuotaDecision::Send, "another installation");
+    }
+
+    #[test]
+    fn preview_environments_take_a_third_of_the_hour_and_leave_its_end_to_deployments() {
+        let web = RepoName::parse("acme/web").unwrap();
+        let decide = |used: usize, own: usize, is_pending| {
+            let calls = vec![call((Sink::Forge, ForgeState::Success), Some(0)); used];
+            let quota = HourlyQuota::new(HOURLY, &calls, at(1));
+            // Calls of another account do not count.
+            let other = RepoName::parse("other/web").unwrap();
+            let own = [(RepoName::parse("acme/api").unwrap(), own), (other, 1000)];
+            quota.decide_environment(&web, &own, is_pending, at(1))
+        };
+        assert_eq!(decide(0, 0, true), QuotaDecision::Send);
+        assert!(matches!(decide(0, 80, true), QuotaDecision::Shed(_)));
+        assert_eq!(decide(0, 159, false), QuotaDecision::Send);
+        assert_eq!(decide(0, 160, false), QuotaDecision::Defer(at(301)));
+        assert_eq!(decide(399, 0, false), QuotaDecision::Send);
+        assert_eq!(decide(400, 0, false), QuotaDecision::Defer(at(301)));
     }
 
     /// However two hundred deployments come within half an hour: the end of each, and `inactive`

@@ -55,10 +55,10 @@ pub struct OutboxSettings {
 pub struct Outbox {
     pub(super) store: Store,
     pub(super) clock: Clock,
-    deployments: Deployments,
+    pub(super) deployments: Deployments,
     pub(super) sinks: Sinks,
     pub(super) settings: OutboxSettings,
-    metrics: OutboxMetrics,
+    pub(super) metrics: OutboxMetrics,
     /// The senders, one for each configured family, and for each other that had messages so far.
     senders: Mutex<BTreeMap<SinkFamily, Arc<Sender>>>,
 }
@@ -114,8 +114,10 @@ impl Outbox {
             let (outbox, stop) = (Arc::clone(&self), stop.clone());
             senders.spawn(async move { outbox.relay(&sender, &stop).await });
         }
-        // A separate task, which ends with this one: a panic in it stops no message.
+        // Separate tasks, which end with this one: a panic in them stops no message.
         let mut tasks = JoinSet::new();
+        let (outbox, ending) = (Arc::clone(&self), stop.clone());
+        tasks.spawn(async move { outbox.relay_environments(&ending).await });
         tasks.spawn(async move {
             while !stop.is_cancelled() {
                 if let Err(error) = self.measure().await {
@@ -133,6 +135,9 @@ impl Outbox {
         for sender in self.senders_for(&self.store.waiting().await?) {
             count += self.send_to(&sender).await?;
         }
+        while self.send_environment().await? {
+            count += 1;
+        }
         Ok(count)
     }
 
@@ -146,7 +151,14 @@ impl Outbox {
         let senders = self.senders_for(&backlogs);
         let waiting_senders = senders.iter().filter(|sender| has_waiting(&sender.family));
         let time = waiting_senders.map(|sender| sender.breaker().next_call(now));
-        Ok(time.filter(|time| *time > now).min())
+        let environment = self.next_environment(now).await?;
+        Ok(time.chain(environment).filter(|time| *time > now).min())
+    }
+
+    /// Returns the sender for the code host, whose limits hold for preview environments too.
+    pub(super) fn forge_sender(&self) -> Arc<Sender> {
+        let mut senders = lock(&self.senders);
+        self.sender_of(&mut senders, SinkFamily::Forge)
     }
 
     /// Returns the senders of all configured families; retries until the database answers, or `stop`.
@@ -172,12 +184,21 @@ impl Outbox {
             .map(|backlog| backlog.family.clone());
         let mut senders = lock(&self.senders);
         for family in self.store.subscriptions().families().into_iter().chain(families) {
-            let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
-            senders.entry(family.clone()).or_insert_with(|| {
-                Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
-            });
+            self.sender_of(&mut senders, family);
         }
         senders.values().cloned().collect()
+    }
+
+    fn sender_of(
+        &self,
+        senders: &mut BTreeMap<SinkFamily, Arc<Sender>>,
+        family: SinkFamily,
+    ) -> Arc<Sender> {
+        let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
+        let sender = senders.entry(family.clone()).or_insert_with(|| {
+            Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
+        });
+        Arc::clone(sender)
     }
 
     /// Sends one family's messages until `stop`, and then those that are left.
@@ -224,6 +245,7 @@ impl Outbox {
             let open_until = sender.breaker().open_until(now);
             self.metrics.family(&sender.family.to_string(), backlog, open_until, now);
         }
+        self.metrics.environments_waiting(self.store.environments_waiting().await?);
         // Health checks read this count, so that they cost no query.
         let quota = self.quota(&SinkFamily::Forge, now).await?;
         let hour_used_up = quota.and_then(|quota| quota.spent_until());
@@ -314,7 +336,7 @@ impl Outbox {
 
     /// Returns the calls and waiting messages of a family with an hourly quota; `None` for other
     /// families.
-    async fn quota(
+    pub(super) async fn quota(
         &self,
         family: &SinkFamily,
         now: Timestamp,

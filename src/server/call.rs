@@ -121,7 +121,7 @@ impl PathParameter for LockId {
 }
 
 /// `/clusters/{cluster}`.
-impl Named for TargetName {
+impl PathParameter for TargetName {
     type Parts = String;
 
     fn read(name: String) -> Result<Self, IdError> {

@@ -14,9 +14,11 @@ use jiff::Timestamp;
 use crate::model::app_instance::AppInstance;
 use crate::model::deploy_clock::MarkTime;
 use crate::model::deployment::{Pushed, State};
+use crate::model::environment::EnvironmentChange;
 use crate::model::id::{CommitSha, DeployId, TargetName};
 use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
+use crate::store::environments;
 use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
@@ -49,6 +51,19 @@ pub struct PushedDeployment {
     pub state: State,
     /// True once it was recorded how it stands in the cluster, and people were told.
     pub is_announced: bool,
+}
+
+/// What was seen in a cluster, to be stored at once.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClusterFindings<'a> {
+    /// Records of workloads.
+    pub workloads: &'a [WorkloadRecord],
+    /// Changes of deployments.
+    pub changes: &'a [ClusterChange],
+    /// Marks of deployments, also of some that have ended.
+    pub marks: &'a [(DeployId, Vec<MarkTime>)],
+    /// Reports about workloads of others.
+    pub environments: &'a [EnvironmentChange],
 }
 
 /// The record of one release of a workload. The text is the caller's own.
@@ -222,16 +237,15 @@ impl Store {
     }
 
     /// Records what was seen in a cluster: the records of workloads, the changes of deployments and
-    /// their messages, and marks of deployments, all or nothing. A deployment that has ended meanwhile
-    /// stays as it is, but for its marks.
+    /// their messages, marks of deployments, and reports about workloads of others, all or nothing. A deployment that
+    /// has ended meanwhile stays as it is, but for its marks.
     pub async fn record_cluster_progress(
         &self,
         lease: &ClusterLease,
-        records: &[WorkloadRecord],
-        changes: &[ClusterChange],
-        marks: &[(DeployId, Vec<MarkTime>)],
+        findings: ClusterFindings<'_>,
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
+        let ClusterFindings { workloads, changes, marks, environments } = findings;
         let mut write = self.begin(RECORDING).await?;
         let fence = "UPDATE cluster_leases SET lease_end = lease_end \
              WHERE cluster = $1 AND holder = $2 AND fence = $3";
@@ -240,7 +254,9 @@ impl Store {
         if LeaseState::by_rows(count) == LeaseState::Lost {
             return Ok(LeaseState::Lost);
         }
-        for record in records {
+        // A workload that is gone may be there again: its former records go first.
+        environments::record(&mut write, &lease.cluster, environments, now).await?;
+        for record in workloads {
             keep_record(&mut write, &lease.cluster, record, now);
         }
         // Rows are locked in the order of their ids, as everywhere.

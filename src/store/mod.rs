@@ -26,6 +26,7 @@ mod connect; // connects to the database of a URL
 mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
 pub mod embedded; // backup and restore of the SQLite file
+mod environments; // preview environments: reports, and claims of those who send them
 mod error; // errors and faults
 mod facts; // reads the records that the rules need
 mod health; // the check for writes
@@ -59,10 +60,15 @@ mod write; // a write transaction, its turn and its connection
 
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
-pub use crate::store::cluster_progress::{ClusterLease, PushedDeployment, WorkloadRecord};
+pub use crate::store::cluster_progress::{
+    ClusterFindings, ClusterLease, PushedDeployment, WorkloadRecord,
+};
 pub use crate::store::cluster_state::ClusterChange;
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
+pub use crate::store::environments::{
+    EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, ShownComment,
+};
 pub use crate::store::error::{Ailment, StoreError};
 pub use crate::store::facts::RecordedFacts;
 pub use crate::store::idempotency_keys::{

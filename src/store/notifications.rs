@@ -191,7 +191,11 @@ impl Store {
              CAST(1 AS BIGINT) AS calls FROM previews \
              WHERE done_at IS NOT NULL AND done_at > $1 AND shown_turn > 0 \
              ORDER BY done_at DESC LIMIT $2";
-        for (sql, is_status) in [(deliveries, true), (repeats, true), (previews, false)] {
+        let environments = "SELECT repository AS id, repository, at AS made_at, calls \
+             FROM environment_calls WHERE at > $1 ORDER BY at DESC LIMIT $2";
+        let sources =
+            [(deliveries, true), (repeats, true), (previews, false), (environments, false)];
+        for (sql, is_status) in sources {
             for row in query(sql, (since, MOST)).fetch_all(&self.pool, COUNTING).await? {
                 calls.push(calls_of(&row, is_status, Some(row.time("made_at")?))?);
             }

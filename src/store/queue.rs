@@ -16,8 +16,8 @@ use crate::store::query::{Query, query};
 use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
 use crate::store::{
-    cluster_progress, deaths, idempotency_keys, lane, outbox, previews, removals, repositories,
-    sweeps,
+    cluster_progress, deaths, environments, idempotency_keys, lane, outbox, previews, removals,
+    repositories, sweeps,
 };
 
 /// The number of lanes that one claim tries when other workers change them meanwhile.
@@ -133,6 +133,7 @@ impl Store {
         outbox::abandon(&mut write, now).await?;
         sweeps::abandon(&mut write).await?;
         cluster_progress::abandon(&mut write).await?;
+        environments::abandon(&mut write, now).await?;
         previews::abandon(&mut write, now).await?;
         write.commit().await?;
         Ok(count)

@@ -15,6 +15,7 @@ pub mod lease; // leases by two clocks
 #[cfg(test)]
 pub(crate) mod log; // the log of one test
 pub mod log_text; // logs of other programs: no control characters, no secrets
+pub mod markdown; // foreign text in Markdown
 pub mod ownership; // owners of files that root makes
 pub mod percent; // percent-encoding
 pub mod rate_limit; // a token bucket

@@ -151,7 +151,7 @@ impl Watched {
 
     /// The controller says that the release has not come further for the time of its deadline.
     pub(crate) async fn stands_still(&self, id: i64, name: &str, generation: u32, pods: Pods) {
-        let (digest, made) = self.pushed(id).await;
+        let (digest, made) = pushed(&self.deployer.deployment(id).await);
         let mut workload = workload(name, &digest, generation, Some(pods), &made);
         workload["status"]["conditions"] = json!([
             {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
@@ -226,7 +226,13 @@ pub(crate) fn quick_limits() -> WatchLimits {
 }
 
 /// A Deployment with two replicas, as Argo CD applies it and its controller reports it.
-fn workload(name: &str, digest: &str, generation: u32, pods: Option<Pods>, made: &str) -> Json {
+pub(crate) fn workload(
+    name: &str,
+    digest: &str,
+    generation: u32,
+    pods: Option<Pods>,
+    made: &str,
+) -> Json {
     let status = match pods {
         None => json!({"observedGeneration": generation - 1}),
         Some(Pods { updated, available }) => json!({
@@ -258,7 +264,7 @@ fn template(name: &str, generation: u32) -> Json {
     })
 }
 
-fn replica_set(name: &str, generation: u32, replicas: u32, made: &str) -> Json {
+pub(crate) fn replica_set(name: &str, generation: u32, replicas: u32, made: &str) -> Json {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {

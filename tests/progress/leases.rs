@@ -5,7 +5,7 @@ use std::time::Duration;
 use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::TargetName;
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{ClusterChange, LeaseState};
+use the_deployer::store::{ClusterChange, ClusterFindings, LeaseState};
 
 use crate::harness::deployer::Deployer;
 use crate::progress::cluster::{Pods, TARGET, Watched};
@@ -68,8 +68,10 @@ async fn who_lost_the_lease_of_a_cluster_records_nothing() {
             status: Some(ForgeStatus::new(ForgeState::Success, "it runs")),
         };
         let changes = [change];
-        let record =
-            async |lease| store.record_cluster_progress(lease, &[], &changes, &[], later).await;
+        let record = async |lease| {
+            let findings = ClusterFindings { changes: &changes, ..ClusterFindings::default() };
+            store.record_cluster_progress(lease, findings, later).await
+        };
         assert_eq!(record(&lost).await.unwrap(), LeaseState::Lost);
         assert_eq!(world.deployer.deployment(id).await.state, State::Syncing);
         assert_eq!(

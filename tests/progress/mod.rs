@@ -5,6 +5,8 @@ mod clock; // the time of each step
 mod agent; // a cluster that the service does not reach
 mod agent_process; // the program in it
 mod ends; // how deployments end
+mod environments; // workloads of others that name a commit: statuses and comments
+mod limits; // what those may cause, and what not
 mod live; // what runs now, and the logs of it
 mod leases; // one process watches, and others take over
 mod sight; // a cluster that cannot be seen

@@ -7,8 +7,8 @@ use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{
-    ChangeFailure, ClusterChange, Completion, DeploymentKind, DeploymentPlace, FinalState,
-    Findings, InsightScope, LeaseState, OutcomeCount, PushTurn, Store,
+    ChangeFailure, ClusterChange, ClusterFindings, Completion, DeploymentKind, DeploymentPlace,
+    FinalState, Findings, InsightScope, LeaseState, OutcomeCount, PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -50,7 +50,13 @@ async fn fail(store: &Store, n: i64, seconds: i64) {
     let status = ForgeStatus::new(ForgeState::Failure, "it crashes");
     let change = ClusterChange::end(id(n), State::Failed, status);
     let lease = lease.unwrap().unwrap();
-    let recorded = store.record_cluster_progress(&lease, &[], &[change], &[], at(seconds)).await;
+    let recorded = store
+        .record_cluster_progress(
+            &lease,
+            ClusterFindings { changes: &[change], ..ClusterFindings::default() },
+            at(seconds),
+        )
+        .await;
     assert_eq!(recorded.unwrap(), LeaseState::Held);
 }
 

@@ -7,7 +7,8 @@ use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{DeployId, TargetName};
 use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::store::{
-    Accepted, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, PushTurn, Store,
+    Accepted, ClusterFindings, Completion, DeliveryOutcome, FinalState, Findings, LeaseState,
+    PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -75,7 +76,13 @@ async fn each_transaction_adds_its_marks_and_the_first_time_stays() {
                 MarkTime::of_service(DeployMark::RolloutBegan, at(18 + n)),
             ];
             let marks = [(pushed.clone(), times), (id(404), Vec::new())];
-            let recorded = store.record_cluster_progress(&lease, &[], &[], &marks, at(30)).await;
+            let recorded = store
+                .record_cluster_progress(
+                    &lease,
+                    ClusterFindings { marks: &marks, ..ClusterFindings::default() },
+                    at(30),
+                )
+                .await;
             assert_eq!(recorded.unwrap(), LeaseState::Held);
         }
         let last = [
@@ -116,7 +123,13 @@ async fn where_no_cluster_is_watched_the_push_is_the_finish_and_a_lost_lease_mar
         let _held = take("two", 20 + 120).await;
         let times = vec![MarkTime::of_service(DeployMark::Synced, at(21))];
         let marked = [(done.clone(), times)];
-        let recorded = store.record_cluster_progress(&lost, &[], &[], &marked, at(21)).await;
+        let recorded = store
+            .record_cluster_progress(
+                &lost,
+                ClusterFindings { marks: &marked, ..ClusterFindings::default() },
+                at(21),
+            )
+            .await;
         assert_eq!(recorded.unwrap(), LeaseState::Lost);
         assert_eq!(marks(store, &done).await, expected);
     })

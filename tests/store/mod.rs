@@ -9,6 +9,7 @@ mod migrations; // from every earlier version
 mod cancel; // a person stops a deployment
 mod claims; // of two at the same moment, one
 mod due; // times that lie too far ahead
+mod environments; // reports about workloads of others
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL
 mod inactive; // what is no longer live

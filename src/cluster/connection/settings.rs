@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::model::environment::EnvironmentRules;
 use crate::support::credential::Credential;
 
 /// The settings of one cluster.
@@ -12,8 +13,8 @@ pub struct ClusterSettings {
     pub source: ClusterSource,
     /// The time that a rollout may be stuck after its own deadline before the deployment fails.
     pub patience: Duration,
-    /// True if workloads of others are watched, too, that carry our annotations.
-    pub previews: bool,
+    /// The rules for workloads of others that carry our annotations; `None` where they are not watched.
+    pub previews: Option<EnvironmentRules>,
     /// True if callers may read the logs of their apps' pods through the service.
     pub pod_logs: bool,
 }

@@ -48,6 +48,7 @@ impl Permission {
     /// Members of the organization.
     pub(super) const READ_MEMBERS: Self = read("members");
     pub(super) const READ_PULL_REQUESTS: Self = read("pull_requests");
+    pub(super) const WRITE_PULL_REQUESTS: Self = write("pull_requests");
 
     /// Returns true if the permission is granted. Everybody may read a repository's metadata.
     pub(super) fn is_in(self, granted: &GrantedPermissions) -> bool {
@@ -72,7 +73,7 @@ impl TokenPurpose {
                 Permission::WRITE_DEPLOYMENTS,
                 Permission::WRITE_STATUSES,
                 Permission::WRITE_CHECKS,
-                Permission::READ_PULL_REQUESTS,
+                Permission::WRITE_PULL_REQUESTS,
                 Permission::READ_MEMBERS,
             ],
             Self::Fetch => &[Permission::READ_CONTENTS],
@@ -133,7 +134,7 @@ mod tests {
         let every_permission = "metadata:read contents:write deployments:write statuses:write checks:write \
                    pull_requests:write issues:write administration:admin";
         let deploy = "metadata:read contents:read deployments:write statuses:write checks:write \
-                      pull_requests:read";
+                      pull_requests:write";
         assert_eq!(TokenPurpose::Deploy.narrow(&granted(every_permission)), granted(deploy));
         let few = granted("metadata:read contents:read statuses:read");
         assert_eq!(TokenPurpose::Deploy.narrow(&few), few);

@@ -2,7 +2,7 @@
 
 mod argocd; // push events to a cluster's Argo CD
 mod cloudevents; // CloudEvents to programs
-mod github; // statuses of deployments and commits, check runs
+pub(super) mod github; // statuses of deployments and commits, check runs
 mod slack; // messages to the team's channel and the actor
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The differences of a preview, object by object, up to the limit of the text.
 
-use super::markdown::{code, count, fence, html};
 use super::{Preview, PreviewEffect, TargetPreview};
 use crate::manifests::diff::Change;
+use crate::support::markdown::{code, count, fence, html};
 use crate::support::text::truncate_chars;
 
 /// The limit of the text, below GitHub's 65,535 characters; counted in bytes, which are more.

@@ -12,7 +12,6 @@
 mod details; // the differences, object by object
 mod facts; // the facts that a preview uses
 pub mod live; // the live release
-mod markdown; // text that cannot break out of its place
 mod remarks; // violations at their lines
 pub mod text; // the text, within GitHub's limits
 

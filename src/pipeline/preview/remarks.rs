@@ -1,9 +1,9 @@
 //! Violations at their lines of the WAML, each once for all targets that it applies to.
 
-use super::markdown::count;
 use super::{Preview, PreviewEffect, TargetPreview};
 use crate::model::preview::Remark;
 use crate::model::violation::{Severity, Violation};
+use crate::support::markdown::count;
 use crate::support::text::truncate_chars;
 
 /// The limit of remarks: GitHub takes 50 with one call, and nobody reads more.

@@ -1,13 +1,13 @@
 //! The text of a preview, within GitHub's limits: 65,535 characters a field, 50 annotations a call. The same preview
 //! gives the same text.
 
-use super::markdown::{code, count, escape, message};
 use super::remarks::{self, SharedViolation, on};
 use super::{Preview, PreviewEffect, RemainingTargets, TargetPreview, details};
 use crate::manifests::diff::Change;
 use crate::model::event::PullRequest;
 use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::violation::{Rejection, Severity};
+use crate::support::markdown::{code, count, escape, message};
 use crate::support::text::truncate_chars;
 
 /// The limit of violations in the summary, and of warnings.

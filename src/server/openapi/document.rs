@@ -12,9 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::api::forms::Form;
 use crate::api::problem::ProblemBody;
 use crate::model::deployment::State;
-use crate::server::openapi::operation::{
-    AGENT, Operation, Parameter, ParameterForm, RouteAnswer,
-};
+use crate::server::openapi::operation::{AGENT, Operation, Parameter, ParameterForm, RouteAnswer};
 use crate::server::problem::ProblemKind;
 
 /// The status of an answer that the caller has already.

@@ -103,7 +103,7 @@ pub(super) fn all_permissions() -> BTreeMap<String, Level> {
         ("deployments", write),
         ("statuses", write),
         ("checks", write),
-        ("pull_requests", read),
+        ("pull_requests", write),
     ];
     permissions.map(|(name, level)| (name.to_owned(), level)).into()
 }

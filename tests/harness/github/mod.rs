@@ -20,6 +20,7 @@ mod answer; // what is answered
 mod app; // the App: its key, its installations, its tokens
 mod call; // what was asked, and by whom
 mod checks; // check runs
+mod comments; // comments on pull requests
 mod deliveries; // webhooks, and the list of their deliveries
 mod deployments; // deployments and their statuses
 mod faults; // trouble, ordered by the test

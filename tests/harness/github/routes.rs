@@ -5,7 +5,7 @@ use crate::harness::github::app::{self, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::state::{Level, Needs, State, person};
 use crate::harness::github::{
-    checks, deliveries, deployments, people, pulls, repositories, statuses,
+    checks, comments, deliveries, deployments, people, pulls, repositories, statuses,
 };
 
 pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
@@ -103,6 +103,9 @@ fn handler(method: &str, rest: &[&str]) -> Option<(Needs, Handler)> {
         ("GET", ["deployments", _]) => (("deployments", Read), deployments::one),
         ("GET", ["deployments", _, "statuses"]) => (("deployments", Read), deployments::statuses),
         ("POST", ["deployments", _, "statuses"]) => (("deployments", Write), deployments::report),
+        ("GET", ["issues", _, "comments"]) => (("pull_requests", Read), comments::list),
+        ("POST", ["issues", _, "comments"]) => (("pull_requests", Write), comments::create),
+        ("PATCH", ["issues", "comments", _]) => (("pull_requests", Write), comments::update),
         ("GET", ["pulls"]) => (("pull_requests", Read), pulls::list),
         ("GET", ["pulls", _]) => (("pull_requests", Read), pulls::one),
         ("GET", ["pulls", _, "files"]) => (("pull_requests", Read), pulls::files),

@@ -11,6 +11,7 @@ use crate::harness::github::answer::Answer;
 use crate::harness::github::app::{App, Grant, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::checks::CheckRun;
+use crate::harness::github::comments::Comment;
 use crate::harness::github::deliveries::{Delivery, Hook};
 use crate::harness::github::deployments::Deployment;
 use crate::harness::github::faults::Faults;
@@ -66,6 +67,7 @@ pub(super) struct Repo {
     pub(super) statuses: Vec<CommitStatus>,
     pub(super) checks: Vec<CheckRun>,
     pub(super) pulls: Vec<Pull>,
+    pub(super) comments: Vec<Comment>,
 }
 
 impl State {

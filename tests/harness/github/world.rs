@@ -296,6 +296,7 @@ fn make(state: &mut State, full_name: &str) -> i64 {
         statuses: Vec::new(),
         checks: Vec::new(),
         pulls: Vec::new(),
+        comments: Vec::new(),
     };
     state.repositories.insert(id, repo);
     crate::harness::github::repositories::first_commit(state, id);

@@ -46,6 +46,11 @@ impl GitHubApp {
         self.clock.now()
     }
 
+    /// Returns the App's number or client id.
+    pub(super) fn id(&self) -> &str {
+        self.key.id()
+    }
+
     pub(super) async fn pass(
         &self,
         wire: &GitHubConnection,

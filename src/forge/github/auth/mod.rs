@@ -139,6 +139,14 @@ impl GitHubAuth {
     pub(super) fn is_app(&self) -> bool {
         matches!(self, Self::App(_))
     }
+
+    /// Returns the number or client id of the App; `None` for a token.
+    pub(super) fn app_id(&self) -> Option<&str> {
+        match self {
+            Self::Token(_) => None,
+            Self::App(app) => Some(app.id()),
+        }
+    }
 }
 
 impl TokenSource {

@@ -9,6 +9,7 @@
 //! that request without the token. A list may grow while it is read, so that an entry of one page is on the next again.
 
 mod checks; // check runs
+pub mod comments; // comments on pull requests
 mod deliveries; // failed webhook deliveries
 mod etag_cache; // files that were read
 mod people; // identity and permissions of people

@@ -292,7 +292,7 @@ impl GitHubClient {
     /// Checks that a commit is on a branch. GitHub has no request for that; it compares a branch with a commit: a
     /// commit that is behind the branch, or the same, is on it. So each branch costs a request. Branches with whole
     /// names come first, and the first hit ends the search.
-    async fn contains_commit(
+    pub(super) async fn contains_commit(
         &self,
         repository: &RepoName,
         branch: &str,

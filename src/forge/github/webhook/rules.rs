@@ -74,6 +74,11 @@ impl Repositories {
             .map(Self)
     }
 
+    /// Returns the globs.
+    pub fn globs(&self) -> &Globs {
+        &self.0
+    }
+
     /// Returns whether that repository may deploy.
     pub fn allow(&self, repository: &RepoName) -> bool {
         self.0.is_match(repository.as_str())

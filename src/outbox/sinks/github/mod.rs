@@ -324,7 +324,7 @@ fn build_deployment(record: Deployment) -> NewDeployment {
 }
 
 /// Returns true for GitHub's error `No commit found for SHA: …`.
-fn has_no_commit(error: &ForgeError) -> bool {
+pub(in crate::outbox) fn has_no_commit(error: &ForgeError) -> bool {
     match error {
         ForgeError::NoCommit { .. } => true,
         ForgeError::Refused { status: 422, message, .. } => message.contains("No commit found"),
@@ -347,7 +347,7 @@ fn commit_state(state: ForgeState) -> CommitState {
 /// Returns the problem of an error. Without an answer the message is in doubt. A thing that the
 /// code host does not find may appear: its own parts agree late, and rights are granted late. What
 /// it understands and refuses, it will refuse the next time.
-fn delivery_problem(error: &ForgeError) -> DeliveryFailure {
+pub(in crate::outbox) fn delivery_problem(error: &ForgeError) -> DeliveryFailure {
     let DeployError { remedy, message } = DeployError::from(error);
     let remedy = match error {
         ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },

@@ -1,9 +1,9 @@
-//! Text in Markdown that cannot break out of its place, and is cut where it is too long.
+//! Foreign text in Markdown that cannot break out of its place. Pure.
 
 use crate::support::text::reveal_invisible;
 
 /// Escapes a foreign text in running Markdown: no markup, no HTML, no line of its own, no mention.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in reveal_invisible(text).chars() {
         match c {
@@ -22,7 +22,7 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Writes a message in running Markdown: a text in backticks is code, the rest is text. A quoted value may have
 /// backticks too; both kinds are harmless, however the pairs fall.
-pub(super) fn message(text: &str) -> String {
+pub fn message(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut out = String::new();
     for (n, part) in parts.iter().enumerate() {
@@ -36,7 +36,7 @@ pub(super) fn message(text: &str) -> String {
 }
 
 /// Escapes a foreign text in HTML within Markdown.
-pub(super) fn html(text: &str) -> String {
+pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in reveal_invisible(text).chars() {
         match c {
@@ -51,14 +51,14 @@ pub(super) fn html(text: &str) -> String {
 }
 
 /// Writes a name in a code span, also within a table.
-pub(super) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let plain = |c: char| if c.is_control() || matches!(c, '`' | '|') { ' ' } else { c };
     let text: String = reveal_invisible(text).chars().map(plain).collect();
     format!("`{}`", text.trim())
 }
 
 /// Writes a block that shows the text as it is, with invisible characters; its fence is longer than any in the text.
-pub(super) fn fence(language: &str, text: &str) -> String {
+pub fn fence(language: &str, text: &str) -> String {
     let text = reveal_invisible(text);
     let (mut longest, mut run) = (0, 0);
     for c in text.chars() {
@@ -71,7 +71,7 @@ pub(super) fn fence(language: &str, text: &str) -> String {
 }
 
 /// Writes `1 target`, `2 targets`.
-pub(super) fn count(n: usize, noun: &str) -> String {
+pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 

@@ -1,0 +1,420 @@
+//! Tells commits and pull requests of preview environments, in a lane of its own.
+//!
+//! Anyone with rights in a cluster can cause these reports, so they never stand in the way of deployments: the lane has
+//! a loop of its own, takes only permits of the code host's rate limit that deployments leave, and a bounded share of
+//! its hour. The code host's circuit breaker is shared: an outage is noticed once.
+//!
+//! ```text
+//! watch ─► store ◄─ claim ─ plan (pure) ─ quota ─ call ─► outcome (pure) ─► store
+//! ```
+
+mod comment; // whether and what a comment says, pure
+mod status; // what a commit is told, and what follows a failure, pure
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use crate::deployments::outcome::{DeployError, Remedy};
+use crate::forge::error::ForgeError;
+use crate::forge::github::client::comments::PullRequestCommit;
+use crate::model::environment::{EnvironmentCommit, EnvironmentState};
+use crate::model::id::RepoName;
+use crate::model::notice::SinkFamily;
+use crate::outbox::circuit_breaker::Observation;
+use crate::outbox::delivery::DeliveryFailure;
+use crate::outbox::environments::comment::{CommentPlan, CommentText, comment_mark, plan_comment};
+use crate::outbox::environments::status::{
+    FailedAttempt, StatusStep, commit_status, failure_outcome, next_step, sent_outcome,
+};
+use crate::outbox::quota::QuotaDecision;
+use crate::outbox::relay::{Outbox, Sender};
+use crate::outbox::sinks::github::{delivery_problem, has_no_commit};
+use crate::store::{
+    EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, LeaseState, ShownComment,
+    StoreError,
+};
+use crate::support::time::saturating_add;
+
+/// The permits of the code host's rate limit that are left to deployments.
+const RESERVE: u32 = 8;
+/// The poll interval of the lane: for retries, and other replicas' reports.
+const POLL: Duration = Duration::from_secs(2);
+/// The time for which GitHub may not know a commit yet.
+const COMMIT_LAG: Duration = Duration::from_mins(2);
+/// The sender's name in the database, for people who look into it.
+const NAME: &str = "outbox";
+
+/// The time after a comment without an answer in which it may still appear: until then no other one is written.
+const COMMENT_DOUBT: SignedDuration = SignedDuration::from_mins(1);
+/// The outcome of a comment that was written.
+const WRITTEN: EnvironmentOutcome = EnvironmentOutcome::Sent { check_at: None, doubted: false };
+
+/// An attempt at a report.
+struct Attempt {
+    outcome: EnvironmentOutcome,
+    /// The observation of the code host; `None` where no call was made.
+    observation: Option<Observation>,
+}
+
+/// The number of calls of an attempt that create content.
+#[derive(Debug, Default)]
+struct CallCount(u32);
+
+/// The result of a call about a comment: the outcome, and the comment as it is now.
+type CommentResult = Result<(EnvironmentOutcome, ShownComment), ForgeError>;
+
+impl Attempt {
+    fn without_call(outcome: EnvironmentOutcome) -> Self {
+        Self { outcome, observation: None }
+    }
+
+    /// Defers the next attempt, if this one may have arrived.
+    fn not_before(mut self, time: Timestamp) -> Self {
+        if let EnvironmentOutcome::Later { at, unsure: true, .. } = &mut self.outcome {
+            *at = time.max(*at);
+        }
+        self
+    }
+
+    fn answered(outcome: EnvironmentOutcome) -> Self {
+        Self { outcome, observation: Some(Observation::Answer) }
+    }
+}
+
+impl Outbox {
+    /// Sends reports about preview environments until `stop`.
+    pub(super) async fn relay_environments(&self, stop: &CancellationToken) {
+        let mut messages = self.deployments.wake.messages();
+        while !stop.is_cancelled() {
+            match self.send_environment().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(%error, "reports about preview environments could not be read or recorded");
+                }
+            }
+            tokio::select! {
+                _closed = messages.changed() => {}
+                () = tokio::time::sleep(POLL) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Returns the time at which the next report may be sent, if one waits.
+    pub(super) async fn next_environment(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let next_call = self.forge_sender().breaker().next_spare_call(RESERVE, now);
+        Ok(self.store.next_environment().await?.map(|due| due.max(next_call)))
+    }
+
+    /// Sends the report that is worth most: comments, then ends, then the rest. Returns false where there is none, or
+    /// it may not be sent now.
+    pub(super) async fn send_environment(&self) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        if !self.store.has_environment_report(now).await? {
+            return Ok(false);
+        }
+        let sender = self.forge_sender();
+        if !sender.breaker().try_acquire_spare(RESERVE, now) {
+            return Ok(false);
+        }
+        let result = self.send_claimed(&sender, now).await;
+        if !matches!(result, Ok(true)) {
+            sender.breaker().release(1);
+        }
+        result
+    }
+
+    async fn send_claimed(&self, sender: &Sender, now: Timestamp) -> Result<bool, StoreError> {
+        let lease = self.settings.lease;
+        if let Some(claim) = self.store.claim_environment_comment(NAME, now, lease).await? {
+            self.send_comment(sender, &claim).await?;
+            return Ok(true);
+        }
+        if let Some(claim) = self.store.claim_environment_status(NAME, now, lease).await? {
+            self.send_status(sender, &claim).await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    async fn send_status(
+        &self,
+        sender: &Sender,
+        claim: &EnvironmentStatusClaim,
+    ) -> Result<(), StoreError> {
+        let repository = &claim.workload.commit.repository;
+        let is_pending = claim.workload.state == EnvironmentState::Waiting;
+        let mut calls = CallCount::default();
+        let attempt = match next_step(claim) {
+            StatusStep::Nothing(reason) => {
+                Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned()))
+            }
+            StatusStep::Send { verify } => {
+                match self.quota_outcome(repository, is_pending, claim.unsure).await? {
+                    Some(outcome) => Attempt::without_call(outcome),
+                    None => {
+                        let call = self.call_status(claim, verify, &mut calls);
+                        self.finish_status(claim, self.guard(call).await)
+                    }
+                }
+            }
+        };
+        let Attempt { outcome, observation } = attempt;
+        observe(sender, observation, &outcome, self.clock.now());
+        self.metrics.environment_report("status", word(&outcome));
+        if let EnvironmentOutcome::Refused(reason) = &outcome {
+            let EnvironmentCommit { repository, commit, .. } = &claim.workload.commit;
+            let (cluster, workload) = (&claim.workload.cluster, &claim.workload.workload);
+            tracing::warn!(%cluster, %workload, %repository, %commit, reason, "preview environment not reported");
+        }
+        let now = self.clock.now();
+        let lease = self.store.record_environment_status(claim, &outcome, calls.0, now).await?;
+        warn_of_loss(lease);
+        Ok(())
+    }
+
+    /// Writes the commit status, unless it is there already.
+    async fn call_status(
+        &self,
+        claim: &EnvironmentStatusClaim,
+        verify: bool,
+        calls: &mut CallCount,
+    ) -> Result<(), ForgeError> {
+        let EnvironmentCommit { repository, commit, .. } = &claim.workload.commit;
+        let (forge, status) = (&self.deployments.forge, commit_status(&claim.workload));
+        if verify && forge.has_commit_status(repository, commit, &status).await? {
+            return Ok(());
+        }
+        calls.0 += 1;
+        forge.commit_status(repository, commit, &status).await
+    }
+
+    fn finish_status(
+        &self,
+        claim: &EnvironmentStatusClaim,
+        result: Result<(), NotCalled>,
+    ) -> Attempt {
+        let now = self.clock.now();
+        match result {
+            Ok(()) => Attempt::answered(sent_outcome(claim, now)),
+            Err(error) => {
+                let attempt = FailedAttempt {
+                    failures: claim.failures,
+                    changed_at: claim.changed_at,
+                    is_outdated: claim.told.is_some(),
+                    unsure: claim.unsure,
+                };
+                self.fail(attempt, error, now)
+            }
+        }
+    }
+
+    async fn send_comment(
+        &self,
+        sender: &Sender,
+        claim: &EnvironmentCommentClaim,
+    ) -> Result<(), StoreError> {
+        let EnvironmentCommentClaim { repository, number, .. } = claim;
+        let workloads = self.store.environment_of(repository, *number).await?;
+        let (mut calls, mut shown) = (CallCount::default(), claim.shown.clone());
+        let attempt = match plan_comment(&workloads, &claim.shown) {
+            CommentPlan::Nothing(reason) => {
+                Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned()))
+            }
+            CommentPlan::Write(text) => match self.quota_outcome(repository, false, false).await? {
+                Some(outcome) => Attempt::without_call(outcome),
+                None => match self.guard(self.call_comment(claim, &text, &mut calls)).await {
+                    Ok((outcome, written)) => {
+                        shown = written;
+                        Attempt::answered(outcome)
+                    }
+                    Err(error) => {
+                        let now = self.clock.now();
+                        let attempt = FailedAttempt {
+                            failures: claim.failures,
+                            // What is missing here was there when the status was written.
+                            changed_at: Timestamp::MIN,
+                            is_outdated: claim.shown.comment.is_some(),
+                            unsure: false,
+                        };
+                        self.fail(attempt, error, now)
+                            .not_before(saturating_add(now, COMMENT_DOUBT))
+                    }
+                },
+            },
+        };
+        let Attempt { outcome, observation } = attempt;
+        let now = self.clock.now();
+        observe(sender, observation, &outcome, now);
+        self.metrics.environment_report("comment", word(&outcome));
+        if let EnvironmentOutcome::Refused(reason) = &outcome {
+            tracing::warn!(%repository, number, reason, "comment on a preview environment not written");
+        }
+        let record = self.store.record_environment_comment(claim, &outcome, &shown, calls.0, now);
+        warn_of_loss(record.await?);
+        Ok(())
+    }
+
+    /// Writes the comment, or changes the one that is there.
+    async fn call_comment(
+        &self,
+        claim: &EnvironmentCommentClaim,
+        text: &CommentText,
+        calls: &mut CallCount,
+    ) -> CommentResult {
+        let EnvironmentCommentClaim { repository, number, shown, .. } = claim;
+        let forge = &self.deployments.forge;
+        let nothing =
+            |reason: &str| Ok((EnvironmentOutcome::Nothing(reason.to_owned()), shown.clone()));
+        match forge.pull_request_commit(repository, *number, &text.commit).await? {
+            PullRequestCommit::Missing => return nothing("there is no such pull request"),
+            PullRequestCommit::Closed => return nothing("the pull request is closed"),
+            PullRequestCommit::Foreign => {
+                return nothing("the commit is none of the pull request's");
+            }
+            PullRequestCommit::Contained => {}
+        }
+        let mark = comment_mark(&self.deployments.external_url);
+        let body = format!("{mark}\n{}", text.body);
+        let written = |comment| ShownComment {
+            comment: Some(comment),
+            commit: Some(text.commit.clone()),
+            digest: Some(text.digest()),
+            dismissed: None,
+        };
+        let sent = |comment| Ok((WRITTEN, written(comment)));
+        let comment = match shown.comment {
+            Some(comment) => Some(comment),
+            // An attempt without an answer may have written it, or another database of this service.
+            None => forge.find_comment(repository, *number, &mark).await?,
+        };
+        if let Some(comment) = comment {
+            calls.0 += 1;
+            if forge.update_comment(repository, comment, &body).await? {
+                return sent(comment);
+            }
+            let is_same_commit = shown.commit.as_ref() == Some(&text.commit);
+            if is_same_commit || text.is_failure {
+                let dismissed = Some(text.commit.clone());
+                let reason = "a person deleted the comment".to_owned();
+                let dismissed = ShownComment { dismissed, ..ShownComment::default() };
+                return Ok((EnvironmentOutcome::Nothing(reason), dismissed));
+            }
+        }
+        calls.0 += 1;
+        sent(forge.create_comment(repository, *number, &body).await?)
+    }
+
+    /// Decides by the code host's hour; `None` where the report may be sent.
+    async fn quota_outcome(
+        &self,
+        repository: &RepoName,
+        is_pending: bool,
+        unsure: bool,
+    ) -> Result<Option<EnvironmentOutcome>, StoreError> {
+        let now = self.clock.now();
+        let Some(quota) = self.quota(&SinkFamily::Forge, now).await? else { return Ok(None) };
+        let calls = self.store.environment_calls(now).await?;
+        Ok(match quota.decide_environment(repository, &calls, is_pending, now) {
+            QuotaDecision::Send => None,
+            QuotaDecision::Shed(reason) => Some(EnvironmentOutcome::Nothing(reason)),
+            QuotaDecision::Defer(at) => {
+                let reason = "the code host's hour is left to deployments".to_owned();
+                Some(EnvironmentOutcome::Later { at, unsure, failed: false, reason })
+            }
+        })
+    }
+
+    /// Makes calls, with an end even if they panic or take too long: shorter than the lease of the claim.
+    async fn guard<T>(
+        &self,
+        call: impl Future<Output = Result<T, ForgeError>>,
+    ) -> Result<T, NotCalled> {
+        let longest = self.settings.lease / 2;
+        let call = AssertUnwindSafe(call).catch_unwind();
+        match tokio::time::timeout(longest, call).await {
+            Ok(Ok(result)) => result.map_err(|error| NotCalled::Forge(Box::new(error))),
+            Ok(Err(_panic)) => Err(NotCalled::Fault(DeliveryFailure::panicked())),
+            Err(_elapsed) => Err(NotCalled::Fault(DeliveryFailure::never_ended(longest))),
+        }
+    }
+
+    /// Decides what follows a failed attempt.
+    fn fail(&self, attempt: FailedAttempt, error: NotCalled, now: Timestamp) -> Attempt {
+        let failure = match error {
+            NotCalled::Fault(failure) => failure,
+            NotCalled::Forge(error) => match *error {
+                // An App has an account at each owner: an account that GitHub limits delays no other.
+                ForgeError::RateLimited { retry_after, .. }
+                    if self.deployments.forge.knows_deliveries() =>
+                {
+                    let wait = retry_after.try_into().unwrap_or(SignedDuration::MAX);
+                    let reason = error.to_string();
+                    let at = saturating_add(now, wait);
+                    return Attempt::without_call(EnvironmentOutcome::Later {
+                        at,
+                        unsure: attempt.unsure,
+                        failed: false,
+                        reason,
+                    });
+                }
+                _ if has_no_commit(&error) => {
+                    let remedy = Remedy::Late { what: "the commit", until: COMMIT_LAG };
+                    let problem = DeployError { remedy, message: error.to_string() };
+                    DeliveryFailure { problem, unsure: false }
+                }
+                _ => delivery_problem(&error),
+            },
+        };
+        let (outcome, observation) = failure_outcome(attempt, failure, now);
+        Attempt { outcome, observation: Some(observation) }
+    }
+}
+
+/// The reason why a call has no answer that counts.
+enum NotCalled {
+    /// The code host did not do it.
+    Forge(Box<ForgeError>),
+    /// It panicked, or took too long.
+    Fault(DeliveryFailure),
+}
+
+fn observe(
+    sender: &Sender,
+    observation: Option<Observation>,
+    outcome: &EnvironmentOutcome,
+    now: Timestamp,
+) {
+    match (observation, outcome) {
+        (Some(observation), EnvironmentOutcome::Later { reason, .. }) => {
+            sender.observe(observation, now, reason);
+        }
+        (Some(observation), _) => sender.observe(observation, now, ""),
+        (None, _) => sender.breaker().release(1),
+    }
+}
+
+fn warn_of_loss(lease: LeaseState) {
+    if lease == LeaseState::Lost {
+        tracing::warn!("another sender took over a report about a preview environment");
+    }
+}
+
+/// Returns the word that the metric counts.
+fn word(outcome: &EnvironmentOutcome) -> &'static str {
+    match outcome {
+        EnvironmentOutcome::Sent { .. } => "sent",
+        EnvironmentOutcome::Nothing(_) => "skipped",
+        EnvironmentOutcome::Later { failed: true, .. } => "put_off",
+        EnvironmentOutcome::Later { failed: false, .. } => "waits",
+        EnvironmentOutcome::Refused(_) => "refused",
+    }
+}
