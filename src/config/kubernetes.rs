@@ -157,7 +157,9 @@ impl Resolver<'_> {
             self.limit_length(&path, globs.len());
             match Repositories::matching(globs.iter().map(String::as_str)) {
                 Ok(repositories) => rules = rules.also(repositories.globs().clone()),
-                Err(error) => self.bad_globs(&path, &globs, &error),
+                Err(error) => {
+                    self.report.error(&path, error.to_string(), "write them like acme/*");
+                }
             }
         }
         let link = link.and_then(|text| match LinkTemplate::parse(&text) {
@@ -375,10 +377,9 @@ mod tests {
     #[test]
     fn preview_environments_may_be_of_some_repositories_and_have_links() {
         let previews = |previews: &str| {
-            let text = cluster(&format!(
+            cluster(&format!(
                 "  server: https://10.0.0.1:6443\n  kubernetes: {{token: {{env: TOKEN}}}}\n  progress: {{previews: {previews}}}\n"
-            ));
-            text
+            ))
         };
         assert!(only(&previews("false")).previews.is_none());
         let rules = only(&previews(

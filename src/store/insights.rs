@@ -15,7 +15,7 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::rollback::Rollback;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::marks;
+use crate::store::mark_text;
 use crate::store::query::{Condition, placeholders, query_of};
 use crate::store::row::Row;
 
@@ -89,7 +89,7 @@ impl PackedMarks {
     /// Returns the marks of each deployment that has any.
     pub fn iter(&self) -> impl Iterator<Item = DeployMarks> {
         let texts = self.text.split(' ').filter(|text| !text.is_empty());
-        texts.map(marks::decode)
+        texts.map(mark_text::decode)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::query::{Query, query};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, idempotency_keys, lane, marks, repositories};
+use crate::store::{audit, idempotency_keys, lane, mark_text, repositories};
 
 /// The result of storing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Times
     let lane = (id, delivery, &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waiting = (State::Queued.as_str(), now, "waiting for a worker");
-    let marks = marks::encode(&first_marks(request, now));
+    let marks = mark_text::encode(&first_marks(request, now));
     let values = (lane, request_columns, waiting, production, automatic, recipient.stored(), marks);
     query(sql, values)
 }

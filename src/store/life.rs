@@ -21,7 +21,7 @@ use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_state, holds, inactive, lane, locks, marks, owners};
+use crate::store::{cluster_state, holds, inactive, lane, locks, mark_text, owners};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -373,6 +373,6 @@ fn progress(claim: &Claim, state: State, findings: &Findings, marks: &DeployMark
         template,
         contact_columns,
         hand_edit.as_ref().map(to_json),
-        marks::encode(marks),
+        mark_text::encode(marks),
     )
 }

@@ -40,7 +40,8 @@ mod lane; // locks and reads a lane
 mod lease; // claims, leases and findings
 mod life; // steps of a claimed deployment: begin_push, retry_at, finish
 mod locks; // locks, which stop deployments
-mod marks; // the marks of the deploy clock
+mod mark_text; // the text of a deployment's marks
+mod marks; // marks that are known after the push
 mod next_due; // the next due time, and times too far ahead
 mod notifications; // queries about sent and waiting messages
 mod outbox; // the outbox: messages to send

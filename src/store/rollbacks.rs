@@ -15,7 +15,7 @@ use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::query::query;
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, idempotency_keys, intake, lane, marks, removals};
+use crate::store::{audit, idempotency_keys, intake, lane, mark_text, removals};
 
 /// A requested rollback. The data of the revision's record becomes that of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +177,7 @@ async fn insert(
     let actor_columns = (&request.actor, &request.description);
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let contact_columns = (contact.as_ref().map(to_json), address, request.production, place);
-    let marks = marks::encode(&intake::first_marks(request, now));
+    let marks = mark_text::encode(&intake::first_marks(request, now));
     let rest = (to_json(rollback), request.recipient.stored(), marks);
     let values = (lane, request_columns, actor_columns, app_columns, contact_columns, rest);
     let count = query(sql, values).execute(write.sql(), DOING).await?;

@@ -13,7 +13,7 @@ use crate::model::id::{AppKey, IdError};
 use crate::model::release::Release;
 use crate::model::violation::Violations;
 use crate::store::error::StoreError;
-use crate::store::marks;
+use crate::store::mark_text;
 
 /// One row with its name, for errors.
 pub(super) struct Row {
@@ -219,7 +219,7 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         waiting: row.json("waiting")?,
         log_tail: Vec::new(),
         stages: Vec::new(),
-        marks: marks::decode(&row.text("marks")?),
+        marks: mark_text::decode(&row.text("marks")?),
         summary: row.text("summary")?,
         violations: Violations::of_record(Vec::new(), row.count("errors")?, row.count("warnings")?),
         pushed: row.json("pushed")?,
@@ -249,7 +249,7 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         automatic: row.flag("automatic")?,
         recipient: Recipient::parse(row.maybe_text("recipient")?),
         identity: None,
-        requested_at: marks::decode(&row.text("marks")?)
+        requested_at: mark_text::decode(&row.text("marks")?)
             .get(DeployMark::Requested)
             .filter(|time| time.clock == MarkClock::CodeHost)
             .map(|time| time.at),

@@ -2,6 +2,7 @@
 //! that die and take over.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
@@ -45,16 +46,18 @@ struct RunningAgent {
 
 impl Reported {
     /// On each database.
-    async fn on_both(story: impl AsyncFn(&mut Self)) {
-        for deployer in Deployer::prepared_on_both().await {
-            let mut reported = Self::start(deployer, "").await;
-            story(&mut reported).await;
-            reported.ends().await;
-        }
+    fn on_both<'a>(story: impl AsyncFn(&mut Self) + 'a) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(async move {
+            for deployer in Deployer::prepared_on_both().await {
+                let mut reported = Self::start(deployer, "").await;
+                story(&mut reported).await;
+                reported.ends().await;
+            }
+        })
     }
 
     async fn start(deployer: Deployer, progress: &str) -> Self {
-        let mut reported = Self::start_silent(deployer, progress).await;
+        let mut reported = Box::pin(Self::start_silent(deployer, progress)).await;
         reported.start_agent();
         reported
     }
@@ -72,7 +75,7 @@ impl Reported {
                     server: 'https://two.example.com', agent: {{token: {{env: OTHER_TOKEN}}}}}}\n"
             )
         });
-        let world = Watched::start_configured(deployer).await;
+        let world = Box::pin(Watched::start_configured(deployer)).await;
         let address = world.deployer.stepped().address();
         Self { world, balancer: Balancer::of(&[address]).await, agent: None }
     }
@@ -220,7 +223,6 @@ async fn what_happens_while_the_service_is_down_is_told_when_it_is_back() {
         let (shop, cart) = (reported.world.app("shop"), reported.world.app("cart"));
         let first = reported.world.push(&shop, "v1").await;
         let second = reported.world.push(&cart, "v1").await;
-        drop((shop, cart));
         reported.world.sync(first, "shop", 1).await;
         reported.world.bring(first, "shop", 1, ALL).await;
         reported.world.reaches(first, State::Succeeded).await;
@@ -263,7 +265,7 @@ async fn answers_that_are_lost_change_nothing() {
             world.bring(id, "shop", 1, pods).await;
             let begun = std::time::Instant::now();
             while reported.balancer.losses_left() > 0 {
-                assert!(begun.elapsed() < Duration::from_secs(60), "no answer is lost");
+                assert!(begun.elapsed() < Duration::from_mins(1), "no answer is lost");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
@@ -289,7 +291,6 @@ async fn of_two_replicas_the_one_that_follows_takes_the_reports_and_then_the_oth
         reported.balancer.lead_to(&[reported.service(), other.address()]);
         let shop = reported.world.app("shop");
         let id = reported.world.push(&shop, "v1").await;
-        drop(shop);
         reported.world.sync(id, "shop", 1).await;
         reported.world.reaches(id, State::Progressing).await;
         // The other one takes over while the first goes on to answer.
@@ -315,7 +316,6 @@ async fn an_agent_that_is_silent_or_blind_leaves_nothing_to_be_judged() {
     Reported::on_both(async |reported| {
         let shop = reported.world.app("shop");
         let id = reported.world.push(&shop, "v1").await;
-        drop(shop);
         reported.waits_for_argo_cd(id).await;
         // Its API server is away.
         reported.world.server.fail(FaultRule::always(Fault::Status(503)));
@@ -350,7 +350,6 @@ async fn an_agent_that_stops_is_replaced_at_once() {
     let mut reported = Reported::start(Deployer::prepared().await, "").await;
     let shop = reported.world.app("shop");
     let id = reported.world.push(&shop, "v1").await;
-    drop(shop);
     reported.waits_for_argo_cd(id).await;
     reported.stop_agent().await;
     // No time passes by the clock of the service.
@@ -452,7 +451,7 @@ async fn a_report_needs_the_token_of_its_own_cluster_which_is_good_for_nothing_e
         if taken.0 != 421 {
             break taken;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "nobody follows the cluster");
+        assert!(begun.elapsed() < Duration::from_mins(1), "nobody follows the cluster");
     };
     assert_eq!(taken, (200, json!({"status": "accepted", "sequence": 1})));
     let again = reported.report(AGENT_TOKEN, TARGET, &report).await;

@@ -90,7 +90,7 @@ async fn json_of(world: &Watched, path: &str) -> Json {
 #[tokio::test]
 async fn each_step_has_the_time_of_its_own_clock_and_the_intervals_lie_between() {
     for deployer in Deployer::prepared_on_both().await {
-        let (mut world, argocd) = with_argocd(deployer).await;
+        let (mut world, argocd) = Box::pin(with_argocd(deployer)).await;
         let (shop, times) = (world.app("shop"), Times(world.deployer.clock.now()));
         let id = shop.deploys(TARGET, "v1").await;
         world.deployer.github.delivered().await;
@@ -139,7 +139,7 @@ async fn each_step_has_the_time_of_its_own_clock_and_the_intervals_lie_between()
         // A process that takes over sees it all again, and the first times stay.
         world.stop.cancel();
         world.server.watched(0).await;
-        world.deployer.clock.advance(Duration::from_secs(60));
+        world.deployer.clock.advance(Duration::from_mins(1));
         world.follow();
         world.server.watched(WatchedKind::ALL.len()).await;
         let shop = world.deployer.github.repository("example/shop");
@@ -177,13 +177,13 @@ async fn each_step_has_the_time_of_its_own_clock_and_the_intervals_lie_between()
 #[tokio::test]
 async fn a_cluster_whose_clock_is_a_day_off_skews_its_intervals_and_no_average() {
     for (deployer, day) in Deployer::prepared_on_both().await.into_iter().zip([1, -1]) {
-        let (world, _argocd) = with_argocd(deployer).await;
+        let (world, _argocd) = Box::pin(with_argocd(deployer)).await;
         let shop = world.app("shop");
         let id = world.push(&shop, "v1").await;
         let pushed = world.reaches(id, State::Syncing).await;
         let commit = pushed.pushed.unwrap().commit.to_string();
         let off = SignedDuration::from_hours(24 * day);
-        world.deployer.clock.advance(Duration::from_secs(60));
+        world.deployer.clock.advance(Duration::from_mins(1));
         world.server.apply(Times(pushed.received_at + off).synced(&commit));
         world.sync(id, "shop", 1).await;
         world.bring(id, "shop", 1, ALL).await;

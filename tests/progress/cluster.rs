@@ -72,14 +72,14 @@ impl Watched {
             )
         });
         deployer.variable("CLUSTER_TOKEN", TOKEN);
-        Self::start_beside(deployer, server).await
+        Box::pin(Self::start_beside(deployer, server)).await
     }
 
     /// With the clusters that are configured already, beside one that the configuration does not name.
     pub(crate) async fn start_configured(deployer: Deployer) -> Self {
         let server = ApiServer::start().await;
         server.install_custom_resources();
-        Self::start_beside(deployer, server).await
+        Box::pin(Self::start_beside(deployer, server)).await
     }
 
     async fn start_beside(mut deployer: Deployer, server: ApiServer) -> Self {
@@ -151,7 +151,7 @@ impl Watched {
 
     /// The controller says that the release has not come further for the time of its deadline.
     pub(crate) async fn stands_still(&self, id: i64, name: &str, generation: u32, pods: Pods) {
-        let (digest, made) = pushed(&self.deployer.deployment(id).await);
+        let (digest, made) = pushed(&Box::pin(self.deployer.deployment(id)).await);
         let mut workload = workload(name, &digest, generation, Some(pods), &made);
         workload["status"]["conditions"] = json!([
             {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
@@ -182,13 +182,13 @@ impl Watched {
 
     /// Argo CD applies the newest revision of an app; the controller has not looked yet.
     pub(crate) async fn sync(&self, id: i64, name: &str, generation: u32) {
-        let (digest, made) = pushed(&self.deployer.deployment(id).await);
+        let (digest, made) = pushed(&Box::pin(self.deployer.deployment(id)).await);
         self.server.apply(workload(name, &digest, generation, None, &made));
     }
 
     /// The controller brings the pods so far.
     pub(crate) async fn bring(&self, id: i64, name: &str, generation: u32, pods: Pods) {
-        let deployment = self.deployer.deployment(id).await;
+        let deployment = Box::pin(self.deployer.deployment(id)).await;
         self.bring_revision(&deployment, name, generation, pods);
     }
 

@@ -282,7 +282,6 @@ async fn an_end_that_a_process_misses_is_told_by_the_next_one() {
         let (web, number, sha) = opens(world).await;
         brings(world, "web", &sha, 1, NONE);
         until_told(world, &web, &sha, "web", "pending").await;
-        drop(web);
         world.stop.cancel();
         world.server.watched(0).await;
         world.deployer.dies();
@@ -308,7 +307,6 @@ async fn a_process_that_dies_while_it_tells_leaves_one_status_and_one_comment() 
                 until_told(world, &web, &sha, "web", "success").await;
                 world.deployer.clock.advance(Duration::from_secs(6));
             }
-            drop(web);
             tokio::time::sleep(Duration::from_millis(1500)).await;
             let words = format!("POST {point}");
             world.deployer.github.fails(1, &words, Fault::SilentAfter);
@@ -342,7 +340,8 @@ async fn two_replicas_tell_everything_once() {
             for _ in 0..1500 {
                 let (one, other) =
                     tokio::join!(world.deployer.stepped().run_once(), another.run_once());
-                (one.unwrap(), other.unwrap());
+                one.unwrap();
+                other.unwrap();
                 if holds() {
                     return;
                 }
@@ -360,7 +359,6 @@ async fn two_replicas_tell_everything_once() {
             works("nothing", &|| true).await;
         }
         assert_eq!((web.commit_statuses(&sha).len(), web.comments(number).len()), (2, 1));
-        drop(web);
         world.ends().await;
     }
 }
@@ -397,7 +395,6 @@ async fn a_cluster_that_is_no_longer_watched_leaves_no_status_that_waits() {
         let (web, _, sha) = opens(world).await;
         brings(world, "web", &sha, 1, NONE);
         until_told(world, &web, &sha, "web", "pending").await;
-        drop(web);
         world.stop.cancel();
         world.server.watched(0).await;
         world.deployer.configure(|config| {

@@ -85,7 +85,6 @@ async fn a_repository_that_the_app_is_not_installed_on_gets_nothing() {
     assert_eq!(comments.len(), 2, "{comments:?}");
     assert!(comments[0].0 == id && comments[0].2.contains(&next[..8]));
     assert_eq!(comments[1].2, body, "what a person wrote stays");
-    drop((web, far));
     world.ends().await;
 }
 
@@ -99,7 +98,6 @@ async fn a_comment_is_found_again_by_its_mark_and_not_in_what_others_wrote() {
     let (id, _, body) = web.comments(number).pop().unwrap();
     web.is_commented(number, "octocat", &body);
     let next = web.updates_pull_request(number, &[("page.html", "two")]).await;
-    drop(web);
     world.stop.cancel();
     world.server.watched(0).await;
     world.deployer.dies();
@@ -116,7 +114,6 @@ async fn a_comment_is_found_again_by_its_mark_and_not_in_what_others_wrote() {
     assert_eq!(comments.len(), 2, "{comments:?}");
     assert!(comments[0].0 == id && comments[0].2.contains(&next[..8]), "{comments:?}");
     assert_eq!(comments[1].2, body, "what a person wrote stays");
-    drop(web);
     world.ends().await;
 }
 

@@ -44,8 +44,8 @@ async fn crashing(api: &str) -> (Watched, i64) {
 
 /// The end of a world whose app crashes.
 async fn recovers(world: Watched, id: i64) {
-    world.recovers(id, "shop").await;
-    world.ends().await;
+    Box::pin(world.recovers(id, "shop")).await;
+    Box::pin(world.ends()).await;
 }
 
 /// A log as a client reads it.
@@ -93,7 +93,7 @@ async fn the_workloads_and_pods_of_an_app_are_asked_of_its_cluster() {
     assert_eq!(pod["containers"][0]["image"], "registry.example.com/shop:1");
     assert_eq!(answer["truncated"], false);
     assert_eq!(answer["missing"], json!([]));
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_pod_with_the_label_of_an_app_and_another_owner_is_not_of_the_app() {
     for wrong in ["..%2F..%2Fsecrets", "A", "-a"] {
         problem(&world, &format!("shop/pods/{wrong}/log"), 400).await;
     }
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn a_log_is_followed_until_its_reader_leaves() {
     for wrong in ["lines=-1", "follow=maybe", "since=1h"] {
         problem(&world, &format!("shop/pods/{name}/log?{wrong}"), 400).await;
     }
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_configuration_refuses_logs_and_still_shows_pods() {
     let detail = problem(&world, &format!("shop/pods/{}/log", pod_name("shop", 1)), 403).await;
     assert!(detail.contains("pod_logs: false"), "{detail}");
     assert_eq!(pods_of(&world, "shop").await["pods"].as_array().unwrap().len(), 1);
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_cluster_that_is_away_or_forbids_to_look_is_a_problem_that_says_so() {
     let answer = client().get(elsewhere).send().await.unwrap();
     assert_eq!(answer.status(), 404);
     assert!(answer.text().await.unwrap().contains("does not watch the cluster"));
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn of_two_thousand_pods_five_hundred_are_shown() {
             cluster.delete("Pod", "devx", &format!("shop-1-{n:04}"));
         }
     });
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn pods_of_a_megabyte_with_texts_for_a_terminal_are_read() {
             cluster.delete("Pod", "devx", &format!("shop-1-{n:02}"));
         }
     });
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }
 
 #[tokio::test]
@@ -313,5 +313,5 @@ async fn bart_shows_the_pods_and_prints_their_logs() {
     let elsewhere = ["logs", "--pods", "--app", "devx/shop", "-t", "elsewhere"];
     let (code, text) = bart(&world, &elsewhere).await;
     assert!(code != 0 && !text.is_empty(), "{text}");
-    recovers(world, id).await;
+    Box::pin(recovers(world, id)).await;
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
 use serde_json::{Value as Json, json};
+use the_deployer::model::deploy_clock::DeployMark;
 
 use super::full::Full;
 use super::schema::{seen, wrong};
@@ -385,6 +386,20 @@ async fn one_waits_for_its_cluster(contract: &mut Contract) {
     let shop = world.app("shop");
     let id = world.push(&shop, "v1").await;
     let failing = world.crashes(id, "shop").await;
+    // The clock of its Argo CD is years ahead.
+    let commit = failing.pushed.unwrap().commit.to_string();
+    world.server.apply(json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {
+            "namespace": "argocd", "name": format!("{TARGET}.devx.shop"),
+            "labels": {"app.kubernetes.io/managed-by": "the-deployer"},
+        },
+        "status": {
+            "sync": {"status": "Synced", "revision": commit}, "reconciledAt": "2031-11-21T05:48:12Z",
+        },
+    }));
+    let failing =
+        world.until(id, "synced", |one| one.marks.get(DeployMark::Synced).is_some()).await;
     for (route, path) in [
         ("/api/v1/deployments", "/api/v1/deployments?state=progressing".to_owned()),
         ("/api/v1/deployments/{id}", format!("/api/v1/deployments/{}", failing.id)),

@@ -125,7 +125,7 @@ async fn the_same_news_is_due_once_and_what_was_overtaken_never() {
             (claim.told.as_deref(), claim.news.as_deref()),
             (Some("waiting:1"), Some("ready"))
         );
-        watch.end(&claim, &SENT, 6).await;
+        let _state = watch.end(&claim, &SENT, 6).await;
         assert_eq!(watch.claim(7).await, None);
         // A new rollout of the same commit that is over before anybody could be told of it.
         watch.report(report("web", 'a', WAITING), 8).await;
@@ -135,7 +135,8 @@ async fn the_same_news_is_due_once_and_what_was_overtaken_never() {
             (&claim.told, &claim.news),
             (&Some("ready".to_owned()), &Some("ready".to_owned()))
         );
-        watch.end(&claim, &EnvironmentOutcome::Nothing("sent before".to_owned()), 9).await;
+        let _state =
+            watch.end(&claim, &EnvironmentOutcome::Nothing("sent before".to_owned()), 9).await;
     })
     .await;
 }
@@ -193,7 +194,7 @@ async fn another_commit_a_deletion_and_other_annotations_end_what_waits() {
         let claim = watch.claim(2).await.unwrap();
         assert_eq!(claim.workload.state, EnvironmentState::Superseded);
         assert_eq!(claim.workload.sentence, "superseded by bbbbbbbb before it was ready");
-        watch.end(&claim, &SENT, 2).await;
+        let _state = watch.end(&claim, &SENT, 2).await;
         assert_eq!(watch.send(2).await.as_deref(), Some("waiting"));
         watch.record(&[EnvironmentChange::Deleted(name("web"))], 3).await;
         assert_eq!(watch.send(3).await.as_deref(), Some("removed"));
@@ -222,7 +223,8 @@ async fn what_the_forge_refuses_is_never_due_again_and_what_is_silent_never() {
         let watch = Watch::begin(&db.store).await;
         watch.report(report("web", 'a', WAITING), 1).await;
         let claim = watch.claim(1).await.unwrap();
-        watch.end(&claim, &EnvironmentOutcome::Refused("no commit".to_owned()), 1).await;
+        let _state =
+            watch.end(&claim, &EnvironmentOutcome::Refused("no commit".to_owned()), 1).await;
         watch.report(report("web", 'a', READY), 2).await;
         assert_eq!(watch.claim(2).await, None);
         let silent = EnvironmentReport { announced: false, ..report("api", 'b', READY) };

@@ -105,7 +105,7 @@ fn the_roles_of_the_manifests_allow_what_is_watched_and_the_service_its_logs_and
     }
 }
 
-/// The Deployment of the agent starts it with arguments that it takes, as its ServiceAccount, and with its Secret.
+/// The Deployment of the agent starts it with arguments that it takes, as its `ServiceAccount`, and with its Secret.
 #[test]
 fn the_deployment_of_the_agent_is_of_a_piece() {
     let parse = |text: &str| serde_yaml::from_str::<Json>(text).unwrap();

@@ -266,7 +266,7 @@ mod tests {
             .map(|n| workload(&format!("{}-{n}", "a".repeat(240)), 'a', EnvironmentState::Ready))
             .collect();
         let body = text(&many, &NONE).body;
-        assert!(body.len() < 30_000 && body.contains("and 970 more workloads"), "{}", body.len());
+        assert!(body.len() < 30_000 && body.contains("and 970 workloads more"), "{}", body.len());
     }
 
     #[test]

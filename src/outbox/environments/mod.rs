@@ -158,12 +158,12 @@ impl Outbox {
                 Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned()))
             }
             StatusStep::Send { verify } => {
-                match self.quota_outcome(repository, is_pending, claim.unsure).await? {
-                    Some(outcome) => Attempt::without_call(outcome),
-                    None => {
-                        let call = self.call_status(claim, verify, &mut calls);
-                        self.finish_status(claim, self.guard(call).await)
-                    }
+                let limited = self.quota_outcome(repository, is_pending, claim.unsure).await?;
+                if let Some(outcome) = limited {
+                    Attempt::without_call(outcome)
+                } else {
+                    let call = self.call_status(claim, verify, &mut calls);
+                    self.finish_status(claim, self.guard(call).await)
                 }
             }
         };
