@@ -161,6 +161,14 @@ impl Subscriptions {
         sinks
     }
 
+    /// Lists the receivers of a message about a pushed deployment that goes on in its cluster: those who can show
+    /// what it waits for.
+    pub fn of_progress(&self) -> Vec<Sink> {
+        let commit = self.commits.then_some(Sink::Commit);
+        let events = self.events.iter().cloned().map(Sink::Events);
+        std::iter::once(Sink::Forge).chain(commit).chain(events).collect()
+    }
+
     /// Returns the receiver of a message about a commit that was pushed for that target, if there is one.
     pub fn of_push(&self, target: &TargetName) -> Option<Sink> {
         self.argocd.contains(target).then(|| Sink::ArgoCd(target.clone()))
@@ -188,6 +196,7 @@ mod tests {
     #[test]
     fn nobody_but_the_forge_is_told_where_nothing_is_configured() {
         assert_eq!(Subscriptions::default().of(ForgeState::Failure), [Sink::Forge]);
+        assert_eq!(Subscriptions::default().of_progress(), [Sink::Forge]);
         assert_eq!(Subscriptions::default().families(), [SinkFamily::Forge]);
     }
 
@@ -203,6 +212,11 @@ mod tests {
             [Sink::Forge, Sink::Commit, events()]
         );
         assert_eq!(every_subscription.of(ForgeState::InProgress), [Sink::Forge, events()]);
+        assert_eq!(
+            every_subscription.of_progress(),
+            [Sink::Forge, Sink::Commit, events()],
+            "a commit is pending for what it waits for"
+        );
         assert_eq!(
             every_subscription.of(ForgeState::Inactive),
             [Sink::Forge, Sink::Commit, events()]

@@ -82,6 +82,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (34, "ends told again", include_str!("../../migrations/0034_retold_ends.sql")),
     (35, "names of repositories", include_str!("../../migrations/0035_repository_names.sql")),
     (36, "progress in clusters", include_str!("../../migrations/0036_clusters.sql")),
+    (39, "phases in the outbox", include_str!("../../migrations/0039_outbox_phases.sql")),
 ];
 
 /// The connections to one database.

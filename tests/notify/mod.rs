@@ -2,4 +2,4 @@
 
 mod events; // programs: signed events of every change
 mod argocd; // a cluster's Argo CD: signed pushes
-mod schema; // what CDEvents must look like
+pub(crate) mod schema; // what CDEvents must look like
