@@ -7,7 +7,8 @@
 //!
 //! - [`id`] has the identifiers, [`violation`] a broken rule with its place and a way out.
 //! - [`target`], [`platform`], [`lock`] and [`window`] describe a cluster and the stops of deployments to it.
-//! - [`release`], [`event`] and [`deployment`] are the request to deploy and its record; [`lane`] decides their order.
+//! - [`release`], [`event`] and [`deployment`] are the request to deploy and its record; [`lane`] decides their order,
+//!   and [`deploy_clock`] measures how long each part took.
 //! - [`facts`] has the results of lookups, [`claim`] the names that a deployment reserves.
 //! - [`revision`], [`change`], [`app_instance`] and [`live_history`] describe an app's manifests; [`hand_edit`] is a
 //!   manual edit of them.
@@ -47,6 +48,7 @@ pub mod removal; // an app taken off a target: the record
 pub mod past; // the acts that commits record
 pub mod status; // the status at the code host
 pub mod waiting; // what an unfinished deployment waits for
+pub mod deploy_clock; // the times of a deployment's steps, and the intervals between them
 pub mod notice; // the receivers of a change
 pub mod announcement; // the kinds of events for other programs
 pub mod preview; // the text of a pull request's check run
