@@ -183,7 +183,12 @@ fn is_end(sink: &Sink, state: ForgeState) -> bool {
     match sink {
         Sink::Forge => !matches!(state, ForgeState::Queued | ForgeState::InProgress),
         Sink::Check => true,
-        Sink::Commit | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => false,
+        Sink::Commit
+        | Sink::Channel
+        | Sink::Person
+        | Sink::Events(_)
+        | Sink::ArgoCd(_)
+        | Sink::BigQuery => false,
     }
 }
 

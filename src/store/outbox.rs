@@ -136,7 +136,9 @@ impl Store {
         let (worth, order) = match family {
             SinkFamily::ArgoCd(_) => ("0", "o.at, o.deployment"),
             SinkFamily::Forge => (WORTH, "worth, o.due_at, o.at"),
-            SinkFamily::Slack | SinkFamily::Events(_) => ("0", "o.due_at, o.at"),
+            SinkFamily::Slack | SinkFamily::Events(_) | SinkFamily::BigQuery => {
+                ("0", "o.due_at, o.at")
+            }
         };
         // The other columns are read only for the claimed messages: very many may wait.
         let selection = format!(
