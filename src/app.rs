@@ -11,6 +11,7 @@ mod home; // the lock of the storage folder
 pub mod prepare; // prepares manifest repositories for their first deployment
 mod pushes; // metrics of the writers
 pub mod rebuild; // rebuilds the record from the manifest repositories
+pub mod receivers; // checks that receivers can be reached
 mod repositories; // opens the manifest repositories
 mod retention; // deletes old deployments
 pub mod signing; // tests the signing keys
@@ -107,6 +108,8 @@ impl App {
         // Messages go to the configured address and no other: the address can be a secret itself.
         let direct = settings.outbound.client_without_redirects(code_host::CONNECT);
         let direct = direct.map_err(cannot_use("the HTTP client"))?;
+        let unproxied = settings.outbound.client_without_proxy(code_host::CONNECT);
+        let unproxied = unproxied.map_err(cannot_use("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let store = Box::pin(Store::open(&settings.storage.url))
             .await
@@ -155,7 +158,8 @@ impl App {
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);
         let observed = (&registry, bounds.attempt);
-        let loops = wiring::loops(&settings, &instance, deployments.clone(), &direct, observed);
+        let clients = (&direct, &unproxied);
+        let loops = wiring::loops(&settings, &instance, deployments.clone(), clients, observed);
         let connections = Connections::new(
             wiring::connections(&settings, open_files),
             registry.register(ConnectionMetrics::new),

@@ -28,11 +28,14 @@ use crate::model::id::{TargetName, TeamName};
 use crate::model::notice::Subscriptions;
 use crate::model::target::Clusters;
 use crate::notify::argocd::Hook;
+use crate::notify::bigquery::BigQueryTable;
 use crate::notify::slack::people::PeopleDirectory;
 use crate::notify::slack::{self, SlackClient};
 use crate::notify::webhook::Receiver;
 use crate::outbox::quota::Hourly;
-use crate::outbox::sinks::{LONGEST_CALL, LONGEST_SLACK_CALL, Sinks, SlackSink};
+use crate::outbox::sinks::{
+    LONGEST_BIGQUERY_CALL, LONGEST_CALL, LONGEST_SLACK_CALL, Sinks, SlackSink,
+};
 use crate::outbox::{self, Outbox};
 use crate::server::auth::{Admission, AllowedHosts, FingerprintKey, Proxies};
 use crate::server::connections::ConnectionLimits;
@@ -50,6 +53,8 @@ use crate::support::telemetry;
 const GITHUB: Rate = Rate { burst: 18, every: Duration::from_secs(1) };
 /// The hourly quota of the same page: 500. Twenty are left for previews and repeated calls.
 const GITHUB_HOURLY: u32 = 480;
+/// BigQuery takes many more requests; one service that has waited for it must not use up what a project may do.
+const BIGQUERY: Rate = Rate { burst: 50, every: Duration::from_millis(50) };
 /// The longest duration of an attempt at a deployment.
 const LONGEST_ATTEMPT: Duration = Duration::from_mins(10);
 
@@ -76,16 +81,17 @@ pub(super) fn subscriptions(settings: &Settings) -> Subscriptions {
     };
     let events = settings.event_webhooks.iter().map(|webhook| webhook.name.clone()).collect();
     let argocd = settings.argocd.keys().cloned().collect();
-    Subscriptions { commits, checks, slack: settings.slack.is_some(), events, argocd }
+    let (slack, bigquery) = (settings.slack.is_some(), settings.bigquery.is_some());
+    Subscriptions { commits, checks, slack, events, argocd, bigquery }
 }
 
 /// Builds the loops that work beside the server. All receivers share the client, which must follow
-/// no redirects.
+/// no redirects; one of them also needs a client without a proxy.
 pub(super) fn loops(
     settings: &Settings,
     instance: &str,
     deployments: Deployments,
-    client: &reqwest::Client,
+    (client, unproxied): (&reqwest::Client, &reqwest::Client),
     (registry, longest_attempt): (&telemetry::Metrics, Option<Duration>),
 ) -> Loops {
     let (lease, grace) = (settings.limits.lease, settings.server.shutdown_grace);
@@ -104,12 +110,12 @@ pub(super) fn loops(
             (GITHUB, Some(Hourly { most: GITHUB_HOURLY, by_owner }))
         }
     };
-    let outbox = outbox::OutboxSettings { lease, grace, forge, forge_hourly };
+    let outbox = outbox::OutboxSettings { lease, grace, forge, bigquery: BIGQUERY, forge_hourly };
     let metrics = registry.register(controller::metrics::WorkerMetrics::new);
     let controller = Arc::new(Controller::new(deployments.clone(), workers, metrics));
     registry.register(|registry| deployments.store.interval_metrics().register(registry));
     let metrics = registry.register(outbox::metrics::OutboxMetrics::new);
-    let sinks = sinks(settings, deployments.clone(), client);
+    let sinks = sinks(settings, deployments.clone(), client, unproxied);
     let outbox = Arc::new(Outbox::new(sinks, outbox, metrics));
     let metrics = registry.register(previews::PreviewMetrics::new);
     let previews = PreviewLoop::new(deployments.clone(), instance.to_owned(), lease, metrics);
@@ -168,7 +174,12 @@ fn followers(
     followers.collect()
 }
 
-fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client) -> Sinks {
+fn sinks(
+    settings: &Settings,
+    deployments: Deployments,
+    client: &reqwest::Client,
+    unproxied: &reqwest::Client,
+) -> Sinks {
     let receivers = settings.event_webhooks.iter().map(|webhook| Receiver {
         name: webhook.name.clone(),
         url: webhook.url.clone(),
@@ -194,7 +205,12 @@ fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client
         let people = PeopleDirectory::new(people, slack.clone());
         SlackSink { slack, people, default_channel, direct_messages }
     });
-    Sinks { deployments, receivers: receivers.collect(), argocd: argocd.collect(), slack }
+    let bigquery = settings.bigquery.as_ref().map(|table| {
+        let (client, unproxied) = (client.clone(), unproxied.clone());
+        BigQueryTable::new(table.clone(), client, unproxied, LONGEST_BIGQUERY_CALL)
+    });
+    let (receivers, argocd) = (receivers.collect(), argocd.collect());
+    Sinks { deployments, receivers, argocd, slack, bigquery }
 }
 
 /// Builds the sweeps for missed events, if the code host can have some and the operator wants them.

@@ -9,7 +9,7 @@ use crate::config::redact::has_credentials;
 use crate::config::resolver::Resolver;
 use crate::model::announcement::Announcement;
 use crate::notify::signature::SigningSecret;
-use crate::support::host::is_loopback;
+use crate::support::host::is_encrypted_or_local;
 
 /// The largest number of webhooks: the service polls the queue of each.
 const MOST: usize = 20;
@@ -74,7 +74,7 @@ impl Resolver<'_> {
             let message = "the address has a user name or a password in it, which logs would show";
             self.report.error(&url_path, message, "remove it: events are signed instead");
         }
-        if !is_safe(&url) {
+        if !is_encrypted_or_local(&url) {
             let message = "events would go over the network in the clear";
             self.report.error(
                 &url_path,
@@ -97,16 +97,6 @@ impl Resolver<'_> {
                     to the receiver, too";
         let key = SigningSecret::parse(secret);
         key.map_err(|error| self.report.error(path, error.to_string(), help)).ok()
-    }
-}
-
-/// Returns whether events to the address are encrypted, or stay on this machine.
-pub(super) fn is_safe(url: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(url) else { return false };
-    match (url.scheme(), url.host_str()) {
-        ("https", Some(_)) => true,
-        ("http", Some(host)) => is_loopback(host),
-        _ => false,
     }
 }
 

@@ -33,6 +33,7 @@ pub mod lookups; // registries and secret stores
 pub mod outbound; // proxy and certificates of outgoing HTTP
 pub mod slack; // Slack messages
 pub mod event_webhooks; // webhooks with events
+pub mod bigquery; // rows of deployments that have ended
 pub mod credential; // a secret as the file names it
 pub mod secret; // secrets in files and variables
 

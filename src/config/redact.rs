@@ -45,7 +45,9 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
         let wants_a_place = match keys(path).as_slice() {
             ["manifests" | "templates", .., "ssh", "key"]
             | ["manifests", .., "signing", "key" | "passphrase"]
-            | ["auth", "tokens"] => true,
+            | ["auth", "tokens"]
+            | ["notify", "bigquery", "key"]
+            | ["notify", "bigquery", "key", "private_key"] => true,
             ["forge" | "manifests" | "templates", .., last] => {
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
@@ -102,6 +104,8 @@ fn is_secret_place(path: &Path) -> bool {
         Some(&("file" | "env" | "sha256" | "name")) => false,
         Some(&"tokens") => true,
         _ if keys.starts_with(&["notify", "slack", "webhook"]) => true,
+        // A key file has a private key among other things.
+        _ if keys.starts_with(&["notify", "bigquery", "key"]) => true,
         _ if keys.ends_with(&["ssh", "key"]) || keys.ends_with(&["signing", "key"]) => true,
         _ => keys.iter().any(names_one),
     }

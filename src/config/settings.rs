@@ -12,6 +12,7 @@ use crate::cluster::connection::settings::ClusterSettings;
 use crate::config::access::RepositoryApp;
 use crate::config::argocd::ArgoCdWebhookSettings;
 use crate::config::auth::Auth;
+use crate::config::bigquery::BigQuery;
 use crate::config::clusters::Cluster;
 use crate::config::event_webhooks::{EventWebhook, EventWebhookSettings};
 use crate::config::forge::{Forge, ForgeSettings};
@@ -31,6 +32,7 @@ use crate::model::callers::{AgentToken, ApiToken, GitHubTeams, Pages};
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;
 use crate::model::target::Clusters;
+use crate::notify::bigquery::BigQuerySettings;
 use crate::support::http;
 
 /// The configuration of the-deployer.
@@ -79,6 +81,8 @@ pub(super) struct Notify {
     slack: Option<Slack>,
     /// Programs that receive a signed event for every change: see `docs/cloudevents.md`.
     webhooks: Option<Vec<EventWebhook>>,
+    /// A table in BigQuery with a row for each deployment that has ended: see `docs/bigquery.md`.
+    bigquery: Option<BigQuery>,
 }
 
 /// All settings of the service.
@@ -108,6 +112,8 @@ pub struct Settings {
     pub slack: Option<SlackSettings>,
     /// The programs that receive events.
     pub event_webhooks: Vec<EventWebhookSettings>,
+    /// The table for deployments that have ended, if there is one.
+    pub bigquery: Option<BigQuerySettings>,
     /// The clusters whose Argo CD is notified of pushes.
     pub argocd: BTreeMap<TargetName, ArgoCdWebhookSettings>,
     /// The watched clusters, with their connections.
@@ -169,6 +175,7 @@ impl Resolver<'_> {
         let notify = notify.unwrap_or_default();
         let slack = notify.slack.map(|slack| self.slack(slack));
         let event_webhooks = self.event_webhooks(notify.webhooks.unwrap_or_default());
+        let bigquery = notify.bigquery.map(|bigquery| self.bigquery(bigquery));
         let manifests =
             self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder, &app);
         let waml = self.waml(waml.unwrap_or_default());
@@ -190,6 +197,7 @@ impl Resolver<'_> {
             lookups,
             slack: slack.flatten(),
             event_webhooks,
+            bigquery: bigquery.flatten(),
             argocd,
             kubernetes,
             agents,

@@ -7,12 +7,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
-use crate::config::event_webhooks::is_safe;
 use crate::config::resolver::Resolver;
 use crate::notify::message::UserId;
 use crate::notify::slack::address::Channel;
 use crate::notify::slack::people::PersonName;
 use crate::notify::slack::{SLACK_API, SlackTransport, people};
+use crate::support::host::is_encrypted_or_local;
 
 const LOGIN: &str = "{login}";
 
@@ -117,7 +117,7 @@ impl Resolver<'_> {
         if hook {
             let message = "an incoming webhook is an address of its own";
             self.report.warning(path, message, "remove it");
-        } else if !is_safe(&url) {
+        } else if !is_encrypted_or_local(&url) {
             let message = "the bot's token would go over the network in the clear";
             let help = "give an https address; http is for 127.0.0.1 only";
             self.report.error(path, message, help);
@@ -136,7 +136,7 @@ impl Resolver<'_> {
     }
 
     fn check_webhook_url(&mut self, url: &SecretString) {
-        if !is_safe(url.expose_secret()) {
+        if !is_encrypted_or_local(url.expose_secret()) {
             let message = "the secret is not an https address";
             let help = "take the address from the app's page, Incoming Webhooks";
             self.report.error("notify.slack.webhook", message, help);

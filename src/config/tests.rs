@@ -19,6 +19,7 @@ use crate::model::callers::Pages;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::{Clusters, Environment};
 use crate::model::violation::{Rejection, Violation};
+use crate::notify::bigquery::BigQuerySettings;
 use crate::notify::slack::SlackTransport;
 
 pub(super) fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> SettingsSources {
@@ -108,6 +109,7 @@ notify:
     direct_messages: false
   webhooks:
   - {name: warehouse, url: "https://w.example.com/in", secret: {env: SIGNING}}
+  bigquery: {project: acme-analytics, dataset: dw, table: ends, endpoint: "https://bq.example.com/"}
 auth:
   pages: open
   tokens:
@@ -146,6 +148,7 @@ fn everything_can_be_set() {
         lookups,
         slack,
         event_webhooks,
+        bigquery,
         argocd,
         kubernetes,
         agents,
@@ -187,6 +190,9 @@ fn everything_can_be_set() {
         ("argocd", "the-deployer-dev")
     );
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
+    let BigQuerySettings { project, dataset, table, endpoint, access: _ } = bigquery.unwrap();
+    assert_eq!((project.as_str(), dataset.as_str()), ("acme-analytics", "dw"));
+    assert_eq!((table.as_str(), endpoint.as_str()), ("ends", "https://bq.example.com"));
     let ClusterSettings { source, patience, previews, pod_logs: _ } =
         &kubernetes[&TargetName::parse("dev").unwrap()];
     assert_eq!((kubernetes.len(), patience.as_secs(), previews.is_some()), (1, 180, true));
@@ -316,6 +322,7 @@ fn example() -> String {
     let example = example
         .replace("/etc/ssl/company.pem", &path_of("tests/facts/tls/ca.pem"))
         .replace("{file: /run/secrets/github-app.pem}", "{env: KEY}")
+        .replace("{file: /run/secrets/bigquery-key.json}", "{env: ACCOUNT}")
         .replace("{file: /run/secrets/signing-key}", "{env: SIGNING_KEY}");
     let mut parts = example.split("{file: ");
     let first = parts.next().unwrap().to_owned();
@@ -330,7 +337,13 @@ fn example() -> String {
 fn the_example_of_the_page_can_be_used() {
     let key = ("KEY", include_str!("../forge/github/auth/tests/app.pem"));
     let signing = ("SIGNING_KEY", include_str!("../git/signing/tests/open"));
-    let loaded = sources(Some(&example()), &[&SECRETS[..], &[key, signing]].concat()).load();
+    let account = serde_json::json!({
+        "type": "service_account", "client_email": "d@acme.iam.gserviceaccount.com",
+        "private_key": include_str!("../forge/github/auth/tests/app.pkcs8.pem"),
+    });
+    let account = account.to_string();
+    let secrets = [&SECRETS[..], &[key, signing, ("ACCOUNT", &account)]].concat();
+    let loaded = sources(Some(&example()), &secrets).load();
     assert_eq!(loaded.unwrap_or_else(|rejection| panic!("{rejection:#?}")).warnings, []);
 }
 
@@ -348,7 +361,7 @@ fn the_page_has_every_key() {
         "TemplatesRepository",
         "ManifestRepository",
     ]);
-    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "GitHubCallers", "Ssh"]);
+    names.extend(["Notify", "Slack", "EventWebhook", "BigQuery", "Auth", "GitHubCallers", "Ssh"]);
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
     names.extend(["Limits", "Forge", "Templates", "Signing"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);

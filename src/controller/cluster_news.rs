@@ -3,7 +3,7 @@
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::summary::DeploymentState;
 use crate::cluster::view::DeploymentNews;
-use crate::model::deployment::{ForgeState, State};
+use crate::model::deployment::{ClusterPhase, ForgeState, State};
 use crate::model::status::{ForgeStatus, one_line};
 use crate::store::{ClusterChange, WorkloadRecord};
 
@@ -25,21 +25,23 @@ pub(super) fn to_stored(record: &ProgressRecord) -> WorkloadRecord {
 /// Decides what is stored and told of a change.
 pub(super) fn change_of(news: &DeploymentNews, log_tail: Vec<String>) -> ClusterChange {
     let progress = &news.progress;
-    let (state, forge) = match &progress.state {
-        DeploymentState::Syncing => (State::Syncing, ForgeState::InProgress),
-        DeploymentState::Progressing => (State::Progressing, ForgeState::InProgress),
-        DeploymentState::Finished { .. } => (State::Succeeded, ForgeState::Success),
-        DeploymentState::Failed { .. } => (State::Failed, ForgeState::Failure),
-        DeploymentState::Superseded => (State::Superseded, ForgeState::Inactive),
-    };
     let sentence = &progress.sentence;
+    let in_cluster = |phase| ForgeStatus::in_cluster(phase, sentence);
+    let end = |state| ForgeStatus::new(state, sentence);
+    let (state, status) = match &progress.state {
+        DeploymentState::Syncing => (State::Syncing, in_cluster(ClusterPhase::Syncing)),
+        DeploymentState::Progressing => (State::Progressing, in_cluster(ClusterPhase::Progressing)),
+        DeploymentState::Finished { .. } => (State::Succeeded, end(ForgeState::Success)),
+        DeploymentState::Failed { .. } => (State::Failed, end(ForgeState::Failure)),
+        DeploymentState::Superseded => (State::Superseded, end(ForgeState::Inactive)),
+    };
     ClusterChange {
         deployment: news.deploy_id.clone(),
         state,
         summary: one_line(sentence, LONGEST_SUMMARY),
         waiting: progress.waiting.clone(),
         log_tail,
-        status: news.is_announced.then(|| ForgeStatus::new(forge, sentence)),
+        status: news.is_announced.then_some(status),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, Remedy, object_taken, route_taken};
-use crate::model::deployment::{Deployment, ForgeState, Pushed};
+use crate::model::deployment::{ClusterPhase, Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
 use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
@@ -215,7 +215,7 @@ fn await_cluster(completion: Completion) -> Completion {
     let sentence = format!("{}; waiting for Argo CD to sync it", completion.summary);
     Completion {
         end: FinalState::Syncing(pushed),
-        status: ForgeStatus::new(ForgeState::InProgress, &sentence),
+        status: ForgeStatus::in_cluster(ClusterPhase::Syncing, &sentence),
         summary: sentence,
         ..completion
     }

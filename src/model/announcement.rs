@@ -13,6 +13,10 @@ words! {
         Started = "pipelinerun.started",
         /// The deployment has ended: it succeeded, was rejected, failed, or a newer one came.
         Finished = "pipelinerun.finished",
+        /// A part of the deployment has begun in a watched cluster, after the push.
+        TaskStarted = "taskrun.started",
+        /// That part has ended.
+        TaskFinished = "taskrun.finished",
         /// An app is on a target where it was not before.
         Deployed = "service.deployed",
         /// An app that was on the target is another there now.

@@ -114,6 +114,16 @@ impl State {
 }
 
 words! {
+    /// The part of a deployment that follows its push, in a cluster that is watched. The words are those of its states.
+    pub enum ClusterPhase {
+        /// Argo CD brings the revision to the cluster.
+        Syncing = "syncing",
+        /// The cluster replaces pods.
+        Progressing = "progressing",
+    }
+}
+
+words! {
     /// A stage of the pipeline that takes time.
     pub enum Stage {
         /// The wait from the event's arrival until a worker takes it.

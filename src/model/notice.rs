@@ -24,6 +24,8 @@ pub enum Sink {
     /// The Argo CD of that cluster: that a commit was pushed. Such a message's sentence is the
     /// commit ([`crate::model::status::ForgeStatus::of_commit`]).
     ArgoCd(TargetName),
+    /// The table with a row for each deployment that has ended.
+    BigQuery,
 }
 
 /// Sinks behind the same door: they share its limits, and wait together while it is closed.
@@ -37,10 +39,13 @@ pub enum SinkFamily {
     Events(String),
     /// The Argo CD of one cluster.
     ArgoCd(TargetName),
+    /// The table in BigQuery.
+    BigQuery,
 }
 
 /// The receivers of this installation, beside the code host, which always is one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each receiver is configured by itself")]
 pub struct Subscriptions {
     /// Commit statuses are written.
     pub commits: bool,
@@ -52,6 +57,8 @@ pub struct Subscriptions {
     pub events: Vec<String>,
     /// The clusters whose Argo CD gets a message about a push for them.
     pub argocd: Vec<TargetName>,
+    /// True if BigQuery gets a row for each end.
+    pub bigquery: bool,
 }
 
 impl Sink {
@@ -62,6 +69,7 @@ impl Sink {
             Self::Channel | Self::Person => SinkFamily::Slack,
             Self::Events(name) => SinkFamily::Events(name.clone()),
             Self::ArgoCd(cluster) => SinkFamily::ArgoCd(cluster.clone()),
+            Self::BigQuery => SinkFamily::BigQuery,
         }
     }
 
@@ -73,6 +81,7 @@ impl Sink {
             "check" => Some(Self::Check),
             "channel" => Some(Self::Channel),
             "person" => Some(Self::Person),
+            "bigquery" => Some(Self::BigQuery),
             other => parse_named_word(other, Self::Events, Self::ArgoCd),
         }
     }
@@ -84,6 +93,7 @@ impl SinkFamily {
         match word {
             "forge" => Some(Self::Forge),
             "slack" => Some(Self::Slack),
+            "bigquery" => Some(Self::BigQuery),
             other => parse_named_word(other, Self::Events, Self::ArgoCd),
         }
     }
@@ -91,7 +101,7 @@ impl SinkFamily {
     /// Checks that its messages go one after the other, oldest first: pushes were made in an order.
     pub fn in_order(&self) -> bool {
         match self {
-            Self::Forge | Self::Slack | Self::Events(_) => false,
+            Self::Forge | Self::Slack | Self::Events(_) | Self::BigQuery => false,
             Self::ArgoCd(_) => true,
         }
     }
@@ -121,6 +131,7 @@ impl fmt::Display for Sink {
             Self::Person => f.write_str("person"),
             Self::Events(name) => write!(f, "events/{name}"),
             Self::ArgoCd(cluster) => write!(f, "argocd/{cluster}"),
+            Self::BigQuery => f.write_str("bigquery"),
         }
     }
 }
@@ -133,6 +144,7 @@ impl fmt::Display for SinkFamily {
             Self::Slack => f.write_str("slack"),
             Self::Events(name) => write!(f, "events/{name}"),
             Self::ArgoCd(cluster) => write!(f, "argocd/{cluster}"),
+            Self::BigQuery => f.write_str("bigquery"),
         }
     }
 }
@@ -143,7 +155,9 @@ impl Subscriptions {
         let slack = self.slack.then_some(SinkFamily::Slack);
         let events = self.events.iter().cloned().map(SinkFamily::Events);
         let argocd = self.argocd.iter().cloned().map(SinkFamily::ArgoCd);
-        std::iter::once(SinkFamily::Forge).chain(slack).chain(events).chain(argocd).collect()
+        let bigquery = self.bigquery.then_some(SinkFamily::BigQuery);
+        let others = slack.into_iter().chain(events).chain(argocd).chain(bigquery);
+        std::iter::once(SinkFamily::Forge).chain(others).collect()
     }
 
     /// Lists the receivers of a message about a deployment in that state. The content is decided when the message is
@@ -158,7 +172,17 @@ impl Subscriptions {
         sinks.extend((self.slack && is_final).then_some(Sink::Channel));
         sinks.extend((self.slack && is_final).then_some(Sink::Person));
         sinks.extend(self.events.iter().cloned().map(Sink::Events));
+        let has_ended = is_final || state == ForgeState::Inactive;
+        sinks.extend((self.bigquery && has_ended).then_some(Sink::BigQuery));
         sinks
+    }
+
+    /// Lists the receivers of a message about a pushed deployment that goes on in its cluster: those who can show
+    /// what it waits for.
+    pub fn progress_sinks(&self) -> Vec<Sink> {
+        let commit = self.commits.then_some(Sink::Commit);
+        let events = self.events.iter().cloned().map(Sink::Events);
+        std::iter::once(Sink::Forge).chain(commit).chain(events).collect()
     }
 
     /// Returns the receiver of a message about a commit that was pushed for that target, if there is one.
@@ -176,7 +200,7 @@ mod tests {
         let events = Sink::Events("ware/house".to_owned());
         let argocd = Sink::ArgoCd(TargetName::parse("prod-1").unwrap());
         let people = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person];
-        for sink in people.into_iter().chain([events, argocd]) {
+        for sink in people.into_iter().chain([events, argocd, Sink::BigQuery]) {
             assert_eq!(SinkFamily::parse(&sink.family().to_string()), Some(sink.family()));
             assert_eq!(Sink::parse(&sink.to_string()), Some(sink));
         }
@@ -188,6 +212,7 @@ mod tests {
     #[test]
     fn nobody_but_the_forge_is_told_where_nothing_is_configured() {
         assert_eq!(Subscriptions::default().sinks_for(ForgeState::Failure), [Sink::Forge]);
+        assert_eq!(Subscriptions::default().progress_sinks(), [Sink::Forge]);
         assert_eq!(Subscriptions::default().families(), [SinkFamily::Forge]);
     }
 
@@ -195,8 +220,14 @@ mod tests {
     fn people_hear_of_ends_only() {
         let argocd = vec![TargetName::parse("prod-1").unwrap()];
         let events = vec!["w".to_owned()];
-        let every_subscription =
-            Subscriptions { commits: true, checks: true, slack: true, events, argocd };
+        let every_subscription = Subscriptions {
+            commits: true,
+            checks: true,
+            slack: true,
+            events,
+            argocd,
+            bigquery: true,
+        };
         let events = || Sink::Events("w".to_owned());
         assert_eq!(
             every_subscription.sinks_for(ForgeState::Queued),
@@ -204,13 +235,19 @@ mod tests {
         );
         assert_eq!(every_subscription.sinks_for(ForgeState::InProgress), [Sink::Forge, events()]);
         assert_eq!(
-            every_subscription.sinks_for(ForgeState::Inactive),
-            [Sink::Forge, Sink::Commit, events()]
+            every_subscription.progress_sinks(),
+            [Sink::Forge, Sink::Commit, events()],
+            "a commit is pending for what it waits for"
         );
-        let final_sinks =
-            [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events()];
+        assert_eq!(
+            every_subscription.sinks_for(ForgeState::Inactive),
+            [Sink::Forge, Sink::Commit, events(), Sink::BigQuery]
+        );
+        let people = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person];
+        let programs = [events(), Sink::BigQuery];
+        let final_sinks: Vec<Sink> = people.into_iter().chain(programs).collect();
         assert_eq!(every_subscription.sinks_for(ForgeState::Error), final_sinks);
-        assert_eq!(every_subscription.families().len(), 4);
+        assert_eq!(every_subscription.families().len(), 5);
     }
 
     #[test]

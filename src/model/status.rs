@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::deployment::ForgeState;
+use crate::model::deployment::{ClusterPhase, ForgeState};
 use crate::model::id::{CommitSha, DeployId, ImageTag};
 use crate::support::text::{remove_invisible, truncate_chars};
 
@@ -15,6 +15,9 @@ pub struct ForgeStatus {
     pub state: ForgeState,
     /// The description: one line of at most [`ForgeStatus::LONGEST`] characters.
     description: String,
+    /// The part that has begun or goes on, after the push to a watched cluster. GitHub has no word for it, programs do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<ClusterPhase>,
 }
 
 impl ForgeStatus {
@@ -23,7 +26,12 @@ impl ForgeStatus {
 
     /// Makes a status; the sentence becomes one line and is cut where it is too long.
     pub fn new(state: ForgeState, sentence: &str) -> Self {
-        Self { state, description: one_line(sentence, Self::LONGEST) }
+        Self { state, description: one_line(sentence, Self::LONGEST), phase: None }
+    }
+
+    /// Says how a pushed deployment goes on in its cluster, and what it waits for.
+    pub fn in_cluster(phase: ClusterPhase, sentence: &str) -> Self {
+        Self { phase: Some(phase), ..Self::new(ForgeState::InProgress, sentence) }
     }
 
     /// Says that it is stored and waits.

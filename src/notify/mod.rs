@@ -8,6 +8,7 @@
 //! slack             SlackMessage ─▶ Slack, by a bot's token or an incoming webhook
 //! events (pure)     a change ─▶ CloudEvents ─ signature ─ webhook ─▶ programs
 //! argocd            a push ─▶ GitHub's event of it, signed ─▶ a cluster's Argo CD
+//! bigquery          a deployment that has ended ─▶ a row of a table
 //! ```
 
 pub mod threading; // the next message for a team, and its thread, pure
@@ -19,3 +20,4 @@ pub mod signature; // the signature of events, pure
 pub mod delivery; // the result of one POST of an event
 pub mod webhook; // the receivers of events
 pub mod argocd; // pushes for a cluster's Argo CD
+pub mod bigquery; // rows of deployments that have ended

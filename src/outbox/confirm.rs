@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
@@ -52,7 +53,8 @@ impl Outbox {
             return self.store.record_confirmation(confirmation, Some(until), None).await;
         }
         let longest = self.settings.lease / 2;
-        let result = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
+        let check = self.sinks.confirm(message, now).boxed();
+        let result = tokio::time::timeout(longest, check).await;
         let result = result.unwrap_or_else(|_elapsed| Err(DeliveryFailure::never_ended(longest)));
         let now = self.clock.now();
         let reason = result.as_ref().err().map_or("", |error| error.problem.message.as_str());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, Remedy};
+use crate::notify::bigquery::error::BigQueryError;
 use crate::notify::delivery::DeliveryError;
 use crate::store::StoreError;
 
@@ -73,6 +74,26 @@ impl From<DeployError> for DeliveryFailure {
 impl From<StoreError> for DeliveryFailure {
     fn from(error: StoreError) -> Self {
         DeployError::from(error).into()
+    }
+}
+
+/// The time for which BigQuery may not know a table or a column that was made just now; its documentation has no bound
+/// for it, and mentions minutes.
+const TABLE_LAG: Duration = Duration::from_mins(10);
+
+/// As for the other receivers.
+impl From<BigQueryError> for NotDelivered {
+    fn from(error: BigQueryError) -> Self {
+        let (remedy, unsure) = match &error {
+            BigQueryError::Unreachable { .. } => (Remedy::Retry { after: None }, true),
+            BigQueryError::Busy { after, .. } => (Remedy::Retry { after: *after }, false),
+            BigQueryError::NotYet { .. } => {
+                (Remedy::Late { what: "the table", until: TABLE_LAG }, false)
+            }
+            BigQueryError::Refused { .. } | BigQueryError::Key(_) => (Remedy::GiveUp, false),
+            BigQueryError::InvalidRow { .. } => (Remedy::Reject, false),
+        };
+        Self { problem: DeployError { remedy, message: error.to_string() }, unsure }
     }
 }
 

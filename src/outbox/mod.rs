@@ -20,6 +20,6 @@ pub mod metrics;
 mod outcome; // the retry policies: what is recorded of a message after an attempt, pure
 pub mod quota; // priorities where the code host has an hourly quota, pure
 mod relay; // the loops: one sender for each family
-pub mod sinks; // adapters: GitHub, Slack, CloudEvents, Argo CD
+pub mod sinks; // adapters: GitHub, Slack, CloudEvents, Argo CD, BigQuery
 
 pub use crate::outbox::relay::{Outbox, OutboxSettings};

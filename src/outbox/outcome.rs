@@ -292,7 +292,8 @@ mod tests {
         assert_eq!(skip_reason(&forge, at(6)).as_deref(), Some(reason));
         assert!(skip_reason(&followed(Sink::Commit), at(6)).is_some());
         assert_eq!(skip_reason(&message(Sink::Forge), at(99)), None, "the last is always told");
-        for sink in [Sink::Events("warehouse".to_owned()), Sink::Channel, Sink::Person] {
+        let events = Sink::Events("warehouse".to_owned());
+        for sink in [events, Sink::Channel, Sink::Person, Sink::BigQuery] {
             assert_eq!(skip_reason(&followed(sink), at(99)), None, "a record has no gaps");
         }
         assert_eq!(ForgeStatus::queued().state, ForgeState::Queued);

@@ -2,8 +2,8 @@
 //!
 //! GitHub takes 500 calls an hour of an account that create content ("Rate limits for the REST
 //! API", GitHub Docs). A deployment with all its messages makes six: `queued`, `in_progress` and
-//! its end, the commit's `pending` and end, and `inactive` for what it replaced. So eighty
-//! deployments would use up an hour, and the ends of the others would come an hour late. Where many
+//! its end, the commit's `pending` and end, and `inactive` for what it replaced; in a watched cluster
+//! it makes ten. So eighty deployments would use up an hour, and the ends of the others would come an hour late. Where many
 //! deployments end, transient statuses are skipped and commits are updated last: two hundred
 //! deployments fit into an hour.
 
@@ -40,7 +40,7 @@ pub struct Hourly {
 /// The importance of a message, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// The deployment waits: over in a moment.
+    /// The deployment waits, or its commit shows what it waits for: the end says more.
     Pending,
     /// The deployment runs.
     Progress,
@@ -208,7 +208,12 @@ fn is_end(sink: &Sink, state: ForgeState) -> bool {
     match sink {
         Sink::Forge => !matches!(state, ForgeState::Queued | ForgeState::InProgress),
         Sink::Check => true,
-        Sink::Commit | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => false,
+        Sink::Commit
+        | Sink::Channel
+        | Sink::Person
+        | Sink::Events(_)
+        | Sink::ArgoCd(_)
+        | Sink::BigQuery => false,
     }
 }
 

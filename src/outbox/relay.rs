@@ -47,6 +47,8 @@ pub struct OutboxSettings {
     /// The rate limit of calls to the code host. Slack's channels have limits of their own, and
     /// webhooks none.
     pub forge: Rate,
+    /// The rate limit of rows to BigQuery.
+    pub bigquery: Rate,
     /// The hourly quota of the code host; `None` means no bound.
     pub forge_hourly: Option<Hourly>,
 }
@@ -194,7 +196,11 @@ impl Outbox {
         senders: &mut BTreeMap<SinkFamily, Arc<Sender>>,
         family: SinkFamily,
     ) -> Arc<Sender> {
-        let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
+        let rate = match &family {
+            SinkFamily::Forge => self.settings.forge,
+            SinkFamily::BigQuery => self.settings.bigquery,
+            SinkFamily::Slack | SinkFamily::Events(_) | SinkFamily::ArgoCd(_) => Rate::FREE,
+        };
         let sender = senders.entry(family.clone()).or_insert_with(|| {
             Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
         });
@@ -416,7 +422,8 @@ impl Outbox {
         lease: &Lease,
     ) -> Result<Delivered, DeliveryFailure> {
         let longest = self.settings.lease / 2;
-        let delivery = self.sinks.deliver(message, self.clock.now());
+        // Boxed: the clients of all receivers are in it, deeper than the compiler follows from the loops.
+        let delivery = self.sinks.deliver(message, self.clock.now()).boxed();
         let delivery = AssertUnwindSafe(delivery).catch_unwind();
         let delivery = lease.run_while_held(|| self.clock.moment(), delivery);
         match tokio::time::timeout(longest, delivery).await {

@@ -83,6 +83,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (35, "names of repositories", include_str!("../../migrations/0035_repository_names.sql")),
     (36, "progress in clusters", include_str!("../../migrations/0036_clusters.sql")),
     (37, "deploy clock", include_str!("../../migrations/0037_deploy_clock.sql")),
+    (39, "phases in the outbox", include_str!("../../migrations/0039_outbox_phases.sql")),
     (41, "preview environments", include_str!("../../migrations/0041_environments.sql")),
 ];
 

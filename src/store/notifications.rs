@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::deployment::{Contact, ForgeState};
+use crate::model::deployment::{ClusterPhase, Contact, ForgeState};
 use crate::model::id::{DeployId, RepoName};
 use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
@@ -71,8 +71,8 @@ pub struct ForgeCalls {
 impl Store {
     /// Returns all messages about a deployment, in every state: by sink, then in order.
     pub async fn messages(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
-        let sql = "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
-             reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
+        let sql = "SELECT deployment AS id, sink, seq, state, description, phase, at, outcome, done_at, \
+             reason, reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
         let rows = query(sql, id).fetch_all(&self.pool, "reading a deployment's messages").await?;
         rows.iter().map(read_notification).collect()
     }
@@ -108,6 +108,19 @@ impl Store {
         let values = (repository, target, place, commit, deployment);
         let row = query(sql, values).first(&self.pool, DOING).await?;
         row.map(|row| row.id("id")).transpose()
+    }
+
+    /// Returns the phase in the cluster of which the message before told the same sink; `None` where that message
+    /// was about something else.
+    pub async fn open_phase(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Option<ClusterPhase>, StoreError> {
+        let sql = "SELECT deployment AS id, state, description, phase FROM outbox \
+             WHERE deployment = $1 AND sink = $2 AND seq < $3 ORDER BY seq DESC LIMIT 1";
+        let values = (&message.deployment, &message.sink, message.seq);
+        let row = query(sql, values).first(&self.pool, DOING).await?;
+        row.map_or(Ok(None), |row| Ok(outbox::status(&row)?.phase))
     }
 
     /// Returns the address of the app after the newest success of the lane before the message's
@@ -148,8 +161,8 @@ impl Store {
         message: &OutboxMessage,
         limit: u32,
     ) -> Result<Vec<Notification>, StoreError> {
-        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.outcome, \
-             o.done_at, o.reason, o.reference \
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.phase, o.at, \
+             o.outcome, o.done_at, o.reason, o.reference \
              FROM deployments d JOIN outbox o ON o.deployment = d.id \
              WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 \
              AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \

@@ -8,14 +8,14 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deploy_clock::{DeployMark, MarkTime};
-use crate::model::deployment::ForgeState;
+use crate::model::deployment::{ClusterPhase, ForgeState};
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{LeaseState, end_of};
-use crate::store::query::{Query, query, query_of};
+use crate::store::query::{Bind, Query, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -138,7 +138,9 @@ impl Store {
         let (worth, order) = match family {
             SinkFamily::ArgoCd(_) => ("0", "o.at, o.deployment"),
             SinkFamily::Forge => (WORTH, "worth, o.due_at, o.at"),
-            SinkFamily::Slack | SinkFamily::Events(_) => ("0", "o.due_at, o.at"),
+            SinkFamily::Slack | SinkFamily::Events(_) | SinkFamily::BigQuery => {
+                ("0", "o.due_at, o.at")
+            }
         };
         // The other columns are read only for the claimed messages: very many may wait.
         let selection = format!(
@@ -206,8 +208,8 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut write = self.begin(LOOKING).await?;
-        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.due_at, \
-             o.done_at, o.attempts, o.failures, o.unsure, d.repository, d.target, d.commit_id, \
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.phase, o.at, \
+             o.due_at, o.done_at, o.attempts, o.failures, o.unsure, d.repository, d.target, d.commit_id, \
              d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n WHERE n.deployment = o.deployment \
              AND n.sink = o.sink AND n.seq > o.seq AND (n.outcome IS NULL OR n.outcome = 'sent')) \
              AS followers, CAST(1 AS BIGINT) AS told \
@@ -275,8 +277,8 @@ impl Store {
         }
     }
 
-    /// Enqueues a further message about the same deployment: only the code host needs those that are not
-    /// about an end.
+    /// Enqueues a further message about the same deployment. Of one that goes on in its cluster the code host gets
+    /// each change, and programs get each phase once, however often it begins.
     pub(super) fn enqueue_change(
         &self,
         write: &mut WriteTransaction,
@@ -285,7 +287,15 @@ impl Store {
         now: Timestamp,
     ) {
         if status.state == ForgeState::InProgress {
-            enqueue(write, id, &Sink::Forge, status, now);
+            for sink in self.subscriptions.progress_sinks() {
+                match (&sink, status.phase) {
+                    (Sink::Events(_), Some(phase)) => {
+                        enqueue_phase(write, id, &sink, (status, phase), now);
+                    }
+                    (Sink::Events(_), None) => {}
+                    _ => enqueue(write, id, &sink, status, now),
+                }
+            }
         } else {
             self.enqueue_messages(write, id, status, now);
         }
@@ -307,6 +317,16 @@ impl Store {
     }
 }
 
+/// Inserts a message behind the earlier ones of its deployment and sink; `$1` to `$7`.
+macro_rules! insert {
+    () => {
+        "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
+         attempts, unsure, phase) \
+         SELECT $1, $2, COALESCE(MAX(seq), 0) + 1, $3, $4, $5, $6, $6, 0, 0, $7 FROM outbox \
+         WHERE deployment = $1 AND sink = $2"
+    };
+}
+
 /// Enqueues a message for one sink.
 pub(super) fn enqueue(
     write: &mut WriteTransaction,
@@ -315,12 +335,24 @@ pub(super) fn enqueue(
     status: &ForgeStatus,
     now: Timestamp,
 ) {
-    let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
-         attempts, unsure) \
-         SELECT $1, $2, COALESCE(MAX(seq), 0) + 1, $3, $4, $5, $6, $6, 0, 0 FROM outbox \
-         WHERE deployment = $1 AND sink = $2";
-    let values = (id, sink, sink.family(), status.state.as_str(), status.description(), now);
-    write.later(query(sql, values));
+    write.later(query(insert!(), message_values(id, sink, status, now)));
+}
+
+/// Enqueues a message for one sink, unless an earlier one was about the same phase.
+fn enqueue_phase(
+    write: &mut WriteTransaction,
+    id: &DeployId,
+    sink: &Sink,
+    (status, phase): (&ForgeStatus, ClusterPhase),
+    now: Timestamp,
+) {
+    let sql = concat!(insert!(), " HAVING COUNT(CASE WHEN phase = $8 THEN 1 END) = 0");
+    write.later(query(sql, (message_values(id, sink, status, now), phase.as_str())));
+}
+
+fn message_values(id: &DeployId, sink: &Sink, status: &ForgeStatus, now: Timestamp) -> impl Bind {
+    let status_columns = (status.state.as_str(), status.description());
+    ((id, sink, sink.family()), status_columns, now, status.phase.map(ClusterPhase::as_str))
 }
 
 /// Makes messages that a dead process was sending due at once; see `Store::end_leases`.
@@ -387,7 +419,7 @@ fn take(row: &Row, now: Timestamp, lease: Duration) -> Result<Query, StoreError>
     let sql = "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
          doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
-         RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures";
+         RETURNING deployment AS id, sink, seq, state, description, phase, at, attempts, failures";
     let key = (row.text("id")?, row.text("sink")?, row.number("seq")?);
     Ok(query(sql, (key, now, end_of(now, lease))))
 }
@@ -419,7 +451,11 @@ pub(super) fn sink(row: &Row) -> Result<Sink, StoreError> {
 }
 
 pub(super) fn status(row: &Row) -> Result<ForgeStatus, StoreError> {
-    Ok(ForgeStatus::new(state(row)?, &row.text("description")?))
+    let mut status = ForgeStatus::new(state(row)?, &row.text("description")?);
+    let word = row.maybe_text("phase")?;
+    let parse = |word: &str| ClusterPhase::parse(word).ok_or_else(|| row.corrupt("phase", &word));
+    status.phase = word.as_deref().map(parse).transpose()?;
+    Ok(status)
 }
 
 pub(super) fn state(row: &Row) -> Result<ForgeState, StoreError> {

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use reqwest::Url;
+
 /// Checks that requests to the host (`localhost`, `127.0.0.1`, `[::1]`; without a port) stay on
 /// this machine.
 pub fn is_loopback(host: &str) -> bool {
@@ -17,6 +19,16 @@ pub fn is_loopback_authority(authority: &str) -> bool {
         authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
     let host = port.map(|(host, _)| host).filter(|host| !host.contains(':') || host.ends_with(']'));
     is_loopback(host.unwrap_or(authority))
+}
+
+/// Checks that requests to the address are encrypted, or stay on this machine.
+pub fn is_encrypted_or_local(address: &str) -> bool {
+    let Ok(url) = Url::parse(address) else { return false };
+    match (url.scheme(), url.host_str()) {
+        ("https", Some(_)) => true,
+        ("http", Some(host)) => is_loopback(host),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -84,6 +84,16 @@ impl OutboundHttp {
         self.builder()?.connect_timeout(connect).redirect(Policy::none()).build()
     }
 
+    /// Builds a client with that timeout for connections that uses no proxy and follows no redirect: for a server that
+    /// only this machine reaches.
+    ///
+    /// # Errors
+    /// When an authority cannot be used.
+    pub fn client_without_proxy(&self, connect: Duration) -> reqwest::Result<Client> {
+        let builder = self.builder()?.connect_timeout(connect).redirect(Policy::none());
+        builder.no_proxy().build()
+    }
+
     /// Returns the check for foreign addresses: only public ones, and those of the allowed networks.
     pub fn public_only(&self) -> PublicOnly {
         let configured = self.proxy.iter().filter_map(|proxy| host_of(&proxy.url));

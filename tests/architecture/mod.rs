@@ -176,6 +176,8 @@ const PURE: &[&str] = &[
     "notify/events",
     "notify/signature",
     "notify/argocd/event",
+    "notify/bigquery/answer",
+    "notify/bigquery/row",
     "outbox/sinks/github/words",
     "outbox/sinks/argocd/paths",
     "outbox/outcome",

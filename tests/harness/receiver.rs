@@ -23,6 +23,8 @@ pub(crate) enum Does {
     Answers(u16, &'static str),
     /// Takes the event and closes the connection without an answer.
     TakesAndDies,
+    /// Takes the event and never answers.
+    TakesAndHangs,
 }
 
 /// What came, taken or not.
@@ -165,6 +167,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, at: i64, now: i64) {
         None | Some(Does::Takes) => (204, ""),
         Some(Does::Answers(status, lines)) => (status, lines),
         Some(Does::TakesAndDies) => return,
+        Some(Does::TakesAndHangs) => return std::future::pending().await,
     };
     let answer =
         format!("HTTP/1.1 {status} X\r\n{lines}content-length: 0\r\nconnection: close\r\n\r\n");

@@ -2,4 +2,5 @@
 
 mod events; // programs: signed events of every change
 mod argocd; // a cluster's Argo CD: signed pushes
-mod schema; // what CDEvents must look like
+mod bigquery; // a table: a row for each end
+pub(crate) mod schema; // what CDEvents must look like

@@ -3,10 +3,12 @@
 
 use serde_json::Value as Json;
 
-const SCHEMAS: [(&str, &str); 7] = [
+const SCHEMAS: [(&str, &str); 9] = [
     ("pipelinerun.queued", include_str!("cdevents/pipelinerunqueued.json")),
     ("pipelinerun.started", include_str!("cdevents/pipelinerunstarted.json")),
     ("pipelinerun.finished", include_str!("cdevents/pipelinerunfinished.json")),
+    ("taskrun.started", include_str!("cdevents/taskrunstarted.json")),
+    ("taskrun.finished", include_str!("cdevents/taskrunfinished.json")),
     ("service.deployed", include_str!("cdevents/servicedeployed.json")),
     ("service.upgraded", include_str!("cdevents/serviceupgraded.json")),
     ("service.rolledback", include_str!("cdevents/servicerolledback.json")),

@@ -122,7 +122,8 @@ async fn a_newer_push_supersedes_what_still_waits_for_its_cluster() {
         world.sync(third, "shop", 3).await;
         world.bring(third, "shop", 3, ALL).await;
         world.reaches(third, State::Succeeded).await;
-        // One that succeeded is active until the next one has.
+        // One that succeeded is active until the next one has. So many statuses come one a second.
+        world.deployer.settle().await;
         assert_eq!(world.deployer.github.told(second).last().unwrap(), "inactive");
         assert_eq!(world.deployer.github.told(third).last().unwrap(), "success");
     })

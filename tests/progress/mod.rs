@@ -4,6 +4,7 @@ pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the co
 mod clock; // the time of each step
 mod agent; // a cluster that the service does not reach
 mod agent_process; // the program in it
+mod announced; // what programs and commits are told meanwhile
 mod ends; // how deployments end
 mod environments; // workloads of others that name a commit: statuses and comments
 mod limits; // what those may cause, and what not

@@ -1,8 +1,9 @@
 //! Events about a deployment for programs: CloudEvents 1.0 with CDEvents 0.5.1 in them. Pure.
 //!
 //! A message of the outbox becomes the events of that change: a run is queued, started or finished, and a run that has
-//! changed what is on its target has an event about the service, too. The content of an event depends only on settled
-//! facts, so that a repeated event is the same. `docs/cloudevents.md` is for receivers.
+//! changed what is on its target has an event about the service, too. In a watched cluster a run has tasks after its
+//! push, one for each phase. The content of an event depends only on settled facts, so that a repeated event is the
+//! same. `docs/cloudevents.md` is for receivers.
 
 mod record; // the record for a data warehouse
 #[cfg(test)]
@@ -12,10 +13,10 @@ use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
 use crate::model::announcement::Announcement;
-use crate::model::deployment::{Deployment, ForgeState, State};
+use crate::model::deployment::{ClusterPhase, Deployment, ForgeState, State};
 use crate::model::id::AppKey;
 use crate::model::status::one_line;
-use record::Record;
+use record::{Record, RecordPart};
 
 /// The media type of an event in structured mode.
 pub const MEDIA_TYPE: &str = "application/cloudevents+json";
@@ -49,6 +50,10 @@ pub struct StateChange<'a> {
     pub deployment: &'a Deployment,
     /// The state of this change.
     pub state: ForgeState,
+    /// The phase in its cluster that begins with this change.
+    pub phase: Option<ClusterPhase>,
+    /// The phase that ends with it.
+    pub open_phase: Option<ClusterPhase>,
     /// The same for people, in one sentence.
     pub sentence: &'a str,
     /// The change's place among those of the deployment, from 1.
@@ -69,8 +74,12 @@ pub struct EventOrigin {
 /// The earlier state of the app on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousState {
-    /// The app was there, and changed.
+    /// The app was there, and ran what was pushed last.
     There,
+    /// The app was there, and what was pushed last did not run: the same again is a change.
+    Failing,
+    /// What was pushed last did not run, nor did anything before.
+    NeverRan,
     /// The app was not there.
     Absent,
 }
@@ -81,17 +90,40 @@ pub fn build_events(
     origin: &EventOrigin,
     before: PreviousState,
 ) -> Vec<CloudEvent> {
-    let StateChange { deployment, state, .. } = change;
-    let finish = |outcome| Some(run(Announcement::Finished, change, origin, Some(outcome)));
-    let run = match state {
-        ForgeState::Queued => Some(run(Announcement::Queued, change, origin, None)),
-        ForgeState::InProgress => Some(run(Announcement::Started, change, origin, None)),
-        ForgeState::Success => finish("success"),
-        ForgeState::Failure => finish("failure"),
-        ForgeState::Error => finish("error"),
-        ForgeState::Inactive => match deployment.state {
-            State::Superseded | State::Cancelled => finish("cancel"),
-            // Its run ended long ago.
+    let StateChange { deployment, state, phase, open_phase, .. } = change;
+    let outcome = outcome(change);
+    let run = match (state, phase, outcome) {
+        (ForgeState::Queued, ..) => Some(run(Announcement::Queued, change, origin, None)),
+        (ForgeState::InProgress, None, _) => Some(run(Announcement::Started, change, origin, None)),
+        (ForgeState::InProgress, Some(phase), _) => Some(task(phase, change, origin, None)),
+        (_, _, Some(outcome)) => Some(run(Announcement::Finished, change, origin, Some(outcome))),
+        // Its run ended long ago.
+        (_, _, None) => None,
+    };
+    // A phase that another one follows has done its part.
+    let task_outcome = outcome.or(phase.map(|_| "success"));
+    let ended_task = open_phase
+        .zip(task_outcome)
+        .map(|(phase, outcome)| task(phase, change, origin, Some(outcome)));
+    let service = match (state, deployment.state) {
+        (ForgeState::Success, _) => service(change, origin, before),
+        // Programs are told of what was live only when its app was removed: what replaces one
+        // tells of itself.
+        (ForgeState::Inactive, State::Succeeded) => removal(change, origin),
+        _ => None,
+    };
+    ended_task.into_iter().chain(run).chain(service).collect()
+}
+
+/// Returns the outcome of a run that ends with this change.
+fn outcome(change: StateChange<'_>) -> Option<&'static str> {
+    match change.state {
+        ForgeState::Queued | ForgeState::InProgress => None,
+        ForgeState::Success => Some("success"),
+        ForgeState::Failure => Some("failure"),
+        ForgeState::Error => Some("error"),
+        ForgeState::Inactive => match change.deployment.state {
+            State::Superseded | State::Cancelled => Some("cancel"),
             State::Queued
             | State::Running
             | State::Pushing
@@ -100,15 +132,43 @@ pub fn build_events(
             | State::Succeeded
             | State::Failed => None,
         },
+    }
+}
+
+/// Builds the event that a phase in the cluster begins, or ends with that outcome.
+fn task(
+    phase: ClusterPhase,
+    change: StateChange<'_>,
+    origin: &EventOrigin,
+    outcome: Option<&str>,
+) -> CloudEvent {
+    let StateChange { deployment, sentence, .. } = change;
+    let name = task_name(phase);
+    let mut content = json!({
+        "taskName": name,
+        "uri": page(deployment, origin),
+        "pipelineRun": {"id": deployment.id, "source": origin.url},
+    });
+    if let (Some(outcome), Some(content)) = (outcome, content.as_object_mut()) {
+        content.insert("outcome".to_owned(), outcome.into());
+        if outcome != "success" {
+            content.insert("errors".to_owned(), one_line(sentence, LONGEST_ERRORS).into());
+        }
+    }
+    let subject = json!({"id": format!("{}/{name}", deployment.id), "content": content});
+    let (kind, suffix) = match outcome {
+        Some(_) => (Announcement::TaskFinished, format!("-{name}")),
+        None => (Announcement::TaskStarted, String::new()),
     };
-    let service = match (state, deployment.state) {
-        (ForgeState::Success, _) => service(change, origin, before),
-        // Programs are told of what was live only when its app was removed: what replaces one
-        // tells of itself.
-        (ForgeState::Inactive, State::Succeeded) => removal(change, origin),
-        _ => None,
-    };
-    run.into_iter().chain(service).collect()
+    event(kind, &suffix, &subject, change, origin, RecordPart::Pushed)
+}
+
+/// Returns the name of the task that a phase is.
+fn task_name(phase: ClusterPhase) -> &'static str {
+    match phase {
+        ClusterPhase::Syncing => "sync",
+        ClusterPhase::Progressing => "rollout",
+    }
 }
 
 fn run(
@@ -131,11 +191,12 @@ fn run(
         }
     }
     let subject = json!({"id": deployment.id, "content": content});
-    event(kind, "", &subject, change, origin, outcome.is_some())
+    let part = if outcome.is_some() { RecordPart::Ended } else { RecordPart::Requested };
+    event(kind, "", &subject, change, origin, part)
 }
 
 /// Builds the event that another version is on the target now; nothing where it is the same as
-/// before.
+/// before, and ran.
 fn service(
     change: StateChange<'_>,
     origin: &EventOrigin,
@@ -143,18 +204,19 @@ fn service(
 ) -> Option<CloudEvent> {
     let StateChange { deployment, .. } = change;
     let app = deployment.app.as_ref()?;
-    deployment.pushed.as_ref().filter(|pushed| pushed.changed)?;
+    let is_repaired = matches!(before, PreviousState::Failing | PreviousState::NeverRan);
+    deployment.pushed.as_ref().filter(|pushed| pushed.changed || is_repaired)?;
     let kind = match (before, &deployment.rollback) {
         (_, Some(_)) => Announcement::RolledBack,
-        (PreviousState::There, None) => Announcement::Upgraded,
-        (PreviousState::Absent, None) => Announcement::Deployed,
+        (PreviousState::There | PreviousState::Failing, None) => Announcement::Upgraded,
+        (PreviousState::Absent | PreviousState::NeverRan, None) => Announcement::Deployed,
     };
     let content = json!({
         "environment": {"id": deployment.request.target},
         "artifactId": package(deployment, origin),
     });
     let subject = json!({"id": service_id(deployment, app), "content": content});
-    Some(event(kind, "-service", &subject, change, origin, true))
+    Some(event(kind, "-service", &subject, change, origin, RecordPart::Ended))
 }
 
 /// Builds the event that the app is not on the target any more.
@@ -163,7 +225,7 @@ fn removal(change: StateChange<'_>, origin: &EventOrigin) -> Option<CloudEvent> 
     let content = json!({"environment": {"id": deployment.request.target}});
     let app = deployment.app.as_ref()?;
     let subject = json!({"id": service_id(deployment, app), "content": content});
-    Some(event(Announcement::Removed, "-service", &subject, change, origin, true))
+    Some(event(Announcement::Removed, "-service", &subject, change, origin, RecordPart::Ended))
 }
 
 fn event(
@@ -172,7 +234,7 @@ fn event(
     subject: &Json,
     change: StateChange<'_>,
     origin: &EventOrigin,
-    is_final: bool,
+    part: RecordPart,
 ) -> CloudEvent {
     let StateChange { deployment, seq, at, .. } = change;
     let id = format!("{}-{seq}{suffix}", deployment.id);
@@ -196,7 +258,7 @@ fn event(
                 "timestamp": at,
             },
             "subject": subject,
-            "customData": Record::of(change, page(deployment, origin), is_final),
+            "customData": Record::of(change, page(deployment, origin), part),
             "customDataContentType": "application/json",
         },
     });

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::StateChange;
-use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime};
+use crate::model::deployment::{ClusterPhase, Contact, Deployment, ForgeState, Pushed, StageTime};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
 use crate::model::release::Release;
@@ -50,9 +50,26 @@ pub(super) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rollback: Option<BackTo<'a>>,
     received_at: Timestamp,
+    /// The phase that begins in the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<ClusterPhase>,
+    /// The data that only a deployment has with which a worker is done.
+    #[serde(flatten)]
+    result: Option<PlanResult<'a>>,
     /// The data that only an ended deployment has.
     #[serde(flatten)]
-    ended: Option<Ended<'a>>,
+    ended: Option<Ended>,
+}
+
+/// The part of the record that is settled at a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordPart {
+    /// The request alone.
+    Requested,
+    /// The push, too.
+    Pushed,
+    /// All of it.
+    Ended,
 }
 
 /// The revisions of a rollback: from and to.
@@ -65,9 +82,16 @@ struct BackTo<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Ended<'a> {
+struct Ended {
     finished_at: Option<Timestamp>,
     summary: String,
+}
+
+/// What a worker has found and done; it changes no more.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlanResult<'a> {
+    pushed_at: Option<Timestamp>,
     app: Option<App<'a>>,
     address: Option<String>,
     template: Option<&'a str>,
@@ -117,8 +141,8 @@ struct Manifests<'a> {
 
 impl<'a> Record<'a> {
     /// Builds the record from all fields of the deployment, so that a new field must be decided about here.
-    pub(super) fn of(change: StateChange<'a>, url: String, is_final: bool) -> Self {
-        let StateChange { deployment, state, sentence, seq, at: _ } = change;
+    pub(super) fn of(change: StateChange<'a>, url: String, part: RecordPart) -> Self {
+        let StateChange { deployment, state, phase, open_phase: _, sentence, seq, at: _ } = change;
         let DeploymentRequest {
             forge_id,
             release: Release { repository, commit, tag },
@@ -155,12 +179,20 @@ impl<'a> Record<'a> {
                 reason: text(&rollback.reason),
             }),
             received_at: deployment.received_at,
-            ended: is_final.then(|| Ended::of(deployment)),
+            phase,
+            result: (part != RecordPart::Requested).then(|| PlanResult::of(deployment)),
+            ended: (part == RecordPart::Ended).then(|| Ended::of(deployment)),
         }
     }
 }
 
-impl<'a> Ended<'a> {
+impl Ended {
+    fn of(deployment: &Deployment) -> Self {
+        Self { finished_at: deployment.finished_at, summary: text(&deployment.summary) }
+    }
+}
+
+impl<'a> PlanResult<'a> {
     fn of(deployment: &'a Deployment) -> Self {
         let Deployment {
             id: _,
@@ -168,13 +200,13 @@ impl<'a> Ended<'a> {
             app,
             state: _,
             received_at: _,
-            pushed_at: _,
-            finished_at,
+            pushed_at,
+            finished_at: _,
             waiting: _,
             log_tail: _,
             stages,
             marks: _,
-            summary,
+            summary: _,
             violations,
             pushed,
             rollback: _,
@@ -187,8 +219,7 @@ impl<'a> Ended<'a> {
         } = deployment;
         let listed = within(violations);
         Self {
-            finished_at: *finished_at,
-            summary: text(summary),
+            pushed_at: *pushed_at,
             app: app.as_ref().map(|app| App {
                 namespace: &app.namespace,
                 slug: &app.slug,

@@ -62,8 +62,18 @@ fn collect_events(
     state: ForgeState,
     before: PreviousState,
 ) -> Vec<(Announcement, Json)> {
+    collect_events_of((deployment, state), (None, None), before)
+}
+
+/// With the phase that ends, and the one that begins.
+fn collect_events_of(
+    (deployment, state): (&Deployment, ForgeState),
+    (open_phase, phase): (Option<ClusterPhase>, Option<ClusterPhase>),
+    before: PreviousState,
+) -> Vec<(Announcement, Json)> {
     let at = Timestamp::UNIX_EPOCH;
-    let change = StateChange { deployment, state, sentence: "said", seq: 3, at };
+    let (sentence, seq) = ("said", 3);
+    let change = StateChange { deployment, state, phase, open_phase, sentence, seq, at };
     let forge = Some("https://github.com".to_owned());
     let origin = EventOrigin { url: "https://deployer.example.com".to_owned(), forge };
     let parse = |event: CloudEvent| {
@@ -107,10 +117,66 @@ fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_was_removed() {
 }
 
 #[test]
-fn what_changed_nothing_is_no_change_of_the_service() {
+fn what_changed_nothing_is_no_change_of_the_service_unless_it_did_not_run_before() {
     let mut unchanged = deployment(State::Succeeded);
     unchanged.pushed.as_mut().unwrap().changed = false;
     assert_eq!(kinds(&unchanged, ForgeState::Success), [Announcement::Finished]);
+    for (before, kind) in [
+        (PreviousState::Failing, Announcement::Upgraded),
+        (PreviousState::NeverRan, Announcement::Deployed),
+    ] {
+        let events = collect_events(&unchanged, ForgeState::Success, before);
+        assert_eq!(events.last().unwrap().0, kind, "{before:?}");
+    }
+}
+
+#[test]
+fn each_phase_in_a_cluster_is_a_task_of_the_run() {
+    use Announcement::{Finished, TaskFinished, TaskStarted, Upgraded};
+    let (sync, rollout) = (Some(ClusterPhase::Syncing), Some(ClusterPhase::Progressing));
+    let good = deployment(State::Succeeded);
+    let events = |state, phases| {
+        let events = collect_events_of((&good, state), phases, PreviousState::There);
+        events.into_iter().unzip::<_, _, Vec<_>, Vec<_>>()
+    };
+    let (kinds, begun) = events(ForgeState::InProgress, (None, sync));
+    assert_eq!(kinds, [TaskStarted]);
+    assert_eq!(begun[0]["subject"], "20261121-054812123-3f9a2c/sync");
+    assert_eq!(begun[0]["id"], "20261121-054812123-3f9a2c-3");
+    assert_eq!(begun[0]["data"]["customData"]["phase"], "syncing");
+    let (kinds, next) = events(ForgeState::InProgress, (sync, rollout));
+    assert_eq!(kinds, [TaskFinished, TaskStarted]);
+    assert_eq!(next[0]["id"], "20261121-054812123-3f9a2c-3-sync");
+    assert_eq!(next[0]["data"]["subject"]["content"]["outcome"], "success");
+    assert_eq!(next[1]["data"]["subject"]["content"]["taskName"], "rollout");
+    let (kinds, end) = events(ForgeState::Success, (rollout, None));
+    assert_eq!(kinds, [TaskFinished, Finished, Upgraded]);
+    assert_eq!(end[0]["data"]["subject"]["content"]["outcome"], "success");
+    let bad = deployment(State::Failed);
+    let failed =
+        collect_events_of((&bad, ForgeState::Failure), (rollout, None), PreviousState::There);
+    assert_eq!(failed.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [TaskFinished, Finished]);
+    assert_eq!(failed[0].1["data"]["subject"]["content"]["errors"], "said");
+    let replaced = deployment(State::Superseded);
+    let events =
+        collect_events_of((&replaced, ForgeState::Inactive), (sync, None), PreviousState::There);
+    assert_eq!(events[0].1["data"]["subject"]["content"]["outcome"], "cancel");
+}
+
+/// What is sent late says what was settled when the phase began, and nothing of its end.
+#[test]
+fn a_task_says_the_same_before_and_after_the_end() {
+    let phases = (None, Some(ClusterPhase::Syncing));
+    let task = |deployment: &Deployment| {
+        let change = (deployment, ForgeState::InProgress);
+        collect_events_of(change, phases, PreviousState::There)
+    };
+    let ended = deployment(State::Succeeded);
+    let mut waiting = ended.clone();
+    (waiting.state, waiting.finished_at) = (State::Syncing, None);
+    waiting.summary = "waiting for Argo CD".to_owned();
+    assert_eq!(task(&waiting), task(&ended));
+    assert!(task(&ended)[0].1["data"]["customData"]["manifests"]["commit"].is_string());
 }
 
 #[test]

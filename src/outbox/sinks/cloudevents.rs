@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::deployment::Deployment;
+use crate::model::deployment::{Deployment, State};
 use crate::notify::events::{self, CloudEvent, EventOrigin, PreviousState, StateChange};
 use crate::notify::webhook::Receiver;
 use crate::outbox::delivery::{Delivered, DeliveryFailure};
@@ -44,8 +44,15 @@ impl Sinks {
         };
         let previous = self.previous_state(&deployment).await?;
         let OutboxMessage { status, seq, at, .. } = message;
-        let (state, sentence) = (status.state, status.description());
-        let change = StateChange { deployment: &deployment, state, sentence, seq: *seq, at: *at };
+        let change = StateChange {
+            deployment: &deployment,
+            state: status.state,
+            phase: status.phase,
+            open_phase: store.open_phase(message).await?,
+            sentence: status.description(),
+            seq: *seq,
+            at: *at,
+        };
         let origin = EventOrigin {
             url: self.deployments.external_url.clone(),
             forge: self.deployments.forge_url.clone(),
@@ -56,7 +63,7 @@ impl Sinks {
     }
 
     /// Returns the state of the app on the target before: present if it was deployed and not
-    /// removed since.
+    /// removed since. In a watched cluster it was deployed if it ran.
     async fn previous_state(&self, deployment: &Deployment) -> Result<PreviousState, StoreError> {
         let (Some(app), store) = (&deployment.app, &self.deployments.store) else {
             return Ok(PreviousState::Absent);
@@ -67,10 +74,22 @@ impl Sinks {
         let Some(newest) = page.deployments.into_iter().next() else {
             return Ok(PreviousState::Absent);
         };
-        let is_removed = store.removals(target, app).await?.into_iter().any(|removal| {
-            let has_commit = removal.ended.is_some_and(|end| end.commit.is_some());
-            has_commit && newest.id < removal.id && removal.id < deployment.id
-        });
-        Ok(if is_removed { PreviousState::Absent } else { PreviousState::There })
+        let removals = store.removals(target, app).await?;
+        let is_removed_since = |earlier: &Deployment| {
+            removals.iter().any(|removal| {
+                let has_commit = removal.ended.as_ref().is_some_and(|end| end.commit.is_some());
+                has_commit && earlier.id < removal.id && removal.id < deployment.id
+            })
+        };
+        if is_removed_since(&newest) {
+            return Ok(PreviousState::Absent);
+        }
+        if newest.state == State::Succeeded {
+            return Ok(PreviousState::There);
+        }
+        let filter = Filter { state: Some(State::Succeeded), ..filter };
+        let page = store.deployments(&filter, Some(&deployment.id), 1).await?;
+        let has_run = page.deployments.first().is_some_and(|ran| !is_removed_since(ran));
+        Ok(if has_run { PreviousState::Failing } else { PreviousState::NeverRan })
     }
 }

@@ -1,6 +1,7 @@
 //! The sinks: an adapter for each kind of receiver, behind one dispatch.
 
 mod argocd; // push events to a cluster's Argo CD
+mod bigquery; // rows of deployments that have ended
 mod cloudevents; // CloudEvents to programs
 pub(super) mod github; // statuses of deployments and commits, check runs
 mod slack; // messages to the team's channel and the actor
@@ -14,6 +15,7 @@ use crate::deployments::Deployments;
 use crate::model::id::TargetName;
 use crate::model::notice::Sink;
 use crate::notify::argocd::Hook;
+use crate::notify::bigquery::BigQueryTable;
 use crate::notify::slack::SlackClient;
 use crate::notify::slack::address::Channel;
 use crate::notify::slack::people::PeopleDirectory;
@@ -28,6 +30,9 @@ pub const LONGEST_CALL: Duration = Duration::from_secs(10);
 /// The longest call to Slack, which answers within a second. A message takes two calls or three,
 /// together less than half a lease.
 pub const LONGEST_SLACK_CALL: Duration = Duration::from_secs(4);
+/// The longest call to BigQuery, which answers within a second. A row takes one, and the first row of a process two or
+/// three more, together about half a lease.
+pub const LONGEST_BIGQUERY_CALL: Duration = Duration::from_secs(4);
 
 /// All receivers, as configured.
 pub struct Sinks {
@@ -39,6 +44,8 @@ pub struct Sinks {
     pub(crate) argocd: BTreeMap<TargetName, Hook>,
     /// The Slack workspace.
     pub(crate) slack: Option<SlackSink>,
+    /// The table in BigQuery.
+    pub(crate) bigquery: Option<BigQueryTable>,
 }
 
 /// Slack as this service uses it.
@@ -65,6 +72,7 @@ impl Sinks {
             Sink::ArgoCd(cluster) => return self.push_event(message, cluster, now).await,
             Sink::Channel => return self.channel(message, now).await,
             Sink::Person => return self.person(message, now).await,
+            Sink::BigQuery => return self.table_row(message, now).await,
         };
         self.defer_limited_account(result, now, |at| Delivered::Later { at })
     }
@@ -80,9 +88,12 @@ impl Sinks {
         let result = match &message.sink {
             Sink::Forge => self.confirm_deployment_status(message).await,
             Sink::Commit => self.confirm_commit_status(message).await,
-            Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => {
-                return Ok(EndCheck::Shown);
-            }
+            Sink::Check
+            | Sink::Channel
+            | Sink::Person
+            | Sink::Events(_)
+            | Sink::ArgoCd(_)
+            | Sink::BigQuery => return Ok(EndCheck::Shown),
         };
         self.defer_limited_account(result, now, |until| EndCheck::Deferred { until })
     }

@@ -448,6 +448,7 @@ pub(super) fn name_receiver(sink: &Sink) -> String {
         Sink::Person => "Slack: the person".to_owned(),
         Sink::Events(name) => format!("webhook {name}"),
         Sink::ArgoCd(cluster) => format!("Argo CD of {cluster}"),
+        Sink::BigQuery => "BigQuery".to_owned(),
     }
 }
 
@@ -461,6 +462,7 @@ fn order(sink: &Sink) -> u8 {
         Sink::Person => 4,
         Sink::Events(_) => 5,
         Sink::ArgoCd(_) => 6,
+        Sink::BigQuery => 7,
     }
 }
 
