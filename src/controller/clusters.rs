@@ -13,17 +13,15 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::expected::ExpectedRevision;
-use crate::cluster::failure::{FailureCause, LOG_LINES};
-use crate::cluster::logs;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::tracker::ProgressPatience;
-use crate::cluster::view::{ClusterNews, ClusterView, DeploymentNews};
+use crate::cluster::view::{ClusterView, DeploymentNews};
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::ClusterHealth;
 use crate::cluster::watch::metrics::WatchMetrics;
@@ -37,7 +35,8 @@ use crate::model::deployment::{ForgeState, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
 use crate::store::{
-    ClusterChange, ClusterLease, LeaseState, PushedDeployment, StoreError, WorkloadRecord,
+    ClusterChange, ClusterLease, FailureUndo, LeaseState, PushedDeployment, StoreError,
+    WorkloadRecord,
 };
 use crate::support::time::saturating_add;
 
@@ -50,13 +49,9 @@ const GATHERED: Duration = Duration::from_millis(20);
 /// The most events that are recorded together.
 const MOST_EVENTS: usize = 1000;
 /// The pause after an error, and between attempts to take a lease that another process has.
-const PAUSE: Duration = Duration::from_secs(2);
-/// The number of logs that are read at the same time.
-const MOST_LOGS: usize = 8;
-/// The time for all logs of one recording: news is told without them rather than late.
-const LOGS_DEADLINE: Duration = Duration::from_secs(5);
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// The number of apps whose manifests are read at the same time.
-const MOST_READS: usize = 4;
+pub(super) const MOST_READS: usize = 4;
 /// The pause until manifests that could not be read are read again.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The time for which another revision may be live before the deployment ends: a clone is half a minute behind at most.
@@ -423,7 +418,7 @@ impl ClusterFollower {
             let sentence = "another revision is live in the manifest repository";
             let status = ForgeStatus::new(ForgeState::Inactive, sentence);
             let change = ClusterChange::end(deployment.id, State::Superseded, status);
-            self.store_news(&followed.lease, &[], &[change]).await?;
+            self.store_news(&followed.lease, &[], &[change], &BTreeMap::new()).await?;
         }
         Ok(())
     }
@@ -440,7 +435,8 @@ impl ClusterFollower {
         let change =
             |one: &DeploymentNews| change_of(one, logs.remove(&one.deploy_id).unwrap_or_default());
         let changes: Vec<ClusterChange> = news.deployments.iter().map(change).collect();
-        self.store_news(&followed.lease, &records, &changes).await?;
+        let undos = self.plan_undos(&changes).await;
+        self.store_news(&followed.lease, &records, &changes, &undos).await?;
         for news in &news.deployments {
             log_news(news);
         }
@@ -453,12 +449,15 @@ impl ClusterFollower {
         lease: &ClusterLease,
         records: &[WorkloadRecord],
         changes: &[ClusterChange],
+        undos: &BTreeMap<DeployId, FailureUndo>,
     ) -> Result<(), FollowEnd> {
         let (store, clock) = (&self.deployments.store, &self.deployments.clock);
         loop {
-            match store.record_cluster_progress(lease, records, changes, clock.now()).await {
+            match store.record_cluster_progress(lease, records, changes, undos, clock.now()).await {
                 Ok(LeaseState::Lost) => return Err(FollowEnd::LeaseLost),
                 Ok(LeaseState::Held) => break,
+                // The next watch draws another id.
+                Err(error @ StoreError::IdTaken(_)) => return Err(FollowEnd::Store(error)),
                 Err(error) => {
                     let cluster = self.health.cluster();
                     tracing::error!(%cluster, %error, "progress not recorded, retry follows");
@@ -466,54 +465,12 @@ impl ClusterFollower {
                 }
             }
         }
-        if changes.iter().any(|change| change.status.is_some()) {
+        if undos.values().any(|undo| matches!(undo, FailureUndo::Rollback(_))) {
+            self.deployments.wake.notify_all();
+        } else if changes.iter().any(|change| change.status.is_some()) {
             self.deployments.wake.outbox();
         }
         Ok(())
-    }
-
-    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out.
-    async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
-        let mut logs = BTreeMap::new();
-        let room = Semaphore::new(MOST_LOGS);
-        let mut reading = FuturesUnordered::new();
-        for news in &news.deployments {
-            if let Some((workload, cause)) = &news.failure
-                && cause.has_log()
-            {
-                let (tail, room) = (self.read_log(&workload.namespace, cause), &room);
-                reading.push(async move {
-                    let _place = room.acquire().await;
-                    (news.deploy_id.clone(), tail.await)
-                });
-            }
-        }
-        let reading = async {
-            while let Some((id, lines)) = reading.next().await {
-                logs.insert(id, lines);
-            }
-        };
-        let _in_time = tokio::time::timeout(LOGS_DEADLINE, reading).await;
-        logs
-    }
-
-    /// Reads the end of a container's log, or of the run before where the present one has said nothing yet.
-    async fn read_log(&self, namespace: &str, cause: &FailureCause) -> Vec<String> {
-        let Some(pod) = &cause.pod else { return Vec::new() };
-        for previous in [false, true] {
-            let container = cause.container.as_deref();
-            let tail =
-                logs::tail(&self.connection, namespace, pod, container, previous, LOG_LINES).await;
-            match tail {
-                Ok(tail) if !tail.lines().is_empty() => return tail.lines().to_vec(),
-                Ok(_) => {}
-                Err(error) => {
-                    let cluster = self.health.cluster();
-                    tracing::debug!(%cluster, pod, previous, %error, "log not read");
-                }
-            }
-        }
-        Vec::new()
     }
 }
 

@@ -13,6 +13,7 @@
 //! attempt, without side effects. [`clusters`], [`previews`] and [`sweep`] are loops of their own.
 
 pub mod clusters; // follows pushed deployments in a cluster
+mod failures; // what is read and decided about failures before they are recorded
 mod cluster_news; // what is stored, sent and logged of them, pure
 pub mod unwatched; // ends those whose cluster nothing watches any more
 mod attempt; // one claimed deployment: lease, panic, shutdown, stages

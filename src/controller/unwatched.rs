@@ -1,5 +1,6 @@
 //! Ends deployments that wait for a cluster which nothing watches any more, because the configuration has changed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -46,7 +47,9 @@ pub async fn end_unwatched(deployments: &Deployments) -> Result<usize, StoreErro
         let sentence = "it is pushed; its cluster is no longer watched";
         let status = ForgeStatus::new(ForgeState::Success, sentence);
         let change = ClusterChange::end(deployment, State::Succeeded, status);
-        if store.record_cluster_progress(&lease, &[], &[change], now).await? == LeaseState::Held {
+        if store.record_cluster_progress(&lease, &[], &[change], &BTreeMap::new(), now).await?
+            == LeaseState::Held
+        {
             count += 1;
         }
         // As if nobody had watched it since: the others are due, too.

@@ -6,6 +6,7 @@
 //! led to it and its messages. The lease's number fences each write, so that a process which lost the
 //! cluster while it was paused changes nothing.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,6 +21,7 @@ use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::{self, Row, overview_columns};
+use crate::store::undo::{self, FailureUndo};
 use crate::store::write::WriteTransaction;
 
 /// The right of one process to watch a cluster and to record its progress.
@@ -220,12 +222,14 @@ impl Store {
     }
 
     /// Records what was seen in a cluster: the records of workloads, the changes of deployments and
-    /// their messages, all or nothing. A deployment that has ended meanwhile stays as it is.
+    /// their messages, all or nothing. A deployment that has ended meanwhile stays as it is. The rollback of one that
+    /// fails is requested in the same transaction where its target's policy is that (`undos`), so that neither a crash nor a second process doubles or loses it.
     pub async fn record_cluster_progress(
         &self,
         lease: &ClusterLease,
         records: &[WorkloadRecord],
         changes: &[ClusterChange],
+        undos: &BTreeMap<DeployId, FailureUndo>,
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
         let mut write = self.begin(RECORDING).await?;
@@ -239,8 +243,10 @@ impl Store {
         for record in records {
             keep_record(&mut write, &lease.cluster, record, now);
         }
+        undo::lock_lanes(&mut write, undos.values());
         for change in changes {
-            self.change_in_cluster(&mut write, change, now).await?;
+            let undo = undos.get(&change.deployment);
+            self.change_in_cluster(&mut write, change, undo, now).await?;
         }
         write.commit().await?;
         Ok(LeaseState::Held)
@@ -250,9 +256,19 @@ impl Store {
         &self,
         write: &mut WriteTransaction,
         change: &ClusterChange,
+        undo: Option<&FailureUndo>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let undo = match undo {
+            Some(undo) => Some(undo::admit(write, undo, &change.deployment, now).await?),
+            None => None,
+        };
+        let noted = undo.as_ref().map(|undo| change.with_note(&undo.note));
+        let change = noted.as_ref().unwrap_or(change);
         let Some(row) = set_cluster_state(write, change, now).await? else { return Ok(()) };
+        if let Some(request) = undo.and_then(|undo| undo.request) {
+            self.request_undo(write, request, now).await?;
+        }
         let Some(status) = &change.status else { return Ok(()) };
         if change.state == State::Succeeded {
             let deployment = row::overview(&row)?;

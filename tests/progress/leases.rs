@@ -1,5 +1,6 @@
 //! One process watches a cluster, and another one goes on where it stopped.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use the_deployer::model::deployment::{ForgeState, State};
@@ -68,7 +69,9 @@ async fn who_lost_the_lease_of_a_cluster_records_nothing() {
             status: Some(ForgeStatus::new(ForgeState::Success, "it runs")),
         };
         let changes = [change];
-        let record = async |lease| store.record_cluster_progress(lease, &[], &changes, later).await;
+        let record = async |lease| {
+            store.record_cluster_progress(lease, &[], &changes, &BTreeMap::new(), later).await
+        };
         assert_eq!(record(&lost).await.unwrap(), LeaseState::Lost);
         assert_eq!(world.deployer.deployment(id).await.state, State::Syncing);
         assert_eq!(

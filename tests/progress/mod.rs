@@ -5,3 +5,5 @@ mod ends; // how deployments end
 mod live; // what runs now, and the logs of it
 mod leases; // one process watches, and others take over
 mod sight; // a cluster that cannot be seen
+mod undo; // the rollback of what fails
+mod undo_crashes; // the same, over crashes and takeovers

@@ -422,8 +422,8 @@ async fn pods_are_asked_for(world: &Watched, contract: &mut Contract) {
 }
 
 /// What these programs never say: no log breaks off, their templates are built in, their manifest repository is there, the clusters'
-/// time is of a file that is kept, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 9] = [
+/// time is of a file that is kept, no revision fails in its cluster, and a stream of events stays open as long as its deployment waits.
+const UNSEEN: [&str; 14] = [
     "AppPage.missing",
     "ClusterSnapshot.taken_at",
     "ContainerLogLine.error",
@@ -433,6 +433,11 @@ const UNSEEN: [&str; 9] = [
     "DeploymentPicture.waiting",
     "MissingRepository.repository",
     "MissingRepository.why",
+    "Revision.failed",
+    "RevisionDetail.failed",
+    "RevisionFailure.at",
+    "RevisionFailure.deployment",
+    "RevisionFailure.summary",
 ];
 
 #[tokio::test]
