@@ -28,11 +28,12 @@ use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::reflector::ClusterWatch;
 use crate::cluster::watch::schedule::WatchLimits;
 use crate::controller::cluster_news::{change_of, log_news, to_stored};
+use crate::controller::held_commits::HeldCommits;
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
 use crate::deployments::outcome::DeployError;
 use crate::model::deployment::{ForgeState, State};
-use crate::model::id::DeployId;
+use crate::model::id::{CommitSha, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::{
     ClusterChange, ClusterLease, FailureUndo, LeaseState, PushedDeployment, StoreError,
@@ -115,7 +116,14 @@ struct Followed {
     unread: BTreeMap<DeployId, Unread>,
     /// The newest push to the manifest repository that the view knows of.
     newest_push: Option<Timestamp>,
+    /// The commits of others that hold a revision.
+    held: HeldCommits,
+    /// Commits that are being looked up.
+    lookups: FuturesUnordered<BoxFuture<'static, CommitLookup>>,
 }
+
+/// A deployment, a commit of somebody else, and whether it holds the revision.
+type CommitLookup = (DeployId, CommitSha, Result<Option<bool>, DeployError>);
 
 /// A deployment, and the manifests that it should bring about.
 type ManifestRead = (PushedDeployment, Result<Option<ExpectedRevision>, DeployError>);
@@ -256,6 +264,8 @@ impl ClusterFollower {
             queued: BTreeSet::new(),
             unread: BTreeMap::new(),
             newest_push: None,
+            held: HeldCommits::default(),
+            lookups: FuturesUnordered::new(),
         };
         for deployment in store.waiting_for_cluster(&cluster).await? {
             followed.read_later(deployment);
@@ -293,6 +303,7 @@ impl ClusterFollower {
                     followed.apply(gathered, &self.health, clock.now());
                 }
                 Some(read) = followed.reads.next() => self.take_read(followed, read).await?,
+                Some(lookup) = followed.lookups.next() => followed.take_lookup(lookup, clock.now()),
                 _ = ticks.tick() => {
                     // What has happened is judged before what has not happened for too long.
                     let gathered = drain(&mut events);
@@ -331,7 +342,27 @@ impl ClusterFollower {
             }
         }
         followed.view.keep_open(&ids, now);
+        followed.held.retain(&ids);
         self.look_for_commits(followed, &waiting).await;
+        self.look_up_commits(followed, &waiting);
+    }
+
+    /// Looks up the commits that Argo CD names and that nobody here has pushed, beside the events.
+    fn look_up_commits(&self, followed: &mut Followed, waiting: &[PushedDeployment]) {
+        let now = self.deployments.clock.now();
+        for (id, commit) in followed.view.unknown_commits() {
+            let Some(deployment) = waiting.iter().find(|one| one.id == id) else { continue };
+            if followed.lookups.len() >= MOST_READS {
+                return;
+            }
+            let Some(commit) = followed.held.begin(&id, &commit, now) else { continue };
+            let (deployments, deployment) = (self.deployments.clone(), deployment.clone());
+            let lookup = async move {
+                let is_held = deployments.commit_holds(&deployment, &commit).await;
+                (id, commit, is_held)
+            };
+            followed.lookups.push(lookup.boxed());
+        }
     }
 
     /// Tells the view which commits hold a revision by now: Argo CD names the newest.
@@ -349,7 +380,8 @@ impl ClusterFollower {
         for expected in open {
             let is_it = |deployment: &&PushedDeployment| deployment.id == expected.deploy_id;
             let Some(deployment) = waiting.iter().find(is_it) else { continue };
-            let commits = commits_with(deployment, &pushes);
+            let mut commits = commits_with(deployment, &pushes);
+            commits.extend(followed.held.of(&deployment.id));
             let now = self.deployments.clock.now();
             followed.view.expect(ExpectedRevision { commits, ..expected }, now);
         }
@@ -479,6 +511,22 @@ impl Followed {
     fn read_later(&mut self, deployment: PushedDeployment) {
         if self.queued.insert(deployment.id.clone()) {
             self.queue.push_back(deployment);
+        }
+    }
+
+    /// Takes the result of a look-up. One that failed is tried again.
+    fn take_lookup(&mut self, (id, commit, result): CommitLookup, now: Timestamp) {
+        let is_held = result.unwrap_or_else(|error| {
+            tracing::warn!(deployment = %id, %commit, reason = error.message, "commit not read, retry follows");
+            None
+        });
+        if !self.held.end(&id, &commit, is_held, now) {
+            return;
+        }
+        let expected = self.view.open().find(|expected| expected.deploy_id == id).cloned();
+        if let Some(mut expected) = expected {
+            expected.commits.push(commit.to_string());
+            self.view.expect(expected, now);
         }
     }
 

@@ -14,6 +14,7 @@
 
 pub mod clusters; // follows pushed deployments in a cluster
 mod failures; // what is read and decided about failures before they are recorded
+mod held_commits; // the commits of others that hold a followed revision
 mod cluster_news; // what is stored, sent and logged of them, pure
 pub mod unwatched; // ends those whose cluster nothing watches any more
 mod attempt; // one claimed deployment: lease, panic, shutdown, stages

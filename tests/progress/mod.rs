@@ -1,6 +1,7 @@
 //! What becomes of a deployment after the push: the whole service beside a cluster of its own.
 
 pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
+mod commits; // commits of others that hold a revision
 mod ends; // how deployments end
 mod live; // what runs now, and the logs of it
 mod leases; // one process watches, and others take over
