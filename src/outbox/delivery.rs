@@ -82,7 +82,7 @@ impl From<StoreError> for DeliveryFailure {
 const TABLE_LAG: Duration = Duration::from_mins(10);
 
 /// As for the other receivers.
-impl From<BigQueryError> for NotDelivered {
+impl From<BigQueryError> for DeliveryFailure {
     fn from(error: BigQueryError) -> Self {
         let (remedy, unsure) = match &error {
             BigQueryError::Unreachable { .. } => (Remedy::Retry { after: None }, true),

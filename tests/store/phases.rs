@@ -6,7 +6,9 @@ use the_deployer::model::deployment::{ClusterPhase, ForgeState, State};
 use the_deployer::model::id::TargetName;
 use the_deployer::model::notice::{Sink, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{ClusterChange, Completion, FinalState, LeaseState, PushTurn, Store};
+use the_deployer::store::{
+    ClusterChange, ClusterFindings, Completion, FinalState, LeaseState, PushTurn, Store,
+};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
@@ -31,7 +33,13 @@ async fn changes(store: &Store, state: State, status: ForgeStatus, seconds: i64)
     let (cluster, length) = (TargetName::parse("prod").unwrap(), Duration::from_secs(1));
     let lease = store.lease_cluster(&cluster, "one", at(seconds), length).await.unwrap().unwrap();
     let change = ClusterChange::end(id(1), state, status);
-    let recorded = store.record_cluster_progress(&lease, &[], &[change], at(seconds)).await;
+    let recorded = store
+        .record_cluster_progress(
+            &lease,
+            ClusterFindings { changes: &[change], ..ClusterFindings::default() },
+            at(seconds),
+        )
+        .await;
     assert_eq!(recorded.unwrap(), LeaseState::Held);
     let _ended = store.end_cluster_lease(&lease, at(seconds)).await.unwrap();
 }

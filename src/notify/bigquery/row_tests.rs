@@ -32,6 +32,7 @@ fn deployment(state: State) -> Deployment {
             automatic: false,
             recipient: Recipient::Actor,
             identity: None,
+            requested_at: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),
@@ -44,6 +45,7 @@ fn deployment(state: State) -> Deployment {
         waiting: None,
         log_tail: Vec::new(),
         stages: Vec::new(),
+        marks: DeployMarks::default(),
         summary: "the image cannot be pulled".to_owned(),
         violations: vec![].into(),
         pushed: Some(Pushed {
