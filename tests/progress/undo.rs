@@ -166,7 +166,8 @@ async fn what_fails_is_rolled_back_to_what_ran_last_with_a_hold_and_once() {
         assert_eq!(world.deployer.github.told(number).last().unwrap(), "success");
         // The audit log has the service as principal.
         let search = Search { act: Some("rollback".to_owned()), limit: 10, ..Search::default() };
-        let entries = world.deployer.stepped().store().audit_records(&search).await.unwrap().entries;
+        let entries =
+            world.deployer.stepped().store().audit_records(&search).await.unwrap().entries;
         let [entry] = &entries[..] else { panic!("{entries:?}") };
         assert_eq!((entry.by.name.as_str(), entry.by.via), ("the-deployer", AuthMethod::Service));
         assert_eq!(entry.id, undo.id);
