@@ -44,6 +44,20 @@ pub struct RevisionSummary {
     pub digest: Option<String>,
     /// The rollback that replaced it; null if there was none, or it is live again.
     pub rolled_back: Option<RevisionRollback>,
+    /// Its failure in the cluster; null if its last end there was none.
+    #[serde(default)]
+    pub failed: Option<RevisionFailure>,
+}
+
+/// The failure of a revision in its cluster.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RevisionFailure {
+    /// The deploy id of the deployment that failed.
+    pub deployment: String,
+    /// The cause.
+    pub summary: String,
+    /// The time.
+    pub at: Timestamp,
 }
 
 /// A rollback that replaced a revision.

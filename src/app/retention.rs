@@ -35,6 +35,9 @@ pub(super) async fn run_pruning(
                 Ok(deleted) => tracing::info!(deleted, days, "old deployments deleted"),
                 Err(error) => tracing::warn!(%error, "old deployments could not be deleted"),
             }
+            if let Err(error) = prune_foreign(&store, clock.now(), days).await {
+                tracing::warn!(%error, "old records of clusters could not be deleted");
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -59,10 +62,23 @@ async fn bound(store: &Store) -> Result<(), StoreError> {
     }
 }
 
+/// Deletes all old records of other people's workloads in clusters.
+async fn prune_foreign(store: &Store, now: Timestamp, days: u32) -> Result<(), StoreError> {
+    let Some(before) = end_of_age(now, days) else { return Ok(()) };
+    while store.prune_foreign_progress(before, BATCH).await? > 0 {
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Returns the time before which everything is older than so many days.
+fn end_of_age(now: Timestamp, days: u32) -> Option<Timestamp> {
+    now.checked_sub(SignedDuration::from_hours(i64::from(days) * 24)).ok()
+}
+
 /// Deletes all old deployments; returns their number.
 async fn prune(store: &Store, now: Timestamp, days: u32) -> Result<u64, StoreError> {
-    let age = SignedDuration::from_hours(i64::from(days) * 24);
-    let Ok(before) = now.checked_sub(age) else { return Ok(0) };
+    let Some(before) = end_of_age(now, days) else { return Ok(0) };
     let (mut count, mut cursor) = (0, None);
     loop {
         let PrunedBatch { deleted, last } =

@@ -218,6 +218,7 @@ fn news(deployment: &Deployment) -> News<'_> {
         links: Links { pages: "https://deploy.example.com", forge: None, waml: FILE },
         last_good: None,
         holds: Holds::Automation,
+        undo: None,
         undeliverable: None,
         stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
     }

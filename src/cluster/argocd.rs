@@ -73,6 +73,16 @@ impl ArgoApplication {
     }
 }
 
+impl ArgoApplication {
+    /// Lists the commits that it names: the one that the cluster was compared with, and the one of the last sync.
+    pub fn named_commits(&self) -> Vec<&str> {
+        let synced = self.operation.as_ref().map(|operation| &*operation.revision);
+        let compared = &*self.revision;
+        let synced = synced.filter(|commit| *commit != compared);
+        [Some(compared), synced].into_iter().flatten().filter(|one| !one.is_empty()).collect()
+    }
+}
+
 impl SyncOperation {
     fn read(state: &Json) -> Self {
         let text = |path: &[&str], most| text_at(state, path, most).unwrap_or_default();

@@ -105,7 +105,11 @@ fn write_meta_with(meta: &ObjectMeta, extra: ExtraMeta) -> Json {
         Marks::Commit(commit) => {
             annotate("repository", &commit.repository);
             annotate("commit", &commit.commit);
-            annotate("pull-request", commit.pull_request.as_deref().unwrap_or_default());
+            for (name, value) in [("pull-request", &commit.pull_request), ("link", &commit.link)] {
+                if let Some(value) = value {
+                    annotate(name, value);
+                }
+            }
         }
         Marks::Unmarked => {}
     }

@@ -185,8 +185,14 @@ pub async fn find_pod(
     let mut part = object.clone();
     // Pod, ReplicaSet, Deployment; or Pod, Job, CronJob.
     for _ in 0..3 {
-        if is_of_app(&part, slug) {
+        if is_rendered(&part, slug) {
             return Ok(object.pod().cloned());
+        }
+        if let Some(name) = canary_origin(&part) {
+            // The copy of another app's workload may carry the label of this app, too.
+            let origin = find(part.kind(), name).await?;
+            let is_copy = origin.is_some_and(|origin| is_rendered(&origin, slug));
+            return Ok(object.pod().filter(|_| is_copy).cloned());
         }
         let Some(reference) = part.meta().controller.clone() else { return Ok(None) };
         let Some(kind) = reference.kind else { return Ok(None) };
@@ -198,17 +204,18 @@ pub async fn find_pod(
     Ok(None)
 }
 
-/// Checks that an object is a workload that the service rendered for the app, or Flagger's copy of one.
-fn is_of_app(object: &WatchedObject, slug: &str) -> bool {
-    let is_rendered = matches!(&object.meta().marks, Marks::Revision { app, .. } if &**app == slug);
-    object.kind().is_workload() && (is_rendered || is_canary_copy(object))
+/// Checks that an object is a workload that the service rendered for the app.
+fn is_rendered(object: &WatchedObject, slug: &str) -> bool {
+    let is_marked = matches!(&object.meta().marks, Marks::Revision { app, .. } if &**app == slug);
+    object.kind().is_workload() && is_marked
 }
 
-/// Checks that Flagger made the workload: the copy that serves while the workload itself has no pods.
-fn is_canary_copy(object: &WatchedObject) -> bool {
+/// Returns the name of the workload that Flagger copied: its copy serves while the workload itself has no pods. `None`
+/// where this is no such copy.
+fn canary_origin(object: &WatchedObject) -> Option<&str> {
     let owner = object.meta().controller.as_ref();
-    object.meta().name.ends_with("-primary")
-        && owner.is_some_and(|owner| owner.kind == Some(WatchedKind::Canary))
+    let is_copy = owner.is_some_and(|owner| owner.kind == Some(WatchedKind::Canary));
+    object.meta().name.strip_suffix("-primary").filter(|_| is_copy && object.kind().is_workload())
 }
 
 /// Picks the workloads and pods of an app out of an index.
@@ -222,7 +229,7 @@ pub(super) fn snapshot(
     let copies = rendered.iter().filter_map(|object| {
         let key = object.key();
         let copy = ObjectKey { name: format!("{}-primary", key.name).into(), ..key };
-        index.get(&copy).filter(|object| is_canary_copy(object))
+        index.get(&copy).filter(|object| canary_origin(object).is_some())
     });
     let mut objects: Vec<&WatchedObject> = rendered.iter().copied().chain(copies).collect();
     objects.sort_by_key(|object| object.key());

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::api::LogParams;
@@ -24,6 +26,10 @@ const MOST_TAIL: usize = 64 * 1024;
 
 /// The deadline for the end of a log: a failure is told without it rather than late.
 const TAIL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The time for the head of a log that is followed: a server may send it together with the first line, so that a caller
+/// goes on without.
+const HEAD_WAIT: Duration = Duration::from_secs(2);
 
 /// The longest part of a line that is read, in bytes; the rest of the line is left out.
 const MOST_LINE: usize = 64 * 1024;
@@ -47,7 +53,7 @@ pub enum PodLogError {
     #[error("{0}")]
     Unavailable(String),
     /// Nothing came for so long, not even the end of the log.
-    #[error("nothing came for {} seconds", .0.as_secs())]
+    #[error("nothing came for {} seconds; ask again", .0.as_secs())]
     Idle(Duration),
 }
 
@@ -123,24 +129,30 @@ pub async fn open(
     let LogRange { lines, previous, follow } = range;
     let params = LogParams { follow, previous, ..source.params(lines) };
     let client = source.client(connection).await?;
-    let body = match source.send(&client, &params).await {
-        Ok(body) => Some(body),
-        // A server may send the head together with the first line.
-        Err(RequestError::Timeout(_)) => None,
-        Err(error) => return Err(source.error(connection, &client, error)),
+    let request = FollowRequest { client: client.clone(), source: source.clone(), params };
+    let mut opening = request.open().boxed();
+    let body = match tokio::time::timeout(HEAD_WAIT, &mut opening).await {
+        Ok(Ok(body)) => LogBody::Open(body),
+        Ok(Err(error)) => return Err(source.error(connection, &client, error)),
+        Err(_elapsed) => LogBody::Opening(opening),
     };
-    let request = FollowRequest { client, source, params };
-    Ok(LogLines { request, body, idle, lines: LineBuffer::default(), is_done: false })
+    Ok(LogLines { source, body, idle, lines: LineBuffer::default(), is_done: false })
 }
 
 /// The lines of a log as they come. The connection ends when this is dropped.
 pub struct LogLines {
-    request: FollowRequest,
-    /// The answer; none while the server has sent no head.
-    body: Option<Body>,
+    source: LogSource,
+    body: LogBody,
     idle: Duration,
     lines: LineBuffer,
     is_done: bool,
+}
+
+/// The answer with a log.
+enum LogBody {
+    /// The server has sent no head so far.
+    Opening(BoxFuture<'static, Result<Body, RequestError>>),
+    Open(Body),
 }
 
 struct FollowRequest {
@@ -178,8 +190,12 @@ impl LogLines {
     /// Reads some bytes; false at the end of the log.
     async fn read(&mut self) -> Result<bool, PodLogError> {
         let body = match &mut self.body {
-            Some(body) => body,
-            None => self.body.insert(self.request.open().await?),
+            LogBody::Open(body) => body,
+            LogBody::Opening(opening) => {
+                let body = opening.await.map_err(|error| self.source.explain(error))?;
+                self.body = LogBody::Open(body);
+                return Ok(true);
+            }
         };
         match body.frame().await {
             None => Ok(false),
@@ -196,19 +212,18 @@ impl LogLines {
 
 impl FollowRequest {
     /// Asks until the server sends the head of an answer.
-    async fn open(&self) -> Result<Body, PodLogError> {
+    async fn open(self) -> Result<Body, RequestError> {
         loop {
             match self.source.send(&self.client, &self.params).await {
-                Ok(body) => return Ok(body),
                 Err(RequestError::Timeout(_)) => {}
-                Err(error) => return Err(self.source.explain(error)),
+                result => return result,
             }
         }
     }
 }
 
 /// A container of a pod.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LogSource {
     namespace: String,
     pod: String,
@@ -305,7 +320,10 @@ pub(in crate::cluster) fn is_object_name(name: &str) -> bool {
 #[derive(Default)]
 struct LineBuffer {
     bytes: Vec<u8>,
-    /// The number of bytes without an end of line.
+    /// The number of bytes that were taken. They stay until the next push: a move for each line would take a time that
+    /// grows with the square of the bytes.
+    taken: usize,
+    /// The number of bytes that were taken, or have no end of line.
     searched: usize,
     /// True while the rest of a line that is too long is left out.
     is_skipping: bool,
@@ -314,6 +332,8 @@ struct LineBuffer {
 
 impl LineBuffer {
     fn push(&mut self, data: &[u8]) {
+        self.bytes.drain(..self.taken);
+        self.searched = self.searched.saturating_sub(std::mem::take(&mut self.taken));
         self.bytes.extend_from_slice(data);
     }
 
@@ -325,27 +345,31 @@ impl LineBuffer {
                 self.searched = self.bytes.len();
                 return self.take_long();
             };
-            let line: Vec<u8> = self.bytes.drain(..=self.searched + at).collect();
-            self.searched = 0;
+            let line = self.take_bytes(self.searched + at + 1);
             if !std::mem::take(&mut self.is_skipping) {
                 return Some(self.show(&line));
             }
         }
     }
 
+    /// Takes the bytes up to that end.
+    fn take_bytes(&mut self, end: usize) -> Vec<u8> {
+        let line = self.bytes.get(self.taken..end).unwrap_or_default().to_vec();
+        (self.taken, self.searched) = (end, end);
+        line
+    }
+
     fn take_long(&mut self) -> Option<String> {
-        if self.bytes.len() <= MOST_LINE {
+        if self.bytes.len() - self.taken <= MOST_LINE {
             return None;
         }
-        let line = std::mem::take(&mut self.bytes);
-        self.searched = 0;
+        let line = self.take_bytes(self.bytes.len());
         (!std::mem::replace(&mut self.is_skipping, true)).then(|| self.show(&line))
     }
 
     /// Takes a last line without an end.
     fn take_rest(&mut self) -> Option<String> {
-        let line = std::mem::take(&mut self.bytes);
-        self.searched = 0;
+        let line = self.take_bytes(self.bytes.len());
         (!line.is_empty() && !self.is_skipping).then(|| self.show(&line))
     }
 
@@ -396,6 +420,21 @@ mod tests {
         assert_eq!(lines(&chunks).len(), 1);
         let one = format!("{}\nnext\n", "x".repeat(1_000_000));
         assert_eq!(lines(&[one.as_bytes()]).len(), 2);
+    }
+
+    #[test]
+    fn no_byte_moves_for_a_line_that_is_taken() {
+        let mut buffer = LineBuffer::default();
+        buffer.push(&b"\n".repeat(400_000));
+        let mut lines = 0;
+        while buffer.take().is_some() {
+            lines += 1;
+            // A move for each line would take minutes for an answer of a megabyte.
+            assert_eq!((buffer.bytes.len(), buffer.taken), (400_000, lines));
+        }
+        assert_eq!(lines, 400_000);
+        buffer.push(b"end");
+        assert_eq!((buffer.bytes.len(), buffer.take_rest()), (3, Some("end".to_owned())));
     }
 
     #[test]

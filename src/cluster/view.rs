@@ -259,6 +259,22 @@ impl ClusterView {
         self.open.values().map(|deployment| &deployment.expected)
     }
 
+    /// Lists the commits that Argo CD names for followed deployments, and that are not known to hold their revisions: a
+    /// removal, a person or another tool may have pushed them.
+    pub fn unknown_commits(&self) -> Vec<(DeployId, String)> {
+        let mut commits = Vec::new();
+        for (id, OpenDeployment { expected, .. }) in &self.open {
+            let key = expected.application.as_ref();
+            let object = key.and_then(|key| self.index.get(key));
+            let Some(application) = object.and_then(WatchedObject::application) else { continue };
+            let is_unknown =
+                |commit: &&str| !expected.commits.iter().any(|known| known.as_str() == *commit);
+            let named = application.named_commits().into_iter().filter(is_unknown);
+            commits.extend(named.map(|commit| (id.clone(), commit.to_owned())));
+        }
+        commits
+    }
+
     /// Ends the following of deployments that are not among these: a newer push or a person ended them.
     pub fn keep_open(&mut self, ids: &BTreeSet<DeployId>, now: Timestamp) {
         let is_ended = |id: &&DeployId| !ids.contains(*id);

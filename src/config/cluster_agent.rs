@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_seen_by_the_service_or_by_an_agent_and_the_agent_decides_on_previews() {
+    fn a_cluster_is_seen_by_the_service_or_by_an_agent() {
         let folder = tempfile::tempdir().unwrap();
         let token = [("a", "0123456789abcdefghij")];
         let both = ", kubernetes: {token: {env: TOKEN}}";
@@ -129,10 +129,8 @@ mod tests {
         assert!(message.contains("config.yaml:2:"), "{message}");
         assert!(message.contains("a cluster has an agent or a connection, not both"), "{message}");
         let previews = config(folder.path(), &token, ", progress: {previews: true}");
-        let warnings = loaded(&previews).warnings;
-        let is_about =
-            |one: &crate::model::violation::Violation| one.message.contains("--previews");
-        assert!(warnings.iter().any(is_about), "{warnings:?}");
+        let settings = loaded(&previews).settings;
+        assert!(settings.kubernetes.values().all(|one| one.previews.is_some()));
         for (written, expected) in [
             ("{}", "token"),
             ("{token: s3cret}", "`clusters[0].agent.token` holds a secret itself"),

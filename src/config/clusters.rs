@@ -18,6 +18,7 @@ use crate::model::lock::Policies;
 use crate::model::namespaces;
 use crate::model::platform::Platform;
 use crate::model::platform::problem::PlatformProblem;
+use crate::model::rollback::OnFailure;
 use crate::model::target::{Clusters, Environment, Target};
 
 /// The longest domain of DNS, in bytes.
@@ -182,8 +183,8 @@ impl Resolver<'_> {
             labels,
             platform: own,
             policies,
-            kubernetes: _,
-            agent: _,
+            kubernetes,
+            agent,
             progress: _,
             argocd,
             lookups: _,
@@ -196,6 +197,13 @@ impl Resolver<'_> {
         }
         let server = server.unwrap_or_else(|| Target::IN_CLUSTER.to_owned());
         self.without_credentials(&format!("{path}.server"), &server);
+        let policies = self.policies(&format!("{path}.policies"), policies);
+        if policies.on_failure == OnFailure::Rollback && kubernetes.is_none() && agent.is_none() {
+            let message = "this has no effect: without `kubernetes` or `agent` the service does not watch the cluster, and \
+                           no deployment fails there";
+            let help = "add `kubernetes`, which says how its API server is reached, or remove this";
+            self.report.warning(&format!("{path}.policies.on_failure"), message, help);
+        }
         let name = TargetName::parse(name).ok()?;
         Some(Target {
             name,
@@ -206,7 +214,7 @@ impl Resolver<'_> {
                 .and_then(|text| self.kubernetes_version(&format!("{path}.version"), &text)),
             labels: labels.unwrap_or_default(),
             platform: self.platform(&format!("{path}.platform"), platform, own.as_ref()),
-            policies: self.policies(&format!("{path}.policies"), policies),
+            policies,
             argocd: argocd_of(argocd.unwrap_or_default())?,
         })
     }

@@ -4,6 +4,7 @@
 use crate::config::resolver::Resolver;
 use crate::model::lock::{NamespacePolicy, Policies};
 use crate::model::namespaces;
+use crate::model::rollback::{Holds, OnFailure};
 use crate::model::window::Weekly;
 
 impl Resolver<'_> {
@@ -14,11 +15,18 @@ impl Resolver<'_> {
             windows,
             unknown: _,
             hand_edits: _,
-            holds: _,
+            holds,
+            on_failure,
             deploy_teams,
             namespaces,
             removals: _,
         } = &policies;
+        if *on_failure == OnFailure::Rollback && *holds == Holds::Off {
+            let message = "a rollback after a failure takes no hold here, because `holds` is off: automation may \
+                           deploy the failed release again at once";
+            let help = "leave `holds` out, or write `holds: everybody`";
+            self.report.warning(&format!("{path}.on_failure"), message, help);
+        }
         self.namespaces(&format!("{path}.namespaces"), namespaces);
         self.deploy_teams(&format!("{path}.deploy_teams"), deploy_teams);
         self.limit_length(&format!("{path}.windows"), windows.len());
@@ -65,7 +73,7 @@ impl Resolver<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::tests::refused;
+    use crate::config::tests::{loaded, refused};
 
     #[test]
     fn namespaces_for_apps_are_globs_that_argo_cd_reads_alike() {
@@ -80,6 +88,26 @@ mod tests {
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }
+    }
+
+    #[test]
+    fn a_rollback_after_a_failure_without_a_watch_or_a_hold_is_doubtful() {
+        let warnings = |rest: &str| {
+            let text = format!(
+                "clusters:\n- {{name: a, environment: production, domain: a.io, server: 'https://a', {rest}}}\n"
+            );
+            let warnings = loaded(&text).warnings;
+            warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>()
+        };
+        let watched = "kubernetes: {token: {env: TOKEN}}";
+        let on = "policies: {on_failure: rollback}";
+        assert_eq!(warnings(&format!("{watched}, {on}")), Vec::<String>::new());
+        let unwatched = warnings(on);
+        assert!(unwatched.len() == 1 && unwatched[0].starts_with("this has no effect"));
+        let off = "policies: {on_failure: rollback, holds: off}";
+        let unheld = warnings(&format!("{watched}, {off}"));
+        assert!(unheld.len() == 1 && unheld[0].contains("takes no hold here"), "{unheld:?}");
+        assert!(warnings("policies: {on_failure: report}").is_empty());
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::deployments::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed, Stage, State};
 use crate::model::id::DeployId;
 use crate::model::lock::Lock;
-use crate::model::rollback::Rollback;
+use crate::model::rollback::{Hold, Rollback};
 use crate::model::violation::Violation;
 use crate::store::{
     Claim, Completion, FinalState, Findings, LeaseState, MOST_DEATHS, PushTurn, StoreError,
@@ -392,8 +392,9 @@ impl Controller {
             PushTurn::Claimed(conflict) => {
                 return Err(outcome::rollback_claim_error(&conflict).into());
             }
-            // Holds stop automation, and a rollback is none.
-            PushTurn::Lost | PushTurn::HeldBack(_) => return Err(Abort::LeaseLost),
+            // Holds stop automation: the service's own rollback, and no person's.
+            PushTurn::HeldBack(hold) => return Err(undo_held(&hold).into()),
+            PushTurn::Lost => return Err(Abort::LeaseLost),
         }
         let pushing = stages.begin(Stage::Push);
         let now = self.clock.now();
@@ -409,6 +410,14 @@ impl Controller {
 /// and ends with its violation.
 fn plan_again(act: &str, by: &str, reason: &str) -> DeployError {
     DeployError::retry(format!("{by} {act} it while it was planned: {reason}"))
+}
+
+/// Returns the error for the service's own rollback of an app that a person has held since.
+fn undo_held(hold: &Hold) -> DeployError {
+    DeployError::reject(format!(
+        "not rolled back: {} is held by {}: {}; `bart rollback` does it nevertheless",
+        hold.app, hold.by, hold.reason
+    ))
 }
 
 /// Returns the error for a rollback of a locked app. No rule runs for it, so it uses the text of a rollback

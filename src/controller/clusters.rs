@@ -13,17 +13,13 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::expected::ExpectedRevision;
-use crate::cluster::failure::{FailureCause, LOG_LINES};
-use crate::cluster::logs;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::tracker::ProgressPatience;
-use crate::cluster::view::{ClusterNews, ClusterView, DeploymentNews};
+use crate::cluster::view::{ClusterView, DeploymentNews};
 use crate::cluster::watch::health::ClusterHealth;
 use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::reflector::ClusterWatch;
@@ -31,6 +27,7 @@ use crate::cluster::watch::schedule::WatchLimits;
 use crate::controller::cluster_news::{change_of, log_news, to_stored};
 use crate::controller::cluster_source::{Arrivals, ClusterEvents};
 use crate::controller::environments::{RefusalLog, environment_changes};
+use crate::controller::held_commits::HeldCommits;
 use crate::deployments::Deployments;
 use crate::deployments::expected::commits_with;
 use crate::deployments::outcome::DeployError;
@@ -38,11 +35,11 @@ use crate::deployments::watched_cluster::ClusterLink;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::environment::EnvironmentRules;
-use crate::model::id::DeployId;
+use crate::model::id::{CommitSha, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::{
-    ClusterChange, ClusterFindings, ClusterLease, LeaseState, PushedDeployment, StoreError,
-    WorkloadRecord,
+    ClusterChange, ClusterFindings, ClusterLease, FailureUndo, LeaseState, PushedDeployment,
+    StoreError, WorkloadRecord,
 };
 use crate::support::time::saturating_add;
 
@@ -51,13 +48,9 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// The interval at which pushes are looked for, and everything is judged by the time that has passed.
 const TICK: Duration = Duration::from_secs(1);
 /// The pause after an error, and between attempts to take a lease that another process has.
-const PAUSE: Duration = Duration::from_secs(2);
-/// The number of logs that are read at the same time.
-const MOST_LOGS: usize = 8;
-/// The time for all logs of one recording: news is told without them rather than late.
-const LOGS_DEADLINE: Duration = Duration::from_secs(5);
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// The number of apps whose manifests are read at the same time.
-const MOST_READS: usize = 4;
+pub(super) const MOST_READS: usize = 4;
 /// The pause until manifests that could not be read are read again.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The time for which another revision may be live before the deployment ends: a clone is half a minute behind at most.
@@ -123,7 +116,14 @@ struct Followed {
     newest_push: Option<Timestamp>,
     /// The workloads of others of which nothing is said.
     refusals: RefusalLog,
+    /// The commits of others that hold a revision.
+    held: HeldCommits,
+    /// Commits that are being looked up.
+    lookups: FuturesUnordered<BoxFuture<'static, CommitLookup>>,
 }
+
+/// A deployment, a commit of somebody else, and whether it holds the revision.
+type CommitLookup = (DeployId, CommitSha, Result<Option<bool>, DeployError>);
 
 /// A deployment, and the manifests that it should bring about.
 type ManifestRead = (PushedDeployment, Result<Option<ExpectedRevision>, DeployError>);
@@ -265,6 +265,8 @@ impl ClusterFollower {
             unread: BTreeMap::new(),
             newest_push: None,
             refusals: RefusalLog::default(),
+            held: HeldCommits::default(),
+            lookups: FuturesUnordered::new(),
         };
         for deployment in store.waiting_for_cluster(&cluster).await? {
             followed.read_later(deployment);
@@ -294,6 +296,7 @@ impl ClusterFollower {
                     followed.apply(arrivals, &self.health, clock.now());
                 }
                 Some(read) = followed.reads.next() => self.take_read(followed, read).await?,
+                Some(lookup) = followed.lookups.next() => followed.take_lookup(lookup, clock.now()),
                 _ = ticks.tick() => {
                     // What has happened is judged before what has not happened for too long.
                     let arrivals = events.drain(clock.now());
@@ -355,7 +358,27 @@ impl ClusterFollower {
             }
         }
         followed.view.keep_open(&ids, now);
+        followed.held.retain(&ids);
         self.look_for_commits(followed, &waiting).await;
+        self.look_up_commits(followed, &waiting);
+    }
+
+    /// Looks up the commits that Argo CD names and that nobody here has pushed, beside the events.
+    fn look_up_commits(&self, followed: &mut Followed, waiting: &[PushedDeployment]) {
+        let now = self.deployments.clock.now();
+        for (id, commit) in followed.view.unknown_commits() {
+            let Some(deployment) = waiting.iter().find(|one| one.id == id) else { continue };
+            if followed.lookups.len() >= MOST_READS {
+                return;
+            }
+            let Some(commit) = followed.held.begin(&id, &commit, now) else { continue };
+            let (deployments, deployment) = (self.deployments.clone(), deployment.clone());
+            let lookup = async move {
+                let is_held = deployments.commit_holds(&deployment, &commit).await;
+                (id, commit, is_held)
+            };
+            followed.lookups.push(lookup.boxed());
+        }
     }
 
     /// Tells the view which commits hold a revision by now: Argo CD names the newest.
@@ -373,7 +396,8 @@ impl ClusterFollower {
         for expected in open {
             let is_it = |deployment: &&PushedDeployment| deployment.id == expected.deploy_id;
             let Some(deployment) = waiting.iter().find(is_it) else { continue };
-            let commits = commits_with(deployment, &pushes);
+            let mut commits = commits_with(deployment, &pushes);
+            commits.extend(followed.held.of(&deployment.id));
             let now = self.deployments.clock.now();
             followed.view.expect(ExpectedRevision { commits, ..expected }, now);
         }
@@ -465,6 +489,7 @@ impl ClusterFollower {
         let findings = ClusterFindings {
             workloads: &records,
             changes: &changes,
+            undos: &self.plan_undos(&changes).await,
             marks: &news.marks,
             environments: &environments,
         };
@@ -488,6 +513,8 @@ impl ClusterFollower {
             match store.record_cluster_progress(lease, findings, now).await {
                 Ok(LeaseState::Lost) => return Err(FollowEnd::LeaseLost),
                 Ok(LeaseState::Held) => break,
+                // The next watch draws another id.
+                Err(error @ StoreError::IdTaken(_)) => return Err(FollowEnd::Store(error)),
                 Err(error) => {
                     let cluster = self.health.cluster();
                     tracing::error!(%cluster, %error, "progress not recorded, retry follows");
@@ -495,61 +522,13 @@ impl ClusterFollower {
                 }
             }
         }
-        let ClusterFindings { changes, environments, .. } = findings;
-        if !environments.is_empty() || changes.iter().any(|change| change.status.is_some()) {
+        let ClusterFindings { changes, undos, environments, .. } = findings;
+        if undos.iter().any(|(_, undo)| matches!(undo, FailureUndo::Rollback(_))) {
+            self.deployments.wake.notify_all();
+        } else if !environments.is_empty() || changes.iter().any(|change| change.status.is_some()) {
             self.deployments.wake.outbox();
         }
         Ok(())
-    }
-
-    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out; those
-    /// of a cluster with an agent do not leave it.
-    async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
-        let mut logs = BTreeMap::new();
-        let ClusterLink::Connection(connection) = &self.link else { return logs };
-        let room = Semaphore::new(MOST_LOGS);
-        let mut reading = FuturesUnordered::new();
-        for news in &news.deployments {
-            if let Some((workload, cause)) = &news.failure
-                && cause.has_log()
-            {
-                let (tail, room) = (self.read_log(connection, &workload.namespace, cause), &room);
-                reading.push(async move {
-                    let _place = room.acquire().await;
-                    (news.deploy_id.clone(), tail.await)
-                });
-            }
-        }
-        let reading = async {
-            while let Some((id, lines)) = reading.next().await {
-                logs.insert(id, lines);
-            }
-        };
-        let _in_time = tokio::time::timeout(LOGS_DEADLINE, reading).await;
-        logs
-    }
-
-    /// Reads the end of a container's log, or of the run before where the present one has said nothing yet.
-    async fn read_log(
-        &self,
-        connection: &ClusterConnection,
-        namespace: &str,
-        cause: &FailureCause,
-    ) -> Vec<String> {
-        let Some(pod) = &cause.pod else { return Vec::new() };
-        for previous in [false, true] {
-            let container = cause.container.as_deref();
-            let tail = logs::tail(connection, namespace, pod, container, previous, LOG_LINES).await;
-            match tail {
-                Ok(tail) if !tail.lines().is_empty() => return tail.lines().to_vec(),
-                Ok(_) => {}
-                Err(error) => {
-                    let cluster = self.health.cluster();
-                    tracing::debug!(%cluster, pod, previous, %error, "log not read");
-                }
-            }
-        }
-        Vec::new()
     }
 }
 
@@ -558,6 +537,22 @@ impl Followed {
     fn read_later(&mut self, deployment: PushedDeployment) {
         if self.queued.insert(deployment.id.clone()) {
             self.queue.push_back(deployment);
+        }
+    }
+
+    /// Takes the result of a look-up. One that failed is tried again.
+    fn take_lookup(&mut self, (id, commit, result): CommitLookup, now: Timestamp) {
+        let is_held = result.unwrap_or_else(|error| {
+            tracing::warn!(deployment = %id, %commit, reason = error.message, "commit not read, retry follows");
+            None
+        });
+        if !self.held.end(&id, &commit, is_held, now) {
+            return;
+        }
+        let expected = self.view.open().find(|expected| expected.deploy_id == id).cloned();
+        if let Some(mut expected) = expected {
+            expected.commits.push(commit.to_string());
+            self.view.expect(expected, now);
         }
     }
 

@@ -14,6 +14,8 @@
 
 pub mod clusters; // follows pushed deployments in a cluster
 mod cluster_source; // the events of a cluster: of watches, or of an agent's reports
+mod failures; // what is read and decided about failures before they are recorded
+mod held_commits; // the commits of others that hold a followed revision
 mod cluster_news; // what is stored, sent and logged of them, pure
 mod environments; // reports about commits that workloads of others name
 pub mod unwatched; // ends those whose cluster nothing watches any more

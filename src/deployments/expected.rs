@@ -6,13 +6,14 @@ use crate::cluster::expected::{ExpectedRevision, ExpectedWorkload};
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::deployments::Deployments;
 use crate::deployments::outcome::DeployError;
+use crate::git::history::live::RevisionInCommit;
 use crate::git::layout;
 use crate::manifests::argocd::application::application_name;
 use crate::manifests::files;
 use crate::manifests::parse::workloads::{ManifestWorkload, read_workloads};
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::State;
-use crate::model::id::TargetName;
+use crate::model::id::{CommitSha, TargetName};
 use crate::store::PushedDeployment;
 
 /// The most commits that are known to hold a revision, the newest ones: Argo CD syncs the newest.
@@ -79,6 +80,26 @@ impl Deployments {
         let targets = self.targets_beside(target)?;
         let commits = self.store.commits_since(&targets, since, MOST_COMMITS).await?;
         Ok(commits.into_iter().map(|(at, commit)| (at, commit.to_string())).collect())
+    }
+
+    /// Finds out whether a commit that Argo CD names, and that no deployment pushed, holds a revision; `None` where the
+    /// manifest repository does not have the commit, yet.
+    pub(crate) async fn commit_holds(
+        &self,
+        deployment: &PushedDeployment,
+        commit: &CommitSha,
+    ) -> Result<Option<bool>, DeployError> {
+        let PushedDeployment { place: AppInstance { target, app }, pushed, .. } = deployment;
+        let repository = &self.manifests_of(target)?.repository;
+        let found = repository.find_revision_in(commit, &pushed.commit, (target, app)).await?;
+        Ok(match found {
+            RevisionInCommit::Held => Some(true),
+            RevisionInCommit::NotHeld => Some(false),
+            RevisionInCommit::Unknown => None,
+            RevisionInCommit::AtTip(files) => {
+                Some(files::digest_of(&files).as_ref() == Some(&pushed.digest))
+            }
+        })
     }
 
     /// Lists the targets whose manifests are in the repository of this one.

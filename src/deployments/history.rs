@@ -14,7 +14,7 @@ use crate::manifests::diff::Change;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::live_history::{AppFolders, LiveHistory, RollbackMark};
+use crate::model::live_history::{ClusterFailure, LiveHistory, RevisionEnd, RollbackMark};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::TreeId;
 use crate::store::Filter;
@@ -46,6 +46,8 @@ pub struct HistoryEntry {
     pub digest: Option<Digest>,
     /// The rollback away from this revision, if there was one and it is not live again since.
     pub rolled_back: Option<RollbackMark>,
+    /// Its failure in the cluster, if its last end there was one.
+    pub failure: Option<ClusterFailure>,
 }
 
 /// An app's history on a target.
@@ -123,15 +125,21 @@ impl Deployments {
             folders.revisions.iter().map(|(id, _)| id).filter(|id| !records.contains_key(id));
         let notes = repository.read_messages(unknown.cloned().collect()).await;
         let mut notes = notes.map_err(|error| repository_error(&error))?;
-        let mut rolled_back = self.rolled_back_from(instance, &folders).await?;
-        let revisions = folders.revisions.into_iter().map(|(id, TreeId(tree))| {
+        let past = self.live_history(&instance.target, &instance.app).await?;
+        let (rollbacks, ends) = (past.rolled_back_from(&folders), past.last_ends(&folders));
+        let revisions = folders.revisions.into_iter().map(|(id, tree)| {
             let live = live.as_ref() == Some(&id);
-            let rolled_back = rolled_back.remove(&id);
+            let rolled_back = rollbacks.get(&tree).cloned();
+            let failure = match ends.get(&tree) {
+                Some(RevisionEnd::Failed(failure)) => Some(failure.clone()),
+                Some(RevisionEnd::Ran) | None => None,
+            };
+            let TreeId(tree) = tree;
             let revision = match (records.remove(&id), notes.remove(&id)) {
                 (Some(record), _) => entry_of_record(id, tree, live, record),
                 (None, notes) => entry_of_commit(id, tree, live, notes),
             };
-            HistoryEntry { rolled_back, ..revision }
+            HistoryEntry { rolled_back, failure, ..revision }
         });
         Ok(History { revisions: revisions.collect(), hand_edited })
     }
@@ -150,18 +158,6 @@ impl Deployments {
             .await
             .map_err(BackendError::new)?;
         Ok(LiveHistory::of(&page.deployments))
-    }
-
-    async fn rolled_back_from(
-        &self,
-        instance: &AppInstance,
-        folders: &AppFolders,
-    ) -> Result<BTreeMap<DeployId, RollbackMark>, BackendError> {
-        let past = self.live_history(&instance.target, &instance.app).await?;
-        let rollbacks = past.rolled_back_from(folders);
-        let with_rollback =
-            |(id, tree): &(DeployId, TreeId)| Some((id.clone(), rollbacks.get(tree)?.clone()));
-        Ok(folders.revisions.iter().filter_map(with_rollback).collect())
     }
 
     /// Returns one revision with its files and the changes against the live ones; `None` if it is
@@ -212,6 +208,7 @@ fn entry_of_record(id: DeployId, tree: String, live: bool, record: Deployment) -
         template,
         digest: pushed.map(|pushed| pushed.digest),
         rolled_back: None,
+        failure: None,
     }
 }
 
@@ -237,6 +234,7 @@ fn entry_of_commit(
         template,
         digest,
         rolled_back: None,
+        failure: None,
     }
 }
 

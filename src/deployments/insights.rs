@@ -42,7 +42,7 @@ struct Samples {
 
 impl Insights {
     /// Returns the figures of no deployment at all.
-    pub fn nothing(since: Timestamp) -> Self {
+    pub fn empty(since: Timestamp) -> Self {
         let nothing = |interval| (interval, LapseSummary::default());
         Self {
             since,

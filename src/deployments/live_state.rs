@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use crate::cluster::live::{
@@ -141,12 +142,8 @@ impl Deployments {
             ClusterLink::Agent(inbox) => return self.reported_state(instance, inbox).await,
         };
         let read = async {
-            let start = Instant::now();
-            let turn = tokio::time::timeout(DEADLINE, cluster.reads.acquire()).await;
-            let late = |_elapsed| LiveReadError::Unavailable("too many callers ask it".to_owned());
-            let _turn = turn.map_err(late)?;
+            let (_turn, left) = take_turn(cluster).await?;
             let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-            let left = DEADLINE.saturating_sub(start.elapsed());
             read_app(connection, namespace, slug, left).await
         };
         let (read, digest) = tokio::join!(read, self.live_digest(instance));
@@ -182,7 +179,10 @@ impl Deployments {
     ) -> Result<ClusterAppState, LiveStateError> {
         let AppInstance { target, app } = instance;
         if snapshot.workloads.is_empty() && snapshot.unread.is_empty() && digest.is_none() {
-            let detail = format!("there is no {app} in the cluster of {target}");
+            let detail = format!(
+                "there is no {app} in the cluster of {target}; `bart history {target}` shows whether it was deployed \
+                 there"
+            );
             return Err(LiveStateError::NotFound(detail));
         }
         Ok(live_app(snapshot, digest, self.clock.now()))
@@ -215,10 +215,15 @@ impl Deployments {
             return Err(LiveStateError::Refused(detail));
         }
         let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-        let pod_row = find_pod(connection, namespace, slug, pod, DEADLINE).await;
-        let pod_row = pod_row.map_err(|error| no_state(target, &error))?;
+        let find = async {
+            let (_turn, left) = take_turn(cluster).await?;
+            find_pod(connection, namespace, slug, pod, left).await
+        };
+        let pod_row = find.await.map_err(|error| no_state(target, &error))?;
         let row = pod_row.ok_or_else(|| {
-            LiveStateError::NotFound(format!("{app} has no pod of that name on {target}"))
+            LiveStateError::NotFound(format!(
+                "{app} has no pod of that name on {target}; `bart status` shows those that it has"
+            ))
         })?;
         let container = choose_container(&row, request.container)?;
         let LogRequest { previous, lines, follow, container: _ } = request;
@@ -226,7 +231,12 @@ impl Deployments {
         let (name, only) = (&*row.meta.name, Some(container.as_str()));
         let idle = if follow { LOG_IDLE } else { DEADLINE };
         let opening = logs::open(connection, namespace, name, only, range, idle);
-        let lines = opening.await.map_err(|error| no_log(target, &error))?;
+        let late = |_elapsed| {
+            Err(PodLogError::Unavailable("the cluster does not answer in time".to_owned()))
+        };
+        let opened = tokio::time::timeout(DEADLINE, opening).await.unwrap_or_else(late);
+        let lines = opened.map_err(|error| no_log(target, &error))?;
+        let container = clean(&container);
         Ok(ContainerLog { container, lines })
     }
 
@@ -259,6 +269,17 @@ impl ContainerLog {
     }
 }
 
+/// Waits for the turn to ask the cluster; returns it with the time that is left.
+async fn take_turn(
+    cluster: &WatchedCluster,
+) -> Result<(SemaphorePermit<'_>, Duration), LiveReadError> {
+    let begun = Instant::now();
+    let turn = tokio::time::timeout(DEADLINE, cluster.reads.acquire()).await;
+    let late = || LiveReadError::Unavailable("too many callers ask it".to_owned());
+    let turn = turn.ok().and_then(Result::ok).ok_or_else(late)?;
+    Ok((turn, DEADLINE.saturating_sub(begun.elapsed())))
+}
+
 /// Finds the container whose log is meant; the first one that is no init container where none is named.
 fn choose_container(pod: &PodRow, wanted: Option<String>) -> Result<String, LiveStateError> {
     let names = || pod.containers.iter().map(|row| row.name.to_string());
@@ -268,9 +289,9 @@ fn choose_container(pod: &PodRow, wanted: Option<String>) -> Result<String, Live
             Ok(row.name.to_string())
         }
         Some(_) | None => {
-            let names = names().collect::<Vec<_>>().join(", ");
+            let names = clean(&names().collect::<Vec<_>>().join(", "));
             let detail = match names.as_str() {
-                "" => "no container of the pod has started".to_owned(),
+                "" => "no container of the pod has started; try again later".to_owned(),
                 names => format!("the pod has no such container; it has {names}"),
             };
             Err(LiveStateError::NotFound(detail))
@@ -482,7 +503,7 @@ mod tests {
         let error = choose(Some("x")).unwrap_err().to_string();
         assert_eq!(error, "the pod has no such container; it has setup, shop, proxy");
         let error = choose_container(&pod(&json!({})), None).unwrap_err().to_string();
-        assert_eq!(error, "no container of the pod has started");
+        assert_eq!(error, "no container of the pod has started; try again later");
     }
 
     #[test]

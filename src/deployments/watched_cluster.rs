@@ -9,8 +9,9 @@ use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::watch::health::ClusterHealth;
 use crate::deployments::agent_inbox::AgentInbox;
 
-/// The states that are read from a cluster at the same time: each can have some pages in memory.
-const MOST_READS: usize = 2;
+/// The states that are read from a cluster at the same time: each can have some pages in memory. More than one caller
+/// may read at once, so that no caller keeps the others waiting.
+const MOST_READS: usize = 3;
 
 /// A cluster that the service watches.
 pub(crate) struct WatchedCluster {

@@ -26,10 +26,21 @@ impl Principal {
     pub fn recipient(&self) -> Recipient {
         match self.via {
             AuthMethod::GitHub => Recipient::Actor,
-            AuthMethod::Token | AuthMethod::Loopback | AuthMethod::Operator => Recipient::Nobody,
+            AuthMethod::Token
+            | AuthMethod::Loopback
+            | AuthMethod::Operator
+            | AuthMethod::Service => Recipient::Nobody,
         }
     }
+
+    /// Returns the service itself, which acts by a policy of its configuration.
+    pub fn service() -> Self {
+        Self { name: SERVICE.to_owned(), via: AuthMethod::Service, from: None, request: None }
+    }
 }
+
+/// The name of the service where it acts by itself.
+const SERVICE: &str = "the-deployer";
 
 words! {
     /// The way in which the service knows who acts.
@@ -42,6 +53,8 @@ words! {
         Loopback = "loopback",
         /// An operator who can open the database gave this name.
         Operator = "operator",
+        /// The service itself acted, by a policy of its configuration.
+        Service = "service",
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, TargetName, TeamName};
-use crate::model::rollback::Holds;
+use crate::model::rollback::{Holds, OnFailure};
 
 /// A person's no, with a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +96,9 @@ pub struct Policies {
     /// The deployments that a rollback's hold stops: `automation`, `everybody`, or `off` for none. Default:
     /// `automation`; a person who deploys another release ends it.
     pub holds: Holds,
+    /// The consequence when a deployment fails in the cluster: `report`, or `rollback` to make the revision live again
+    /// whose pods ran last. Default: `report`; people are told either way.
+    pub on_failure: OnFailure,
     /// Teams at GitHub, `ORGANIZATION/TEAM`: a person who deploys there, by GitHub or by the API, must be in one of
     /// them, beside the permission on the app's repository. Default: the permission is enough.
     pub deploy_teams: Vec<String>,

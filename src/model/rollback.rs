@@ -29,6 +29,10 @@ pub struct Rollback {
     /// True if Kubernetes may go down to one pod until an autoscaler takes over.
     #[serde(default)]
     pub with_fewer_pods: bool,
+    /// The deployment that failed in its cluster, and that the service takes back with this rollback; `None` where a
+    /// person asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<DeployId>,
 }
 
 /// A request for a rollback.
@@ -103,6 +107,17 @@ pub enum Holds {
     Everybody,
     /// The hold stops nobody: a rollback places none.
     Off,
+}
+
+/// The consequence of a failure in the cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// People are told.
+    #[default]
+    Report,
+    /// People are told, and the service makes the last good revision live again.
+    Rollback,
 }
 
 /// Makes up the forge's number of a deployment that it does not have yet: below zero, where the

@@ -34,6 +34,16 @@ impl ForgeStatus {
         Self { phase: Some(phase), ..Self::new(ForgeState::InProgress, sentence) }
     }
 
+    /// Makes a status of a sentence and a clause after it. Where both are too long, the sentence is cut first.
+    pub fn with_note(state: ForgeState, sentence: &str, note: &str) -> Self {
+        let note = one_line(note, Self::LONGEST_NOTE);
+        let room = Self::LONGEST.saturating_sub(note.chars().count() + "; ".len());
+        Self { state, phase: None, description: format!("{}; {note}", one_line(sentence, room)) }
+    }
+
+    /// The longest clause of [`ForgeStatus::with_note`], in characters: it leaves a third to the sentence.
+    const LONGEST_NOTE: usize = 90;
+
     /// Says that it is stored and waits.
     pub fn queued() -> Self {
         Self::new(ForgeState::Queued, "waiting for a worker")
@@ -117,6 +127,16 @@ mod tests {
         assert!(status.description().ends_with('…'));
         let fits = ForgeStatus::new(ForgeState::Failure, &"ä".repeat(140));
         assert_eq!(fits.description(), "ä".repeat(140));
+    }
+
+    #[test]
+    fn a_note_is_there_however_long_the_sentence_is() {
+        let status = ForgeStatus::with_note(ForgeState::Failure, &"ä".repeat(500), "rolled back");
+        assert_eq!(status.description().chars().count(), 140);
+        assert!(status.description().ends_with("ä…; rolled back"), "{}", status.description());
+        let long = ForgeStatus::with_note(ForgeState::Failure, &"a".repeat(99), &"b".repeat(500));
+        assert_eq!(long.description().chars().count(), 140);
+        assert!(long.description().starts_with(&"a".repeat(47)), "{}", long.description());
     }
 
     #[test]

@@ -219,6 +219,11 @@ impl Problem {
     pub(super) fn kind(&self) -> ProblemKind {
         self.kind
     }
+
+    /// Returns the sentence for the caller.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
 }
 
 impl IntoResponse for Problem {

@@ -58,6 +58,12 @@ pub(super) struct Shared {
     pub(super) streams: Arc<Semaphore>,
     /// The streams of each caller.
     pub(super) streams_of_callers: StreamLimit,
+    /// The slots of logs among the streams: they leave half of these to deployments.
+    pub(super) logs: Arc<Semaphore>,
+    /// The logs of each caller.
+    pub(super) logs_of_callers: StreamLimit,
+    /// The questions of each caller to a cluster that are not answered yet.
+    pub(super) reads_of_callers: StreamLimit,
     /// The number of requests so far.
     pub(super) requests: AtomicU64,
 }
@@ -70,6 +76,9 @@ impl Shared {
             bodies: Arc::new(BodyBudget::new(limits)),
             streams: Arc::new(Semaphore::new(limits.streams)),
             streams_of_callers: StreamLimit::default(),
+            logs: Arc::new(Semaphore::new(limits.streams.div_ceil(2))),
+            logs_of_callers: StreamLimit::default(),
+            reads_of_callers: StreamLimit::default(),
             requests: AtomicU64::new(0),
             state,
         }

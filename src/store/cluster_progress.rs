@@ -24,6 +24,7 @@ use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::{self, Row, overview_columns};
+use crate::store::undo::{self, FailureUndo};
 use crate::store::write::WriteTransaction;
 
 /// The right of one process to watch a cluster and to record its progress.
@@ -60,6 +61,8 @@ pub struct ClusterFindings<'a> {
     pub workloads: &'a [WorkloadRecord],
     /// Changes of deployments.
     pub changes: &'a [ClusterChange],
+    /// The rollbacks of deployments that fail with these changes, or the reasons why there is none.
+    pub undos: &'a [(DeployId, FailureUndo)],
     /// Marks of deployments, also of some that have ended.
     pub marks: &'a [(DeployId, Vec<MarkTime>)],
     /// Reports about workloads of others.
@@ -238,14 +241,15 @@ impl Store {
 
     /// Records what was seen in a cluster: the records of workloads, the changes of deployments and
     /// their messages, marks of deployments, and reports about workloads of others, all or nothing. A deployment that
-    /// has ended meanwhile stays as it is, but for its marks.
+    /// has ended meanwhile stays as it is, but for its marks. The rollback of one that fails is requested in the same
+    /// transaction where its target's policy is that, so that neither a crash nor a second process doubles or loses it.
     pub async fn record_cluster_progress(
         &self,
         lease: &ClusterLease,
         findings: ClusterFindings<'_>,
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
-        let ClusterFindings { workloads, changes, marks, environments } = findings;
+        let ClusterFindings { workloads, changes, undos, marks, environments } = findings;
         let mut write = self.begin(RECORDING).await?;
         let fence = "UPDATE cluster_leases SET lease_end = lease_end \
              WHERE cluster = $1 AND holder = $2 AND fence = $3";
@@ -259,6 +263,7 @@ impl Store {
         for record in workloads {
             keep_record(&mut write, &lease.cluster, record, now);
         }
+        undo::lock_lanes(&mut write, undos.iter().map(|(_, undo)| undo));
         // Rows are locked in the order of their ids, as everywhere.
         let ids = changes.iter().map(|change| &change.deployment);
         let ids: BTreeSet<&DeployId> = ids.chain(marks.iter().map(|(id, _)| id)).collect();
@@ -268,7 +273,8 @@ impl Store {
                 mark_changes.extend(self.add_marks(&mut write, id, times).await?);
             }
             for change in changes.iter().filter(|change| change.deployment == *id) {
-                self.change_in_cluster(&mut write, change, now).await?;
+                let undo = undos.iter().find(|(failed, _)| failed == id).map(|(_, undo)| undo);
+                self.change_in_cluster(&mut write, change, undo, now).await?;
             }
         }
         write.commit().await?;
@@ -282,9 +288,19 @@ impl Store {
         &self,
         write: &mut WriteTransaction,
         change: &ClusterChange,
+        undo: Option<&FailureUndo>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let undo = match undo {
+            Some(undo) => Some(undo::admit(write, undo, &change.deployment, now).await?),
+            None => None,
+        };
+        let noted = undo.as_ref().map(|undo| change.with_note(&undo.note));
+        let change = noted.as_ref().unwrap_or(change);
         let Some(row) = set_cluster_state(write, change, now).await? else { return Ok(()) };
+        if let Some(request) = undo.and_then(|undo| undo.request) {
+            self.request_undo(write, request, now).await?;
+        }
         let Some(status) = &change.status else { return Ok(()) };
         if change.state == State::Succeeded {
             let deployment = row::overview(&row)?;

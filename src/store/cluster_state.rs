@@ -42,6 +42,13 @@ impl ClusterChange {
             status: Some(status),
         }
     }
+
+    /// Returns the same, and what becomes of it: a clause for people, which no long cause cuts off.
+    pub(super) fn with_note(&self, note: &str) -> Self {
+        let status =
+            self.status.as_ref().map(|one| ForgeStatus::with_note(one.state, &self.summary, note));
+        Self { summary: format!("{}; {note}", self.summary), status, ..self.clone() }
+    }
 }
 
 /// Selects the deployments that wait for their cluster.

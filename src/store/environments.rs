@@ -337,8 +337,8 @@ impl Store {
              comment = $10, shown_commit = $11, shown_digest = $12, dismissed = $13 \
              WHERE repository = $1 AND number = $2 AND claims = $3";
         let values = (failures, summary, due_at, done_at, now);
-        let shown = (*comment, commit, digest, dismissed);
-        let update = query(sql, (claim, claim.turn, values, shown));
+        let comment = (*comment, commit, digest, dismissed);
+        let update = query(sql, (claim, claim.turn, values, comment));
         let count = update.execute(write.sql(), RECORDING).await?;
         count_calls(&mut write, &claim.repository, calls, now);
         forget_old(&mut write, now);

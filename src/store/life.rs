@@ -10,7 +10,7 @@ use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::id::{DeployId, RepoName};
 use crate::model::lane::{Lane, LanePlace};
 use crate::model::lock::Lock;
-use crate::model::rollback::Hold;
+use crate::model::rollback::{Hold, Rollback};
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
 use crate::store::claims::{self, ClaimConflict};
@@ -316,9 +316,15 @@ fn decide_turn(
     if let Some(lock) = push_state.locks.first().filter(|_| deployment.state != State::Pushing) {
         return Ok(PushTurn::Locked(Box::new(lock.clone())));
     }
-    let is_judged = deployment.state != State::Running || deployment.rollback.is_some();
-    if let Some(hold) = push_state.hold.as_ref().filter(|hold| !is_judged && hold.since >= claim.at)
-    {
+    // No hold stops a person's rollback. The service's own is automation, and no rule runs for it.
+    let judged_at = match &deployment.rollback {
+        Some(Rollback { undoes: Some(_), hold: true, .. }) => Some(Timestamp::MIN),
+        Some(_) => None,
+        None => Some(claim.at),
+    };
+    let is_newer = |hold: &&Hold| judged_at.is_some_and(|at| hold.since >= at);
+    let is_running = deployment.state == State::Running;
+    if let Some(hold) = push_state.hold.as_ref().filter(|_| is_running).filter(is_newer) {
         return Ok(PushTurn::HeldBack(Box::new(hold.clone())));
     }
     let Some(app) = findings.app.as_ref().or(deployment.app.as_ref()) else {

@@ -57,6 +57,7 @@ mod retention; // deletes old deployments
 mod rollbacks; // accepts rollbacks
 mod row; // reads values from rows
 mod sweeps; // progress of the sweeps
+mod undo; // the rollback of a deployment that failed in its cluster
 mod write; // a write transaction, its turn and its connection
 
 pub use crate::store::cancel::Cancelled;
@@ -94,3 +95,4 @@ pub use crate::store::removals::ActTurn;
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{NextSweep, Sweeping};
+pub use crate::store::undo::{FailureUndo, UndoRequest};

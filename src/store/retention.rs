@@ -4,8 +4,8 @@
 //! Kept at any age: deployments that have not ended; those with a message that waits; of each lane the
 //! newest that ended and the newest that succeeded, by which later events are ordered; of each app and target
 //! the newest success, which is live, and the newest that made revisions, to which a rollback can go back;
-//! the rollback that took a hold which still exists. Removals, locks, holds and the audit log are kept
-//! for ever: people make them, and they stay few.
+//! the rollback that took a hold which still exists. Records of other people's workloads in clusters go by their age
+//! alone. Removals, locks, holds and the audit log are kept for ever: people make them, and they stay few.
 
 use jiff::Timestamp;
 
@@ -64,6 +64,21 @@ impl Store {
             write.commit().await?;
         }
         Ok(PrunedBatch { deleted, last })
+    }
+
+    /// Deletes up to so many records of other people's workloads that did not change since that time; returns their
+    /// number. Those of the service's own workloads go with their deployments.
+    pub async fn prune_foreign_progress(
+        &self,
+        changed_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let sql = "DELETE FROM cluster_progress WHERE (cluster, workload, uid, sequence) IN \
+             (SELECT p.cluster, p.workload, p.uid, p.sequence FROM cluster_progress p \
+             WHERE p.deployment IS NULL AND p.at < $1 AND NOT EXISTS (SELECT 1 FROM cluster_progress o \
+             WHERE o.cluster = p.cluster AND o.workload = p.workload AND o.deployment IS NOT NULL) \
+             ORDER BY p.at LIMIT $2)";
+        self.run(query(sql, (changed_before, limit.max(1))), DOING).await
     }
 
     /// Counts and cuts the violations of up to so many deployments that a former version ended;

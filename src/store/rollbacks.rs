@@ -113,7 +113,7 @@ impl Store {
         Ok(turn)
     }
 
-    async fn enqueue(
+    pub(super) async fn enqueue(
         &self,
         write: &mut WriteTransaction,
         new: &NewRollback,
@@ -159,6 +159,11 @@ async fn newest_place(
     row.number("place")
 }
 
+/// Returns the delivery of the service's own rollback of a failed deployment.
+pub(super) fn undo_delivery(failed: &DeployId) -> String {
+    format!("undo/{failed}")
+}
+
 async fn insert(
     write: &mut WriteTransaction,
     new: &NewRollback,
@@ -172,7 +177,11 @@ async fn insert(
          rollback, recipient, marks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
          $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22, $23) ON CONFLICT DO NOTHING";
     let release = &request.release;
-    let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
+    let delivery = match &rollback.undoes {
+        Some(failed) => undo_delivery(failed),
+        None => format!("rollback/{id}"),
+    };
+    let lane = (id, delivery, &release.repository, &request.target);
     let request_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
     let actor_columns = (&request.actor, &request.description);
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);

@@ -240,7 +240,7 @@ fn times_are_taken_as_people_write_them() {
     for (arguments, message) in [
         (&["history", "--all", "--since", "soon"][..], "write it like 2h, 2d, 2026-11-21 or"),
         (&["history", "--all", "--until", "2 months"], "write it like 2h, 2d, 2026-11-21 or"),
-        (&["history", "--all", "--limit", "x"], "write a number from 1 to 200"),
+        (&["history", "--all", "--limit", "x"], "write a number from 1 to 100000"),
         (&["builds", "--limit", "0"], "write a number from 1 to 100"),
         (&["lock", "prod", "--reason", "x", "--for", "2 moons"], "write it like 90m, 2h or 2d"),
         (&["lock", "prod", "--reason", "x", "--until", "2h"], "for a duration use --for"),

@@ -35,6 +35,7 @@ pub(crate) fn new(n: i64, to: i64) -> NewRollback {
     let rollback = Rollback {
         with_data: false,
         with_fewer_pods: false,
+        undoes: None,
         to: id(to),
         from: Some(id(to + 1)),
         away: Some(request("web", "prod", to + 1).release),

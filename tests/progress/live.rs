@@ -11,7 +11,7 @@ use crate::harness::deployer::Deployer;
 use crate::harness::process::client;
 use crate::harness::sse::EventReader;
 
-fn path(world: &Watched, rest: &str) -> String {
+pub(super) fn path(world: &Watched, rest: &str) -> String {
     format!("{}/api/v1/apps/{TARGET}/devx/{rest}", world.deployer.url())
 }
 
@@ -34,7 +34,7 @@ async fn problem(world: &Watched, rest: &str, status: u16) -> String {
 }
 
 /// A service whose app crashes in its cluster.
-async fn crashing(api: &str) -> (Watched, i64) {
+pub(super) async fn crashing(api: &str) -> (Watched, i64) {
     let world = Watched::start_with(Deployer::prepared().await, api, "").await;
     let shop = world.app("shop");
     let id = world.push(&shop, "v1").await;
@@ -43,7 +43,7 @@ async fn crashing(api: &str) -> (Watched, i64) {
 }
 
 /// The end of a world whose app crashes.
-async fn recovers(world: Watched, id: i64) {
+pub(super) async fn recovers(world: Watched, id: i64) {
     Box::pin(world.recovers(id, "shop")).await;
     Box::pin(world.ends()).await;
 }
@@ -309,7 +309,7 @@ async fn bart_shows_the_pods_and_prints_their_logs() {
 
     let wrong = ["logs", "--pods", "--app", "devx/shop", "--container", "none"];
     let (code, text) = bart(&world, &wrong).await;
-    assert!(code != 0 && text.contains("no such container in 1 pods"), "{text}");
+    assert!(code != 0 && text.contains("no such container; it has shop"), "{text}");
     let elsewhere = ["logs", "--pods", "--app", "devx/shop", "-t", "elsewhere"];
     let (code, text) = bart(&world, &elsewhere).await;
     assert!(code != 0 && !text.is_empty(), "{text}");

@@ -5,9 +5,13 @@ mod clock; // the time of each step
 mod agent; // a cluster that the service does not reach
 mod agent_process; // the program in it
 mod announced; // what programs and commits are told meanwhile
+mod commits; // commits of others that hold a revision
 mod ends; // how deployments end
 mod environments; // workloads of others that name a commit: statuses and comments
 mod limits; // what those may cause, and what not
 mod live; // what runs now, and the logs of it
+mod pod_logs; // logs of many containers, and what one caller may ask for
 mod leases; // one process watches, and others take over
 mod sight; // a cluster that cannot be seen
+mod undo; // the rollback of what fails
+mod undo_crashes; // the same, over crashes and takeovers

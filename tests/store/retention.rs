@@ -1,7 +1,9 @@
 //! Old deployments are deleted, and what is needed of them is kept.
 
 use the_deployer::model::id::{AppKey, DeployId};
-use the_deployer::store::{Completion, Findings, LeaseState, RollbackTurn, Store};
+use the_deployer::store::{
+    ClusterFindings, Completion, Findings, LeaseState, RollbackTurn, Store, WorkloadRecord,
+};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -148,6 +150,44 @@ async fn a_rollback_whose_hold_is_there_is_kept() {
         prune(&db.store).await;
         let left = left(&db.store).await;
         assert!(left.contains(&id(2)) && !left.contains(&id(1)), "{left:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn records_of_other_peoples_workloads_go_by_their_age_and_those_of_ours_with_their_deployments()
+ {
+    run_on_both(async |db| {
+        let store = &db.store;
+        let cluster = "prod".parse().unwrap();
+        let length = std::time::Duration::from_mins(1);
+        let lease = store.lease_cluster(&cluster, "one", at(0), length).await.unwrap().unwrap();
+        let ours = run(store, "web", 1, succeeded()).await;
+        let record = |workload: &str, sequence: u32, deployment: Option<DeployId>| WorkloadRecord {
+            workload: format!("Deployment/devx/{workload}"),
+            uid: "uid".to_owned(),
+            sequence,
+            deployment,
+            record: format!("\"{workload} {sequence}\""),
+        };
+        let old = [
+            record("pr-1", 1, None),
+            record("pr-1", 2, None),
+            record("web", 1, None),
+            record("web", 2, Some(ours)),
+        ];
+        let findings = ClusterFindings { workloads: &old, ..ClusterFindings::default() };
+        let _state = store.record_cluster_progress(&lease, findings, at(2)).await.unwrap();
+        let new = [record("pr-2", 1, None)];
+        let findings = ClusterFindings { workloads: &new, ..ClusterFindings::default() };
+        let _state = store.record_cluster_progress(&lease, findings, at(9)).await.unwrap();
+        assert_eq!(store.prune_foreign_progress(at(2), 10).await.unwrap(), 0, "none is older");
+        assert_eq!(store.prune_foreign_progress(at(5), 1).await.unwrap(), 1, "in batches");
+        assert_eq!(store.prune_foreign_progress(at(5), 10).await.unwrap(), 1);
+        assert_eq!(store.prune_foreign_progress(at(5), 10).await.unwrap(), 0);
+        let mut left = store.workload_records(&cluster).await.unwrap();
+        left.sort();
+        assert_eq!(left, ["\"pr-2 1\"", "\"web 1\"", "\"web 2\""]);
     })
     .await;
 }

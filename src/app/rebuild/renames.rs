@@ -270,6 +270,7 @@ mod tests {
             back.past.rollback = Some(Rollback {
                 with_data: false,
                 with_fewer_pods: false,
+                undoes: None,
                 to: first.past.id.clone(),
                 from: None,
                 away: None,

@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::api::deployments::{DeploymentPage, DeploymentSummary};
-use crate::api::revisions::{RevisionList, RevisionRollback, RevisionSummary};
+use crate::api::revisions::{RevisionFailure, RevisionList, RevisionRollback, RevisionSummary};
 use crate::cli::bart::history::export::RowFormat;
 use crate::cli::context::{AppSelector, ServiceArgs};
 use crate::cli::deployment;
@@ -190,10 +190,11 @@ fn list(history: &RevisionList, times: TimeFormatter) -> String {
         let commit = revision.commit.as_deref().map(|id| short(id).to_owned());
         [
             revision.id.clone(),
-            match &revision.rolled_back {
+            match (&revision.rolled_back, &revision.failed) {
                 _ if revision.live => "live".to_owned(),
-                Some(_) => "rolled back".to_owned(),
-                None => String::new(),
+                (Some(_), _) => "rolled back".to_owned(),
+                (None, Some(_)) => "failed".to_owned(),
+                (None, None) => String::new(),
             },
             or(&revision.tag),
             or(&commit),
@@ -214,9 +215,18 @@ fn list(history: &RevisionList, times: TimeFormatter) -> String {
     let mut text = table(columns, history.revisions.iter().map(row).collect());
     // Not in a column, which a narrow terminal might drop.
     for revision in history.revisions.iter().filter(|revision| !revision.live) {
-        let Some(RevisionRollback { by, reason, .. }) = &revision.rolled_back else { continue };
-        let reason = truncate_chars(reason, LONGEST_REASON);
-        let line = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", revision.id);
+        let id = &revision.id;
+        let line = match (&revision.rolled_back, &revision.failed) {
+            (Some(RevisionRollback { by, reason, .. }), _) => {
+                let reason = truncate_chars(reason, LONGEST_REASON);
+                format!("\n{NOTE}rolled back{NOTE:#} from {id} by {by}: {reason}\n")
+            }
+            (None, Some(RevisionFailure { summary, .. })) => {
+                let summary = truncate_chars(summary, LONGEST_REASON);
+                format!("\n{NOTE}failed{NOTE:#} in the cluster: {id}: {summary}\n")
+            }
+            (None, None) => continue,
+        };
         text += &wrap(&line, output::width());
     }
     if history.hand_edited {
@@ -230,6 +240,28 @@ fn list(history: &RevisionList, times: TimeFormatter) -> String {
 mod tests {
     use super::*;
     use crate::cli::times::TimeStyle;
+
+    #[test]
+    fn a_revision_that_failed_in_its_cluster_is_marked_with_the_cause() {
+        let revisions: RevisionList = serde_json::from_value(serde_json::json!({
+            "hand_edited": false,
+            "revisions": [{
+                "id": "20261121-115900000-3f9a2c", "tree": "0", "live": false, "tag": "1.11",
+                "commit": null, "repository": null, "actor": null, "reason": null, "at": null,
+                "template": null, "digest": null, "rolled_back": null,
+                "failed": {
+                    "deployment": "20261121-115900000-3f9a2c", "summary": "no such image",
+                    "at": "2026-11-21T12:00:00Z",
+                },
+            }],
+        }))
+        .unwrap();
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let text = list(&revisions, TimeFormatter { now, style: TimeStyle::Relative });
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let line = "failed in the cluster: 20261121-115900000-3f9a2c: no such image";
+        assert!(text.contains("3f9a2c  failed") && text.contains(line), "{text}");
+    }
 
     #[test]
     fn a_long_reason_is_cut_beside_the_table() {

@@ -19,7 +19,7 @@ use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
 
 /// Shows the log of a deployment, oldest line first; with --follow, until the deployment has ended. With --pods, the
-/// logs of the app's containers: the pod, the container and the line.
+/// logs of the app's containers: the pod, the container and the line; with --follow also those of pods that start later.
 ///
 /// Without an id it is the newest deployment of the app in this folder. Times are in UTC.
 ///

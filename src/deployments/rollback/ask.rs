@@ -1,5 +1,5 @@
 //! Accepts a rollback: reads the history, chooses the revision, judges it, and stores the
-//! deployment. A worker does the rest.
+//! deployment. A worker does the rest. The service's own rollbacks are prepared here, too.
 
 use std::time::Duration;
 
@@ -16,18 +16,34 @@ use crate::model::audit::{AuditRecord, Principal};
 use crate::model::deployment::Deployment;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::live_history::{AppFolders, RevisionChoice, RevisionChoiceError, RollbackMark};
+use crate::model::live_history::{
+    AppFolders, ClusterFailure, DefaultRevision, RevisionChoice, RevisionChoiceError,
+    RevisionFault, RollbackMark,
+};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Holds, Rollback, RollbackOrder, provisional_number};
 use crate::model::target::Environment;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
+use crate::support::text::truncate_chars;
 
 /// The time for the search for the routes and objects of other apps, while the caller waits.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 /// The unchanged lines shown around a change.
 const CONTEXT: usize = 3;
+/// The longest cause of a failure in a sentence about a revision, in characters.
+const LONGEST_CAUSE: usize = 200;
+
+/// A rollback that may be done, and is not stored yet.
+pub(super) struct PreparedRollback {
+    /// The answer for a caller, without the deployment.
+    pub(super) answer: RollbackResult,
+    /// The deployment.
+    pub(super) new: NewRollback,
+    /// The live files, by which it was judged.
+    pub(super) live_files: Vec<ManifestFile>,
+}
 
 impl Deployments {
     /// Requests a rollback: returns its changes and its deployment.
@@ -37,11 +53,27 @@ impl Deployments {
         by: Principal,
         reply: &Reply<RollbackResult>,
     ) -> Result<RollbackResult, RollbackError> {
-        let RollbackOrder { target, app, .. } = &request;
+        let prepared = self.prepare_rollback(&request, DefaultRevision::NotBad, &by).await?;
+        let PreparedRollback { mut answer, new, .. } = prepared;
+        if !request.dry_run {
+            answer.deployment = Some(new.deployment(self.clock.now()));
+            self.record_new(&new, by, reply.answer(&answer).as_ref()).await?;
+        }
+        Ok(answer)
+    }
+
+    /// Chooses the revision of a rollback and judges it.
+    pub(super) async fn prepare_rollback(
+        &self,
+        request: &RollbackOrder,
+        default: DefaultRevision,
+        by: &Principal,
+    ) -> Result<PreparedRollback, RollbackError> {
+        let RollbackOrder { target, app, .. } = request;
         let manifests = self.manifests(target)?;
         let folders = manifests.repository.read_history_beside(target, app).await;
         let folders = folders.map_err(|error| RollbackError::Repository(error.to_string()))?;
-        let choice = self.choose_revision(&folders, &request).await?;
+        let choice = self.choose_revision(&folders, request, default).await?;
         let revision =
             self.find_deployment(&choice.to).await?.ok_or_else(|| no_record_error(&choice.to))?;
         let live_record = match &choice.from {
@@ -64,14 +96,15 @@ impl Deployments {
         check_reserved_names(self, target, app, &revision_files)
             .map_err(|problem| RollbackError::Against(problem.message))?;
         let notes =
-            data::judge(&live_files, &revision_files, &former_files, AcceptedLoss::by(&request))?;
+            data::judge(&live_files, &revision_files, &former_files, AcceptedLoss::by(request))?;
         let cluster = self.clusters.find(target);
         let unavailable =
             cluster.map(|cluster| unavailable_kinds(&revision_files, &cluster)).unwrap_or_default();
-        let notes = [notes, unavailable].concat();
+        let failure = choice.failure.as_ref().map(failure_note);
+        let notes = [failure.into_iter().collect(), notes, unavailable].concat();
         let changes = changes(&live_files, &revision_files);
         let hold = self.holds_on(target);
-        let mut answer = RollbackResult {
+        let answer = RollbackResult {
             deployment: None,
             from: choice.from.clone().map(|id| candidate(id, live_record.as_ref())),
             to: candidate(choice.to.clone(), Some(&revision)),
@@ -80,13 +113,9 @@ impl Deployments {
             hold,
             changes,
         };
-        if !request.dry_run {
-            let away = live_record.map(|live_record| live_record.request.release);
-            let new = self.new_rollback(&request, &choice, revision, (away, lane, hold), &by);
-            answer.deployment = Some(new.deployment(self.clock.now()));
-            self.record_new(&new, by, reply.answer(&answer).as_ref()).await?;
-        }
-        Ok(answer)
+        let away = live_record.map(|live_record| live_record.request.release);
+        let new = self.new_rollback(request, &choice, revision, (away, lane, hold), by);
+        Ok(PreparedRollback { answer, new, live_files })
     }
 
     fn manifests(&self, target: &TargetName) -> Result<&ServedRepository, RollbackError> {
@@ -100,6 +129,7 @@ impl Deployments {
         &self,
         folders: &AppFolders,
         request: &RollbackOrder,
+        default: DefaultRevision,
     ) -> Result<RevisionChoice, RollbackError> {
         let RollbackOrder { target, app, to, .. } = request;
         let past = self.live_history(target, app).await?;
@@ -111,7 +141,7 @@ impl Deployments {
             requested_deployment.as_ref().and_then(|deployment| deployment.rollback.as_ref());
         let restored_id = rollback.map(|rollback| &rollback.to);
         folders
-            .choose(restored_id.or(to.as_ref()), &past)
+            .choose(restored_id.or(to.as_ref()), &past, default)
             .map_err(|no_choice| refusal(no_choice, request, requested_deployment.as_ref()))
     }
 
@@ -179,14 +209,24 @@ impl Deployments {
             identity: None,
             requested_at: None,
         };
-        let RevisionChoice { to, tree, from, warning: _ } = choice.clone();
+        let RevisionChoice { to, tree, from, warning: _, failure: _ } = choice.clone();
         let RollbackOrder { with_data, with_fewer_pods, .. } = *request;
         let reason = request.reason.clone();
         NewRollback {
             id,
             request: deployment_request,
             app: request.app.clone(),
-            rollback: Rollback { to, from, away, tree, reason, hold, with_data, with_fewer_pods },
+            rollback: Rollback {
+                to,
+                from,
+                away,
+                tree,
+                reason,
+                hold,
+                with_data,
+                with_fewer_pods,
+                undoes: None,
+            },
             template: revision.template,
             contact: revision.contact,
             address: revision.address,
@@ -221,7 +261,8 @@ impl Deployments {
     }
 }
 
-fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
+/// Returns the entry of the audit log for a rollback.
+pub(super) fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
     let Rollback { to, from, reason, .. } = &new.rollback;
     let from = from.as_ref().map_or("hand-edited files".to_owned(), ToString::to_string);
     AuditRecord {
@@ -255,10 +296,20 @@ fn refusal(
             "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
              name a newer one, or deploy an older tag"
         )),
-        (RevisionChoiceError::AllRolledBackFrom(RollbackMark { revision, by, reason, .. }), _) => {
+        (RevisionChoiceError::NoneGood(fault), _) => {
+            let newest = match fault {
+                RevisionFault::RolledBack(RollbackMark { revision, by, reason, .. }) => {
+                    format!("{revision} was rolled back from by {by}: {reason}")
+                }
+                RevisionFault::Failed(ClusterFailure { revision, summary, .. }) => {
+                    let summary = truncate_chars(&summary, LONGEST_CAUSE);
+                    format!("{revision} failed in the cluster: {summary}")
+                }
+                RevisionFault::Unproven(id) => format!("{id} was replaced before its pods ran"),
+            };
             RollbackError::Against(format!(
-                "every older revision of {app} that {target} keeps was rolled back from, {revision} by {by}: \
-                 {reason}; name one with `--to` to take it all the same, or deploy an older tag"
+                "no older revision of {app} that {target} keeps is a good one: {newest}; name one with `--to` to \
+                 take it all the same, or deploy an older tag"
             ))
         }
         (RevisionChoiceError::NotKept(id), None) => {
@@ -298,6 +349,13 @@ fn no_record_error(id: &DeployId) -> RollbackError {
         "the database has no record of revision {id}: `the-deployer rebuild` restores it from the \
          manifest repository"
     ))
+}
+
+/// Warns of a revision that failed in the cluster.
+fn failure_note(failure: &ClusterFailure) -> String {
+    let ClusterFailure { revision, deployment: _, summary, at } = failure;
+    let (day, summary) = (at.strftime("%F"), truncate_chars(summary, LONGEST_CAUSE));
+    format!("revision {revision} failed in the cluster on {day}: {summary}")
 }
 
 fn candidate(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {

@@ -109,6 +109,14 @@ fn describe_gone(
     })
 }
 
+/// Checks that neither the revision that is to be rolled back from is live, nor already the one to go to.
+fn is_overtaken(folders: &AppFolders, rollback: &Rollback) -> bool {
+    let from = rollback.from.as_ref();
+    let from = folders.revisions.iter().find(|(id, _)| Some(id) == from).map(|(_, tree)| tree);
+    let latest = folders.latest.as_ref();
+    latest != Some(&rollback.tree) && (from.is_none() || latest != from)
+}
+
 /// Judges a rollback again before the push: deployments and edits while it waited count.
 pub(super) async fn judge_again(
     repository: &ManifestRepository,
@@ -120,6 +128,10 @@ pub(super) async fn judge_again(
     let folders = repository.read_history_beside(target, app).await?;
     if let Some(message) = describe_gone(&folders, (target, app), &rollback.to) {
         return Err(refusal_error(&message));
+    }
+    if rollback.undoes.is_some() && is_overtaken(&folders, rollback) {
+        let message = "the failed revision is not live any more: another one or an edit by hand is";
+        return Err(refusal_error(message));
     }
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
     let live = live?;

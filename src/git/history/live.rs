@@ -57,6 +57,19 @@ pub struct CommitChange {
     pub paths: Vec<PathChange>,
 }
 
+/// The content of a commit, as far as a revision is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RevisionInCommit {
+    /// It comes after the revision, and has its files.
+    Held,
+    /// It has other files, or does not come after the revision.
+    NotHeld,
+    /// The commit is not known here.
+    Unknown,
+    /// It is the newest commit, and the clone does not go back to the revision: the files that are live in it.
+    AtTip(Vec<ManifestFile>),
+}
+
 impl ManifestRepository {
     /// Returns the commit of the branch; `None` in an empty repository.
     pub async fn tip(&self) -> Result<Option<CommitSha>, WriteError> {
@@ -158,6 +171,42 @@ impl ManifestRepository {
                 cause: "the service failed to read it".to_owned(),
             }),
         }
+    }
+
+    /// Finds out whether a commit, by anybody, still has an app's `latest` as the commit of a revision made it.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn find_revision_in(
+        &self,
+        commit: &CommitSha,
+        own: &CommitSha,
+        (target, app): (&TargetName, &AppKey),
+    ) -> Result<RevisionInCommit, WriteError> {
+        let (commit, own) = (commit.clone(), own.clone());
+        let latest = layout::latest_folder(target, app);
+        self.read_newest(move |repo, tip| {
+            let (id, own) = (Oid::from_str(commit.as_str())?, Oid::from_str(own.as_str())?);
+            let Some(commit) = tree::if_present(repo.find_commit(id))? else {
+                return Ok(RevisionInCommit::Unknown);
+            };
+            let Some(own) = tree::if_present(repo.find_commit(own))? else {
+                // A new clone has the tip alone, which nothing is older than.
+                if tip != Some(id) {
+                    return Ok(RevisionInCommit::Unknown);
+                }
+                let files = files_in(repo, tip, &latest.to_string())?;
+                return Ok(RevisionInCommit::AtTip(files));
+            };
+            let folder = |commit: &Commit<'_>| {
+                Ok::<_, git2::Error>(tree::find(Some(&commit.tree()?), &latest)?.map(|one| one.0))
+            };
+            let mut before = tree::back(repo, id).take(tree::LOOK_BACK);
+            let is_later = before.any(|one| one.id() == own.id());
+            let is_same = is_later && folder(&commit)? == folder(&own)?;
+            Ok(if is_same { RevisionInCommit::Held } else { RevisionInCommit::NotHeld })
+        })
+        .await
     }
 
     /// Returns the paths that the commit at the tip touched, in order; none where they are not known here.

@@ -99,6 +99,7 @@ fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
     let rollback = Rollback {
         with_data: false,
         with_fewer_pods: false,
+        undoes: None,
         to: parse(to)?,
         from,
         away: None,

@@ -95,8 +95,8 @@ impl ServiceAccountKey {
 impl fmt::Debug for ServiceAccountKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { email, key_id: _, token_server, key: _ } = self;
-        let mut shown = f.debug_struct("ServiceAccountKey");
-        shown.field("email", email).field("token_server", token_server).finish_non_exhaustive()
+        let mut text = f.debug_struct("ServiceAccountKey");
+        text.field("email", email).field("token_server", token_server).finish_non_exhaustive()
     }
 }
 

@@ -235,8 +235,7 @@ pub(super) fn missing_fields(fields: &[Json]) -> Result<Vec<Json>, ForeignColumn
         let kind = found["type"].as_str().unwrap_or_default();
         if standard_type(kind) != standard_type(column.kind) {
             let (column, expected) = (column.name, column.kind);
-            let found = one_line(kind, LONGEST_TEXT);
-            return Err(ForeignColumn { column, found, expected });
+            return Err(ForeignColumn { column, found: one_line(kind, LONGEST_TEXT), expected });
         }
     }
     Ok(missing)

@@ -151,6 +151,11 @@ fn is_live(deployment: &Deployment) -> bool {
 /// Says how to leave a release that does not run.
 fn way_back(news: &News<'_>) -> String {
     let (deployment, target) = (news.deployment, &news.deployment.request.target);
+    if let Some(rollback) = &news.undo {
+        return format!(
+            "`bart logs {rollback} --follow` shows the rollback. Deploy a fix after it."
+        );
+    }
     match (&deployment.app, &news.last_good) {
         (Some(app), Some(last_good)) => format!(
             "It is live in the manifest repository. Deploy a fix, or go back to {} with \

@@ -34,6 +34,8 @@ pub struct News<'a> {
     pub links: Links<'a>,
     /// The newest release that arrived before it and was not rolled back from.
     pub last_good: Option<LastGoodRelease>,
+    /// The rollback by which the service takes it back, after it failed in its cluster.
+    pub undo: Option<DeployId>,
     /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.

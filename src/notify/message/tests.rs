@@ -65,6 +65,7 @@ fn news(deployment: &Deployment) -> News<'_> {
             id: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
             tag: ImageTag::parse("v41").unwrap(),
         }),
+        undo: None,
         holds: Holds::Automation,
         undeliverable: None,
         stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
@@ -211,6 +212,7 @@ fn rolled_back() -> Deployment {
     deployment.rollback = Some(crate::model::rollback::Rollback {
         with_data: false,
         with_fewer_pods: false,
+        undoes: None,
         to: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
         from: DeployId::parse("20261121-044812123-0a1b2c").ok(),
         away: Some(release),
@@ -247,6 +249,23 @@ fn a_rollback_says_what_is_held_and_how_that_ends() {
     assert!(!render_with(Holds::Off, &deployment).contains("bart unhold"), "nobody is held there");
     deployment.rollback.as_mut().unwrap().hold = false;
     assert!(!render(&deployment).contains("held: they are"), "there is no hold");
+}
+
+#[test]
+fn a_release_that_the_service_rolls_back_leaves_nothing_to_do_but_a_fix() {
+    let mut deployment = deployment(&[]);
+    deployment.summary = "no pods; it is being rolled back to v41 by rollback \
+                          20261121-060000000-0a1b2c"
+        .to_owned();
+    deployment.pushed = serde_json::from_value(json!({
+        "commit": "cd".repeat(20), "changed": true, "digest": "ef".repeat(32), "files": ["shop.yaml"],
+    }))
+    .unwrap();
+    let undo = DeployId::parse("20261121-060000000-0a1b2c").ok();
+    let text = compose_message(&News { undo, ..news(&deployment) }).plain;
+    let expected = "it is being rolled back to v41 by rollback 20261121-060000000-0a1b2c\n\
+                    `bart logs 20261121-060000000-0a1b2c --follow` shows the rollback. Deploy a fix after it.\n";
+    assert!(text.contains(expected) && !text.contains("bart rollback"), "{text}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn next_step(claim: &EnvironmentStatusClaim) -> StatusStep {
     }
     let waits = EnvironmentState::Waiting.as_str();
     let is_seen_waiting = claim.unsure
-        || claim.told.as_ref().is_some_and(|told| told.starts_with(waits) || told == news);
+        || claim.told.as_ref().is_some_and(|sent| sent.starts_with(waits) || sent == news);
     match claim.workload.state {
         EnvironmentState::Superseded | EnvironmentState::Removed if !is_seen_waiting => {
             StatusStep::Nothing("nobody was told that it waits")

@@ -147,6 +147,7 @@ impl Sinks {
                 waml: &self.deployments.waml.path,
             },
             last_good: self.last_good(deployment).await?,
+            undo: self.undo(deployment).await?,
             // The actors that a hold stops there.
             holds: target.map(|target| target.policies.holds).unwrap_or_default(),
             undeliverable: None,
@@ -173,6 +174,16 @@ impl Sinks {
         };
         let page = self.deployments.store.deployments(&filter, None, SEARCH_LIMIT).await?;
         Ok(good_before(&page.deployments, &deployment.id))
+    }
+
+    /// Returns the rollback by which the service takes back what failed in its cluster, unless that has failed itself.
+    async fn undo(&self, deployment: &Deployment) -> Result<Option<DeployId>, StoreError> {
+        if deployment.state != State::Failed || deployment.pushed.is_none() {
+            return Ok(None);
+        }
+        let undo = self.deployments.store.undo_of(&deployment.id).await?;
+        let has_failed = |undo: &Deployment| undo.finished_at.is_some() && undo.pushed.is_none();
+        Ok(undo.filter(|undo| !has_failed(undo)).map(|undo| undo.id))
     }
 
     async fn find_person(

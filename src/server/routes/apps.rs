@@ -8,7 +8,7 @@ use crate::api::apps::{
 };
 use crate::api::locks::LockSummary;
 use crate::api::revisions::{
-    RevisionDetail, RevisionFile, RevisionList, RevisionRollback, RevisionSummary,
+    RevisionDetail, RevisionFailure, RevisionFile, RevisionList, RevisionRollback, RevisionSummary,
 };
 use crate::api::rollbacks::HoldSummary;
 use crate::deployments::app_state::{AppNow, SyncNotice};
@@ -21,7 +21,7 @@ use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeployId, TargetName};
-use crate::model::live_history::RollbackMark;
+use crate::model::live_history::{ClusterFailure, RollbackMark};
 use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord, RemovedObjects, reason};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
@@ -324,6 +324,7 @@ impl From<HistoryEntry> for RevisionSummary {
             template,
             digest,
             rolled_back,
+            failure,
         } = revision;
         Self {
             id: id.into(),
@@ -338,6 +339,7 @@ impl From<HistoryEntry> for RevisionSummary {
             template,
             digest: digest.map(|digest| digest.0),
             rolled_back: rolled_back.map(Into::into),
+            failed: failure.map(Into::into),
         }
     }
 }
@@ -354,6 +356,13 @@ impl From<ManifestFile> for RevisionFile {
     fn from(file: ManifestFile) -> Self {
         let text = diff::masked_text(&file);
         Self { name: file.name, text }
+    }
+}
+
+impl From<ClusterFailure> for RevisionFailure {
+    fn from(failure: ClusterFailure) -> Self {
+        let ClusterFailure { revision: _, deployment, summary, at } = failure;
+        Self { deployment: deployment.into(), summary, at }
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn follow(
     if is_final && last_sent == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let slots = take_stream_slots(&call)?;
+    let slots = take_stream_slots(&call, StreamKind::Deployment)?;
     let now = call.deployments().clock.now();
     let following = Following {
         id,
@@ -84,35 +84,61 @@ pub(super) async fn follow(
     Ok(Sse::new(events).keep_alive(alive).into_response())
 }
 
-/// Takes a slot among all streams, and one among the caller's.
+/// The kinds of streams, which are counted each for itself: logs take no slot from deployments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamKind {
+    Deployment,
+    Log,
+}
+
+/// The slots of a stream, until they are dropped.
+pub(super) struct StreamSlots {
+    _all: OwnedSemaphorePermit,
+    _log: Option<OwnedSemaphorePermit>,
+    _caller: Option<Arc<()>>,
+}
+
+/// Takes a slot among all streams, one among those of a log, and one among the caller's.
 pub(super) fn take_stream_slots(
     call: &AuthenticatedRequest,
-) -> Result<(OwnedSemaphorePermit, Option<Arc<()>>), Problem> {
-    let place = open_stream(call)?;
-    let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
+    kind: StreamKind,
+) -> Result<StreamSlots, Problem> {
+    let caller = open_stream(call, kind)?;
+    let full = |_error| {
         tracing::warn!(
+            ?kind,
             limit = call.shared.state.limits.streams,
             "limit of concurrent event streams reached"
         );
         let detail = "too many deployments and logs are followed at once; try again later";
-        return Err(Problem::new(ProblemKind::Overloaded, detail));
+        Problem::new(ProblemKind::Overloaded, detail)
     };
-    Ok((slot, place))
+    let log = match kind {
+        StreamKind::Deployment => None,
+        StreamKind::Log => Some(call.shared.logs.clone().try_acquire_owned().map_err(full)?),
+    };
+    let all = call.shared.streams.clone().try_acquire_owned().map_err(full)?;
+    Ok(StreamSlots { _all: all, _log: log, _caller: caller })
 }
 
 /// Takes a place among the caller's streams. Callers without a token are not counted.
-fn open_stream(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
+fn open_stream(call: &AuthenticatedRequest, kind: StreamKind) -> Result<Option<Arc<()>>, Problem> {
     if call.caller.via == AuthMethod::Loopback {
         return Ok(None);
     }
+    let (limit, what) = match kind {
+        StreamKind::Deployment => (&call.shared.streams_of_callers, "deployments"),
+        StreamKind::Log => (&call.shared.logs_of_callers, "logs"),
+    };
     let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
-    let place = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
+    let place = limit.open(account, most).ok_or_else(|| {
         tracing::warn!(
             caller = call.caller.account(),
+            ?kind,
             most,
             "limit of a caller's event streams reached"
         );
-        let detail = format!("{} follows {most} deployments or logs already", call.caller.name);
+        let detail = format!("{} follows {most} {what} already", call.caller.name);
         Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });
     place.map(Some)
@@ -135,7 +161,7 @@ struct Following {
     since: Timestamp,
     /// The time of the last check of the caller's permission.
     checked_at: Timestamp,
-    _slots: (OwnedSemaphorePermit, Option<Arc<()>>),
+    _slots: StreamSlots,
 }
 
 /// One state of the deployment, and its version.

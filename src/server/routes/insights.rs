@@ -63,7 +63,7 @@ pub(super) async fn get(
         let visible = call.filter_visible(places, |place| call.caller.resource_of_place(place));
         let visible = visible.await?;
         if visible.is_empty() {
-            return Ok(Json(answer(Insights::nothing(since), now)));
+            return Ok(Json(answer(Insights::empty(since), now)));
         }
         scope.places = Some(visible);
     }

@@ -3,12 +3,12 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::api::pods::{
@@ -19,6 +19,7 @@ use crate::deployments::live_state::{
     MOST_LOG_LINES,
 };
 use crate::model::app_instance::AppInstance;
+use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;
 use crate::model::id::IdError;
 use crate::model::revision::Digest;
@@ -26,10 +27,15 @@ use crate::server::call::{AuthenticatedRequest, InPath, Pairs, PathParameter, ba
 use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, quote_value};
-use crate::server::routes::events::{BELIEVED, HEARTBEAT, take_stream_slots};
+use crate::server::routes::events::{
+    BELIEVED, HEARTBEAT, StreamKind, StreamSlots, take_stream_slots,
+};
 
 /// The number of last lines with which a log begins.
 const LINES: usize = 100;
+
+/// The number of questions to a cluster that one caller may have open at the same time.
+const READS_OF_ONE: usize = 2;
 
 /// The parameters of a log.
 pub(super) const LOG: &[Parameter] = &[
@@ -81,8 +87,28 @@ pub(super) async fn list(
     InPath(instance): InPath<AppInstance>,
 ) -> Result<Json<LiveStateAnswer>, Problem> {
     call.authorize(Scope::Read, &instance).await?;
+    let _place = open_read(&call, &instance)?;
     let state = call.deployments().live_state(&instance).await?;
     Ok(Json(state.into()))
+}
+
+/// Takes a place among the caller's questions to a cluster, which has few turns for all callers.
+fn open_read(
+    call: &AuthenticatedRequest,
+    instance: &AppInstance,
+) -> Result<Option<Arc<()>>, Problem> {
+    if call.caller.via == AuthMethod::Loopback {
+        return Ok(None);
+    }
+    let account = format!("{} {}", call.caller.account(), instance.target);
+    let place = call.shared.reads_of_callers.open(account, READS_OF_ONE).ok_or_else(|| {
+        let detail = format!(
+            "{} asks the cluster of {} {READS_OF_ONE} times at once already; wait for the answers",
+            call.caller.name, instance.target
+        );
+        Problem::new(ProblemKind::TooMany, detail).after(Duration::from_secs(1))
+    });
+    place.map(Some)
 }
 
 /// Streams the log of a container.
@@ -94,7 +120,7 @@ pub(super) async fn log(
     call.authorize(Scope::Read, &instance).await?;
     let request = read(&pairs).map_err(bad)?;
     // Before the cluster is asked: whoever has too many streams asks it nothing.
-    let slots = take_stream_slots(&call)?;
+    let slots = take_stream_slots(&call, StreamKind::Log)?;
     let closing = call.shared.state.closing.clone();
     let opening = call.deployments().container_log(&instance, &pod, request);
     let log = tokio::select! {
@@ -129,7 +155,7 @@ struct LogStream {
     until: Instant,
     /// The time of the last check of the caller's permission.
     checked_at: Timestamp,
-    _slots: (OwnedSemaphorePermit, Option<Arc<()>>),
+    _slots: StreamSlots,
 }
 
 impl LogStream {
@@ -165,7 +191,12 @@ impl LogStream {
         }
         self.checked_at = now;
         let permission = self.call.authorize(Scope::Read, &self.instance).await;
-        permission.map_err(|_| "you may not read the app any more".to_owned())
+        permission.map_err(|problem| match problem.kind() {
+            ProblemKind::Forbidden | ProblemKind::NotFound => {
+                "you may not read the app any more".to_owned()
+            }
+            _ => format!("your permission cannot be checked now ({}); ask again", problem.detail()),
+        })
     }
 
     fn end(self, error: Option<String>) -> (Event, Option<Self>) {

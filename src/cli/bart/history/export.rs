@@ -133,15 +133,15 @@ fn fields(deployment: &DeploymentSummary) -> Vec<String> {
         summary.clone(),
     ];
     for mark in DeployMark::ALL {
-        let known = marks.get(mark);
-        fields.push(known.map(|time| time.at.to_string()).unwrap_or_default());
-        fields.push(known.map(|time| time.clock.as_str().to_owned()).unwrap_or_default());
+        let mark_time = marks.get(mark);
+        fields.push(mark_time.map(|time| time.at.to_string()).unwrap_or_default());
+        fields.push(mark_time.map(|time| time.clock.as_str().to_owned()).unwrap_or_default());
     }
     for interval in DeployInterval::ALL {
-        let known = marks.interval(interval);
+        let length = marks.interval(interval);
         let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
-        fields.push(number(known.and_then(|time| time.millis)));
-        fields.push(number(known.and_then(|time| time.skew_millis)));
+        fields.push(number(length.and_then(|time| time.millis)));
+        fields.push(number(length.and_then(|time| time.skew_millis)));
     }
     fields
 }

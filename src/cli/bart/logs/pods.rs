@@ -1,22 +1,32 @@
-//! `bart logs --pods` prints the logs of an app's containers, one after another, or all as their lines come.
+//! `bart logs --pods` prints the logs of an app's containers, one after another, or all as their lines come. Then it asks
+//! for the pods again and again, and takes up containers that start later.
+
+mod followed; // the containers that are followed, and those to take up. Pure
+
+use std::time::Duration;
 
 use futures::StreamExt as _;
-use futures::stream::SelectAll;
+use futures::stream::{BoxStream, SelectAll};
 use reqwest::header::ACCEPT;
 use serde::Serialize;
 
-use crate::api::pods::{ContainerLogLine, LiveStateAnswer, PodSummary};
+use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
+use crate::cli::bart::logs::pods::followed::{
+    FollowedContainers, MOST_CONTAINERS, PodContainerName, list_containers,
+};
 use crate::cli::client::{self, ServiceEndpoint};
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::cli::event_stream::Parser;
 use crate::cli::output::{self, DIM, Format};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::log_text::remove_controls;
 use crate::support::percent::encode_query_value;
 
-/// The largest number of containers that are read: a caller may have twenty streams.
-const MOST_CONTAINERS: usize = 20;
+/// The pause between two looks at the pods while their logs are followed.
+const LOOK: Duration = Duration::from_secs(5);
+/// The number of looks in a row that may fail, or show no pod, once no log is open any more.
+const MOST_BLANK_LOOKS: u32 = 3;
 
 /// The part of the logs that is shown.
 pub(super) struct PodLogs<'a> {
@@ -26,13 +36,6 @@ pub(super) struct PodLogs<'a> {
     pub(super) previous: bool,
     pub(super) follow: bool,
     pub(super) lines: u32,
-}
-
-/// A container of a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PodContainerName {
-    pod: String,
-    container: String,
 }
 
 /// A line of a container's log, for programs.
@@ -55,46 +58,105 @@ impl PodLogs<'_> {
             Ok(state) => state,
             state => server.suggest(state, &names).await?,
         };
-        let (containers, left_out) = select_containers(&state.pods, self.container);
+        let containers = list_containers(&state.pods, self.container);
         if containers.is_empty() {
-            let pods = state.pods.len();
-            let error =
-                CliError::refused(format!("no such container in {pods} pods of {app} on {target}"));
+            let error = CliError::refused(format!("{app} has no container on {target} now"));
             return Err(error.hint("`bart status` shows the pods"));
         }
+        if self.follow {
+            return self.follow_all(&path, &state).await;
+        }
+        let left_out = containers.len().saturating_sub(MOST_CONTAINERS);
         if left_out > 0 {
             let text = format!("{left_out} more containers are left out");
             output::note(&output::note_line(text));
         }
         let mut failed = None;
-        if self.follow {
-            let mut opened = Vec::new();
-            for name in containers {
-                match self.open(&path, &name).await {
-                    Ok(log) => opened.push(Box::pin(log.into_stream())),
-                    Err(error) => failed = Some(report_error(&name, error)),
-                }
-            }
-            let mut lines: SelectAll<_> = opened.into_iter().collect();
-            while let Some((name, line)) = lines.next().await {
-                failed = self.show(&name, line)?.or(failed);
-            }
-        } else {
-            for name in containers {
-                let log = match self.open(&path, &name).await {
-                    Ok(log) => log,
-                    Err(error) => {
-                        failed = Some(report_error(&name, error));
-                        continue;
-                    }
-                };
-                let mut lines = Box::pin(log.into_stream());
-                while let Some((name, line)) = lines.next().await {
-                    failed = self.show(&name, line)?.or(failed);
-                }
+        for (name, _) in containers.into_iter().take(MOST_CONTAINERS) {
+            let mut events = self.stream(&path, name, self.lines);
+            while let Some((name, event)) = events.next().await {
+                failed = self.show(&name, event)?.or(failed);
             }
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Prints lines as they come, also of containers that start later, until all pods have ended.
+    async fn follow_all(&self, path: &str, state: &LiveStateAnswer) -> CommandOutcome {
+        let mut containers = FollowedContainers::new(self.container, self.lines);
+        let mut logs: SelectAll<BoxStream<'_, (PodContainerName, LogEvent)>> = SelectAll::new();
+        self.take_up(path, state, (&mut containers, &mut logs));
+        let mut looks = self.poll_pods(path);
+        let (mut failed, mut blank_looks, mut is_any_read) = (None, 0, false);
+        let mut is_over = self.previous;
+        while !(logs.is_empty() && (is_over || !(is_any_read || containers.are_awaited()))) {
+            tokio::select! {
+                Some((name, event)) = logs.next(), if !logs.is_empty() => {
+                    let is_shown = match &event {
+                        LogEvent::Line(_) => {
+                            is_any_read = true;
+                            containers.mark_read(&name);
+                            true
+                        }
+                        LogEvent::Ended => {
+                            is_any_read = true;
+                            containers.end(&name);
+                            true
+                        }
+                        LogEvent::Failed(error) => containers.fail(&name, may_pass(error)),
+                    };
+                    if is_shown {
+                        failed = self.show(&name, event)?.or(failed);
+                    }
+                }
+                Some(look) = looks.next(), if !self.previous => match look {
+                    Ok(state) => {
+                        blank_looks = if state.pods.is_empty() { blank_looks + 1 } else { 0 };
+                        let has_ended = |phase: &str| matches!(phase, "Succeeded" | "Failed");
+                        let is_done = state.pods.iter().all(|pod| has_ended(&pod.phase));
+                        is_over = is_done && (!state.pods.is_empty() || blank_looks >= MOST_BLANK_LOOKS);
+                        self.take_up(path, &state, (&mut containers, &mut logs));
+                    }
+                    Err(error) => {
+                        blank_looks += 1;
+                        is_over = blank_looks >= MOST_BLANK_LOOKS;
+                        if logs.is_empty() && is_over {
+                            return Err(error);
+                        }
+                    }
+                },
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Opens the logs of containers that are not followed yet, and says so of those that started later.
+    fn take_up<'a>(
+        &'a self,
+        path: &'a str,
+        state: &LiveStateAnswer,
+        (containers, logs): (
+            &mut FollowedContainers<'_>,
+            &mut SelectAll<BoxStream<'a, (PodContainerName, LogEvent)>>,
+        ),
+    ) {
+        let taken = containers.take_up(&state.pods);
+        for note in taken.notes {
+            output::note(&output::note_line(note));
+        }
+        for (name, lines) in taken.opened {
+            logs.push(self.stream(path, name, lines));
+        }
+    }
+
+    /// Asks for the pods again and again.
+    fn poll_pods<'a>(&'a self, path: &'a str) -> BoxStream<'a, Result<LiveStateAnswer, CliError>> {
+        let look = move |()| async move {
+            tokio::time::sleep(LOOK).await;
+            let state = self.context.server.get(path, &[]).await;
+            Some((state, ()))
+        };
+        futures::stream::unfold((), look).boxed()
     }
 
     /// Returns the target: the only one of the app where none is named.
@@ -112,27 +174,54 @@ impl PodLogs<'_> {
         }
     }
 
-    async fn open(&self, path: &str, name: &PodContainerName) -> Result<OpenLog, CliError> {
+    /// Opens the log of a container and reads it to its end.
+    fn stream<'a>(
+        &'a self,
+        path: &'a str,
+        name: PodContainerName,
+        lines: u32,
+    ) -> BoxStream<'a, (PodContainerName, LogEvent)> {
+        let read = move |(name, log): (PodContainerName, Option<LogState>)| async move {
+            let opened = match log? {
+                LogState::Unopened => self.open(path, &name, lines).await.map(Box::new),
+                LogState::Open(log) => Ok(log),
+            };
+            let (event, log) = match opened {
+                Ok(mut log) => match log.next().await {
+                    Some(Ok(line)) => (LogEvent::Line(line), Some(LogState::Open(log))),
+                    Some(Err(error)) => (LogEvent::Failed(error), None),
+                    None => (LogEvent::Ended, None),
+                },
+                Err(error) => (LogEvent::Failed(error), None),
+            };
+            Some(((name.clone(), event), (name, log)))
+        };
+        futures::stream::unfold((name, Some(LogState::Unopened)), read).boxed()
+    }
+
+    async fn open(
+        &self,
+        path: &str,
+        name: &PodContainerName,
+        lines: u32,
+    ) -> Result<OpenLog, CliError> {
         let PodContainerName { pod, container } = name;
         let query = [
             ("container", container.clone()),
             ("previous", self.previous.to_string()),
             ("follow", self.follow.to_string()),
-            ("lines", self.lines.to_string()),
+            ("lines", lines.to_string()),
         ];
         let path = format!("{path}/{}/log", encode_query_value(pod));
-        OpenLog::open(&self.context.server, &path, &query, name).await
+        OpenLog::open(&self.context.server, &path, &query).await
     }
 
     /// Prints a line; returns the error of a log that broke off.
-    fn show(
-        &self,
-        name: &PodContainerName,
-        line: Result<String, CliError>,
-    ) -> Result<Option<CliError>, CliError> {
-        let line = match line {
-            Ok(line) => remove_controls(&line).replace('\n', " "),
-            Err(error) => return Ok(Some(report_error(name, error))),
+    fn show(&self, name: &PodContainerName, event: LogEvent) -> Result<Option<CliError>, CliError> {
+        let line = match event {
+            LogEvent::Line(line) => remove_controls(&line).replace('\n', " "),
+            LogEvent::Ended => return Ok(None),
+            LogEvent::Failed(error) => return Ok(Some(report_error(name, error))),
         };
         let PodContainerName { pod, container } = name;
         output::print(&match self.context.output {
@@ -146,6 +235,25 @@ impl PodLogs<'_> {
     }
 }
 
+/// What comes of a container's log.
+enum LogEvent {
+    Line(String),
+    /// The log has ended: the container has.
+    Ended,
+    Failed(CliError),
+}
+
+/// A container's log.
+enum LogState {
+    Unopened,
+    Open(Box<OpenLog>),
+}
+
+/// Returns true if another attempt may open the log: its container may start later.
+fn may_pass(error: &CliError) -> bool {
+    matches!(error.kind, CliErrorKind::Refused | CliErrorKind::Passing | CliErrorKind::Io)
+}
+
 /// Prints which log an error is about.
 fn report_error(name: &PodContainerName, error: CliError) -> CliError {
     let PodContainerName { pod, container } = name;
@@ -153,25 +261,8 @@ fn report_error(name: &PodContainerName, error: CliError) -> CliError {
     error
 }
 
-/// Returns the containers that are shown, and the number of those that are too many.
-fn select_containers(pods: &[PodSummary], only: Option<&str>) -> (Vec<PodContainerName>, usize) {
-    let mut names: Vec<PodContainerName> = pods
-        .iter()
-        .flat_map(|pod| pod.containers.iter().map(move |container| (pod, container)))
-        .filter(|(_, container)| only.is_none_or(|name| name == container.name))
-        .map(|(pod, container)| PodContainerName {
-            pod: pod.name.clone(),
-            container: container.name.clone(),
-        })
-        .collect();
-    let left_out = names.len().saturating_sub(MOST_CONTAINERS);
-    names.truncate(MOST_CONTAINERS);
-    (names, left_out)
-}
-
 /// An open stream of a container's log.
 struct OpenLog {
-    name: PodContainerName,
     response: reqwest::Response,
     parser: Parser,
     is_done: bool,
@@ -182,7 +273,6 @@ impl OpenLog {
         server: &ServiceEndpoint,
         path: &str,
         query: &[(&str, String)],
-        name: &PodContainerName,
     ) -> Result<Self, CliError> {
         let request = client::patient_client()?.get(server.address(path, query)?);
         let request = server.authorized(request.header(ACCEPT, "text/event-stream"))?;
@@ -195,16 +285,7 @@ impl OpenLog {
             let body = client::read_body(server.url(), response).await?;
             return Err(server.refused(status, &body));
         }
-        Ok(Self { name: name.clone(), response, parser: Parser::default(), is_done: false })
-    }
-
-    fn into_stream(
-        self,
-    ) -> impl futures::Stream<Item = (PodContainerName, Result<String, CliError>)> {
-        futures::stream::unfold(self, async |mut log| {
-            let line = log.next().await?;
-            Some(((log.name.clone(), line), log))
-        })
+        Ok(Self { response, parser: Parser::default(), is_done: false })
     }
 
     /// Reads the next line; `None` after the end of the log.
@@ -237,44 +318,5 @@ impl OpenLog {
     fn fail(&mut self, reason: String) -> Option<Result<String, CliError>> {
         self.is_done = true;
         Some(Err(CliError::io(reason)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::pods::PodContainer;
-
-    fn pod(name: &str, containers: &[&str]) -> PodSummary {
-        let container =
-            |name: &&str| PodContainer { name: (*name).to_owned(), image: String::new() };
-        PodSummary {
-            name: name.to_owned(),
-            workload_kind: "Deployment".to_owned(),
-            workload: "shop".to_owned(),
-            phase: "Running".to_owned(),
-            ready: true,
-            restarts: 0,
-            reason: None,
-            message: None,
-            exit_code: None,
-            created_at: None,
-            containers: containers.iter().map(container).collect(),
-        }
-    }
-
-    #[test]
-    fn a_container_is_chosen_by_its_name_and_twenty_are_read() {
-        let pods = [pod("a", &["shop", "proxy"]), pod("b", &["shop"]), pod("c", &[])];
-        let names = |wanted| {
-            let (names, _) = select_containers(&pods, wanted);
-            names.iter().map(|one| format!("{}/{}", one.pod, one.container)).collect::<Vec<_>>()
-        };
-        assert_eq!(names(None), ["a/shop", "a/proxy", "b/shop"]);
-        assert_eq!(names(Some("shop")), ["a/shop", "b/shop"]);
-        assert!(names(Some("none")).is_empty());
-        let many: Vec<PodSummary> = (0..25).map(|n| pod(&n.to_string(), &["shop"])).collect();
-        let (names, left_out) = select_containers(&many, None);
-        assert_eq!((names.len(), left_out), (20, 5));
     }
 }

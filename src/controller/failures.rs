@@ -1,0 +1,111 @@
+//! What is read and decided about failures in a cluster before they are recorded: the end of a container's log, and whether
+//! the service rolls the deployment back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::sync::Semaphore;
+
+use crate::cluster::connection::client::ClusterConnection;
+use crate::cluster::failure::{FailureCause, LOG_LINES};
+use crate::cluster::logs;
+use crate::cluster::view::ClusterNews;
+use crate::controller::clusters::{ClusterFollower, MOST_READS, PAUSE};
+use crate::deployments::watched_cluster::ClusterLink;
+use crate::model::deployment::State;
+use crate::model::id::DeployId;
+use crate::store::{ClusterChange, FailureUndo};
+
+/// The number of logs that are read at the same time.
+const MOST_LOGS: usize = 8;
+/// The time for all logs of one recording: news is told without them rather than late.
+const LOGS_DEADLINE: Duration = Duration::from_secs(5);
+
+impl ClusterFollower {
+    /// Decides of each failure whether it is rolled back.
+    pub(super) async fn plan_undos(
+        &self,
+        changes: &[ClusterChange],
+    ) -> Vec<(DeployId, FailureUndo)> {
+        let mut undos = Vec::new();
+        let failures: Vec<&ClusterChange> =
+            changes.iter().filter(|change| change.state == State::Failed).collect();
+        for some in failures.chunks(MOST_READS) {
+            let mut plans = FuturesUnordered::new();
+            for change in some {
+                plans.push(self.plan_undo(change).boxed());
+            }
+            while let Some(decision) = plans.next().await {
+                undos.extend(decision);
+            }
+        }
+        undos
+    }
+
+    /// Decides of one failure, again and again while the database does not answer.
+    async fn plan_undo(&self, change: &ClusterChange) -> Option<(DeployId, FailureUndo)> {
+        let (deployment, cause) = (&change.deployment, &change.summary);
+        loop {
+            match self.deployments.plan_undo(deployment, cause).await {
+                Ok(undo) => return Some((deployment.clone(), undo?)),
+                Err(error) => {
+                    let cluster = self.health.cluster();
+                    tracing::error!(%cluster, %deployment, %error, "failure not recorded, retry follows");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out; those
+    /// of a cluster with an agent do not leave it.
+    pub(super) async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
+        let mut logs = BTreeMap::new();
+        let ClusterLink::Connection(connection) = &self.link else { return logs };
+        let room = Semaphore::new(MOST_LOGS);
+        let mut reading = FuturesUnordered::new();
+        for news in &news.deployments {
+            if let Some((workload, cause)) = &news.failure
+                && cause.has_log()
+            {
+                let (tail, room) = (self.read_log(connection, &workload.namespace, cause), &room);
+                reading.push(async move {
+                    let _place = room.acquire().await;
+                    (news.deploy_id.clone(), tail.await)
+                });
+            }
+        }
+        let reading = async {
+            while let Some((id, lines)) = reading.next().await {
+                logs.insert(id, lines);
+            }
+        };
+        let _in_time = tokio::time::timeout(LOGS_DEADLINE, reading).await;
+        logs
+    }
+
+    /// Reads the end of a container's log, or of the run before where the present one has said nothing yet.
+    async fn read_log(
+        &self,
+        connection: &ClusterConnection,
+        namespace: &str,
+        cause: &FailureCause,
+    ) -> Vec<String> {
+        let Some(pod) = &cause.pod else { return Vec::new() };
+        for previous in [false, true] {
+            let container = cause.container.as_deref();
+            let tail = logs::tail(connection, namespace, pod, container, previous, LOG_LINES).await;
+            match tail {
+                Ok(tail) if !tail.lines().is_empty() => return tail.lines().to_vec(),
+                Ok(_) => {}
+                Err(error) => {
+                    let cluster = self.health.cluster();
+                    tracing::debug!(%cluster, pod, previous, %error, "log not read");
+                }
+            }
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,128 @@
+//! Decides what becomes of a deployment that failed in its cluster, where the target's policy is `on_failure: rollback`:
+//! it is rolled back as a person would do it, to the revision whose pods ran last, or it is not, with a reason.
+//!
+//! The decision stores nothing: the rollback is requested in the transaction that records the failure, and the attempt
+//! judges it again. Whatever stops a person's rollback stops it; so does a hold, which is a no to automation.
+
+use std::time::Duration;
+
+use crate::deployments::rollback::RollbackError;
+use crate::deployments::rollback::ask::{PreparedRollback, entry};
+use crate::deployments::{BackendError, Deployments};
+use crate::manifests::files;
+use crate::model::app_instance::AppInstance;
+use crate::model::audit::Principal;
+use crate::model::deployment::Deployment;
+use crate::model::facts::LiveObject;
+use crate::model::id::DeployId;
+use crate::model::live_history::DefaultRevision;
+use crate::model::removal::REASON_LIMIT;
+use crate::model::rollback::{OnFailure, RollbackOrder};
+use crate::model::status::one_line;
+use crate::store::{FailureUndo, UndoRequest};
+
+/// The time for the decision: the failure is told without a rollback rather than late.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+impl Deployments {
+    /// Decides what becomes of a deployment that has just failed in its cluster, for that cause; `None` where the target
+    /// has no such policy.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub(crate) async fn plan_undo(
+        &self,
+        failed: &DeployId,
+        cause: &str,
+    ) -> Result<Option<FailureUndo>, BackendError> {
+        let Some(failed) = self.store.deployment(failed).await.map_err(BackendError::new)? else {
+            return Ok(None);
+        };
+        let policies = self.clusters.find(&failed.request.target).map(|target| target.policies);
+        if policies.unwrap_or_default().on_failure != OnFailure::Rollback {
+            return Ok(None);
+        }
+        let decision = tokio::time::timeout(DEADLINE, self.prepare_undo(&failed, cause)).await;
+        let late = |_elapsed| {
+            let reason =
+                "the manifest repository does not answer in time; `bart rollback` asks it again";
+            Err(RollbackError::Repository(reason.to_owned()))
+        };
+        match decision.unwrap_or_else(late) {
+            Ok(request) => Ok(Some(FailureUndo::Rollback(Box::new(request)))),
+            Err(RollbackError::Fault(error)) => Err(error),
+            Err(refusal) => Ok(Some(FailureUndo::Refused(describe(&refusal)))),
+        }
+    }
+
+    async fn prepare_undo(
+        &self,
+        failed: &Deployment,
+        cause: &str,
+    ) -> Result<UndoRequest, RollbackError> {
+        let against = |reason: &str| Err(RollbackError::Against(reason.to_owned()));
+        if failed.rollback.is_some() {
+            return against("a rollback is not rolled back again");
+        }
+        let (Some(app), Some(pushed)) = (failed.app.clone(), &failed.pushed) else {
+            return against("its record names no revision");
+        };
+        let instance = AppInstance { target: failed.request.target.clone(), app };
+        self.check_hold(&instance).await?;
+        let AppInstance { target, app } = instance;
+        let reason = format!("deployment {} failed in the cluster: {cause}", failed.id);
+        let order = RollbackOrder {
+            target,
+            app,
+            to: None,
+            reason: one_line(&reason, REASON_LIMIT),
+            with_data: false,
+            with_fewer_pods: false,
+            dry_run: false,
+        };
+        let by = Principal::service();
+        let prepared = self.prepare_rollback(&order, DefaultRevision::Proven, &by).await?;
+        let PreparedRollback { mut new, live_files, answer: _ } = prepared;
+        if files::digest_of(&live_files).as_ref() != Some(&pushed.digest) {
+            return against("it is not live any more: another revision or an edit by hand is");
+        }
+        new.rollback.undoes = Some(failed.id.clone());
+        let entry = entry(&new, by, self.clock.now());
+        Ok(UndoRequest { rollback: new, entry })
+    }
+
+    /// Refuses where automation is held. A person's rollback would be done.
+    async fn check_hold(&self, instance: &AppInstance) -> Result<(), RollbackError> {
+        let AppInstance { target, app } = instance;
+        if !self.holds_on(target) {
+            return Ok(());
+        }
+        let hold = self.store.hold(target, app).await.map_err(BackendError::new)?;
+        match hold {
+            Some(hold) => Err(RollbackError::Against(format!(
+                "{app} is held by {}: {}; `bart rollback` does it nevertheless",
+                hold.by, hold.reason
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes the reason as a clause.
+fn describe(refusal: &RollbackError) -> String {
+    match refusal {
+        RollbackError::KeepsData(objects) => {
+            let names: Vec<String> = objects.iter().map(LiveObject::to_string).collect();
+            format!(
+                "it would remove objects that keep data from the manifests: {}; `bart rollback` with `--with-data` \
+                 accepts that",
+                names.join(", ")
+            )
+        }
+        RollbackError::Unknown(_)
+        | RollbackError::Against(_)
+        | RollbackError::NotMeant(_)
+        | RollbackError::Repository(_)
+        | RollbackError::Fault(_) => refusal.to_string(),
+    }
+}
