@@ -20,7 +20,7 @@
 //! by the queue of deployments, whatever happens to the process.
 //!
 //! The sequence of targets is fixed when the rollout is created. The rules of undo are those of
-//! `docs/decisions/0025-rollouts.md`.
+//! `docs/decisions/0023-rollouts.md`.
 
 pub mod plan; // steps, gates and the policy for failures
 pub mod record; // what is remembered of a rollout
