@@ -268,7 +268,7 @@ impl ClusterView {
             let object = key.and_then(|key| self.index.get(key));
             let Some(application) = object.and_then(WatchedObject::application) else { continue };
             let is_unknown =
-                |commit: &&str| !expected.commits.iter().any(|known| known.as_str() == *commit);
+                |commit: &&str| !expected.commits.iter().any(|one| one.as_str() == *commit);
             let named = application.named_commits().into_iter().filter(is_unknown);
             commits.extend(named.map(|commit| (id.clone(), commit.to_owned())));
         }

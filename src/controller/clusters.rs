@@ -397,7 +397,7 @@ impl ClusterFollower {
             let is_it = |deployment: &&PushedDeployment| deployment.id == expected.deploy_id;
             let Some(deployment) = waiting.iter().find(is_it) else { continue };
             let mut commits = commits_with(deployment, &pushes);
-            commits.extend(followed.held.of(&deployment.id));
+            commits.extend(followed.held.commits_of(&deployment.id));
             let now = self.deployments.clock.now();
             followed.view.expect(ExpectedRevision { commits, ..expected }, now);
         }

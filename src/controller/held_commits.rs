@@ -45,8 +45,8 @@ impl HeldCommits {
         }
         // Whoever can write an Application names as many as he likes. One that is forgotten is looked up again.
         if findings.len() >= MOST_COMMITS {
-            let mut known = findings.iter().filter(|(_, one)| **one != CommitFinding::Pending);
-            let forgotten = known.next().map(|(commit, _)| commit.clone())?;
+            let mut settled = findings.iter().filter(|(_, one)| **one != CommitFinding::Pending);
+            let forgotten = settled.next().map(|(commit, _)| commit.clone())?;
             findings.remove(&forgotten);
         }
         findings.insert(commit.clone(), CommitFinding::Pending);
@@ -73,7 +73,7 @@ impl HeldCommits {
     }
 
     /// Lists the commits of others that hold a deployment's revision.
-    pub(super) fn of(&self, deployment: &DeployId) -> impl Iterator<Item = String> {
+    pub(super) fn commits_of(&self, deployment: &DeployId) -> impl Iterator<Item = String> {
         let findings = self.0.get(deployment).into_iter().flatten();
         let held = findings.filter(|(_, one)| **one == CommitFinding::Judged { is_held: true });
         held.map(|(commit, _)| commit.to_string())
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(held.begin(&id, &digits, later).as_ref(), Some(&commit));
         assert!(held.end(&id, &commit, Some(true), later));
         assert_eq!(held.begin(&id, &digits, later), None, "a commit does not change");
-        assert_eq!(held.of(&id).collect::<Vec<_>>(), [digits]);
+        assert_eq!(held.commits_of(&id).collect::<Vec<_>>(), [digits]);
         assert_eq!(held.begin(&id, "main", later), None, "this is no commit");
         for n in 0..200 {
             if let Some(commit) = held.begin(&id, &format!("{n:040}"), later) {
@@ -112,6 +112,6 @@ mod tests {
         assert_eq!(held.0[&id].len(), MOST_COMMITS);
         assert!(held.begin(&id, &"cd".repeat(20), later).is_some(), "an older one is forgotten");
         held.retain(&BTreeSet::new());
-        assert_eq!(held.of(&id).count(), 0);
+        assert_eq!(held.commits_of(&id).count(), 0);
     }
 }

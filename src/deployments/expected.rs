@@ -91,8 +91,8 @@ impl Deployments {
     ) -> Result<Option<bool>, DeployError> {
         let PushedDeployment { place: AppInstance { target, app }, pushed, .. } = deployment;
         let repository = &self.manifests_of(target)?.repository;
-        let found = repository.find_revision_in(commit, &pushed.commit, (target, app)).await?;
-        Ok(match found {
+        let finding = repository.find_revision_in(commit, &pushed.commit, (target, app)).await?;
+        Ok(match finding {
             RevisionInCommit::Held => Some(true),
             RevisionInCommit::NotHeld => Some(false),
             RevisionInCommit::Unknown => None,

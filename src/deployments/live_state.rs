@@ -273,11 +273,11 @@ impl ContainerLog {
 async fn take_turn(
     cluster: &WatchedCluster,
 ) -> Result<(SemaphorePermit<'_>, Duration), LiveReadError> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let turn = tokio::time::timeout(DEADLINE, cluster.reads.acquire()).await;
     let late = || LiveReadError::Unavailable("too many callers ask it".to_owned());
     let turn = turn.ok().and_then(Result::ok).ok_or_else(late)?;
-    Ok((turn, DEADLINE.saturating_sub(begun.elapsed())))
+    Ok((turn, DEADLINE.saturating_sub(start.elapsed())))
 }
 
 /// Finds the container whose log is meant; the first one that is no init container where none is named.

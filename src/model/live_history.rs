@@ -252,7 +252,11 @@ impl AppFolders {
         let fault = |(id, tree): &(DeployId, TreeId)| match (rollbacks.get(tree), ends.get(tree)) {
             (Some(rollback), _) => Some(RevisionFault::RolledBack(rollback.clone())),
             (None, Some(RevisionEnd::Failed(failure))) => {
-                Some(RevisionFault::Failed(failure.clone()))
+                // The deployment that failed may be another one of the same files.
+                Some(RevisionFault::Failed(ClusterFailure {
+                    revision: id.clone(),
+                    ..failure.clone()
+                }))
             }
             (None, None) if default == DefaultRevision::Proven => {
                 Some(RevisionFault::Unproven(id.clone()))

@@ -295,8 +295,8 @@ impl Store {
             Some(undo) => Some(undo::admit(write, undo, &change.deployment, now).await?),
             None => None,
         };
-        let noted = undo.as_ref().map(|undo| change.with_note(&undo.note));
-        let change = noted.as_ref().unwrap_or(change);
+        let with_note = undo.as_ref().map(|undo| change.with_note(&undo.note));
+        let change = with_note.as_ref().unwrap_or(change);
         let Some(row) = set_cluster_state(write, change, now).await? else { return Ok(()) };
         if let Some(request) = undo.and_then(|undo| undo.request) {
             self.request_undo(write, request, now).await?;

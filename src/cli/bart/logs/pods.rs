@@ -140,11 +140,11 @@ impl PodLogs<'_> {
             &mut SelectAll<BoxStream<'a, (PodContainerName, LogEvent)>>,
         ),
     ) {
-        let taken = containers.take_up(&state.pods);
-        for note in taken.notes {
+        let update = containers.take_up(&state.pods);
+        for note in update.notes {
             output::note(&output::note_line(note));
         }
-        for (name, lines) in taken.opened {
+        for (name, lines) in update.opened {
             logs.push(self.stream(path, name, lines));
         }
     }

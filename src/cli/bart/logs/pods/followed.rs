@@ -68,10 +68,10 @@ impl<'a> FollowedContainers<'a> {
 
     /// Chooses the logs that are opened now; they count as open from now on.
     pub(super) fn take_up(&mut self, pods: &[PodSummary]) -> TakenUp {
-        let mut taken = TakenUp::default();
+        let mut update = TakenUp::default();
         let containers = list_containers(pods, self.wanted);
-        let is_listed = |wanted: &str| pods.iter().any(|pod| has_container(pod, wanted));
-        self.is_guess = self.wanted.is_some_and(|wanted| !is_listed(wanted));
+        let is_listed = |container: &str| pods.iter().any(|pod| has_container(pod, container));
+        self.is_guess = self.wanted.is_some_and(|container| !is_listed(container));
         let is_there = |name: &PodContainerName| containers.iter().any(|(one, _)| one == name);
         self.opened.retain(|name, _| is_there(name));
         let sets = [
@@ -99,7 +99,7 @@ impl<'a> FollowedContainers<'a> {
             }
             let is_again = self.awaited.remove(&name);
             if self.is_begun && !is_again {
-                taken.notes.push(format!("{pod} {container} is followed from now on, too"));
+                update.notes.push(format!("{pod} {container} is followed from now on, too"));
             }
             // One that had no place is as old as the others.
             let is_new = self.is_begun && !self.left_out.remove(&name);
@@ -112,16 +112,16 @@ impl<'a> FollowedContainers<'a> {
             };
             self.open.insert(name.clone());
             self.opened.insert(name.clone(), restarts);
-            taken.opened.push((name, lines));
+            update.opened.push((name, lines));
         }
         if left_out > 0 {
             let text = format!(
                 "{left_out} more containers are left out: {MOST_CONTAINERS} are followed at the same time"
             );
-            taken.notes.push(text);
+            update.notes.push(text);
         }
         self.is_begun = true;
-        taken
+        update
     }
 
     /// Notes that a line of a container was read.
@@ -167,7 +167,7 @@ pub(super) fn list_containers(
         let name = PodContainerName { pod: pod.name.clone(), container: container.to_owned() };
         (name, pod.restarts)
     };
-    let is_listed = |wanted: &str| pods.iter().any(|pod| has_container(pod, wanted));
+    let is_listed = |container: &str| pods.iter().any(|pod| has_container(pod, container));
     match wanted {
         Some(wanted) if !is_listed(wanted) => pods.iter().map(|pod| name(pod, wanted)).collect(),
         Some(wanted) => pods
