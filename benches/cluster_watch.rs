@@ -44,7 +44,7 @@ use crate::measure::{cpu, memory, millis, percentile};
 const CLUSTERS: usize = 3;
 const WORKLOADS: usize = 1_500;
 const PODS: usize = 10_000;
-/// The former ReplicaSets of a workload, beside the present one.
+/// The former `ReplicaSet` objects of a workload, beside the present one.
 const FORMER: usize = 3;
 /// The rollouts that come one after the other.
 const SINGLE: usize = 60;
@@ -223,7 +223,7 @@ struct Rollout {
 }
 
 impl Rollout {
-    /// Argo CD applies the workload, and its controller makes the ReplicaSet.
+    /// Argo CD applies the workload, and its controller makes the `ReplicaSet`.
     fn begin(&self, cluster: &ApiServer) {
         cluster.apply(replica_set(&self.name, 1, 3));
         cluster.apply(deployment(&self.name, &self.digest, 1, 3, 0));

@@ -8,7 +8,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 
-use crate::cluster::argocd::{ArgoApplication, SyncOperation};
+use crate::cluster::argocd::{ArgoApplication, SyncOperation, SyncRecord};
 use crate::cluster::flagger::FlaggerCanary;
 use crate::cluster::job::{CronJob, JobEnd, KubeJob};
 use crate::cluster::object::{ControllerRef, Marks, ObjectKey, ObjectMeta, WatchedKind};
@@ -321,8 +321,14 @@ fn write_application(object: &ArgoApplication) -> Json {
             "operationState": object.operation.as_ref().map(write_operation),
             "conditions": error.into_iter().collect::<Vec<_>>(),
             "reconciledAt": object.reconciled_at,
+            "history": object.history.iter().map(write_sync).collect::<Vec<_>>(),
         },
     })
+}
+
+fn write_sync(sync: &SyncRecord) -> Json {
+    let SyncRecord { revision, started_at, finished_at } = sync;
+    json!({"revision": revision, "deployStartedAt": started_at, "deployedAt": finished_at})
 }
 
 fn write_operation(operation: &SyncOperation) -> Json {

@@ -7,12 +7,14 @@ use std::time::Duration;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::failure::{FailureCause, LOG_LINES};
 use crate::cluster::logs;
 use crate::cluster::view::ClusterNews;
 use crate::controller::clusters::{ClusterFollower, MOST_READS, PAUSE};
+use crate::deployments::rollback::undo::UNDO_DEADLINE;
 use crate::deployments::watched_cluster::ClusterLink;
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
@@ -30,12 +32,14 @@ impl ClusterFollower {
         changes: &[ClusterChange],
     ) -> Vec<(DeployId, FailureUndo)> {
         let mut undos = Vec::new();
+        // One time for all: what else was seen is recorded after it.
+        let until = Instant::now() + UNDO_DEADLINE;
         let failures: Vec<&ClusterChange> =
             changes.iter().filter(|change| change.state == State::Failed).collect();
         for some in failures.chunks(MOST_READS) {
             let mut plans = FuturesUnordered::new();
             for change in some {
-                plans.push(self.plan_undo(change).boxed());
+                plans.push(self.plan_undo(change, until).boxed());
             }
             while let Some(decision) = plans.next().await {
                 undos.extend(decision);
@@ -45,10 +49,14 @@ impl ClusterFollower {
     }
 
     /// Decides of one failure, again and again while the database does not answer.
-    async fn plan_undo(&self, change: &ClusterChange) -> Option<(DeployId, FailureUndo)> {
+    async fn plan_undo(
+        &self,
+        change: &ClusterChange,
+        until: Instant,
+    ) -> Option<(DeployId, FailureUndo)> {
         let (deployment, cause) = (&change.deployment, &change.summary);
         loop {
-            match self.deployments.plan_undo(deployment, cause).await {
+            match self.deployments.plan_undo(deployment, cause, until).await {
                 Ok(undo) => return Some((deployment.clone(), undo?)),
                 Err(error) => {
                     let cluster = self.health.cluster();

@@ -139,7 +139,9 @@ impl Deployments {
         let cluster = self.watched_cluster(target)?;
         let connection = match &cluster.link {
             ClusterLink::Connection(connection) => connection,
-            ClusterLink::Agent(inbox) => return self.reported_state(instance, inbox).await,
+            ClusterLink::Agent(inbox) => {
+                return self.reported_state(instance, cluster, inbox).await;
+            }
         };
         let read = async {
             let (_turn, left) = take_turn(cluster).await?;
@@ -155,9 +157,13 @@ impl Deployments {
     async fn reported_state(
         &self,
         instance: &AppInstance,
+        cluster: &WatchedCluster,
         inbox: &AgentInbox,
     ) -> Result<ClusterAppState, LiveStateError> {
         let target = &instance.target;
+        // The inbox is also that of the reports: they always have room.
+        let turn = take_turn(cluster).await;
+        let (_turn, _left) = turn.map_err(|error| no_state(target, &error))?;
         let (read, digest) = tokio::join!(inbox.app_state(instance), self.live_digest(instance));
         let snapshot = read.map_err(|error| {
             LiveStateError::Unavailable(format!(

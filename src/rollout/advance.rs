@@ -175,12 +175,13 @@ fn observe_deployment(
             target.note = None;
             target.set_state(TargetState::Complete, now);
         }
-        DeploymentFact::Failed { reason, .. } => target.fail(reason, now),
         DeploymentFact::Blocked { reason } if target.attempts < MOST_ATTEMPTS => {
             target.set_note(TargetState::Pending, reason, now);
             target.deployment = None;
         }
-        DeploymentFact::Blocked { reason } => target.fail(reason, now),
+        DeploymentFact::Blocked { reason } | DeploymentFact::Failed { reason, .. } => {
+            target.fail(reason, now);
+        }
         DeploymentFact::Superseded { by } => {
             target.set_note(TargetState::Superseded, superseded_note(by.as_ref()), now);
         }

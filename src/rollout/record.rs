@@ -227,10 +227,15 @@ impl RolloutState {
     /// Checks that nothing begins any more by itself, whatever the facts are.
     pub fn is_end(&self) -> bool {
         match self {
-            Self::Done | Self::Undone | Self::UndoFailed | Self::Cancelled { .. } => true,
-            Self::Paused(Pause::Person(_) | Pause::Failure(_)) => true,
-            Self::Paused(Pause::Blocked(_)) => false,
-            Self::Created | Self::RollingOut | Self::Undoing { .. } => false,
+            Self::Done
+            | Self::Undone
+            | Self::UndoFailed
+            | Self::Cancelled { .. }
+            | Self::Paused(Pause::Person(_) | Pause::Failure(_)) => true,
+            Self::Created
+            | Self::RollingOut
+            | Self::Undoing { .. }
+            | Self::Paused(Pause::Blocked(_)) => false,
         }
     }
 }

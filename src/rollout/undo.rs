@@ -169,10 +169,14 @@ fn has_pushed(facts: &TargetFacts) -> bool {
         Some(DeploymentFact::Open { is_pushed, .. } | DeploymentFact::Failed { is_pushed, .. }) => {
             *is_pushed
         }
-        Some(DeploymentFact::Complete { .. } | DeploymentFact::Superseded { .. }) => true,
         Some(DeploymentFact::Blocked { .. } | DeploymentFact::Cancelled) => false,
-        // What is live says it.
-        Some(DeploymentFact::Missing) | None => true,
+        // Of a record that is missing, what is live says it.
+        Some(
+            DeploymentFact::Complete { .. }
+            | DeploymentFact::Superseded { .. }
+            | DeploymentFact::Missing,
+        )
+        | None => true,
     }
 }
 

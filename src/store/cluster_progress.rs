@@ -250,7 +250,13 @@ impl Store {
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
         let ClusterFindings { workloads, changes, undos, marks, environments } = findings;
-        let mut write = self.begin(RECORDING).await?;
+        // Progress is seen again after a power cut; a rollback that was requested is not.
+        let has_rollback = undos.iter().any(|(_, undo)| matches!(undo, FailureUndo::Rollback(_)));
+        let mut write = if has_rollback {
+            self.begin_durable(RECORDING).await?
+        } else {
+            self.begin(RECORDING).await?
+        };
         let fence = "UPDATE cluster_leases SET lease_end = lease_end \
              WHERE cluster = $1 AND holder = $2 AND fence = $3";
         let values = (&lease.cluster, &lease.holder, lease.fence);

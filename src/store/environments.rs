@@ -353,8 +353,8 @@ impl Store {
     ) -> Result<Vec<(RepoName, usize)>, StoreError> {
         let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
         let sql = "SELECT repository, CAST(SUM(calls) AS BIGINT) AS calls FROM environment_calls \
-             WHERE at > $1 GROUP BY repository";
-        let rows = query(sql, since).fetch_all(&self.pool, READING).await?;
+             WHERE at > $1 AND at <= $2 GROUP BY repository";
+        let rows = query(sql, (since, now)).fetch_all(&self.pool, READING).await?;
         rows.iter().map(|row| Ok((row.id("repository")?, row.count("calls")?))).collect()
     }
 }
@@ -402,9 +402,10 @@ async fn record_reports(
         return Ok(());
     }
     let sql = "SELECT COUNT(*) AS n FROM environment_workloads WHERE cluster = $1 AND live = 1";
-    let live = query(sql, cluster).fetch_one(write.sql(), RECORDING).await?.number("n")?;
     let (mut refused, mut comments) = (0_usize, BTreeSet::new());
     for chunk in reports.chunks(CHUNK) {
+        // Counted for each chunk: a first list has all workloads at once.
+        let live = query(sql, cluster).fetch_one(write.sql(), RECORDING).await?.number("n")?;
         // A workload may be in several reports, of which the last one counts.
         let is_full = live >= MOST_OF_CLUSTER;
         let queries = chunk.iter().flat_map(|report| {

@@ -49,7 +49,9 @@ pub(super) async fn lock_all(
     if store.kind == DatabaseBackend::Sqlite {
         return Ok(());
     }
-    let sql = "SELECT target FROM lanes WHERE $1 = '' OR target = $1 ORDER BY repository, target";
+    // In the order of bytes, whatever the collation of the database is: as `undo::lock_lanes` takes them.
+    let sql = "SELECT target FROM lanes WHERE $1 = '' OR target = $1 \
+         ORDER BY repository COLLATE \"C\", target COLLATE \"C\"";
     query(store.locking(sql, "FOR UPDATE"), target.map_or("", TargetName::as_str))
         .fetch_all(write.sql(), DOING)
         .await

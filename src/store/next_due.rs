@@ -104,6 +104,26 @@ impl Store {
                 lease_bounds,
             ),
             (
+                "UPDATE environment_workloads SET due_at = $2 \
+                 WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
+                retry_bounds,
+            ),
+            (
+                "UPDATE environment_workloads SET due_at = $2 \
+                 WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
+                lease_bounds,
+            ),
+            (
+                "UPDATE environment_comments SET due_at = $2 \
+                 WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
+                retry_bounds,
+            ),
+            (
+                "UPDATE environment_comments SET due_at = $2 \
+                 WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
+                lease_bounds,
+            ),
+            (
                 "UPDATE acts SET due_at = $2 WHERE finished_at IS NULL AND due_at > $1",
                 act_bounds,
             ),

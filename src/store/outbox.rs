@@ -177,7 +177,9 @@ impl Store {
     ) -> Result<Vec<LeaseState>, StoreError> {
         let mut write = self.begin("recording the outcomes of messages").await?;
         let is_accepted = |(message, answer): &&(OutboxMessage, DeliveryOutcome)| {
+            // The push of a removal is an event of a deployment that ended long ago.
             matches!(message.sink, Sink::ArgoCd(_))
+                && message.status.state == ForgeState::Success
                 && matches!(answer, DeliveryOutcome::Sent { .. })
         };
         // Deployments are locked before messages, and in their order, as everywhere.

@@ -51,7 +51,7 @@ impl Reported {
             for deployer in Deployer::prepared_on_both().await {
                 let mut reported = Self::start(deployer, "").await;
                 story(&mut reported).await;
-                reported.ends().await;
+                Box::pin(reported.ends()).await;
             }
         })
     }
@@ -213,7 +213,7 @@ async fn a_failure_is_told_with_its_cause_and_the_log_stays_in_the_cluster() {
         assert!(world.server.requests().iter().all(|one| !one.path.ends_with("/log")));
         world.bring(crashing, "cart", 1, ALL).await;
         world.reaches(crashing, State::Succeeded).await;
-        reported.ends().await;
+        Box::pin(reported.ends()).await;
     }
 }
 
@@ -357,7 +357,7 @@ async fn an_agent_that_stops_is_replaced_at_once() {
     reported.world.sync(id, "shop", 1).await;
     reported.world.bring(id, "shop", 1, ALL).await;
     reported.world.reaches(id, State::Succeeded).await;
-    reported.ends().await;
+    Box::pin(reported.ends()).await;
 }
 
 #[tokio::test]
@@ -387,7 +387,7 @@ async fn the_state_of_an_app_is_what_the_agent_reported_and_logs_are_refused() {
     assert!(answer["detail"].as_str().unwrap().contains("logs do not leave that cluster"));
     world.bring(id, "shop", 1, ALL).await;
     world.reaches(id, State::Succeeded).await;
-    reported.ends().await;
+    Box::pin(reported.ends()).await;
 }
 
 impl Reported {

@@ -17,6 +17,9 @@ use crate::cluster::watched::WatchedObject;
 /// While there are changes, objects that the index has dropped are looked for in every so many reports.
 const DROPPED_INTERVAL: u64 = 64;
 
+/// The bytes that a report has around a change, at most.
+const FRAME_BYTES: usize = 256;
+
 /// The limits of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportLimits {
@@ -119,12 +122,8 @@ impl ReportSender {
                 self.note_list(kind);
             }
             ClusterEvent::Deleted(object) => {
-                let key = object.key();
-                // The index may have dropped it, as one of too many that belong to nobody.
-                let is_known = self.known.get(&key) == Some(&object.meta().uid);
-                if self.index.delete_object(&object).is_some() || is_known {
-                    self.mark(key);
-                }
+                self.index.delete_object(&object);
+                self.mark(object.key());
             }
             ClusterEvent::Unseen { kind, since, reason } => {
                 let first = match self.sights.remove(&kind) {
@@ -276,9 +275,13 @@ impl ReportSender {
     }
 
     fn mark(&mut self, key: ObjectKey) {
+        // What neither side has is no change: pods that come and go during an outage take no memory.
+        let is_needed = self.index.get(&key).is_some() || self.known.contains_key(&key);
         let pending = self.pending_of(key.kind);
-        // A list will have it.
-        if !pending.is_list_due {
+        if !is_needed {
+            pending.keys.remove(&key);
+        } else if !pending.is_list_due {
+            // Otherwise a list will have it.
             pending.keys.insert(key);
         }
     }
@@ -330,6 +333,8 @@ impl ReportSender {
             self.known.insert(key, object.meta().uid.clone());
             draft.changes.push(change(reported));
         } else if let Some(uid) = self.known.remove(&key) {
+            let size = key.namespace.len() + key.name.len() + uid.len() + FRAME_BYTES;
+            draft.bytes = draft.bytes.saturating_add(size);
             draft.changes.push(ReportedChange::Deleted(key, uid.into_string()));
         }
     }
@@ -359,7 +364,7 @@ impl ReportDraft {
             tracing::warn!(%object, bytes, "an object is too large to be reported, and left out");
             return None;
         }
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(FRAME_BYTES);
         Some(reported)
     }
 }

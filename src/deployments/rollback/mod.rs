@@ -8,7 +8,7 @@ mod ask; // accepts a request, chooses and judges the revision
 mod data; // refuses the loss of data that the caller does not accept
 mod hold; // holds that people place and release
 mod restore; // the attempt
-mod undo; // the rollback of a deployment that failed in its cluster
+pub(crate) mod undo; // the rollback of a deployment that failed in its cluster
 mod claims; // namespace, names and routes, which may be another app's by now
 
 use jiff::Timestamp;

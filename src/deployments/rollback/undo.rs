@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::deployments::rollback::RollbackError;
 use crate::deployments::rollback::ask::{PreparedRollback, entry};
 use crate::deployments::{BackendError, Deployments};
@@ -22,7 +24,7 @@ use crate::model::status::one_line;
 use crate::store::{FailureUndo, UndoRequest};
 
 /// The time for the decision: the failure is told without a rollback rather than late.
-const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const UNDO_DEADLINE: Duration = Duration::from_secs(20);
 
 impl Deployments {
     /// Decides what becomes of a deployment that has just failed in its cluster, for that cause; `None` where the target
@@ -34,6 +36,7 @@ impl Deployments {
         &self,
         failed: &DeployId,
         cause: &str,
+        until: Instant,
     ) -> Result<Option<FailureUndo>, BackendError> {
         let Some(failed) = self.store.deployment(failed).await.map_err(BackendError::new)? else {
             return Ok(None);
@@ -42,7 +45,7 @@ impl Deployments {
         if policies.unwrap_or_default().on_failure != OnFailure::Rollback {
             return Ok(None);
         }
-        let decision = tokio::time::timeout(DEADLINE, self.prepare_undo(&failed, cause)).await;
+        let decision = tokio::time::timeout_at(until, self.prepare_undo(&failed, cause)).await;
         let late = |_elapsed| {
             let reason =
                 "the manifest repository does not answer in time; `bart rollback` asks it again";

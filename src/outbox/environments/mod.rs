@@ -37,6 +37,7 @@ use crate::store::{
     EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, LeaseState, ShownComment,
     StoreError,
 };
+use crate::support::lease::{Lease, Moment};
 use crate::support::time::saturating_add;
 
 /// The permits of the code host's rate limit that are left to deployments.
@@ -117,7 +118,8 @@ impl Outbox {
     /// Sends the report that is worth most: comments, then ends, then the rest. Returns false where there is none, or
     /// it may not be sent now.
     pub(super) async fn send_environment(&self) -> Result<bool, StoreError> {
-        let now = self.clock.now();
+        let asked_at = self.clock.moment();
+        let now = asked_at.wall;
         if !self.store.has_environment_report(now).await? {
             return Ok(false);
         }
@@ -125,21 +127,23 @@ impl Outbox {
         if !sender.breaker().try_acquire_spare(RESERVE, now) {
             return Ok(false);
         }
-        let result = self.send_claimed(&sender, now).await;
+        let result = self.send_claimed(&sender, asked_at).await;
         if !matches!(result, Ok(true)) {
             sender.breaker().release(1);
         }
         result
     }
 
-    async fn send_claimed(&self, sender: &Sender, now: Timestamp) -> Result<bool, StoreError> {
-        let lease = self.settings.lease;
+    async fn send_claimed(&self, sender: &Sender, asked_at: Moment) -> Result<bool, StoreError> {
+        let (now, lease) = (asked_at.wall, self.settings.lease);
+        // Whoever was held up for longer than that calls nobody any more: another sender has the claim.
+        let held = Lease::requested_at(asked_at, lease);
         if let Some(claim) = self.store.claim_environment_comment(NAME, now, lease).await? {
-            self.send_comment(sender, &claim).await?;
+            self.send_comment(sender, &claim, &held).await?;
             return Ok(true);
         }
         if let Some(claim) = self.store.claim_environment_status(NAME, now, lease).await? {
-            self.send_status(sender, &claim).await?;
+            self.send_status(sender, &claim, &held).await?;
             return Ok(true);
         }
         Ok(false)
@@ -149,6 +153,7 @@ impl Outbox {
         &self,
         sender: &Sender,
         claim: &EnvironmentStatusClaim,
+        held: &Lease,
     ) -> Result<(), StoreError> {
         let repository = &claim.workload.commit.repository;
         let is_pending = claim.workload.state == EnvironmentState::Waiting;
@@ -163,7 +168,7 @@ impl Outbox {
                     Attempt::without_call(outcome)
                 } else {
                     let call = self.call_status(claim, verify, &mut calls);
-                    self.finish_status(claim, self.guard(call).await)
+                    self.finish_status(claim, self.guard(held, call).await)
                 }
             }
         };
@@ -221,6 +226,7 @@ impl Outbox {
         &self,
         sender: &Sender,
         claim: &EnvironmentCommentClaim,
+        held: &Lease,
     ) -> Result<(), StoreError> {
         let EnvironmentCommentClaim { repository, number, .. } = claim;
         let workloads = self.store.environment_of(repository, *number).await?;
@@ -231,7 +237,7 @@ impl Outbox {
             }
             CommentPlan::Write(text) => match self.quota_outcome(repository, false, false).await? {
                 Some(outcome) => Attempt::without_call(outcome),
-                None => match self.guard(self.call_comment(claim, &text, &mut calls)).await {
+                None => match self.guard(held, self.call_comment(claim, &text, &mut calls)).await {
                     Ok((outcome, written)) => {
                         shown = written;
                         Attempt::answered(outcome)
@@ -336,14 +342,16 @@ impl Outbox {
     /// Makes calls, with an end even if they panic or take too long: shorter than the lease of the claim.
     async fn guard<T>(
         &self,
+        held: &Lease,
         call: impl Future<Output = Result<T, ForgeError>>,
     ) -> Result<T, NotCalled> {
         let longest = self.settings.lease / 2;
         let call = AssertUnwindSafe(call).catch_unwind();
+        let call = held.run_while_held(|| self.clock.moment(), call);
         match tokio::time::timeout(longest, call).await {
-            Ok(Ok(result)) => result.map_err(|error| NotCalled::Forge(Box::new(error))),
-            Ok(Err(_panic)) => Err(NotCalled::Fault(DeliveryFailure::panicked())),
-            Err(_elapsed) => Err(NotCalled::Fault(DeliveryFailure::never_ended(longest))),
+            Ok(Some(Ok(result))) => result.map_err(|error| NotCalled::Forge(Box::new(error))),
+            Ok(Some(Err(_panic))) => Err(NotCalled::Fault(DeliveryFailure::panicked())),
+            Ok(None) | Err(_) => Err(NotCalled::Fault(DeliveryFailure::never_ended(longest))),
         }
     }
 

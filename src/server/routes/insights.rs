@@ -1,15 +1,19 @@
 //! `/api/v1/insights`: how long deployments take, and how they end.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Json;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::insights::{InsightsAnswer, IntervalSummary, OutcomeSummary};
 use crate::deployments::insights::Insights;
+use crate::model::audit::AuthMethod;
 use crate::model::id::{AppKey, TargetName};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, Pairs, bad, unavailable};
 use crate::server::openapi::{Form, Parameter};
-use crate::server::problem::Problem;
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, quote_value};
 use crate::store::InsightScope;
 use crate::support::time_text;
@@ -47,6 +51,7 @@ pub(super) async fn get(
     Pairs(pairs): Pairs,
 ) -> Result<Json<InsightsAnswer>, Problem> {
     let InsightsQuery { window, target, app } = read(&pairs).map_err(bad)?;
+    let _place = open_read(&call)?;
     let deployments = call.deployments();
     let now = deployments.clock.now();
     // A deployment of this millisecond counts.
@@ -69,6 +74,19 @@ pub(super) async fn get(
     }
     let insights = deployments.insights(scope).await.map_err(|error| unavailable(&error))?;
     Ok(Json(answer(insights, now)))
+}
+
+/// Takes the caller's place: a long window takes seconds of the database, and one caller has one at a time.
+fn open_read(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
+    if call.caller.via == AuthMethod::Loopback {
+        return Ok(None);
+    }
+    let account = format!("{} insights", call.caller.account());
+    let place = call.shared.reads_of_callers.open(account, 1).ok_or_else(|| {
+        let detail = "your last question for insights is not answered yet; wait for the answer";
+        Problem::new(ProblemKind::TooMany, detail).after(Duration::from_secs(1))
+    });
+    place.map(Some)
 }
 
 /// Reads the parameters; the message says which one is wrong.
