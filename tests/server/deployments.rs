@@ -69,6 +69,7 @@ async fn the_log_tells_what_happened_in_order() {
     9 files pushed with commit COMMIT of the manifest repository
     it took TIME: fetch TIME, …, push TIME
     succeeded: v2 is in the manifest repository, commit COMMIT; 1 warning
+    deploy clock: deployer time 0 µs
     commit status: `queued` sent
     commit status: `success` sent
     webhook warehouse: `success` not delivered, the webhook warehouse does not take this event: it answered 400
