@@ -90,7 +90,7 @@ impl ReportClient {
     /// Makes the client; it has asked nothing yet.
     ///
     /// # Errors
-    /// [`ReportTargetError`]
+    /// `ReportTargetError`
     pub fn new(target: ReportTarget) -> Result<Self, ReportTargetError> {
         let ReportTarget { server, cluster, token, outbound } = target;
         let base = server.trim_end_matches('/');
