@@ -108,7 +108,7 @@ struct Inside {
     hidden: BTreeSet<WatchedKind>,
 }
 
-const LIMITS: ReportLimits = ReportLimits { changes: 5, bytes: 2_000, object_bytes: 100_000 };
+const LIMITS: ReportLimits = ReportLimits { changes: 5, bytes: 3_300, object_bytes: 100_000 };
 
 impl Inside {
     fn new() -> Self {
