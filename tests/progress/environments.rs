@@ -129,6 +129,23 @@ async fn a_commit_is_told_the_start_and_the_end_and_the_pull_request_gets_a_comm
 }
 
 #[tokio::test]
+async fn a_commit_that_is_none_of_the_pull_requests_does_not_silence_the_others() {
+    Watched::on_both_with(ON, async |world| {
+        let (web, number, sha) = opens(world).await;
+        brings(world, "web", &sha, 1, ALL);
+        world.deployer.clock.advance(Duration::from_secs(1));
+        // It names the pull request, and a commit of the branch that the pull request is for.
+        brings(world, "stray", &web.tip("main"), 1, ALL);
+        until_told(world, &web, &sha, "web", "success").await;
+        rests(world).await;
+        let comments = web.comments(number);
+        assert_eq!(comments.len(), 1, "{comments:?}");
+        assert!(format!("{comments:?}").contains(&sha[..7]), "{comments:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn several_workloads_of_a_pull_request_get_one_comment_which_the_next_commit_changes() {
     Watched::on_both_with(ON, async |world| {
         let (web, number, sha) = opens(world).await;

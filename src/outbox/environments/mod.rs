@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::error::ForgeError;
 use crate::forge::github::client::comments::PullRequestCommit;
-use crate::model::environment::{EnvironmentCommit, EnvironmentState};
+use crate::model::environment::{EnvironmentCommit, EnvironmentState, EnvironmentWorkload};
 use crate::model::id::RepoName;
 use crate::model::notice::SinkFamily;
 use crate::outbox::circuit_breaker::Observation;
@@ -40,6 +40,8 @@ use crate::store::{
 use crate::support::lease::{Lease, Moment};
 use crate::support::time::saturating_add;
 
+/// The commits that are asked for at most, of which none is the pull request's: each costs a call.
+const MOST_FOREIGN: u32 = 3;
 /// The permits of the code host's rate limit that are left to deployments.
 const RESERVE: u32 = 8;
 /// The poll interval of the lane: for retries, and other replicas' reports.
@@ -237,7 +239,10 @@ impl Outbox {
             }
             CommentPlan::Write(text) => match self.quota_outcome(repository, false, false).await? {
                 Some(outcome) => Attempt::without_call(outcome),
-                None => match self.guard(held, self.call_comment(claim, &text, &mut calls)).await {
+                None => match self
+                    .guard(held, self.call_comment(claim, workloads, text, &mut calls))
+                    .await
+                {
                     Ok((outcome, written)) => {
                         shown = written;
                         Attempt::answered(outcome)
@@ -269,25 +274,36 @@ impl Outbox {
         Ok(())
     }
 
-    /// Writes the comment, or changes the one that is there.
+    /// Writes the comment, or changes the one that is there. Workloads whose commit is none of the pull request's, by
+    /// mistake or by malice, do not silence the others.
     async fn call_comment(
         &self,
         claim: &EnvironmentCommentClaim,
-        text: &CommentText,
+        mut workloads: Vec<EnvironmentWorkload>,
+        mut text: CommentText,
         calls: &mut CallCount,
     ) -> CommentResult {
         let EnvironmentCommentClaim { repository, number, shown, .. } = claim;
         let forge = &self.deployments.forge;
         let nothing =
             |reason: &str| Ok((EnvironmentOutcome::Nothing(reason.to_owned()), shown.clone()));
-        match forge.pull_request_commit(repository, *number, &text.commit).await? {
-            PullRequestCommit::Missing => return nothing("there is no such pull request"),
-            PullRequestCommit::Closed => return nothing("the pull request is closed"),
-            PullRequestCommit::Foreign => {
-                return nothing("the commit is none of the pull request's");
+        let mut foreign_commits = 0;
+        loop {
+            match forge.pull_request_commit(repository, *number, &text.commit).await? {
+                PullRequestCommit::Missing => return nothing("there is no such pull request"),
+                PullRequestCommit::Closed => return nothing("the pull request is closed"),
+                PullRequestCommit::Foreign => foreign_commits += 1,
+                PullRequestCommit::Contained => break,
             }
-            PullRequestCommit::Contained => {}
+            workloads.retain(|one| one.commit.commit != text.commit);
+            match plan_comment(&workloads, shown) {
+                CommentPlan::Write(next) if foreign_commits < MOST_FOREIGN => text = next,
+                CommentPlan::Write(_) | CommentPlan::Nothing(_) => {
+                    return nothing("the commit is none of the pull request's");
+                }
+            }
         }
+        let text = &text;
         let mark = comment_mark(&self.deployments.external_url);
         let body = format!("{mark}\n{}", text.body);
         let written = |comment| ShownComment {
