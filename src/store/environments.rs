@@ -14,14 +14,19 @@ use crate::model::environment::{
     EnvironmentChange, EnvironmentCommit, EnvironmentReport, EnvironmentState, EnvironmentWorkload,
     WorkloadName,
 };
-use crate::model::id::{CommitSha, RepoName, TargetName};
+use crate::model::id::{RepoName, TargetName};
 use crate::store::db::Store;
+use crate::store::environment_claims::{
+    EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, ShownComment,
+};
 use crate::store::error::StoreError;
 use crate::store::lease::{LeaseState, end_of};
-use crate::store::query::{Bind, BoundValue, Query, placeholders, query, query_of};
+use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
+/// The time within which a commit that is overtaken, and of which nothing was sent, is forgotten.
+const OVERTAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The most workloads that may name one commit: more is a mistake, or hostile.
 const MOST_OF_COMMIT: u32 = 50;
 /// The most workloads of one cluster that are reported at a time.
@@ -38,105 +43,6 @@ const RETENTION: SignedDuration = SignedDuration::from_hours(24 * 30);
 const RECORDING: &str = "recording preview environments";
 const CLAIMING: &str = "claiming reports about preview environments";
 const READING: &str = "reading preview environments";
-
-/// A sender's claim on one commit status.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a claim that is dropped blocks the status until the lease ends"]
-pub struct EnvironmentStatusClaim {
-    /// The commit and the workload, as they stand now.
-    pub workload: EnvironmentWorkload,
-    /// What people are to be told.
-    pub news: Option<String>,
-    /// What they were told last.
-    pub told: Option<String>,
-    /// Since when there is that news.
-    pub changed_at: Timestamp,
-    /// True if an earlier attempt may have arrived.
-    pub unsure: bool,
-    /// True if an earlier status may be applied after the one that was sent.
-    pub doubted: bool,
-    /// True if the code host takes no status for this commit.
-    pub refused: bool,
-    /// The number of attempts that failed.
-    pub failures: u32,
-    /// The number of the news: a later report has a higher one.
-    pub turn: i64,
-    /// The number of the claim, which fences off earlier holders.
-    pub claims: i64,
-}
-
-/// A sender's claim on the comment of one pull request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a claim that is dropped blocks the comment until the lease ends"]
-pub struct EnvironmentCommentClaim {
-    /// The repository.
-    pub repository: RepoName,
-    /// The pull request.
-    pub number: i64,
-    /// The comment as it was written last.
-    pub shown: ShownComment,
-    /// The number of attempts that failed.
-    pub failures: u32,
-    /// The number of the news: a later report has a higher one.
-    pub turn: i64,
-    /// The number of the claim, which fences off earlier holders.
-    pub claims: i64,
-}
-
-/// The comment of a pull request as it was written last.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ShownComment {
-    /// Its number at the code host; `None` before it was written, and after a person deleted it.
-    pub comment: Option<i64>,
-    /// The commit that it is about.
-    pub commit: Option<CommitSha>,
-    /// The digest of its text.
-    pub digest: Option<String>,
-    /// The commit whose comment a person deleted: it gets no other one.
-    pub dismissed: Option<CommitSha>,
-}
-
-/// The outcome of an attempt to tell the code host of a preview environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EnvironmentOutcome {
-    /// The code host has the newest state.
-    Sent {
-        /// The time at which the status is checked again.
-        check_at: Option<Timestamp>,
-        /// True while an earlier status may be applied after it.
-        doubted: bool,
-    },
-    /// There was nothing to send, for this reason.
-    Nothing(String),
-    /// It is tried again.
-    Later {
-        /// The time of the next attempt.
-        at: Timestamp,
-        /// True if it may have arrived nevertheless.
-        unsure: bool,
-        /// True if the attempt failed. False where the code host asked to wait.
-        failed: bool,
-        /// The reason.
-        reason: String,
-    },
-    /// It is not tried any more, for this reason.
-    Refused(String),
-}
-
-/// Binds `$1` to `$4`: the key and the fence.
-impl Bind for &EnvironmentStatusClaim {
-    fn bind(self, values: &mut Vec<BoundValue>) {
-        let EnvironmentCommit { repository, commit, .. } = &self.workload.commit;
-        (repository, commit, &self.workload.context, self.claims).bind(values);
-    }
-}
-
-/// Binds `$1` to `$3`: the key and the fence.
-impl Bind for &EnvironmentCommentClaim {
-    fn bind(self, values: &mut Vec<BoundValue>) {
-        (&self.repository, self.number, self.claims).bind(values);
-    }
-}
 
 /// Sets what ends a commit on a workload that does not carry it any more: `$1` is the time, `$2` the state if it was
 /// not ready yet, `$3` the sentence.
@@ -409,10 +315,14 @@ async fn record_reports(
         // A workload may be in several reports, of which the last one counts.
         let is_full = live >= MOST_OF_CLUSTER;
         let queries = chunk.iter().flat_map(|report| {
-            [supersede(cluster, report, now), upsert(cluster, report, is_full, now)]
+            [
+                drop_overtaken(cluster, report, now),
+                supersede(cluster, report, now),
+                upsert(cluster, report, is_full, now),
+            ]
         });
         let answers = write.ask_many(queries.collect(), RECORDING).await?;
-        for (report, answer) in chunk.iter().zip(answers.into_iter().skip(1).step_by(2)) {
+        for (report, answer) in chunk.iter().zip(answers.into_iter().skip(2).step_by(3)) {
             let is_end = matches!(report.state, EnvironmentState::Ready | EnvironmentState::Failed);
             match report.commit.pull_request {
                 _ if answer.changed == 0 => refused += 1,
@@ -434,6 +344,18 @@ async fn record_reports(
         );
     }
     Ok(())
+}
+
+/// Forgets other commits on the workload that came within a minute and of which nothing was sent: a workload whose
+/// annotation is changed again and again leaves no queue in which the others wait.
+fn drop_overtaken(cluster: &TargetName, report: &EnvironmentReport, now: Timestamp) -> Query {
+    let EnvironmentCommit { repository, commit, .. } = &report.commit;
+    let since = now.checked_sub(OVERTAKEN_WITHIN).unwrap_or(Timestamp::MIN);
+    let sql = "DELETE FROM environment_workloads WHERE cluster = $1 AND workload = $2 AND live = 1 \
+         AND NOT (repository = $3 AND commit_id = $4) AND first_at > $5 \
+         AND worker IS NULL AND told IS NULL AND unsure = 0 AND refused = 0";
+    let workload = report.workload.to_string();
+    query(sql, ((cluster, workload, repository, commit), since))
 }
 
 /// Ends other commits on the workload.

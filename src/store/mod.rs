@@ -26,7 +26,8 @@ mod connect; // connects to the database of a URL
 mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
 pub mod embedded; // backup and restore of the SQLite file
-mod environments; // preview environments: reports, and claims of those who send them
+mod environment_claims; // claims of those who tell of preview environments, and their outcomes
+mod environments; // preview environments: reports, and what of them is due
 mod error; // errors and faults
 mod facts; // reads the records that the rules need
 mod health; // the check for writes
@@ -68,7 +69,7 @@ pub use crate::store::cluster_progress::{
 pub use crate::store::cluster_state::ClusterChange;
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
-pub use crate::store::environments::{
+pub use crate::store::environment_claims::{
     EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, ShownComment,
 };
 pub use crate::store::error::{Ailment, StoreError};

@@ -142,6 +142,25 @@ async fn the_same_news_is_due_once_and_what_was_overtaken_never() {
 }
 
 #[tokio::test]
+async fn a_workload_that_names_another_commit_again_and_again_leaves_no_queue() {
+    run_on_both(async |db| {
+        let watch = Watch::begin(&db.store).await;
+        for second in 1..60 {
+            let commit = if second % 2 == 0 { 'a' } else { 'b' };
+            watch.report(report("flips", commit, READY), second).await;
+        }
+        watch.report(report("web", 'c', READY), 60).await;
+        let mut told = Vec::new();
+        while let Some(claim) = watch.claim(60).await {
+            told.push(claim.workload.commit.commit.clone());
+            assert_eq!(watch.end(&claim, &SENT, 60).await, LeaseState::Held);
+        }
+        assert_eq!(told, [sha('b'), sha('c')]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_report_while_a_status_is_sent_leaves_the_row_open_and_a_slow_sender_changes_nothing() {
     run_on_both(async |db| {
         let watch = Watch::begin(&db.store).await;
