@@ -19,7 +19,7 @@ use crate::cluster::relay::report::{
 use crate::model::id::TargetName;
 use crate::support::cause::innermost_cause;
 use crate::support::credential::Credential;
-use crate::support::host::is_loopback;
+use crate::support::host::is_local;
 use crate::support::http::OutboundHttp;
 use crate::support::http::body::read_bounded;
 use crate::support::http::retry_after::retry_after_seconds;
@@ -100,10 +100,9 @@ impl ReportClient {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(ReportTargetError::Credentials);
         }
-        let is_local = url.host_str().is_some_and(is_loopback);
         match url.scheme() {
             "https" => {}
-            "http" if is_local => {}
+            "http" if is_local(&url) => {}
             "http" => return Err(ReportTargetError::InTheClear(server)),
             _ => return Err(ReportTargetError::NoAddress(server)),
         }

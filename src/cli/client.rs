@@ -15,7 +15,7 @@ use super::settings::logins;
 use crate::api::problem::ProblemBody;
 use crate::api::service::Readiness;
 use crate::support::clock;
-use crate::support::host::is_loopback;
+use crate::support::host::is_local;
 
 /// The address of the service, and the caller's token.
 #[derive(Debug, Clone, Args)]
@@ -71,8 +71,7 @@ fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliE
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
     let url =
         Url::parse(address).map_err(|_| CliError::usage(format!("{address} is not an address")))?;
-    let is_local = url.host_str().is_some_and(is_loopback);
-    if url.scheme() == "https" || (url.scheme() == "http" && is_local) {
+    if url.scheme() == "https" || (url.scheme() == "http" && is_local(&url)) {
         return Ok(());
     }
     Err(CliError::usage(format!("a token would go to {address} in the clear"))

@@ -14,7 +14,7 @@ use crate::notify::bigquery::key::ServiceAccountKey;
 use crate::notify::bigquery::token::BigQueryAccess;
 use crate::notify::bigquery::{BIGQUERY_API, BigQuerySettings};
 use crate::support::credential::Credential;
-use crate::support::host::{is_encrypted_or_local, is_loopback};
+use crate::support::host::{is_encrypted_or_local, is_local};
 
 /// The default table.
 const TABLE: &str = "deployments";
@@ -59,7 +59,7 @@ impl Resolver<'_> {
         self.bigquery_endpoint(&endpoint);
         let access = match key {
             Some(key) => self.bigquery_key(key)?,
-            None if is_local(&endpoint) => BigQueryAccess::Open,
+            None if Url::parse(&endpoint).is_ok_and(|url| is_local(&url)) => BigQueryAccess::Open,
             None => {
                 let host = self.variables.get(METADATA_VARIABLE);
                 let host =
@@ -110,11 +110,6 @@ impl Resolver<'_> {
         }
         Some(BigQueryAccess::Key(Credential { secret, file }))
     }
-}
-
-/// Returns whether an address is on this machine.
-fn is_local(endpoint: &str) -> bool {
-    Url::parse(endpoint).is_ok_and(|url| url.host_str().is_some_and(is_loopback))
 }
 
 #[cfg(test)]

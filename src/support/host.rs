@@ -21,14 +21,18 @@ pub fn is_loopback_authority(authority: &str) -> bool {
     is_loopback(host.unwrap_or(authority))
 }
 
+/// Checks that requests to the address stay on this machine.
+pub fn is_local(url: &Url) -> bool {
+    url.host_str().is_some_and(is_loopback)
+}
+
 /// Checks that requests to the address are encrypted, or stay on this machine.
 pub fn is_encrypted_or_local(address: &str) -> bool {
-    let Ok(url) = Url::parse(address) else { return false };
-    match (url.scheme(), url.host_str()) {
-        ("https", Some(_)) => true,
-        ("http", Some(host)) => is_loopback(host),
+    Url::parse(address).is_ok_and(|url| match url.scheme() {
+        "https" => url.has_host(),
+        "http" => is_local(&url),
         _ => false,
-    }
+    })
 }
 
 #[cfg(test)]
