@@ -21,3 +21,5 @@ pub mod delivery; // the result of one POST of an event
 pub mod webhook; // the receivers of events
 pub mod argocd; // pushes for a cluster's Argo CD
 pub mod bigquery; // rows of deployments that have ended
+#[cfg(test)]
+mod fixture; // a deployment, for tests

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::AsyncReadExt as _;
 
-/// The largest token, in bytes; a path to something else is a mistake.
+/// The largest secret, in bytes; a path to something else is a mistake.
 const LARGEST: u64 = 64 * 1024;
 
 /// A secret that was read once, and the file that it may be read from again.
@@ -25,22 +25,28 @@ impl Credential {
     pub async fn text(&self) -> Result<SecretString, String> {
         let Some(path) = &self.file else { return Ok(self.secret.clone()) };
         let failed = |why: String| format!("the service's token in {}: {why}", path.display());
-        let file = tokio::fs::File::open(path).await.map_err(|error| failed(error.to_string()))?;
-        let mut text = String::new();
-        let result = file.take(LARGEST).read_to_string(&mut text).await;
-        result.map_err(|error| failed(error.to_string()))?;
-        let text = text.trim_end_matches(['\n', '\r']);
+        let content = self.content().await.map_err(|error| failed(error.to_string()))?;
+        let text = content.expose_secret().trim_end_matches(['\n', '\r']);
         if text.is_empty() || text.chars().any(char::is_control) {
             return Err(failed("it is empty or not a token".to_owned()));
         }
         Ok(text.into())
     }
+
+    /// Reads the whole content: a file is read anew, as far as it is no mistake.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn content(&self) -> std::io::Result<SecretString> {
+        let Some(path) = &self.file else { return Ok(self.secret.clone()) };
+        let mut content = String::new();
+        tokio::fs::File::open(path).await?.take(LARGEST).read_to_string(&mut content).await?;
+        Ok(content.into())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use secrecy::ExposeSecret as _;
-
     use super::*;
 
     #[tokio::test]

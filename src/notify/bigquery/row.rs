@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 
-use crate::model::deploy_clock::{DeployInterval, DeployMark, DeployMarks};
+use crate::model::deploy_clock::{DeployInterval, DeployMark};
 use crate::model::deployment::{Deployment, State};
 use crate::model::status::one_line;
 use crate::model::violation::Severity;
@@ -26,8 +26,6 @@ pub struct EndedDeployment<'a> {
     pub deployment: &'a Deployment,
     /// The time of its end.
     pub finished_at: Timestamp,
-    /// The times of its steps.
-    pub marks: &'a DeployMarks,
     /// The service's address: several services may share a table.
     pub service: &'a str,
 }
@@ -269,12 +267,12 @@ fn failed_in(deployment: &Deployment) -> Option<&'static str> {
 }
 
 fn mark(ended: EndedDeployment<'_>, mark: DeployMark) -> Json {
-    json!(ended.marks.get(mark).map(|time| time.at))
+    json!(ended.deployment.marks.get(mark).map(|time| time.at))
 }
 
 /// Returns the length of an interval; null while a mark is not known, or where clocks contradict each other.
 fn interval(ended: EndedDeployment<'_>, interval: DeployInterval) -> Json {
-    json!(ended.marks.interval(interval).and_then(|time| time.millis))
+    json!(ended.deployment.marks.interval(interval).and_then(|time| time.millis))
 }
 
 fn text(text: &str) -> String {

@@ -1,78 +1,31 @@
 use super::*;
-use crate::model::deploy_clock::{MarkClock, MarkTime};
-use crate::model::deployment::Pushed;
-use crate::model::event::{DeploymentRequest, Recipient};
-use crate::model::id::{
-    AppKey, CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName,
-};
-use crate::model::release::Release;
-use crate::model::revision::Digest;
+use crate::model::deploy_clock::{DeployMarks, MarkClock, MarkTime};
 use crate::model::violation::Violation;
+use crate::notify::fixture;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_795_240_000 + seconds).unwrap()
 }
 
 fn deployment(state: State) -> Deployment {
-    let commit = |c: &str| CommitSha::parse(c.repeat(40)).unwrap();
     Deployment {
-        id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
-        request: DeploymentRequest {
-            forge_id: 7,
-            release: Release {
-                repository: RepoName::parse("acme/web").unwrap(),
-                commit: commit("a"),
-                tag: ImageTag::parse("1.2").unwrap(),
-            },
-            target: TargetName::parse("prod").unwrap(),
-            git_ref: "main".to_owned(),
-            actor: "octo".to_owned(),
-            description: String::new(),
-            production: true,
-            automatic: false,
-            recipient: Recipient::Actor,
-            identity: None,
-            requested_at: None,
-        },
-        app: Some(AppKey {
-            namespace: Namespace::parse("shop").unwrap(),
-            slug: Slug::parse("web").unwrap(),
-        }),
-        state,
         received_at: at(1),
         pushed_at: Some(at(5)),
         finished_at: Some(at(60)),
-        waiting: None,
-        log_tail: Vec::new(),
-        stages: Vec::new(),
-        marks: DeployMarks::default(),
         summary: "the image cannot be pulled".to_owned(),
-        violations: vec![].into(),
-        pushed: Some(Pushed {
-            commit: commit("b"),
-            changed: true,
-            digest: Digest("sha256:cc".to_owned()),
-            files: vec!["deployment.yaml".to_owned()],
-        }),
-        rollback: None,
-        hand_edit: None,
-        template: None,
-        templates_commit: None,
-        contact: None,
-        address: None,
-        attempts: 1,
+        pushed: fixture::deployment(State::Succeeded).pushed,
+        ..fixture::deployment(state)
     }
 }
 
-fn row(deployment: &Deployment, marks: &DeployMarks) -> DeploymentRow {
+fn row(deployment: &Deployment) -> DeploymentRow {
     let service = "https://deployer.example.com";
-    build_row(EndedDeployment { deployment, finished_at: at(60), marks, service })
+    build_row(EndedDeployment { deployment, finished_at: at(60), service })
 }
 
 #[test]
 fn a_success_has_no_cause_and_a_failure_says_where_it_failed() {
-    let (marks, good) = (DeployMarks::default(), deployment(State::Succeeded));
-    let DeploymentRow { insert_id, values } = row(&good, &marks);
+    let DeploymentRow { insert_id, values } = row(&deployment(State::Succeeded));
     assert_eq!(insert_id, "20261121-054812123-3f9a2c");
     assert_eq!(values["outcome"], "succeeded");
     assert_eq!(values["finished_at"], json!(at(60)));
@@ -80,35 +33,35 @@ fn a_success_has_no_cause_and_a_failure_says_where_it_failed() {
         assert!(values.get(absent).is_none(), "{absent} in {values}");
     }
     let mut failed = deployment(State::Failed);
-    let place = |failed: &Deployment| row(failed, &marks).values["failed_in"].clone();
+    let place = |failed: &Deployment| row(failed).values["failed_in"].clone();
     assert_eq!(place(&failed), "cluster");
-    assert_eq!(row(&failed, &marks).values["cause"], "the image cannot be pulled");
+    assert_eq!(row(&failed).values["cause"], "the image cannot be pulled");
     failed.pushed = None;
     assert_eq!(place(&failed), "service");
     failed.violations = vec![Violation::error("ports", "port 80 is not served")].into();
     assert_eq!(place(&failed), "rules");
-    assert_eq!(row(&failed, &marks).values["rule"], "ports");
+    assert_eq!(row(&failed).values["rule"], "ports");
 }
 
 #[test]
 fn the_intervals_are_those_of_the_deploy_clock_and_none_is_negative() {
-    let deployment = deployment(State::Succeeded);
-    let marks = |requested| -> DeployMarks {
+    let values = |requested| {
         let requested = at(requested);
-        [
+        let marks: DeployMarks = [
             MarkTime::new(DeployMark::Requested, requested, MarkClock::CodeHost, at(1)),
             MarkTime::of_service(DeployMark::Received, at(1)),
             MarkTime::of_service(DeployMark::Pushed, at(5)),
             MarkTime::of_service(DeployMark::ArgocdNotified, at(6)),
         ]
         .into_iter()
-        .collect()
+        .collect();
+        row(&Deployment { marks, ..deployment(State::Succeeded) }).values
     };
-    let values = row(&deployment, &marks(0)).values;
+    let skewed = values(86_400);
+    let values = values(0);
     assert_eq!((&values["deployer_ms"], &values["pickup_ms"]), (&json!(4000), &json!(6000)));
     assert_eq!(values["requested_at"], json!(at(0)));
     assert!(values.get("sync_ms").is_none(), "{values}");
-    let skewed = row(&deployment, &marks(86_400)).values;
     assert!(skewed.get("pickup_ms").is_none(), "{skewed}");
     assert_eq!(skewed["deployer_ms"], 4000);
 }
@@ -120,7 +73,7 @@ fn however_long_texts_are_a_row_stays_small() {
     (long.summary, long.request.git_ref) = (text.clone(), text.clone());
     long.request.actor.clone_from(&text);
     long.violations = vec![Violation::error("ports", &text)].into();
-    let size = row(&long, &DeployMarks::default()).values.to_string().len();
+    let size = row(&long).values.to_string().len();
     assert!(size < 32 * 1024, "{size} bytes");
 }
 

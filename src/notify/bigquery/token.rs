@@ -8,7 +8,6 @@ use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::Mutex;
 
 use crate::model::status::one_line;
@@ -18,6 +17,7 @@ use crate::support::cause::innermost_cause;
 use crate::support::credential::Credential;
 use crate::support::http::body::read_bounded;
 use crate::support::http::retry_after::retry_after;
+use crate::support::percent::encode_segment;
 use crate::support::time::saturating_add;
 
 const TOKEN_SERVER: &str = "Google's token server";
@@ -29,8 +29,6 @@ const FORM: &str = "application/x-www-form-urlencoded";
 const FLAVOR: HeaderName = HeaderName::from_static("metadata-flavor");
 /// The time before its end at which a token is not used any more.
 const RESERVE: SignedDuration = SignedDuration::from_secs(60);
-/// The largest key file, in bytes.
-const LARGEST_KEY: u64 = 64 * 1024;
 /// The largest answer, in bytes; a token has about a thousand.
 const LARGEST_ANSWER: usize = 64 * 1024;
 /// The longest text of an answer that is shown, in characters.
@@ -122,11 +120,14 @@ impl BigQueryTokens {
     ) -> Result<Option<(&'static str, RequestBuilder)>, BigQueryError> {
         Ok(match &self.access {
             BigQueryAccess::Key(credential) => {
-                let key = ServiceAccountKey::parse(&read_key(credential).await?)?;
+                let content = credential.content().await;
+                let content =
+                    content.map_err(|error| ServiceKeyError::Unreadable(error.to_string()))?;
+                let key = ServiceAccountKey::parse(&content)?;
                 let assertion = key.assertion(now)?;
                 // A JWT has only letters, digits, `-`, `_` and `.`, which a form takes as they are.
-                let grant = GRANT.replace(':', "%3A");
-                let form = format!("grant_type={grant}&assertion={}", assertion.expose_secret());
+                let (grant, assertion) = (encode_segment(GRANT), assertion.expose_secret());
+                let form = format!("grant_type={grant}&assertion={assertion}");
                 let request = self.client.post(key.token_server());
                 Some((TOKEN_SERVER, request.header(CONTENT_TYPE, FORM).body(form)))
             }
@@ -197,13 +198,4 @@ fn refusal(status: StatusCode, body: &[u8], server: &'static str) -> BigQueryErr
         "see if the service account and its key of notify.bigquery.key are still there, and if this machine's clock is right"
     };
     BigQueryError::Refused { server, reason, hint }
-}
-
-async fn read_key(credential: &Credential) -> Result<SecretString, ServiceKeyError> {
-    let Some(path) = &credential.file else { return Ok(credential.secret.clone()) };
-    let unreadable = |error: std::io::Error| ServiceKeyError::Unreadable(error.to_string());
-    let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
-    let mut text = String::new();
-    file.take(LARGEST_KEY).read_to_string(&mut text).await.map_err(unreadable)?;
-    Ok(text.into())
 }

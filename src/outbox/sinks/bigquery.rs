@@ -24,7 +24,6 @@ impl Sinks {
         let row = row::build_row(EndedDeployment {
             deployment: &deployment,
             finished_at: deployment.finished_at.unwrap_or(message.at),
-            marks: &deployment.marks,
             service: &self.deployments.external_url,
         });
         table.insert(&row, now).await?;
