@@ -11,14 +11,14 @@ use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::quota::QuotaDecision;
 use crate::store::{DeliveryOutcome, OutboxMessage};
-use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
+use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy, deferral};
 use crate::support::time::saturating_add;
 
 /// The retry policies of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryPolicies {
     /// The policy where the receiver does not answer, or with a server error.
-    silence: RetryPolicy,
+    pub(super) silence: RetryPolicy,
     /// The policy where the receiver wants a right that a person may grant.
     refusal: RetryPolicy,
 }
@@ -135,11 +135,7 @@ fn defer(
     if has_waited_long(message, now) {
         return park(message, reason);
     }
-    let wait =
-        SignedDuration::try_from(wait.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
-    // A wait of no time at all would be an endless loop.
-    let at = saturating_add(now, wait.max(SignedDuration::from_millis(1)));
-    DeliveryOutcome::Again { at, unsure, failed: false }
+    DeliveryOutcome::Again { at: deferral(wait, now), unsure, failed: false }
 }
 
 /// Returns the word that the metric counts.

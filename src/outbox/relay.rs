@@ -414,20 +414,30 @@ impl Outbox {
         Processed { message, answer, is_counted: true }
     }
 
-    /// Makes the call, with an end even if it panics or takes too long. A process that was
-    /// suspended during the call records nothing: by now another may have sent what came after.
+    /// Delivers a message. A process that was suspended during the call records nothing: by now another may have sent
+    /// what came after.
     async fn deliver(
         &self,
         message: &OutboxMessage,
         lease: &Lease,
     ) -> Result<Delivered, DeliveryFailure> {
-        let longest = self.settings.lease / 2;
         // Boxed: the clients of all receivers are in it, deeper than the compiler follows from the loops.
         let delivery = self.sinks.deliver(message, self.clock.now()).boxed();
-        let delivery = AssertUnwindSafe(delivery).catch_unwind();
-        let delivery = lease.run_while_held(|| self.clock.moment(), delivery);
-        match tokio::time::timeout(longest, delivery).await {
-            Ok(Some(Ok(result))) => result,
+        self.run_call(lease, delivery).await?
+    }
+
+    /// Makes a call, with an end even if it panics or takes too long, and not after the lease: by then another sender may
+    /// have the claim.
+    pub(super) async fn run_call<T>(
+        &self,
+        lease: &Lease,
+        call: impl Future<Output = T>,
+    ) -> Result<T, DeliveryFailure> {
+        let longest = self.settings.lease / 2;
+        let call = AssertUnwindSafe(call).catch_unwind();
+        let call = lease.run_while_held(|| self.clock.moment(), call);
+        match tokio::time::timeout(longest, call).await {
+            Ok(Some(Ok(result))) => Ok(result),
             Ok(Some(Err(_panic))) => Err(DeliveryFailure::panicked()),
             Ok(None) | Err(_) => Err(DeliveryFailure::never_ended(longest)),
         }

@@ -59,6 +59,12 @@ impl RetryPolicy {
     }
 }
 
+/// Returns the time until which the other side asks to wait: no longer than it may ask for, and not now, or the next
+/// attempt would follow at once, in an endless loop.
+pub fn deferral(wait: Duration, now: Timestamp) -> Timestamp {
+    saturating_add(now, wait.clamp(Duration::from_millis(1), LONGEST_RETRY_AFTER))
+}
+
 /// A gate that holds back requests while the other side asks for a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetryGate(Option<Timestamp>);

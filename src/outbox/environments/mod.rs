@@ -11,10 +11,8 @@
 mod comment; // whether and what a comment says, pure
 mod status; // what a commit is told, and what follows a failure, pure
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -355,20 +353,14 @@ impl Outbox {
         })
     }
 
-    /// Makes calls, with an end even if they panic or take too long: shorter than the lease of the claim.
+    /// Makes calls to the code host while the lease of the claim lasts.
     async fn guard<T>(
         &self,
         held: &Lease,
         call: impl Future<Output = Result<T, ForgeError>>,
     ) -> Result<T, NotCalled> {
-        let longest = self.settings.lease / 2;
-        let call = AssertUnwindSafe(call).catch_unwind();
-        let call = held.run_while_held(|| self.clock.moment(), call);
-        match tokio::time::timeout(longest, call).await {
-            Ok(Some(Ok(result))) => result.map_err(|error| NotCalled::Forge(Box::new(error))),
-            Ok(Some(Err(_panic))) => Err(NotCalled::Fault(DeliveryFailure::panicked())),
-            Ok(None) | Err(_) => Err(NotCalled::Fault(DeliveryFailure::never_ended(longest))),
-        }
+        let result = self.run_call(held, call).await.map_err(NotCalled::Fault)?;
+        result.map_err(|error| NotCalled::Forge(Box::new(error)))
     }
 
     /// Decides what follows a failed attempt.

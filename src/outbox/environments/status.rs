@@ -9,13 +9,11 @@ use crate::forge::{CommitState, CommitStatus};
 use crate::model::environment::{EnvironmentState, EnvironmentWorkload};
 use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::DeliveryFailure;
+use crate::outbox::outcome::RETRY;
 use crate::store::{EnvironmentOutcome, EnvironmentStatusClaim};
-use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
+use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy, deferral};
 use crate::support::time::saturating_add;
 
-/// The retries while the code host does not answer: for two days, as for messages about deployments.
-const SILENCE: RetryPolicy =
-    RetryPolicy { first: Duration::from_secs(1), longest: Duration::from_mins(5), failures: 600 };
 /// The retries of a refusal where people see an outdated status meanwhile: a right may be granted again.
 const REFUSAL: RetryPolicy =
     RetryPolicy { first: Duration::from_mins(1), longest: Duration::from_hours(1), failures: 24 };
@@ -132,12 +130,10 @@ pub(super) fn failure_outcome(
     let age = now.duration_since(attempt.changed_at);
     let is_young = |until: Duration| SignedDuration::try_from(until).is_ok_and(|until| age < until);
     match problem.remedy {
-        Remedy::Retry { after: None } => (retry(&SILENCE), Observation::Silence),
+        Remedy::Retry { after: None } => (retry(&RETRY.silence), Observation::Silence),
         Remedy::Retry { after: Some(wait) } => {
-            let wait = SignedDuration::try_from(wait.min(LONGEST_RETRY_AFTER))
-                .unwrap_or(SignedDuration::ZERO);
-            let at = saturating_add(now, wait.max(SignedDuration::from_millis(1)));
-            (later(at, false), Observation::Wait(wait.unsigned_abs()))
+            let wait = wait.min(LONGEST_RETRY_AFTER);
+            (later(deferral(wait, now), false), Observation::Wait(wait))
         }
         Remedy::Late { until, .. } if is_young(until) => {
             (later(saturating_add(now, LATE_RETRY), true), Observation::Answer)
