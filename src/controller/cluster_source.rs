@@ -113,7 +113,8 @@ impl ClusterEvents {
                 }
                 arrivals.is_behind = arrivals.events.len() >= MOST_EVENTS;
                 arrivals.events.extend(reports.receiver.tick(&reports.health, now));
-                reports.show_sights();
+                // Shows in the metrics which kinds are seen.
+                reports.metrics.set_sights(&reports.health);
                 arrivals
             }
         }
@@ -167,11 +168,6 @@ impl ReportedEvents {
             }
         }
         (reception.verdict, reception.events)
-    }
-
-    /// Shows in the metrics which kinds are seen.
-    fn show_sights(&self) {
-        self.metrics.set_sights(&self.health);
     }
 }
 

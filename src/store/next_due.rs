@@ -38,6 +38,19 @@ pub struct LongestRests {
 /// A rule for one column: a time further ahead than `$1` becomes `$2`.
 type Rule = (&'static str, (Timestamp, Timestamp));
 
+/// Brings down the due times of a table whose rows are claimed: those of claimed rows, or of the others.
+macro_rules! bring_down_due {
+    ($table:literal, $claim:literal) => {
+        concat!(
+            "UPDATE ",
+            $table,
+            " SET due_at = $2 WHERE done_at IS NULL AND ",
+            $claim,
+            " AND due_at > $1"
+        )
+    };
+}
+
 impl Store {
     /// Returns the first time after this at which a waiting deployment or message can be claimed:
     /// the time of a retry, or the end of a lease.
@@ -93,36 +106,12 @@ impl Store {
                  WHERE confirm_at IS NOT NULL AND confirm_at > $1",
                 retry_bounds,
             ),
-            (
-                "UPDATE previews SET due_at = $2 \
-                 WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
-                retry_bounds,
-            ),
-            (
-                "UPDATE previews SET due_at = $2 \
-                 WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                lease_bounds,
-            ),
-            (
-                "UPDATE environment_workloads SET due_at = $2 \
-                 WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
-                retry_bounds,
-            ),
-            (
-                "UPDATE environment_workloads SET due_at = $2 \
-                 WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                lease_bounds,
-            ),
-            (
-                "UPDATE environment_comments SET due_at = $2 \
-                 WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
-                retry_bounds,
-            ),
-            (
-                "UPDATE environment_comments SET due_at = $2 \
-                 WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                lease_bounds,
-            ),
+            (bring_down_due!("previews", "worker IS NULL"), retry_bounds),
+            (bring_down_due!("previews", "worker IS NOT NULL"), lease_bounds),
+            (bring_down_due!("environment_workloads", "worker IS NULL"), retry_bounds),
+            (bring_down_due!("environment_workloads", "worker IS NOT NULL"), lease_bounds),
+            (bring_down_due!("environment_comments", "worker IS NULL"), retry_bounds),
+            (bring_down_due!("environment_comments", "worker IS NOT NULL"), lease_bounds),
             (
                 "UPDATE acts SET due_at = $2 WHERE finished_at IS NULL AND due_at > $1",
                 act_bounds,

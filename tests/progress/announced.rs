@@ -159,12 +159,7 @@ async fn a_sender_that_dies_while_it_tells_of_a_phase_tells_the_same_again_under
         };
         world.reaches(id, State::Syncing).await;
         world.sync(id, "shop", 1).await;
-        for _ in 0..1500 {
-            if world.deployer.deployment(id).await.state == State::Progressing {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        world.until_recorded(id, State::Progressing).await;
         receiver.will([Does::Takes, Does::TakesAndHangs]);
         let count = receiver.came().len();
         let hangs = async {
@@ -227,12 +222,7 @@ async fn a_commit_status_that_was_written_by_a_sender_that_died_is_not_written_a
         };
         world.reaches(id, State::Syncing).await;
         world.sync(id, "shop", 1).await;
-        for _ in 0..1500 {
-            if world.deployer.deployment(id).await.state == State::Progressing {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        world.until_recorded(id, State::Progressing).await;
         world.deployer.github.fails(1, WRITE, Fault::SilentAfter);
         let met = world.deployer.github.met(WRITE);
         dies_when(world, met).await;

@@ -137,6 +137,25 @@ impl Watched {
         self.until(id, state.as_str(), |deployment| deployment.state == state).await
     }
 
+    /// Waits until the deployment is recorded with that state, and sends nothing meanwhile.
+    pub(crate) async fn until_recorded(&self, id: i64, state: State) {
+        for _ in 0..1500 {
+            if self.deployer.deployment(id).await.state == state {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("deployment {id} is never recorded as {}", state.as_str());
+    }
+
+    /// From the next start on, the service has no connection to the cluster.
+    pub(crate) fn configure_without_connection(&mut self) {
+        self.deployer.configure(|config| {
+            let (before, _) = config.split_once(", kubernetes:").unwrap();
+            format!("{before}}}\n")
+        });
+    }
+
     /// Time goes by, as slowly as it does for a service that looks each second, until the deployment has that state.
     pub(crate) async fn passes_until(&self, id: i64, state: State) -> Deployment {
         for _ in 0..200 {

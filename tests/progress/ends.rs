@@ -138,10 +138,7 @@ async fn a_deployment_ends_at_its_push_when_its_cluster_is_no_longer_watched() {
         world.reaches(id, State::Syncing).await;
         world.stop.cancel();
         world.server.watched(0).await;
-        world.deployer.configure(|config| {
-            let (before, _) = config.split_once(", kubernetes:").unwrap();
-            format!("{before}}}\n")
-        });
+        world.configure_without_connection();
         world.deployer.dies();
         world.deployer.starts().await;
         // A replica that watches it may be about to start.

@@ -414,10 +414,7 @@ async fn a_cluster_that_is_no_longer_watched_leaves_no_status_that_waits() {
         until_told(world, &web, &sha, "web", "pending").await;
         world.stop.cancel();
         world.server.watched(0).await;
-        world.deployer.configure(|config| {
-            let (before, _) = config.split_once(", kubernetes:").unwrap();
-            format!("{before}}}\n")
-        });
+        world.configure_without_connection();
         world.deployer.dies();
         world.deployer.starts().await;
         world.deployer.works().await;

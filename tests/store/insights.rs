@@ -1,19 +1,17 @@
 //! What insights ask: sums over all deployments of a window.
 
-use std::time::Duration;
-
 use the_deployer::model::deploy_clock::{DeployInterval, Lapse};
 use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{
-    ChangeFailure, ClusterChange, ClusterFindings, Completion, DeploymentKind, DeploymentPlace,
-    FinalState, Findings, InsightScope, LeaseState, OutcomeCount, PushTurn, Store,
+    ChangeFailure, ClusterChange, Completion, DeploymentKind, DeploymentPlace, FinalState,
+    Findings, InsightScope, LeaseState, OutcomeCount, PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
-use crate::store::{LEASE, accept, claim, succeeded};
+use crate::store::{LEASE, accept, claim, record_change, succeeded};
 
 fn prod() -> TargetName {
     TargetName::parse("prod").unwrap()
@@ -46,18 +44,8 @@ async fn push(store: &Store, lane: &str, n: i64, is_watched: bool) {
 
 /// Deployment `n` fails in its cluster.
 async fn fail(store: &Store, n: i64, seconds: i64) {
-    let lease = store.lease_cluster(&prod(), "one", at(seconds), Duration::from_secs(1)).await;
     let status = ForgeStatus::new(ForgeState::Failure, "it crashes");
-    let change = ClusterChange::end(id(n), State::Failed, status);
-    let lease = lease.unwrap().unwrap();
-    let recorded = store
-        .record_cluster_progress(
-            &lease,
-            ClusterFindings { changes: &[change], ..ClusterFindings::default() },
-            at(seconds),
-        )
-        .await;
-    assert_eq!(recorded.unwrap(), LeaseState::Held);
+    record_change(store, ClusterChange::end(id(n), State::Failed, status), seconds).await;
 }
 
 /// One succeeded, one failed in its cluster, one repaired it, and one waits.

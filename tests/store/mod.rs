@@ -33,10 +33,13 @@ mod writes; // transactions that come to no good end
 use std::time::Duration;
 
 use the_deployer::model::deployment::{ForgeState, Pushed};
-use the_deployer::model::id::{CommitSha, DeployId};
+use the_deployer::model::id::{CommitSha, DeployId, TargetName};
 use the_deployer::model::revision::Digest;
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{Accepted, Claim, Completion, FinalState, Findings, PushTurn, Store};
+use the_deployer::store::{
+    Accepted, Claim, ClusterChange, ClusterFindings, Completion, FinalState, Findings, LeaseState,
+    PushTurn, Store,
+};
 
 use crate::harness::requests::{at, delivery, id, request};
 
@@ -51,6 +54,16 @@ async fn accept(store: &Store, lane: &str, n: i64) -> DeployId {
 
 async fn claim(store: &Store, seconds: i64) -> Option<Claim> {
     store.claim("worker", at(seconds), LEASE).await.unwrap()
+}
+
+/// A change of a deployment in the cluster `prod` is recorded.
+async fn record_change(store: &Store, change: ClusterChange, seconds: i64) {
+    let (cluster, length) = (TargetName::parse("prod").unwrap(), Duration::from_secs(1));
+    let lease = store.lease_cluster(&cluster, "one", at(seconds), length).await.unwrap().unwrap();
+    let findings = ClusterFindings { changes: &[change], ..ClusterFindings::default() };
+    let recorded = store.record_cluster_progress(&lease, findings, at(seconds)).await;
+    assert_eq!(recorded.unwrap(), LeaseState::Held);
+    let _ended = store.end_cluster_lease(&lease, at(seconds)).await.unwrap();
 }
 
 fn succeeded() -> Completion {

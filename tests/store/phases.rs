@@ -1,18 +1,13 @@
 //! Who gets which message of a deployment that goes on in its cluster after the push.
 
-use std::time::Duration;
-
 use the_deployer::model::deployment::{ClusterPhase, ForgeState, State};
-use the_deployer::model::id::TargetName;
 use the_deployer::model::notice::{Sink, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{
-    ClusterChange, ClusterFindings, Completion, FinalState, LeaseState, PushTurn, Store,
-};
+use the_deployer::store::{ClusterChange, Completion, FinalState, LeaseState, PushTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
-use crate::store::{accept, claim, push, succeeded};
+use crate::store::{accept, claim, push, record_change, succeeded};
 
 /// The deployment 1 is pushed, and waits for its cluster.
 async fn pushed(store: &Store) {
@@ -30,18 +25,7 @@ async fn pushed(store: &Store) {
 
 /// A change of it in its cluster is recorded.
 async fn changes(store: &Store, state: State, status: ForgeStatus, seconds: i64) {
-    let (cluster, length) = (TargetName::parse("prod").unwrap(), Duration::from_secs(1));
-    let lease = store.lease_cluster(&cluster, "one", at(seconds), length).await.unwrap().unwrap();
-    let change = ClusterChange::end(id(1), state, status);
-    let recorded = store
-        .record_cluster_progress(
-            &lease,
-            ClusterFindings { changes: &[change], ..ClusterFindings::default() },
-            at(seconds),
-        )
-        .await;
-    assert_eq!(recorded.unwrap(), LeaseState::Held);
-    let _ended = store.end_cluster_lease(&lease, at(seconds)).await.unwrap();
+    record_change(store, ClusterChange::end(id(1), state, status), seconds).await;
 }
 
 /// The messages to a sink: state, phase and sentence.

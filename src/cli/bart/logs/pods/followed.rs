@@ -70,8 +70,7 @@ impl<'a> FollowedContainers<'a> {
     pub(super) fn take_up(&mut self, pods: &[PodSummary]) -> TakenUp {
         let mut update = TakenUp::default();
         let containers = list_containers(pods, self.wanted);
-        let is_listed = |container: &str| pods.iter().any(|pod| has_container(pod, container));
-        self.is_guess = self.wanted.is_some_and(|container| !is_listed(container));
+        self.is_guess = self.wanted.is_some_and(|container| !is_listed(pods, container));
         let is_there = |name: &PodContainerName| containers.iter().any(|(one, _)| one == name);
         self.opened.retain(|name, _| is_there(name));
         let sets = [
@@ -167,9 +166,10 @@ pub(super) fn list_containers(
         let name = PodContainerName { pod: pod.name.clone(), container: container.to_owned() };
         (name, pod.restarts)
     };
-    let is_listed = |container: &str| pods.iter().any(|pod| has_container(pod, container));
     match wanted {
-        Some(wanted) if !is_listed(wanted) => pods.iter().map(|pod| name(pod, wanted)).collect(),
+        Some(wanted) if !is_listed(pods, wanted) => {
+            pods.iter().map(|pod| name(pod, wanted)).collect()
+        }
         Some(wanted) => pods
             .iter()
             .filter(|pod| has_container(pod, wanted))
@@ -183,6 +183,10 @@ pub(super) fn list_containers(
             pods.iter().flat_map(names).collect()
         }
     }
+}
+
+fn is_listed(pods: &[PodSummary], container: &str) -> bool {
+    pods.iter().any(|pod| has_container(pod, container))
 }
 
 fn has_container(pod: &PodSummary, wanted: &str) -> bool {
