@@ -109,6 +109,10 @@ impl RolloutRecord {
     fn cancel(&mut self, reason: String, now: Timestamp) -> Result<(), ActRefusal> {
         match self.state {
             RolloutState::Created | RolloutState::RollingOut | RolloutState::Paused(_) => {
+                // One that was to be tried again has failed after all.
+                for target in self.targets.iter_mut().filter(|target| target.awaits_retry()) {
+                    target.set_state(TargetState::Failed, now);
+                }
                 self.set_state(RolloutState::Cancelled { reason }, now);
                 Ok(())
             }
@@ -183,6 +187,9 @@ impl RolloutRecord {
         for target in &mut self.targets {
             match target.state {
                 TargetState::Deploying | TargetState::Complete | TargetState::Failed => {
+                    target.set_state(TargetState::UndoPending, now);
+                }
+                TargetState::Pending if target.awaits_retry() => {
                     target.set_state(TargetState::UndoPending, now);
                 }
                 TargetState::Pending

@@ -9,7 +9,7 @@ use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTarget, 
 use crate::support::time::saturating_add;
 
 /// The most deployments to one target that locks may refuse before the target counts as failed.
-const MOST_ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// The decision: store the record and carry out the orders, both or neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,9 @@ impl Turn<'_> {
             match target.state {
                 TargetState::Deploying => observe_deployment(target, facts, timeout, now),
                 TargetState::Complete => observe_takeover(target, facts, now),
-                TargetState::Pending | TargetState::Failed => observe_late_end(target, facts, now),
+                TargetState::Pending | TargetState::Failed => {
+                    observe_former_deployment(target, facts, now);
+                }
                 TargetState::Superseded
                 | TargetState::Skipped
                 | TargetState::UndoPending
@@ -135,12 +137,10 @@ impl Turn<'_> {
 
     /// Goes on where a lock or a window stopped the rollout, once nothing does.
     fn go_on_when_free(&mut self) {
-        let before = self.record.state.clone();
-        self.record.state = RolloutState::RollingOut;
         let since = self.record.since;
+        self.record.set_state(RolloutState::RollingOut, self.now);
         self.go_forward();
-        let is_blocked = matches!(self.record.state, RolloutState::Paused(Pause::Blocked(_)));
-        if self.record.state == before || is_blocked {
+        if let RolloutState::Paused(Pause::Blocked(_)) = self.record.state {
             self.record.since = since;
         }
     }
@@ -175,7 +175,7 @@ fn observe_deployment(
             target.note = None;
             target.set_state(TargetState::Complete, now);
         }
-        DeploymentFact::Blocked { reason } if target.attempts < MOST_ATTEMPTS => {
+        DeploymentFact::Blocked { reason } if target.attempts < MAX_ATTEMPTS => {
             target.set_note(TargetState::Pending, reason, now);
             target.deployment = None;
         }
@@ -190,12 +190,25 @@ fn observe_deployment(
     }
 }
 
-/// Notes that a deployment came to its end after all, when its time was over or a person wanted to try it again.
-fn observe_late_end(target: &mut RolloutTarget, facts: &TargetFacts, now: Timestamp) {
+/// Notes what became of a deployment whose time was over, or that a person wants to try again: it may have come to its end
+/// after all, be under way still, or have given way to another release.
+fn observe_former_deployment(target: &mut RolloutTarget, facts: &TargetFacts, now: Timestamp) {
+    let Some(deployment) = &target.deployment else { return };
     let is_ours = matches!(facts.live, LiveFact::Revision { is_ours: true, .. });
-    if is_ours && matches!(facts.deployment, Some(DeploymentFact::Complete { .. })) {
-        (target.failure, target.note) = (None, None);
-        target.set_state(TargetState::Complete, now);
+    match &facts.deployment {
+        Some(DeploymentFact::Complete { .. }) if is_ours => {
+            (target.failure, target.note) = (None, None);
+            target.set_state(TargetState::Complete, now);
+        }
+        // It has its whole time again; a second one beside it would only take its place.
+        Some(DeploymentFact::Open { .. }) if target.state == TargetState::Pending => {
+            target.set_state(TargetState::Deploying, now);
+        }
+        _ => {
+            if let LiveOwner::Other(note) = owner_of(&facts.live, deployment) {
+                target.set_note(TargetState::Superseded, note, now);
+            }
+        }
     }
 }
 

@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 
 use crate::model::id::TargetName;
 use crate::rollout::advance::{Order, Turn};
-use crate::rollout::facts::{GateResult, LiveFact};
+use crate::rollout::facts::{DeploymentFact, GateResult, LiveFact};
 use crate::rollout::plan::{Bound, FailurePolicy, Gate, RolloutStep};
-use crate::rollout::record::{FormerRevision, Pause, RolloutState, TargetState};
+use crate::rollout::record::{FormerRevision, Pause, RolloutState, RolloutTarget, TargetState};
 use crate::support::time::saturating_add;
 
 /// What a target that is next may do.
@@ -45,14 +45,14 @@ impl Turn<'_> {
         if failures <= accepted {
             return false;
         }
-        let newest = self.record.targets.iter().rev();
-        let newest = newest.filter(|target| target.state == TargetState::Failed);
-        let reasons = newest.filter_map(|target| {
-            Some(format!("{}: {}", target.target, target.failure.as_deref()?))
-        });
-        let reason = reasons.max().unwrap_or_default();
+        let failed = self.record.targets.iter();
+        let failed = failed.filter(|target| target.state == TargetState::Failed);
+        let newest = failed.max_by_key(|target| target.since);
+        let describe =
+            |one: &RolloutTarget| Some(format!("{}: {}", one.target, one.failure.as_deref()?));
+        let reason = newest.and_then(describe).unwrap_or_default();
         match self.record.plan.on_failure {
-            FailurePolicy::Undo => self.begin_undo(reason),
+            FailurePolicy::Undo => self.record.begin_undo(reason, self.now),
             FailurePolicy::Pause => {
                 let pause = RolloutState::Paused(Pause::Failure(reason));
                 self.record.set_state(pause, self.now);
@@ -104,7 +104,12 @@ impl Turn<'_> {
                 }
                 Turnout::Skip(reason) => {
                     if let Some(one) = self.record.targets.get_mut(*number) {
-                        one.set_note(TargetState::Skipped, reason, self.now);
+                        // One that was deployed to before is not as it was.
+                        if one.awaits_retry() {
+                            one.fail(reason, self.now);
+                        } else {
+                            one.set_note(TargetState::Skipped, reason, self.now);
+                        }
                     }
                 }
                 // The sequence is kept: what comes after it waits, too.
@@ -178,6 +183,15 @@ impl Turn<'_> {
         self.wait(Some(&target), what, since, Some(self.record.plan.target_timeout));
     }
 
+    /// Says how the deployment of a target stands.
+    fn sentence_of(&self, target: &TargetName) -> String {
+        let facts = self.facts.targets.get(target);
+        match facts.and_then(|facts| facts.deployment.as_ref()) {
+            Some(DeploymentFact::Open { sentence, .. }) => sentence.clone(),
+            _ => "word of its deployment".to_owned(),
+        }
+    }
+
     /// Goes on with a gate; checks whether it has passed.
     fn go_on_with_gate(&mut self, gate: &Gate, timeout: Option<SignedDuration>) -> bool {
         let (index, since, now) = (self.record.index, self.record.step_since, self.now);
@@ -208,7 +222,7 @@ impl Turn<'_> {
         {
             let reason = format!("a gate did not pass within {timeout:#}: {what}");
             match self.record.plan.on_failure {
-                FailurePolicy::Undo => self.begin_undo(reason),
+                FailurePolicy::Undo => self.record.begin_undo(reason, now),
                 FailurePolicy::Pause | FailurePolicy::Continue => {
                     let pause = RolloutState::Paused(Pause::Failure(reason));
                     self.record.set_state(pause, now);

@@ -9,9 +9,9 @@ use crate::model::id::{TargetName, TeamName};
 use crate::model::lock::Window;
 
 /// The most targets of one rollout.
-pub const MOST_TARGETS: usize = 500;
+pub const MAX_TARGETS: usize = 500;
 /// The most steps of one rollout, gates included.
-pub const MOST_STEPS: usize = 1000;
+pub const MAX_STEPS: usize = 1000;
 
 /// The plan, fixed when the rollout is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ pub enum PlanFault {
     Idle(usize),
     /// There are too many.
     #[error(
-        "the rollout has more than {MOST_TARGETS} targets or {MOST_STEPS} steps: make several of it"
+        "the rollout has more than {MAX_TARGETS} targets or {MAX_STEPS} steps: make several of it"
     )]
     TooLarge,
     /// A time is negative or none.
@@ -174,7 +174,7 @@ impl RolloutPlan {
         if !self.target_timeout.is_positive() {
             return Err(PlanFault::Time);
         }
-        if targets.len() > MOST_TARGETS || self.steps.len() > MOST_STEPS {
+        if targets.len() > MAX_TARGETS || self.steps.len() > MAX_STEPS {
             return Err(PlanFault::TooLarge);
         }
         if targets.is_empty() { Err(PlanFault::Empty) } else { Ok(()) }

@@ -249,6 +249,11 @@ impl RolloutTarget {
         }
     }
 
+    /// Checks that a deployment to it has failed, which may have changed what is live, and that another one follows.
+    pub(super) fn awaits_retry(&self) -> bool {
+        self.state == TargetState::Pending && self.deployment.is_some()
+    }
+
     /// Changes the state, and says why.
     pub(super) fn set_note(&mut self, state: TargetState, note: impl Into<String>, now: Timestamp) {
         self.set_state(state, now);

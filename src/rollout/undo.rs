@@ -1,6 +1,5 @@
 //! The way back: each changed target gets its former revision, the failed ones first, then in reverse order.
 
-use crate::model::id::TargetName;
 use crate::rollout::advance::{LiveOwner, Order, Turn, owner_of, superseded_note};
 use crate::rollout::facts::{DeploymentFact, TargetFacts};
 use crate::rollout::record::{FormerRevision, RolloutState, RolloutTarget, TargetState};
@@ -17,11 +16,6 @@ enum UndoStep {
 }
 
 impl Turn<'_> {
-    /// Begins the way back. Targets that another release has taken over are left to it.
-    pub(super) fn begin_undo(&mut self, reason: String) {
-        self.record.begin_undo(reason, self.now);
-    }
-
     /// Goes on with the way back: one target at a time.
     pub(super) fn go_back(&mut self) {
         self.cancel_unpushed();
@@ -80,18 +74,17 @@ impl Turn<'_> {
             return UndoStep::Waits("word of what is live there".to_owned());
         };
         let (Some(deployment), Some(before)) = (&one.deployment, &one.before) else {
-            return UndoStep::Settled(TargetState::Unchanged, NOTHING_PUSHED.to_owned());
+            return UndoStep::Settled(TargetState::Unchanged, UNCHANGED_NOTE.to_owned());
         };
-        if !has_pushed(facts) {
-            return match facts.deployment {
-                Some(DeploymentFact::Open { .. }) => {
-                    UndoStep::Waits("its deployment to be cancelled".to_owned())
-                }
-                _ => UndoStep::Settled(TargetState::Unchanged, NOTHING_PUSHED.to_owned()),
-            };
+        if let Some(DeploymentFact::Open { is_pushed: false, .. }) = facts.deployment {
+            return UndoStep::Waits("its deployment to be cancelled".to_owned());
         }
         let from = match owner_of(&facts.live, deployment) {
+            // Also that of an earlier attempt, where the last one has pushed nothing.
             LiveOwner::Rollout(by) => by,
+            LiveOwner::Other(_) | LiveOwner::Older if !has_pushed(facts) => {
+                return UndoStep::Settled(TargetState::Unchanged, UNCHANGED_NOTE.to_owned());
+            }
             LiveOwner::Other(note) => return UndoStep::Settled(TargetState::Superseded, note),
             LiveOwner::Older => return UndoStep::Waits("its push to be seen".to_owned()),
             LiveOwner::Unknown(reason) => return UndoStep::Waits(reason),
@@ -136,23 +129,14 @@ impl Turn<'_> {
                 }
                 UndoStep::Waits(reason.clone())
             }
-            DeploymentFact::Failed { reason, .. } => failed(one, reason),
-            DeploymentFact::Cancelled => failed(one, "it was cancelled"),
-            DeploymentFact::Missing => failed(one, "it is not on record any more"),
-        }
-    }
-
-    /// Says how the deployment of a target stands.
-    pub(super) fn sentence_of(&self, target: &TargetName) -> String {
-        let facts = self.facts.targets.get(target);
-        match facts.and_then(|facts| facts.deployment.as_ref()) {
-            Some(DeploymentFact::Open { sentence, .. }) => sentence.clone(),
-            _ => "word of its deployment".to_owned(),
+            DeploymentFact::Failed { reason, .. } => fail_undo(one, reason),
+            DeploymentFact::Cancelled => fail_undo(one, "it was cancelled"),
+            DeploymentFact::Missing => fail_undo(one, "it is not on record any more"),
         }
     }
 }
 
-const NOTHING_PUSHED: &str = "nothing was pushed there";
+const UNCHANGED_NOTE: &str = "nothing was pushed there";
 
 /// Returns the numbers of the targets that are to be undone: the failed ones, then the others, each in reverse order.
 fn undo_order(targets: &[RolloutTarget]) -> Vec<usize> {
@@ -180,7 +164,7 @@ fn has_pushed(facts: &TargetFacts) -> bool {
     }
 }
 
-fn failed(one: &RolloutTarget, reason: &str) -> UndoStep {
+fn fail_undo(one: &RolloutTarget, reason: &str) -> UndoStep {
     UndoStep::Settled(TargetState::UndoFailed, format!("{reason}; {}", way_out(one)))
 }
 
