@@ -31,7 +31,7 @@ use crate::support::clock::{Clock, random_digits};
 use crate::support::retry::backoff;
 
 /// The most events that are taken between two looks at the time.
-const MOST_EVENTS: usize = 1000;
+const MAX_EVENTS: usize = 1000;
 /// The number of replicas that are asked in vain before that is logged.
 const USUAL_MISDIRECTIONS: u32 = 8;
 /// The time for a report at the end: a pod has half a minute.
@@ -146,7 +146,7 @@ impl ClusterAgent {
                     }
                     agent.sender.apply(event, &agent.health);
                     let more = std::iter::from_fn(|| events.try_recv().ok());
-                    for event in more.take(MOST_EVENTS) {
+                    for event in more.take(MAX_EVENTS) {
                         agent.sender.apply(event, &agent.health);
                     }
                 }

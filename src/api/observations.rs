@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 /// The largest report that is read, in bytes. Agents send smaller ones.
 pub const REPORT_BYTES: usize = 1024 * 1024;
 /// The most changes of a report.
-pub const MOST_CHANGES: usize = 2000;
+pub const MAX_CHANGES: usize = 2000;
 
 /// A report of an agent. The reports of one session are numbered from 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -28,7 +28,7 @@ pub struct Deployed {
 }
 
 /// The most deployments that are read, the newest first; a company has thousands of apps.
-const MOST: usize = 20_000;
+const MAX: usize = 20_000;
 const PAGE: u32 = 500;
 /// The number of files that are fetched at the same time: a code host limits a client that sends
 /// more.
@@ -97,7 +97,7 @@ async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> 
             }
         }
         before = page.next;
-        if before.is_none() || count >= MOST {
+        if before.is_none() || count >= MAX {
             deployments.sort_by(|(a, deployment), (b, other)| {
                 (a, &deployment.request.target).cmp(&(b, &other.request.target))
             });

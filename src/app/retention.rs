@@ -10,7 +10,7 @@ use crate::store::{PrunedBatch, Store, StoreError};
 use crate::support::clock::Clock;
 
 /// The interval of the search for old deployments.
-const LOOK: Duration = Duration::from_hours(1);
+const INTERVAL: Duration = Duration::from_hours(1);
 /// The number of deployments that one transaction deletes: a writer waits no longer than for that.
 const BATCH: u32 = 100;
 /// The number of large records that one transaction cuts.
@@ -41,7 +41,7 @@ pub(super) async fn run_pruning(
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(INTERVAL) => {}
         }
     }
 }

@@ -144,7 +144,7 @@ impl ServiceEndpoint {
         query: &[(&str, String)],
     ) -> Result<T, CliError> {
         let request = service_client()?.get(self.address(path, query)?);
-        let (status, body) = self.answer(self.authorized(request)?).await?;
+        let (status, body) = self.answer(self.authorize(request)?).await?;
         self.read(status, &body)
     }
 
@@ -161,7 +161,7 @@ impl ServiceEndpoint {
         path: &str,
     ) -> Result<Option<T>, CliError> {
         let request = service_client()?.get(self.address(path, &[])?);
-        let (status, body) = self.answer(self.authorized(request)?).await?;
+        let (status, body) = self.answer(self.authorize(request)?).await?;
         if status == StatusCode::NOT_FOUND { Ok(None) } else { self.read(status, &body).map(Some) }
     }
 
@@ -202,12 +202,12 @@ impl ServiceEndpoint {
         if let Some(key) = key {
             request = request.header(&KEY, key);
         }
-        let (status, body) = self.answer(self.authorized(request)?).await?;
+        let (status, body) = self.answer(self.authorize(request)?).await?;
         self.read(status, &body)
     }
 
     /// Returns the request with the caller's token.
-    pub(super) fn authorized(
+    pub(super) fn authorize(
         &self,
         request: reqwest::RequestBuilder,
     ) -> Result<reqwest::RequestBuilder, CliError> {
@@ -232,7 +232,7 @@ impl ServiceEndpoint {
 
     fn read<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Result<T, CliError> {
         if !status.is_success() {
-            return Err(self.refused(status, body));
+            return Err(self.problem_error(status, body));
         }
         serde_json::from_slice(body).map_err(|error| {
             CliError::io(format!("{} does not answer like the-deployer: {error}", self.url()))
@@ -283,7 +283,7 @@ impl ServiceEndpoint {
 
     /// Makes the error of a problem that the service answered. Mistakes of the request are refusals; faults of the
     /// service may pass.
-    pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
+    pub(super) fn problem_error(&self, status: StatusCode, body: &[u8]) -> CliError {
         let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
         let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));
         let loses_data = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(LOSES_DATA));

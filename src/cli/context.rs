@@ -189,13 +189,13 @@ pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
 
 /// Reads a file whole, up to the largest size of a WAML; `-` is standard input.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    const MOST: u64 = 16 * 1024 * 1024;
+    const MAX: u64 = 16 * 1024 * 1024;
     let mut bytes = Vec::new();
     let input: std::io::Result<Box<dyn Read>> = match path.to_str() {
         Some("-") => Ok(Box::new(std::io::stdin())),
         _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
     };
-    let result = input.and_then(|input| input.take(MOST).read_to_end(&mut bytes));
+    let result = input.and_then(|input| input.take(MAX).read_to_end(&mut bytes));
     result.map_err(|error| {
         CliError::file("read", path)(error)
             .hint(format!("name the file, or run the command where `{WAML_FILE}` is"))
@@ -259,10 +259,10 @@ fn remote(start: &Path) -> Result<RepoName, CliError> {
     if let (Some(host), Some(path)) = (host(&url), path_below_group(&url)) {
         // A part of the path is another repository's name, and its image would be another's.
         let why = format!("its remote {name} leads to {path} on {host}, which is not OWNER/NAME");
-        return Err(unknown(why));
+        return Err(unknown_context(why));
     }
     parse_repository(&url)
-        .ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+        .ok_or_else(|| unknown_context(format!("its remote {name} does not end with OWNER/NAME")))
 }
 
 /// Returns the path of an address at a host where it has more parts than an owner and a name, as subgroups of GitLab
@@ -278,7 +278,7 @@ fn path_below_group(url: &str) -> Option<String> {
     (path.split('/').filter(|part| !part.is_empty()).count() > 2).then(|| path.to_owned())
 }
 
-fn unknown(why: impl std::fmt::Display) -> CliError {
+fn unknown_context(why: impl std::fmt::Display) -> CliError {
     CliError::usage(format!("which repository is this? {why}"))
         .hint("name it with --repository OWNER/NAME")
 }
@@ -286,16 +286,21 @@ fn unknown(why: impl std::fmt::Display) -> CliError {
 /// Returns the name and the address of that remote.
 fn origin(start: &Path) -> Result<(String, String), CliError> {
     let repository = git2::Repository::discover(start)
-        .map_err(|_| unknown("the working folder is in no git repository"))?;
-    let names = repository.remotes().map_err(|error| unknown(error.message()))?;
+        .map_err(|_| unknown_context("the working folder is in no git repository"))?;
+    let names = repository.remotes().map_err(|error| unknown_context(error.message()))?;
     let names: Vec<&str> = names.iter().filter_map(|name| name.ok().flatten()).collect();
     let name = match names.as_slice() {
         _ if names.contains(&"origin") => "origin",
         [only] => only,
-        [] => return Err(unknown("the git repository has no remote")),
-        _ => return Err(unknown(format!("none of its remotes {} is `origin`", names.join(", ")))),
+        [] => return Err(unknown_context("the git repository has no remote")),
+        _ => {
+            return Err(unknown_context(format!(
+                "none of its remotes {} is `origin`",
+                names.join(", ")
+            )));
+        }
     };
-    let remote = repository.find_remote(name).map_err(|e| unknown(e.message()))?;
+    let remote = repository.find_remote(name).map_err(|e| unknown_context(e.message()))?;
     Ok((name.to_owned(), remote.url().unwrap_or_default().to_owned()))
 }
 

@@ -25,12 +25,12 @@ impl SourceTexts {
 }
 
 /// The largest number of violations that are shown: each takes a search through the whole file.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// Formats all violations, one after the other, and a line that counts them.
 pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String {
     let renderer = Renderer::styled();
-    let listed = violations.iter().take(MOST_SHOWN);
+    let listed = violations.iter().take(MAX_SHOWN);
     let files = listed.clone().filter_map(|violation| violation.position.as_ref());
     let files = files.filter_map(|place| sources.0.get_key_value(place.file.as_ref()));
     let files: HashMap<&str, &str> =
@@ -38,7 +38,7 @@ pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String 
     // One mask for each file, whatever the number of violations in it.
     let masks = files.into_iter().map(|(name, text)| (name, ValueMask::new(text))).collect();
     let listed = listed.map(|violation| render_violation(violation, &masks, &renderer));
-    let hidden = violations.len().saturating_sub(MOST_SHOWN);
+    let hidden = violations.len().saturating_sub(MAX_SHOWN);
     let rest = (hidden > 0).then(|| format!("… and {hidden} more, of the same file\n"));
     listed.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
 }

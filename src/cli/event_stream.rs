@@ -108,7 +108,7 @@ impl Following<'_> {
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
-        let result = self.server.authorized(request)?.send().await;
+        let result = self.server.authorize(request)?.send().await;
         let response = result.map_err(|error| self.server.unreachable(&error))?;
         let status = response.status();
         match status.as_u16() {
@@ -121,7 +121,7 @@ impl Following<'_> {
             _ => {}
         }
         let body = client::read_body(self.server.url(), response).await?;
-        let error = self.server.refused(status, &body);
+        let error = self.server.problem_error(status, &body);
         // This passes soon: other requests of the same caller have used up the rate limit.
         Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })
     }

@@ -184,8 +184,8 @@ pub(super) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<Ima
     }
 }
 
-/// Parses a number of results, from 1 to `MOST`.
-pub(super) fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| format!("write a number from 1 to {MOST}"))
+/// Parses a number of results, from 1 to `MAX`.
+pub(super) fn count<const MAX: u32>(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
+    number.ok_or_else(|| format!("write a number from 1 to {MAX}"))
 }

@@ -21,7 +21,7 @@ use crate::waml::suggest;
 /// The largest number of pages of apps that are read for a suggestion, or to complete an app's name.
 const PAGES_FOR_NAMES: usize = 10;
 /// The longest list of apps for people.
-const MOST_APPS: usize = 2_000;
+const MAX_APPS: usize = 2_000;
 
 /// The apps of several pages.
 #[derive(Debug, Default)]
@@ -175,7 +175,7 @@ impl ServiceEndpoint {
             }
             cursor = page.next;
             found_pages.all = cursor.is_none();
-            if found_pages.all || found_pages.apps.len() >= MOST_APPS {
+            if found_pages.all || found_pages.apps.len() >= MAX_APPS {
                 break;
             }
         }
@@ -209,7 +209,7 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
             let message = format!("there is no app `{slug}`");
             Err(match near {
                 Some(AppSummary { namespace, app, .. }) => {
-                    unknown(message, &format!("{namespace}/{app}"))
+                    unknown_name(message, &format!("{namespace}/{app}"))
                 }
                 None => CliError::refused(message)
                     .hint("`bart status --all` lists the apps; name a new one as NAMESPACE/SLUG"),
@@ -219,7 +219,7 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
             let message = format!("nothing was deployed from the repository {repository}");
             let repositories = apps.iter().filter_map(|app| app.repository.as_deref());
             Err(match suggest::nearest(repository.as_str(), repositories) {
-                Some(near) => unknown(message, near),
+                Some(near) => unknown_name(message, near),
                 None => CliError::refused(message).hint("name the app with --app NAMESPACE/SLUG"),
             })
         }
@@ -243,12 +243,12 @@ fn judge(names: &Names, known_names: &KnownNames) -> Option<CliError> {
     let repository = || {
         let name = repository.as_ref()?.as_str();
         let near = suggest_name(name, &known_names.repositories)?;
-        Some(unknown(format!("nothing was deployed from the repository {name}"), near))
+        Some(unknown_name(format!("nothing was deployed from the repository {name}"), near))
     };
     let owner = || {
         let name = owner.as_deref()?;
         let near = suggest_name(name, &known_names.owners)?;
-        Some(unknown(format!("no app has the owner {name}"), near))
+        Some(unknown_name(format!("no app has the owner {name}"), near))
     };
     target.or_else(app).or_else(repository).or_else(owner)
 }
@@ -270,7 +270,7 @@ fn judge_target(name: &str, known_names: &KnownNames) -> Option<CliError> {
     }
     // Any name may be a target: only a typo of a known one is a mistake.
     let near = suggest::nearest(name, known_names.targets.iter().map(String::as_str))?;
-    Some(unknown(format!("nothing was deployed to a target `{name}`"), near))
+    Some(unknown_name(format!("nothing was deployed to a target `{name}`"), near))
 }
 
 /// Checks an app: a new name is no mistake, a typo of a known one is. The slug and the namespace are compared
@@ -286,10 +286,10 @@ fn judge_app(app: &AppKey, known_names: &KnownNames) -> Option<CliError> {
         Some(slug) => (namespace, slug),
         None => (known_names.apps.iter().find(|(_, other)| other == slug)?.0.as_str(), slug),
     };
-    Some(unknown(format!("there is no app `{app}`"), &format!("{namespace}/{slug}")))
+    Some(unknown_name(format!("there is no app `{app}`"), &format!("{namespace}/{slug}")))
 }
 
-fn unknown(message: String, near: &str) -> CliError {
+fn unknown_name(message: String, near: &str) -> CliError {
     CliError::refused(message).hint(format!("did you mean `{near}`?"))
 }
 

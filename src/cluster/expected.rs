@@ -49,7 +49,7 @@ impl ExpectedRevision {
     }
 
     /// Lists the objects whose records tell how it stands: its parts, and its Application.
-    pub fn watched(&self) -> Vec<&ObjectKey> {
+    pub fn watched_objects(&self) -> Vec<&ObjectKey> {
         let application = self.application.iter().filter(|_| !self.workloads.is_empty());
         self.parts().into_iter().chain(application).collect()
     }

@@ -21,20 +21,20 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::cluster::flagger::FlaggerCanary;
 use crate::cluster::object::{ControllerRef, Marks, ObjectKey, ObjectMeta, WatchedKind};
 use crate::cluster::pod::PodRow;
-use crate::cluster::strangers::Strangers;
+use crate::cluster::strangers::ForeignProgress;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{KubeDeployment, ReplicaSet};
 
 /// The most objects in the index of a cluster: more than all but the largest clusters have. What comes above it is left
 /// out and counted.
-const MOST_OBJECTS: ObjectLimit = ObjectLimit(250_000);
+const MAX_OBJECTS: ObjectLimit = ObjectLimit(250_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ObjectLimit(usize);
 
 impl Default for ObjectLimit {
     fn default() -> Self {
-        MOST_OBJECTS
+        MAX_OBJECTS
     }
 }
 
@@ -52,7 +52,7 @@ pub struct ClusterIndex {
     interrupted: HashSet<WatchedKind>,
     /// The lists under way, with the objects that they had so far.
     lists: HashMap<WatchedKind, HashSet<ObjectKey>>,
-    strangers: Strangers,
+    strangers: ForeignProgress,
     limit: ObjectLimit,
     /// The number of objects of each kind that were too many since its last list began.
     left_out: HashMap<WatchedKind, u64>,

@@ -24,18 +24,18 @@ use crate::cluster::watch::protocol::{ListPage, WatchProblem};
 use crate::cluster::watched::WatchedObject;
 
 /// The most pods of an app that are read.
-pub const MOST_PODS: usize = 500;
+pub const MAX_PODS: usize = 500;
 /// The most objects of any other kind of an app that are read: a `CronJob` has some Jobs, a Deployment has eleven
 /// `ReplicaSet` objects.
-const MOST_OBJECTS: usize = 500;
+const MAX_OBJECTS: usize = 500;
 /// The objects of a page. Where one is too large, all is asked for again in smaller ones.
 const PAGE_ITEMS: u32 = 50;
 /// The largest page, in bytes: several kinds are read at the same time.
-const MOST_PAGE: usize = 4 * 1024 * 1024;
+const MAX_PAGE: usize = 4 * 1024 * 1024;
 /// The most bytes of all pages of a kind.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// A list that the server forgets while it is read is begun again so often.
-const MOST_ATTEMPTS: u32 = 6;
+const MAX_ATTEMPTS: u32 = 6;
 
 /// The kinds that are read, owners before their parts.
 const KINDS: [WatchedKind; 8] = [
@@ -273,12 +273,12 @@ async fn read_kind(
     until: Instant,
 ) -> Result<KindObjects, WatchProblem> {
     let mut items = PAGE_ITEMS;
-    for attempt in 1..=MOST_ATTEMPTS {
+    for attempt in 1..=MAX_ATTEMPTS {
         let mut list = KindObjects::default();
         match read_pages(client, kind, selector, items, until, &mut list).await {
             Ok(()) => return Ok(list),
             Err(WatchProblem::TooLarge) if items > 1 => items = (items / 4).max(1),
-            Err(WatchProblem::Expired) if attempt < MOST_ATTEMPTS => {}
+            Err(WatchProblem::Expired) if attempt < MAX_ATTEMPTS => {}
             Err(WatchProblem::Silent) if !list.objects.is_empty() => {
                 return Ok(KindObjects { is_cut: true, ..list });
             }
@@ -296,11 +296,11 @@ async fn read_pages(
     until: Instant,
     list: &mut KindObjects,
 ) -> Result<(), WatchProblem> {
-    let most = if kind == WatchedKind::Pod { MOST_PODS } else { MOST_OBJECTS };
+    let most = if kind == WatchedKind::Pod { MAX_PODS } else { MAX_OBJECTS };
     let (mut continuation, mut bytes) = (None, 0_usize);
     loop {
         let request = selector.request(kind, items, continuation)?;
-        let page = ListPage::fetch_bounded(&client.client, request, MOST_PAGE, Duration::MAX);
+        let page = ListPage::fetch_bounded(&client.client, request, MAX_PAGE, Duration::MAX);
         let page = tokio::time::timeout_at(until, page).await;
         let page = page.map_err(|_elapsed| WatchProblem::Silent)??;
         let parts = page.parts()?;
@@ -309,7 +309,7 @@ async fn read_pages(
         list.objects.extend(objects);
         bytes = bytes.saturating_add(page.len());
         continuation = parts.continuation();
-        let is_full = list.objects.len() >= most || bytes >= MOST_BYTES;
+        let is_full = list.objects.len() >= most || bytes >= MAX_BYTES;
         list.is_cut = list.objects.len() > most || (is_full && continuation.is_some());
         list.objects.truncate(most);
         if is_full || continuation.is_none() {

@@ -22,7 +22,7 @@ use crate::support::log_text::{LogMask, remove_controls};
 use crate::support::text::truncate_chars;
 
 /// The most bytes of one answer, for the end of a log.
-const MOST_TAIL: usize = 64 * 1024;
+const MAX_TAIL: usize = 64 * 1024;
 
 /// The deadline for the end of a log: a failure is told without it rather than late.
 const TAIL_DEADLINE: Duration = Duration::from_secs(5);
@@ -32,10 +32,10 @@ const TAIL_DEADLINE: Duration = Duration::from_secs(5);
 const HEAD_WAIT: Duration = Duration::from_secs(2);
 
 /// The longest part of a line that is read, in bytes; the rest of the line is left out.
-const MOST_LINE: usize = 64 * 1024;
+const MAX_LINE: usize = 64 * 1024;
 
 /// The longest line of [`LogLines`], in characters.
-const MOST_LINE_CHARS: usize = 4096;
+const MAX_LINE_CHARS: usize = 4096;
 
 /// The reason why a log cannot be read. No text has a secret in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,13 +89,13 @@ async fn read_tail(
     loop {
         let params = LogParams {
             previous,
-            limit_bytes: i64::try_from(MOST_TAIL).ok(),
+            limit_bytes: i64::try_from(MAX_TAIL).ok(),
             ..source.params(count)
         };
         let (_, body) = source.open(connection, &params).await?;
-        let body = read_bounded(body, MOST_TAIL).await;
+        let body = read_bounded(body, MAX_TAIL).await;
         let body = body.map_err(|error| PodLogError::Unavailable(describe(&error)))?;
-        if body.bytes.len() < MOST_TAIL || count <= 1 {
+        if body.bytes.len() < MAX_TAIL || count <= 1 {
             return Ok(LogTail::of_lines(&String::from_utf8_lossy(&body.bytes), lines));
         }
         count /= 2;
@@ -360,7 +360,7 @@ impl LineBuffer {
     }
 
     fn take_long(&mut self) -> Option<String> {
-        if self.bytes.len() - self.taken <= MOST_LINE {
+        if self.bytes.len() - self.taken <= MAX_LINE {
             return None;
         }
         let line = self.take_bytes(self.bytes.len());
@@ -375,10 +375,10 @@ impl LineBuffer {
 
     /// Shows what a terminal would: of a progress bar its last state.
     fn show(&mut self, line: &[u8]) -> String {
-        let line = line.get(..line.len().min(MOST_LINE)).unwrap_or_default();
+        let line = line.get(..line.len().min(MAX_LINE)).unwrap_or_default();
         let clean = remove_controls(&String::from_utf8_lossy(line));
         let masked = clean.lines().map(|part| self.mask.mask_line(part)).last();
-        truncate_chars(&masked.unwrap_or_default(), MOST_LINE_CHARS).into_owned()
+        truncate_chars(&masked.unwrap_or_default(), MAX_LINE_CHARS).into_owned()
     }
 }
 
@@ -416,7 +416,7 @@ mod tests {
         let chunks: Vec<&[u8]> = (0..20).map(|_| long.as_bytes()).collect();
         let all = lines(&[&chunks[..], &[b"rest\nnext\n"]].concat());
         assert_eq!(all.len(), 2);
-        assert_eq!((all[0].chars().count(), all[1].as_str()), (MOST_LINE_CHARS, "next"));
+        assert_eq!((all[0].chars().count(), all[1].as_str()), (MAX_LINE_CHARS, "next"));
         assert_eq!(lines(&chunks).len(), 1);
         let one = format!("{}\nnext\n", "x".repeat(1_000_000));
         assert_eq!(lines(&[one.as_bytes()]).len(), 2);

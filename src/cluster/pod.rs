@@ -16,7 +16,7 @@ const IMAGE_BYTES: usize = 256;
 /// The time that a container without a probe may take to become ready before it counts as failing.
 const READY_SECONDS: u32 = 30;
 /// A probe may be written to wait for days; nobody wants to hear of the failure after that.
-const MOST_READY_SECONDS: u32 = 3600;
+const MAX_READY_SECONDS: u32 = 3600;
 
 /// The part of a pod that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +178,7 @@ fn read_ready_seconds(json: &Json) -> u32 {
     };
     let containers = list_at(json, &["spec", "containers"]);
     let longest = containers.iter().map(seconds).max().unwrap_or(0);
-    longest.clamp(READY_SECONDS, MOST_READY_SECONDS)
+    longest.clamp(READY_SECONDS, MAX_READY_SECONDS)
 }
 
 fn read_containers(json: &Json) -> Box<[ContainerRow]> {

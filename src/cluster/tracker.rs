@@ -117,7 +117,7 @@ impl ProgressTracker {
         now: Timestamp,
     ) -> Observations {
         let revision = Arc::new(revision);
-        let watched = revision.watched();
+        let watched = revision.watched_objects();
         for key in &watched {
             let revisions = self.expected.entry((*key).clone()).or_default();
             revisions.retain(|one| one.deploy_id != revision.deploy_id);

@@ -391,7 +391,12 @@ fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
 
 /// Returns the records of all that tells how a deployment stands.
 fn records_of(tracker: &ProgressTracker, expected: &ExpectedRevision) -> Vec<ProgressRecord> {
-    expected.watched().into_iter().flat_map(|key| tracker.records_of(key)).cloned().collect()
+    expected
+        .watched_objects()
+        .into_iter()
+        .flat_map(|key| tracker.records_of(key))
+        .cloned()
+        .collect()
 }
 
 /// Finds the workload that cannot run, and why.

@@ -12,7 +12,7 @@ use crate::notify::signature::SigningSecret;
 use crate::support::host::is_encrypted_or_local;
 
 /// The largest number of webhooks: the service polls the queue of each.
-const MOST: usize = 20;
+const MAX: usize = 20;
 
 /// A program that receives a signed event for every change.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -49,8 +49,8 @@ impl Resolver<'_> {
         &mut self,
         webhooks: Vec<EventWebhook>,
     ) -> Vec<EventWebhookSettings> {
-        if webhooks.len() > MOST {
-            let message = format!("there are {} webhooks; there may be {MOST}", webhooks.len());
+        if webhooks.len() > MAX {
+            let message = format!("there are {} webhooks; there may be {MAX}", webhooks.len());
             let help = "send events to one program that passes them on";
             self.report.error("notify.webhooks", message, help);
         }

@@ -13,7 +13,7 @@ use crate::support::globs::{GlobError, Globs, check_glob};
 pub(super) const LONGEST: Duration = Duration::from_hours(24);
 
 /// The longest list: every deployment reads each element.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 /// The purpose of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl Resolver<'_> {
 
     /// Reports a list that is too long to read for every deployment.
     pub(super) fn limit_length(&mut self, path: &str, count: usize) {
-        if count > MOST {
-            let message = format!("these are {count}, more than the limit of {MOST}");
+        if count > MAX {
+            let message = format!("these are {count}, more than the limit of {MAX}");
             self.report.error(path, message, "join those that belong together");
         }
     }

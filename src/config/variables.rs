@@ -47,7 +47,7 @@ pub(super) fn overlay(
     }
     let secret_names = named_as_secrets(root);
     strangers.retain(|name| !secret_names.contains(name));
-    violations.extend(strangers.into_iter().map(|name| unknown(name, &leaves)));
+    violations.extend(strangers.into_iter().map(|name| unknown_variable(name, &leaves)));
 }
 
 /// Returns the variables as files that their violations point into; without those whose text may hold a password.
@@ -69,7 +69,7 @@ fn is_kubernetes(name: &str) -> bool {
     rest == "PORT" || rest.starts_with("PORT_") || rest.starts_with("SERVICE_")
 }
 
-fn unknown(name: &str, leaves: &[Leaf]) -> Violation {
+fn unknown_variable(name: &str, leaves: &[Leaf]) -> Violation {
     let names = leaves.iter().map(|leaf| leaf.variable.as_str());
     let help = match suggest::nearest(name, names) {
         Some(best) => format!("did you mean `{best}`?"),

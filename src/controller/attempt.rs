@@ -23,7 +23,7 @@ use crate::model::lock::Lock;
 use crate::model::rollback::{Hold, Rollback};
 use crate::model::violation::Violation;
 use crate::store::{
-    Claim, Completion, FinalState, Findings, LeaseState, MOST_DEATHS, PushTurn, StoreError,
+    Claim, Completion, FinalState, Findings, LeaseState, MAX_DEATHS, PushTurn, StoreError,
 };
 use crate::support::retry::RetryPolicy;
 
@@ -33,7 +33,7 @@ const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
 
 /// The number of plans of one attempt while others claim what it needs. The rules see claims, so
 /// they refuse the second plan; what the rules do not look at is refused after the last plan.
-const MOST_PLANS: u32 = 3;
+const MAX_PLANS: u32 = 3;
 
 /// The reason why an attempt ends before its last stage.
 enum Abort {
@@ -106,7 +106,7 @@ impl Controller {
         stages: &Stages,
     ) -> Result<AttemptOutcome, StoreError> {
         let claim = &leased_claim.claim;
-        if claim.deaths >= MOST_DEATHS {
+        if claim.deaths >= MAX_DEATHS {
             return self
                 .handle_failure(claim, AttemptError::KillsProcess, Findings::default())
                 .await;
@@ -312,7 +312,7 @@ impl Controller {
                 PushTurn::Superseded { by } => Err(Abort::Superseded(by)),
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
                 PushTurn::HeldBack(hold) => Err(plan_again("held", &hold.by, &hold.reason).into()),
-                PushTurn::Claimed(conflict) if plans < MOST_PLANS => {
+                PushTurn::Claimed(conflict) if plans < MAX_PLANS => {
                     tracing::info!(
                         ?conflict,
                         "claim conflict with another deployment, planning again"

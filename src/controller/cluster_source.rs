@@ -21,7 +21,7 @@ use crate::model::app_instance::AppInstance;
 /// The time for which other events are waited for before they are recorded together.
 const GATHERED: Duration = Duration::from_millis(20);
 /// The most events that are recorded together.
-const MOST_EVENTS: usize = 1000;
+const MAX_EVENTS: usize = 1000;
 
 /// The source of a cluster's events.
 pub(super) enum ClusterEvents {
@@ -100,18 +100,18 @@ impl ClusterEvents {
         match self {
             Self::Watches(events) => {
                 let arrived = std::iter::from_fn(|| events.try_recv().ok());
-                let events: Vec<ClusterEvent> = arrived.take(MOST_EVENTS).collect();
-                let is_behind = events.len() == MOST_EVENTS;
+                let events: Vec<ClusterEvent> = arrived.take(MAX_EVENTS).collect();
+                let is_behind = events.len() == MAX_EVENTS;
                 Arrivals { events, is_behind, ..Arrivals::default() }
             }
             Self::Reports(reports) => {
                 let mut arrivals = Arrivals::default();
-                while arrivals.events.len() < MOST_EVENTS
+                while arrivals.events.len() < MAX_EVENTS
                     && let Ok(request) = reports.requests.try_recv()
                 {
                     reports.take(request, &mut arrivals, now);
                 }
-                arrivals.is_behind = arrivals.events.len() >= MOST_EVENTS;
+                arrivals.is_behind = arrivals.events.len() >= MAX_EVENTS;
                 arrivals.events.extend(reports.receiver.tick(&reports.health, now));
                 // Shows in the metrics which kinds are seen.
                 reports.metrics.set_sights(&reports.health);
@@ -178,7 +178,7 @@ async fn gather(
 ) -> Vec<ClusterEvent> {
     let mut gathered = vec![first];
     let until = tokio::time::Instant::now() + GATHERED;
-    while gathered.len() < MOST_EVENTS
+    while gathered.len() < MAX_EVENTS
         && let Ok(Some(event)) = tokio::time::timeout_at(until, events.recv()).await
     {
         gathered.push(event);

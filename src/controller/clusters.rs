@@ -50,7 +50,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The pause after an error, and between attempts to take a lease that another process has.
 pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// The number of apps whose manifests are read at the same time.
-pub(super) const MOST_READS: usize = 4;
+pub(super) const MAX_READS: usize = 4;
 /// The pause until manifests that could not be read are read again.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The time for which another revision may be live before the deployment ends: a clone is half a minute behind at most.
@@ -368,7 +368,7 @@ impl ClusterFollower {
         let now = self.deployments.clock.now();
         for (id, commit) in followed.view.unknown_commits() {
             let Some(deployment) = waiting.iter().find(|one| one.id == id) else { continue };
-            if followed.lookups.len() >= MOST_READS {
+            if followed.lookups.len() >= MAX_READS {
                 return;
             }
             let Some(commit) = followed.held.begin(&id, &commit, now) else { continue };
@@ -406,7 +406,7 @@ impl ClusterFollower {
 
     /// Begins to read manifests, beside the events.
     fn begin_reads(&self, followed: &mut Followed) {
-        while followed.reads.len() < MOST_READS
+        while followed.reads.len() < MAX_READS
             && let Some(deployment) = followed.queue.pop_front()
         {
             let deployments = self.deployments.clone();

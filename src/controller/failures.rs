@@ -13,7 +13,7 @@ use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::failure::{FailureCause, LOG_LINES};
 use crate::cluster::logs;
 use crate::cluster::view::ClusterNews;
-use crate::controller::clusters::{ClusterFollower, MOST_READS, PAUSE};
+use crate::controller::clusters::{ClusterFollower, MAX_READS, PAUSE};
 use crate::deployments::rollback::undo::UNDO_DEADLINE;
 use crate::deployments::watched_cluster::ClusterLink;
 use crate::model::deployment::State;
@@ -21,7 +21,7 @@ use crate::model::id::DeployId;
 use crate::store::{ClusterChange, FailureUndo};
 
 /// The number of logs that are read at the same time.
-const MOST_LOGS: usize = 8;
+const MAX_LOGS: usize = 8;
 /// The time for all logs of one recording: news is told without them rather than late.
 const LOGS_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -36,7 +36,7 @@ impl ClusterFollower {
         let until = Instant::now() + UNDO_DEADLINE;
         let failures: Vec<&ClusterChange> =
             changes.iter().filter(|change| change.state == State::Failed).collect();
-        for some in failures.chunks(MOST_READS) {
+        for some in failures.chunks(MAX_READS) {
             let mut plans = FuturesUnordered::new();
             for change in some {
                 plans.push(self.plan_undo(change, until).boxed());
@@ -72,7 +72,7 @@ impl ClusterFollower {
     pub(super) async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
         let mut logs = BTreeMap::new();
         let ClusterLink::Connection(connection) = &self.link else { return logs };
-        let room = Semaphore::new(MOST_LOGS);
+        let room = Semaphore::new(MAX_LOGS);
         let mut reading = FuturesUnordered::new();
         for news in &news.deployments {
             if let Some((workload, cause)) = &news.failure

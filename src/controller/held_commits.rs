@@ -9,9 +9,9 @@ use crate::model::id::{CommitSha, DeployId};
 use crate::support::time::saturating_add;
 
 /// The most commits that are remembered for a deployment: Argo CD names one or two at a time.
-const MOST_COMMITS: usize = 100;
+const MAX_COMMITS: usize = 100;
 /// The pause until a commit that is not there is looked up again: a clone may be behind.
-const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is known of the commits of others, by deployment.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl HeldCommits {
             Some(CommitFinding::Absent(_)) | None => {}
         }
         // Whoever can write an Application names as many as he likes. One that is forgotten is looked up again.
-        if findings.len() >= MOST_COMMITS {
+        if findings.len() >= MAX_COMMITS {
             let mut settled = findings.iter().filter(|(_, one)| **one != CommitFinding::Pending);
             let forgotten = settled.next().map(|(commit, _)| commit.clone())?;
             findings.remove(&forgotten);
@@ -67,7 +67,7 @@ impl HeldCommits {
         };
         *finding = match is_held {
             Some(is_held) => CommitFinding::Judged { is_held },
-            None => CommitFinding::Absent(saturating_add(now, LOOK_AGAIN)),
+            None => CommitFinding::Absent(saturating_add(now, RETRY_AFTER)),
         };
         is_held == Some(true)
     }
@@ -109,7 +109,7 @@ mod tests {
                 held.end(&id, &commit, Some(false), later);
             }
         }
-        assert_eq!(held.0[&id].len(), MOST_COMMITS);
+        assert_eq!(held.0[&id].len(), MAX_COMMITS);
         assert!(held.begin(&id, &"cd".repeat(20), later).is_some(), "an older one is forgotten");
         held.retain(&BTreeSet::new());
         assert_eq!(held.commits_of(&id).count(), 0);

@@ -13,7 +13,7 @@ use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{ClaimConflict, Completion, FinalState, Findings, LeaseState, MOST_DEATHS};
+use crate::store::{ClaimConflict, Completion, FinalState, Findings, LeaseState, MAX_DEATHS};
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
 
@@ -111,7 +111,7 @@ pub fn next_step(
         }
         AttemptError::KillsProcess => {
             let sentence = format!(
-                "given up: the service died during each of the last {MOST_DEATHS} attempts, most \
+                "given up: the service died during each of the last {MAX_DEATHS} attempts, most \
                  likely because of this deployment; the operator finds the reason in the \
                  service's log and memory limit"
             );
@@ -314,7 +314,7 @@ fn waiting_summary(message: &str, failures: u32, at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployments::outcome::pushed;
+    use crate::deployments::outcome::describe_push;
     use crate::git::writer::PushOutcome;
     use crate::model::id::CommitSha;
     use crate::model::revision::Digest;
@@ -452,7 +452,7 @@ mod tests {
         let commit = CommitSha::parse("ab".repeat(20)).unwrap();
         let tag = ImageTag::parse("v1").unwrap();
         let sentence = |push, warnings| {
-            let pushed = pushed(push, Digest(String::new()), vec![]);
+            let pushed = describe_push(push, Digest(String::new()), vec![]);
             success_completion(pushed, &tag, warnings).summary
         };
         let warning = Violation::warning("slo", "odd");

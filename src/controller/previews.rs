@@ -29,7 +29,7 @@ use crate::deployments::outcome::DeployError;
 use crate::deployments::preview::{PreviewPlace, PreviewTask};
 use crate::model::preview::PreviewText;
 use crate::pipeline::preview::text;
-use crate::store::{LeaseState, MOST_DEATHS, PostedCheck, PreviewClaim, Store, StoreError};
+use crate::store::{LeaseState, MAX_DEATHS, PostedCheck, PreviewClaim, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::retry::RetryPolicy;
 
@@ -49,7 +49,7 @@ const RENEWAL: Duration = Duration::from_secs(30);
 /// service, and most are for deployments.
 const SPACING: SignedDuration = SignedDuration::from_secs(3);
 /// The most previews that one search renews; the next search renews the rest.
-const MOST_RENEWED: u32 = 50;
+const MAX_RENEWED: u32 = 50;
 
 /// The outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl PreviewLoop {
 
     /// Schedules previews again whose live revision has changed; returns their number.
     pub async fn renew(&self) -> Result<u64, StoreError> {
-        let count = self.store.renew_previews(self.clock.now(), MOST_RENEWED).await?;
+        let count = self.store.renew_previews(self.clock.now(), MAX_RENEWED).await?;
         if count > 0 {
             self.deployments.wake.previews.notify_one();
         }
@@ -241,7 +241,7 @@ impl PreviewLoop {
 
     /// Runs the attempt and gives it an end even if it panics or takes too long.
     async fn catch_panic(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
-        if claim.deaths >= MOST_DEATHS {
+        if claim.deaths >= MAX_DEATHS {
             return self
                 .end(claim, PreviewOutcome::Refused, "given up: the service died at each attempt")
                 .await;

@@ -18,7 +18,7 @@ use crate::support::sync::lock;
 
 /// The reports of one cluster that are read or wait at the same time. An agent sends one after the other; a second one
 /// is there while the first, which it has given up, has not ended.
-const MOST_REPORTS: usize = 2;
+const MAX_REPORTS: usize = 2;
 /// The requests that wait for the loop.
 const WAITING_REQUESTS: usize = 8;
 /// The longest wait for the loop, which may wait for the database.
@@ -54,7 +54,7 @@ pub enum InboxError {
 
 impl Default for AgentInbox {
     fn default() -> Self {
-        Self { loop_sender: Mutex::default(), reports: Arc::new(Semaphore::new(MOST_REPORTS)) }
+        Self { loop_sender: Mutex::default(), reports: Arc::new(Semaphore::new(MAX_REPORTS)) }
     }
 }
 

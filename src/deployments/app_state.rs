@@ -52,7 +52,7 @@ pub enum SyncNotice {
 }
 
 /// The most unfinished deployments of one app that are listed.
-const MOST_UNDER_WAY: u32 = 20;
+const MAX_UNDER_WAY: u32 = 20;
 
 impl Deployments {
     /// Returns the state of the app; `None` if the service never heard of the app on that target.
@@ -125,7 +125,7 @@ impl Deployments {
             None => app_filter(instance),
         };
         let filter = Filter { unfinished: true, ..filter };
-        let page = self.store.deployments(&filter, None, MOST_UNDER_WAY).await;
+        let page = self.store.deployments(&filter, None, MAX_UNDER_WAY).await;
         let mut deployments = page.map_err(BackendError::new)?.deployments;
         deployments
             .retain(|deployment| deployment.app.as_ref().is_none_or(|app| *app == instance.app));

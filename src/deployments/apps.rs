@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::deployments::Deployments;
 use crate::lookups::FactUnavailable;
-use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadRepositories};
+use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::store::StoreError;
@@ -91,7 +91,7 @@ pub struct AppsPage {
     /// The `after` of the next page, if there is one.
     pub next: Option<AppInstance>,
     /// The repositories that cannot be read now: there may be more apps in them.
-    pub missing: UnreadRepositories,
+    pub missing: UnreadableRepositories,
 }
 
 impl Deployments {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::deployments::outcome::{
-    DeployError, PlanError, Remedy, WritablePlan, WriteOutcome, pushed,
+    DeployError, PlanError, Remedy, WritablePlan, WriteOutcome, describe_push,
 };
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
@@ -332,7 +332,7 @@ impl Deployments {
         // A repeat changes nothing: the deploy id shows what was pushed.
         let push = repository.write_announced(*write, at, lease, Some(pending)).await;
         if matches!(push, Ok(PushOutcome::Pushed { .. })) {
-            self.facts.pushed();
+            self.facts.note_push();
         }
         let hand_edit = hand_edits.read_hand_edit();
         if let Some(edit) = &hand_edit {
@@ -342,7 +342,7 @@ impl Deployments {
                 "manual edit found"
             );
         }
-        let result = push.map(|push| pushed(push, digest, files)).map_err(DeployError::from);
+        let result = push.map(|push| describe_push(push, digest, files)).map_err(DeployError::from);
         WriteOutcome { result, hand_edit }
     }
 

@@ -140,7 +140,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 const LIVE_PATIENCE: Duration = Duration::from_secs(2);
 /// The most targets that are looked at: a WAML of 256 KiB has room for thousands, and no reader
 /// wants more in a line.
-const MOST_TARGETS: usize = 40;
+const MAX_TARGETS: usize = 40;
 /// The number of targets that are looked at at the same time.
 const AT_ONCE: usize = 8;
 
@@ -262,7 +262,7 @@ fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, BuildLi
     let ImageReference { host, name, reference: _ } = image(deployments, &input)?;
     Ok(AppImage {
         app: input.waml.app.clone(),
-        targets: input.waml.targets().into_iter().take(MOST_TARGETS).cloned().collect(),
+        targets: input.waml.targets().into_iter().take(MAX_TARGETS).cloned().collect(),
         target: input.target,
         release: input.release,
         image: format!("{host}/{name}"),

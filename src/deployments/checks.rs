@@ -46,7 +46,7 @@ impl Deployments {
     pub(crate) fn remark(&self) -> Option<String> {
         // No lookup happens here: any caller may read the service's state, as often as they like.
         let hour = self.forge_hour.used_up_until(self.clock.now());
-        signals::limit_sentence(self.forge.limited(), hour)
+        signals::limit_sentence(self.forge.rate_limited(), hour)
     }
 }
 

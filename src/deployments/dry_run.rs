@@ -108,7 +108,7 @@ impl Deployments {
             }
             Err(rejection) => {
                 let DryRunInput { target, tag, .. } = request;
-                let run = dry_run::refused(rejection);
+                let run = dry_run::refuse(rejection);
                 Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
             }
         }

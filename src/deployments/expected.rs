@@ -17,7 +17,7 @@ use crate::model::id::{CommitSha, TargetName};
 use crate::store::PushedDeployment;
 
 /// The most commits that are known to hold a revision, the newest ones: Argo CD syncs the newest.
-const MOST_COMMITS: u32 = 500;
+const MAX_COMMITS: u32 = 500;
 
 impl Deployments {
     /// Reads the workloads of a pushed deployment from the manifest repository, with its own commit alone. `None` where another revision is live
@@ -78,7 +78,7 @@ impl Deployments {
         since: Timestamp,
     ) -> Result<Vec<(Timestamp, String)>, DeployError> {
         let targets = self.targets_beside(target)?;
-        let commits = self.store.commits_since(&targets, since, MOST_COMMITS).await?;
+        let commits = self.store.commits_since(&targets, since, MAX_COMMITS).await?;
         Ok(commits.into_iter().map(|(at, commit)| (at, commit.to_string())).collect())
     }
 

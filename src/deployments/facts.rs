@@ -31,7 +31,7 @@ use crate::support::retry::Disposition;
 /// The number of secrets of one deployment that are looked up at the same time.
 const SECRETS_AT_ONCE: usize = 8;
 /// The most secrets that are looked up: a WAML's limits allow for more than any app has.
-const MOST_SECRETS: usize = 200;
+const MAX_SECRETS: usize = 200;
 
 /// Looks facts up in registries, secret stores, repositories and the database. Clones share its
 /// connections and caches.
@@ -135,8 +135,8 @@ impl FactCollector {
     }
 
     /// Brings the index up to date soon, after a push; the caller does not wait.
-    pub fn pushed(&self) {
-        self.0.inventory.pushed();
+    pub fn note_push(&self) {
+        self.0.inventory.note_push();
     }
 
     /// Returns the routes of other apps that may take requests of these hosts, and those of the app
@@ -300,9 +300,9 @@ impl FactLookups<'_> {
         if secrets.is_empty() {
             return Fact::NotAsked;
         }
-        if secrets.len() > MOST_SECRETS {
+        if secrets.len() > MAX_SECRETS {
             let why =
-                format!("the WAML names more than {MOST_SECRETS} secrets; no more are looked up");
+                format!("the WAML names more than {MAX_SECRETS} secrets; no more are looked up");
             return Fact::Missing { why };
         }
         let collection = async {

@@ -29,9 +29,9 @@ pub struct Insights {
 /// The deployments whose marks are in memory at a time, some megabytes.
 const SLICE: u32 = 20_000;
 /// The most slices: their lengths are in memory until they are sorted, 40 bytes for each deployment.
-const MOST_SLICES: u32 = 10;
+const MAX_SLICES: u32 = 10;
 /// The most failed changes that are looked at.
-const MOST_FAILURES: u32 = 2_000;
+const MAX_FAILURES: u32 = 2_000;
 
 /// The lengths of all deployments so far.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Deployments {
             }
         }
         let failures = async {
-            self.store.failed_changes(&scope, MOST_FAILURES).await.map_err(BackendError::new)
+            self.store.failed_changes(&scope, MAX_FAILURES).await.map_err(BackendError::new)
         };
         let (changes, rollbacks, unfinished, failures) = try_join4(
             self.outcomes(DeploymentKind::Change, &scope),
@@ -114,7 +114,7 @@ impl Deployments {
         mut samples: Samples,
     ) -> Result<(Samples, Option<Timestamp>), BackendError> {
         let mut slice = scope.clone();
-        for _ in 0..MOST_SLICES {
+        for _ in 0..MAX_SLICES {
             slice.since = scope.since;
             let start = self.store.slice_start(kind, &slice, SLICE).await;
             let start = start.map_err(BackendError::new)?;

@@ -10,7 +10,7 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use crate::cluster::live::{
-    AppSnapshot, LiveReadError, MOST_PODS, WorkloadSnapshot, find_pod, read_app,
+    AppSnapshot, LiveReadError, MAX_PODS, WorkloadSnapshot, find_pod, read_app,
 };
 use crate::cluster::logs::{self, LogLines, LogRange, PodLogError};
 use crate::cluster::object::Marks;
@@ -31,7 +31,7 @@ const DEADLINE: Duration = Duration::from_secs(7);
 /// The longest time without a new line in a log that is followed. Comments keep the caller's connection open meanwhile.
 const LOG_IDLE: Duration = Duration::from_hours(1);
 /// The most last lines of a log with which it begins.
-pub(crate) const MOST_LOG_LINES: usize = 10_000;
+pub(crate) const MAX_LOG_LINES: usize = 10_000;
 /// The longest text of a cluster, in characters.
 const MESSAGE_CHARS: usize = 300;
 
@@ -233,7 +233,7 @@ impl Deployments {
         })?;
         let container = choose_container(&row, request.container)?;
         let LogRequest { previous, lines, follow, container: _ } = request;
-        let range = LogRange { lines: lines.min(MOST_LOG_LINES), previous, follow };
+        let range = LogRange { lines: lines.min(MAX_LOG_LINES), previous, follow };
         let (name, only) = (&*row.meta.name, Some(container.as_str()));
         let idle = if follow { LOG_IDLE } else { DEADLINE };
         let opening = logs::open(connection, namespace, name, only, range, idle);
@@ -335,8 +335,8 @@ fn live_app(snapshot: AppSnapshot, digest: Option<Digest>, at: Timestamp) -> Clu
         let workload = || (key.kind.to_string(), clean(&key.name));
         pods.extend(rows.iter().map(|row| live_pod(row, workload())));
     }
-    is_cut |= pods.len() > MOST_PODS;
-    pods.truncate(MOST_PODS);
+    is_cut |= pods.len() > MAX_PODS;
+    pods.truncate(MAX_PODS);
     ClusterAppState {
         at,
         digest,

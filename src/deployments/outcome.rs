@@ -77,7 +77,7 @@ impl From<DeployError> for WriteOutcome {
 }
 
 /// Returns the record of a push.
-pub(crate) fn pushed(push: PushOutcome, digest: Digest, files: Vec<String>) -> Pushed {
+pub(crate) fn describe_push(push: PushOutcome, digest: Digest, files: Vec<String>) -> Pushed {
     let (commit, changed) = match push {
         PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit } => (commit, true),
         PushOutcome::Unchanged { commit } => (commit, false),

@@ -23,7 +23,7 @@ pub(crate) const CHECK: &str = "the-deployer/preview";
 
 /// The most targets of a preview: a WAML of 256 KiB has room for thousands, and no reader wants
 /// more rows.
-const MOST_TARGETS: usize = 40;
+const MAX_TARGETS: usize = 40;
 
 /// The work that a pull request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Deployments {
         }
         // A check run of an earlier head must not be the last result that people see.
         Ok(if is_shown || self.previews.always {
-            PreviewTask::Say(text::untouched(&self.waml.path))
+            PreviewTask::Say(text::write_untouched(&self.waml.path))
         } else {
             PreviewTask::Nothing("the WAML is not touched")
         })
@@ -144,7 +144,7 @@ impl Deployments {
         let templates = self.templates.now();
         let names = waml.targets();
         let mut targets = Vec::new();
-        for target in names.iter().take(MOST_TARGETS) {
+        for target in names.iter().take(MAX_TARGETS) {
             targets.push(self.preview_target(request, waml, target, &templates).await?);
         }
         Ok(Preview {
@@ -152,7 +152,7 @@ impl Deployments {
             app: waml.app.clone(),
             base: request.base.clone(),
             targets,
-            not_looked_at: names.len().saturating_sub(MOST_TARGETS),
+            not_looked_at: names.len().saturating_sub(MAX_TARGETS),
             left: base_waml.and_then(|base_waml| preview::left(base_waml, waml)),
         })
     }

@@ -72,7 +72,7 @@ pub enum RemovalError {
 pub(crate) const HOLD: Duration = Duration::from_mins(5);
 
 /// The interval of the search for removals whose process has died.
-const LOOK: Duration = Duration::from_mins(1);
+const INTERVAL: Duration = Duration::from_mins(1);
 
 impl Deployments {
     /// Removes an app from a target. Goes on to its end even if the caller has gone; an idempotency
@@ -218,7 +218,7 @@ async fn carry_out(
     match push {
         Ok(PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit }) => {
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
-            deployments.facts.pushed();
+            deployments.facts.note_push();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
             end_removal(deployments, removal, (Some(commit), summary), reply).await
         }
@@ -309,7 +309,7 @@ pub(crate) async fn keep_records(deployments: Deployments, stop: CancellationTok
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(INTERVAL) => {}
         }
     }
 }

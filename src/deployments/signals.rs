@@ -42,7 +42,7 @@ impl Wake {
 }
 
 /// The most repositories that wait as hints; the rounds of the sweep find the rest.
-const MOST_HINTS: usize = 64;
+const MAX_HINTS: usize = 64;
 
 /// The repositories to sweep soon. Hints are in memory only: the round comes to every repository.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ impl SweepHints {
     /// Adds a hint: a deployment of the repository needs an answer.
     pub(crate) fn add_hint(&self, repository: &RepoName) {
         let mut hints = lock(&self.0.repositories);
-        if hints.len() < MOST_HINTS && hints.insert(repository.clone()) {
+        if hints.len() < MAX_HINTS && hints.insert(repository.clone()) {
             self.0.wake.notify_one();
         }
     }
@@ -83,18 +83,18 @@ impl SweepHints {
 pub struct ForgeHour(AtomicI64);
 
 /// The value for a quota with room; in milliseconds since the epoch.
-const HAS_ROOM: i64 = 0;
+const ROOM: i64 = 0;
 
 impl Default for ForgeHour {
     fn default() -> Self {
-        Self(AtomicI64::new(HAS_ROOM))
+        Self(AtomicI64::new(ROOM))
     }
 }
 
 impl ForgeHour {
     /// Stores the result of a count.
     pub(crate) fn set(&self, until: Option<Timestamp>) {
-        self.0.store(until.map_or(HAS_ROOM, Timestamp::as_millisecond), Ordering::Relaxed);
+        self.0.store(until.map_or(ROOM, Timestamp::as_millisecond), Ordering::Relaxed);
     }
 
     /// Returns the time until which the quota is used up, if it is.

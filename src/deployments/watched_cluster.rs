@@ -11,7 +11,7 @@ use crate::deployments::agent_inbox::AgentInbox;
 
 /// The states that are read from a cluster at the same time: each can have some pages in memory. More than one caller
 /// may read at once, so that no caller keeps the others waiting.
-const MOST_READS: usize = 3;
+const MAX_READS: usize = 3;
 
 /// A cluster that the service watches.
 pub(crate) struct WatchedCluster {
@@ -36,6 +36,6 @@ pub enum ClusterLink {
 
 impl WatchedCluster {
     pub(crate) fn new(health: ClusterHealth, link: ClusterLink, serves_logs: bool) -> Self {
-        Self { health, link, serves_logs, reads: Semaphore::new(MOST_READS) }
+        Self { health, link, serves_logs, reads: Semaphore::new(MAX_READS) }
     }
 }

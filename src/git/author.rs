@@ -4,7 +4,7 @@
 //! `LOGIN@users.noreply.HOST`, so no real address gets into a repository. Only an account that the code host itself
 //! names gets such an address: another name may be a stranger's login there.
 
-use crate::model::event::NOBODY;
+use crate::model::event::GHOST;
 use crate::support::text::is_invisible;
 
 /// A name is longer nowhere; a login has 39 characters.
@@ -34,7 +34,7 @@ pub(super) enum CommitAuthor<'a> {
 /// character that a commit can hold, or where the host does not know the account any more.
 pub(super) fn author(asker: CommitAuthor<'_>, people: &str) -> Option<CommitIdentity> {
     let (CommitAuthor::Login(actor) | CommitAuthor::Named(actor)) = asker;
-    if asker == CommitAuthor::Login(NOBODY) {
+    if asker == CommitAuthor::Login(GHOST) {
         return None;
     }
     let name: String = actor.chars().map(|c| if is_of_a_name(c) { c } else { ' ' }).collect();

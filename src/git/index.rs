@@ -96,7 +96,7 @@ impl ManifestRepository {
             let folder = tree::folder(&repo, place.root(&repo)?.as_ref(), &targets)?;
             Ok(folder.as_ref().map_or_else(Vec::new, tree::folders))
         };
-        let folders = list_folders().map_err(|error| place.failed(&error))?.into_iter();
+        let folders = list_folders().map_err(|error| place.to_write_error(&error))?.into_iter();
         let mut targets: Vec<_> =
             folders.filter_map(|(name, _)| TargetName::parse(name).ok()).collect();
         targets.sort();
@@ -238,7 +238,7 @@ impl TargetFollower {
             self.repo = None;
             self.try_read(&read)
         });
-        result.map_err(|error| self.place.failed(&error))
+        result.map_err(|error| self.place.to_write_error(&error))
     }
 
     fn try_read<T>(

@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::inventory::target::Index;
 use crate::inventory::{FRESH, Inventory, TARGETS, blocking};
-use crate::model::app_instance::UnreadRepositories;
+use crate::model::app_instance::UnreadableRepositories;
 use crate::model::facts::FactUnavailable;
 use crate::support::clock::Clock;
 
 /// The poll interval: commits of others that the writer has fetched are read within this time, also
 /// without a reader.
-const LOOK: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(30);
 /// The least time between two updates under load: readers see what is new anyway.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The first delay before a repository that could not be read at the start is tried again; each
@@ -61,7 +61,7 @@ impl Inventory {
     }
 
     /// Brings the index up to date soon, after a push; the caller does not wait.
-    pub(crate) fn pushed(&self) {
+    pub(crate) fn note_push(&self) {
         self.pushed.notify_one();
     }
 
@@ -76,7 +76,7 @@ impl Inventory {
 
     async fn look_on(&self, metrics: &IndexMetrics) {
         loop {
-            let _timer = tokio::time::timeout(LOOK, self.pushed.notified()).await;
+            let _timer = tokio::time::timeout(INTERVAL, self.pushed.notified()).await;
             // Many pushes cause one update.
             tokio::time::sleep(PAUSE).await;
             for (repository, why) in self.update_index(metrics).await {
@@ -105,7 +105,7 @@ impl Inventory {
     }
 
     /// Updates the index from the clones; returns the repositories that could not be read.
-    async fn update_index(&self, metrics: &IndexMetrics) -> UnreadRepositories {
+    async fn update_index(&self, metrics: &IndexMetrics) -> UnreadableRepositories {
         let (targets, missing) = self.update_all().await;
         metrics.apps.set(i64::try_from(self.apps()).unwrap_or(i64::MAX));
         metrics.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
@@ -114,7 +114,7 @@ impl Inventory {
 
     /// Fetches from every server that was not asked just now, at the same time; returns those that
     /// did not answer.
-    async fn freshen_all(&self, now: Timestamp) -> UnreadRepositories {
+    async fn freshen_all(&self, now: Timestamp) -> UnreadableRepositories {
         let asking = self.places.iter().map(|place| place.freshen(now, FRESH));
         let results = futures::future::join_all(asking).await;
         let unread = self.places.iter().zip(results).filter_map(|(place, result)| {
@@ -126,8 +126,8 @@ impl Inventory {
 
     /// Updates every target; returns the number of targets, and the repositories of which a part
     /// could not be read.
-    async fn update_all(&self) -> (usize, UnreadRepositories) {
-        let (mut targets, mut missing) = (BTreeSet::new(), UnreadRepositories::new());
+    async fn update_all(&self) -> (usize, UnreadableRepositories) {
+        let (mut targets, mut missing) = (BTreeSet::new(), UnreadableRepositories::new());
         for place in &self.places {
             match self.targets_of(place).await {
                 Ok(known_targets) => targets.extend(known_targets),

@@ -21,8 +21,8 @@ use tokio::sync::Notify;
 
 use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, IndexPlace, not_known};
-use crate::inventory::target::{Count, Index, MOST_APPS};
-use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadRepositories};
+use crate::inventory::target::{Count, Index, MAX_APPS};
+use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
 use crate::model::facts::{FactUnavailable, LiveApp};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::sync::lock;
@@ -50,7 +50,7 @@ impl Inventory {
         Self {
             places: repositories.into_iter().map(IndexPlace::new).collect(),
             targets: Mutex::default(),
-            count: Arc::new(Count::within(MOST_APPS)),
+            count: Arc::new(Count::within(MAX_APPS)),
             pushed: Notify::new(),
         }
     }
@@ -173,7 +173,7 @@ impl Inventory {
         places: &[&IndexPlace],
         now: Timestamp,
         patience: Duration,
-    ) -> (BTreeSet<TargetName>, UnreadRepositories) {
+    ) -> (BTreeSet<TargetName>, UnreadableRepositories) {
         let looking = places.iter().map(|place| async {
             let look = async {
                 place.freshen_in(patience / 2, now, FRESH).await?;
@@ -183,7 +183,7 @@ impl Inventory {
             result.unwrap_or_else(|_| Err(place.silent(patience)))
         });
         let results = futures::future::join_all(looking).await;
-        let (mut targets, mut missing) = (BTreeSet::new(), UnreadRepositories::new());
+        let (mut targets, mut missing) = (BTreeSet::new(), UnreadableRepositories::new());
         for (place, result) in places.iter().zip(results) {
             match result {
                 Ok(names) => targets.extend(names),

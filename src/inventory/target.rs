@@ -21,7 +21,7 @@ use crate::model::route::{self, Route};
 
 /// The most apps over all targets, some hundred bytes each: ten times those of large companies. A
 /// repository with more was not written by this service.
-pub(super) const MOST_APPS: usize = 100_000;
+pub(super) const MAX_APPS: usize = 100_000;
 
 /// The facts that one look found.
 #[derive(Debug, Clone, PartialEq, Eq)]

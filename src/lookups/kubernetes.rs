@@ -92,7 +92,7 @@ impl Kubernetes {
             match answer.status {
                 StatusCode::OK => return Ok(Some(names.clone())),
                 StatusCode::NOT_FOUND => {}
-                _ => return Err(self.refused(kind, namespace, &answer)),
+                _ => return Err(self.refusal(kind, namespace, &answer)),
             }
         }
         Ok(None)
@@ -115,7 +115,7 @@ impl Kubernetes {
         self.http.ask(&self.host, request.bearer_auth(token.expose_secret()), ANSWER_BYTES).await
     }
 
-    fn refused(&self, kind: &str, namespace: &Namespace, answer: &HttpAnswer) -> FactUnavailable {
+    fn refusal(&self, kind: &str, namespace: &Namespace, answer: &HttpAnswer) -> FactUnavailable {
         let (host, status) = (&self.host, answer.status.as_u16());
         FactUnavailable::new(match answer.status {
             StatusCode::UNAUTHORIZED => {

@@ -90,7 +90,7 @@ impl VaultClient {
                 Ok(self.is_there(path, now).await?.then(|| names.clone()))
             }
             StatusCode::NOT_FOUND => self.not_there(&answer).map(|()| None),
-            _ => Err(self.refused("subkeys", path, &answer)),
+            _ => Err(self.refusal("subkeys", path, &answer)),
         }
     }
 
@@ -99,7 +99,7 @@ impl VaultClient {
         match answer.status {
             StatusCode::OK => Ok(self.read::<Metadata>(&answer)?.is_alive(now)),
             StatusCode::NOT_FOUND => self.not_there(&answer).map(|()| false),
-            _ => Err(self.refused("metadata", path, &answer)),
+            _ => Err(self.refusal("metadata", path, &answer)),
         }
     }
 
@@ -148,7 +148,7 @@ impl VaultClient {
         )))
     }
 
-    fn refused(&self, part: &str, path: &str, answer: &HttpAnswer) -> FactUnavailable {
+    fn refusal(&self, part: &str, path: &str, answer: &HttpAnswer) -> FactUnavailable {
         let (host, mount, status) = (&self.host, &self.settings.mount, answer.status.as_u16());
         FactUnavailable::new(match answer.status {
             StatusCode::FORBIDDEN => format!(

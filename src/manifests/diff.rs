@@ -14,7 +14,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::stateful::group;
 use crate::support::secret_marks::{SecretMarks, unmark, unmark_tree};
 use crate::support::secret_tree::{MASK, mask_tree};
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 use crate::waml::{emit, yaml};
 
 pub use crate::model::change::{Change, ChangeKind, Field};
@@ -44,7 +44,7 @@ pub(crate) fn masked_text(file: &ManifestFile) -> Option<String> {
     let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
     let [root] = documents.as_slice() else { return None };
     objects(std::slice::from_ref(file))?;
-    let mut tree = untyped(root);
+    let mut tree = read_untyped(root);
     if has_secret(&tree) {
         return None;
     }

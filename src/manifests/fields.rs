@@ -18,7 +18,7 @@ use crate::model::change::Field;
 const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"];
 
 /// The limit of listed fields of one object; its text has all.
-const MOST: usize = 500;
+const MAX: usize = 500;
 
 /// Lists the fields in which two objects differ, in the order of the new one, up to a limit, and counts the others.
 pub(super) fn diff_fields(
@@ -27,8 +27,8 @@ pub(super) fn diff_fields(
 ) -> (Vec<Field>, usize) {
     let mut fields = Vec::new();
     maps(before, after, "", &mut fields);
-    let more = fields.len().saturating_sub(MOST);
-    fields.truncate(MOST);
+    let more = fields.len().saturating_sub(MAX);
+    fields.truncate(MAX);
     (fields, more)
 }
 
@@ -195,6 +195,6 @@ mod tests {
         let list = |n: usize| json!({"args": vec![n; 700]});
         let (fields, more) =
             diff_fields(list(1).as_object().unwrap(), list(2).as_object().unwrap());
-        assert_eq!((fields.len(), more), (MOST, 200));
+        assert_eq!((fields.len(), more), (MAX, 200));
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use crate::model::facts::LiveObject;
 use crate::model::violation::Violation;
 use crate::waml::node::Node;
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 use crate::waml::yaml::Budget;
 
 /// One rendered object, with its template file.
@@ -47,7 +47,7 @@ pub(crate) const BUDGET: Budget =
 
 /// Reads one document of a rendered file as an object.
 pub(crate) fn read_object(source: &str, node: &Node) -> Result<Object, Violation> {
-    match untyped(node) {
+    match read_untyped(node) {
         Json::Object(json) => Ok(Object { source: source.to_owned(), json }),
         _ => Err(Violation::error(
             "rendered",

@@ -8,12 +8,12 @@ use serde::Deserialize as _;
 use serde_json::Value as Json;
 
 use crate::manifests::object::BUDGET;
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 use crate::waml::yaml;
 
 /// `serde_yaml` may look at each open bracket for each token: the product of brackets and bytes is bounded, to a tenth
 /// of a second. A file of 16 KiB may be nothing but brackets; one of a mebibyte may have some hundred.
-const MOST_LOOKS: usize = 1 << 28;
+const MAX_LOOKS: usize = 1 << 28;
 
 /// Parses the documents of a file; `None` where it cannot be read, or only with more than a
 /// manifest may ask for.
@@ -21,7 +21,7 @@ pub(super) fn parse_documents(bytes: &[u8]) -> Option<Vec<Json>> {
     let text = std::str::from_utf8(bytes).ok()?;
     parse_plain(text).or_else(|| {
         let documents = yaml::parse_stream("manifest", text, &BUDGET).ok()?;
-        Some(documents.iter().map(untyped).collect())
+        Some(documents.iter().map(read_untyped).collect())
     })
 }
 
@@ -31,7 +31,7 @@ fn parse_plain(text: &str) -> Option<Vec<Json>> {
     let is_plain = text.len() <= BUDGET.bytes
         && !has_possible_alias(text)
         && !text.contains("<<")
-        && brackets().saturating_mul(text.len()) <= MOST_LOOKS;
+        && brackets().saturating_mul(text.len()) <= MAX_LOOKS;
     let parse = |document| {
         let tree = serde_yaml::Value::deserialize(document).ok()?;
         serde_json::to_value(tree).ok()
@@ -75,7 +75,7 @@ mod tests {
         let plain =
             "a: {x: 1, 2: two, y: on}\nb: [1.5, null, '*', \"0x1\"]\n---\n- |\n  two\n  lines\n";
         let nodes = yaml::parse_stream("manifest", plain, &BUDGET).unwrap();
-        assert_eq!(parse_plain(plain), Some(nodes.iter().map(untyped).collect()));
+        assert_eq!(parse_plain(plain), Some(nodes.iter().map(read_untyped).collect()));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct InstanceState {
 }
 
 /// Manifest repositories of which not everything is known, by name, and why.
-pub type UnreadRepositories = BTreeMap<String, String>;
+pub type UnreadableRepositories = BTreeMap<String, String>;
 
 /// Apps, in the order of their spots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,7 +38,7 @@ pub struct AppListing {
     /// The apps.
     pub apps: Vec<InstanceState>,
     /// The parts that could not be read; there may be more apps.
-    pub missing: UnreadRepositories,
+    pub missing: UnreadableRepositories,
 }
 
 impl AppInstance {

@@ -16,13 +16,13 @@ use crate::support::text::{reveal_invisible, truncate_chars};
 /// The length of a commit id on GitHub.
 const SHA_DIGITS: usize = 40;
 /// The largest number of a pull request: GitHub's are 32 bits long.
-const MOST_NUMBER: i64 = i32::MAX as i64;
+const MAX_NUMBER: i64 = i32::MAX as i64;
 /// The longest link, in bytes.
 pub const LINK_BYTES: usize = 1000;
 /// The longest context of a commit status, in bytes: GitHub stores no longer one.
 const CONTEXT_BYTES: usize = 255;
 /// The characters of a foreign text in an error.
-const SHOWN_CHARS: usize = 60;
+const EXCERPT_CHARS: usize = 60;
 
 /// The rules for workloads of others in one cluster.
 #[derive(Debug, Clone, Default)]
@@ -322,7 +322,7 @@ impl EnvironmentReport {
 /// Reads a decimal number without signs and leading zeros.
 fn parse_number(text: &str) -> Option<i64> {
     let is_plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
-    text.parse().ok().filter(|number| is_plain && (1..=MOST_NUMBER).contains(number))
+    text.parse().ok().filter(|number| is_plain && (1..=MAX_NUMBER).contains(number))
 }
 
 /// Checks that a text is an address of the web that cannot be anything else in Markdown or HTML: of visible ASCII
@@ -340,7 +340,7 @@ fn is_web_address(text: &str) -> bool {
 
 /// Returns the beginning of a foreign text, for an error.
 fn excerpt(text: &str) -> String {
-    reveal_invisible(&truncate_chars(text, SHOWN_CHARS)).into_owned()
+    reveal_invisible(&truncate_chars(text, EXCERPT_CHARS)).into_owned()
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl PullRequest {
 
 /// The login of an actor whose account the code host does not know any more. GitHub shows an account of that name
 /// there, which has asked for nothing.
-pub const NOBODY: &str = "ghost";
+pub const GHOST: &str = "ghost";
 
 /// A request to deploy, as the code host sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ pub struct DeploymentRequest {
     pub target: TargetName,
     /// The requested branch or tag, for people: `main`.
     pub git_ref: String,
-    /// The login of the person or program that asked, or [`NOBODY`]; at most 100 characters.
+    /// The login of the person or program that asked, or [`GHOST`]; at most 100 characters.
     pub actor: String,
     /// The reason, if they gave one; at most 500 characters.
     pub description: String,
@@ -206,7 +206,7 @@ impl Recipient {
     }
 
     /// Returns the text that is stored.
-    pub fn stored(&self) -> Option<&str> {
+    pub fn stored_text(&self) -> Option<&str> {
         match self {
             Self::Actor => None,
             Self::Login(login) => Some(login),

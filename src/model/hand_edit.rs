@@ -73,16 +73,16 @@ pub struct EditCommit {
 }
 
 /// The number of files that a sentence names.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// `deployment.yaml (changed), extra.yaml (added), in 0123456789ab by Jo`
 impl fmt::Display for HandEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = self.files.iter().take(NAMED);
+        let files = self.files.iter().take(MAX_NAMES);
         let descriptions: Vec<_> =
             files.map(|file| format!("{} ({})", file.name, file.how.as_str())).collect();
         f.write_str(&descriptions.join(", "))?;
-        let hidden = self.files.len().saturating_sub(NAMED);
+        let hidden = self.files.len().saturating_sub(MAX_NAMES);
         if hidden > 0 {
             write!(f, " and {hidden} more")?;
         }

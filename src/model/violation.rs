@@ -222,7 +222,7 @@ pub fn distinct(violations: impl IntoIterator<Item = Violation>) -> Vec<Violatio
 }
 
 /// The violations that are listed for people, and how many there were in all. A hostile file has
-/// thousands; a record, an answer or a page has no more than [`Violations::MOST`] of them.
+/// thousands; a record, an answer or a page has no more than [`Violations::MAX`] of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Violation>", into = "Vec<Violation>")]
 pub struct Violations {
@@ -233,9 +233,9 @@ pub struct Violations {
 
 impl Violations {
     /// The largest number of violations in a list.
-    pub const MOST: usize = 200;
+    pub const MAX: usize = 200;
     /// The largest number of bytes of text in a list, whatever the number of violations.
-    const MOST_BYTES: usize = 128 * 1024;
+    const MAX_BYTES: usize = 128 * 1024;
 
     /// Lists as many of them as may be, errors before warnings; those that are listed keep their order.
     pub fn new(mut violations: Vec<Violation>) -> Self {
@@ -245,7 +245,7 @@ impl Violations {
         let mut fits = |violation: &Violation| {
             count += 1;
             bytes = bytes.saturating_add(violation.size());
-            count <= Self::MOST && bytes <= Self::MOST_BYTES
+            count <= Self::MAX && bytes <= Self::MAX_BYTES
         };
         let mut is_kept = vec![false; violations.len()];
         for severity in [Severity::Error, Severity::Warning] {
@@ -343,7 +343,7 @@ mod tests {
         let errors = (0..150).map(|n| Violation::error("e", format!("error {n}")));
         let violations = Violations::new(warnings.chain(errors).collect());
         assert_eq!((violations.errors(), violations.warnings()), (150, 1_000));
-        assert_eq!((violations.len(), violations.left_out()), (Violations::MOST, 950));
+        assert_eq!((violations.len(), violations.left_out()), (Violations::MAX, 950));
         assert_eq!(violations.left_out_of(Severity::Error), 0);
         assert_eq!(
             (violations[0].message.as_str(), violations[50].message.as_str()),
@@ -368,7 +368,7 @@ mod tests {
         );
         let violations = Violations::new(vec![violation; 200]);
         let size: usize = violations.iter().map(Violation::size).sum();
-        assert!(!violations.is_empty() && size <= Violations::MOST_BYTES, "{size}");
+        assert!(!violations.is_empty() && size <= Violations::MAX_BYTES, "{size}");
         assert_eq!(violations.len() + violations.left_out(), 200);
     }
 

@@ -128,7 +128,7 @@ impl OutboxMetrics {
 
     /// Records the times until which the code host takes no requests, no writes, and has no hourly
     /// quota.
-    pub(super) fn limited(&self, limited: RateLimited, hour_used_up: Option<Timestamp>) {
+    pub(super) fn record_limits(&self, limited: RateLimited, hour_used_up: Option<Timestamp>) {
         let RateLimited { everything, writes } = limited;
         for (requests, until) in [("all", everything), ("writes", writes), ("hour", hour_used_up)] {
             let until = until.map_or(0, Timestamp::as_second);

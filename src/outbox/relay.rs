@@ -256,7 +256,7 @@ impl Outbox {
         let quota = self.quota(&SinkFamily::Forge, now).await?;
         let hour_used_up = quota.and_then(|quota| quota.spent_until());
         self.deployments.forge_hour.set(hour_used_up);
-        self.metrics.limited(self.deployments.forge.limited(), hour_used_up);
+        self.metrics.record_limits(self.deployments.forge.rate_limited(), hour_used_up);
         Ok(())
     }
 

@@ -18,9 +18,9 @@ use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
 
 /// The limit of pairs of a target and a template: each costs as much as a plan, which is about a millisecond.
-const MOST_PAIRS: usize = 60;
+const MAX_PAIRS: usize = 60;
 /// The limit of tried targets, or of templates for one target.
-const MOST: usize = 20;
+const MAX: usize = 20;
 
 /// Finds all violations of a file without a legal app, of which `draft` has the readable part; for one target, or for
 /// all that it names.
@@ -51,11 +51,11 @@ pub fn tried_targets<'w>(
         merge::layers(draft, target).is_ok_and(|merged| merged.choose_template(templates).is_ok())
     };
     let mut targets = draft.targets();
-    targets.truncate(MOST);
+    targets.truncate(MAX);
     // Where the template is not known, each target is tried with every template.
     let templates_per_target =
-        if targets.iter().all(has_template) { 1 } else { templates.iter().take(MOST).count() };
-    targets.truncate((MOST_PAIRS / templates_per_target.max(1)).max(1));
+        if targets.iter().all(has_template) { 1 } else { templates.iter().take(MAX).count() };
+    targets.truncate((MAX_PAIRS / templates_per_target.max(1)).max(1));
     targets
 }
 
@@ -113,7 +113,7 @@ fn of_target(
 }
 
 fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts) -> Vec<Violation> {
-    let tried = templates.iter().take(MOST);
+    let tried = templates.iter().take(MAX);
     common(tried.map(|template| by_template(merged.clone(), template, facts)))
 }
 

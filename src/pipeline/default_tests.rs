@@ -1,6 +1,6 @@
 use super::*;
 use crate::pipeline::merge;
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 use crate::waml::yaml::{self, Budget};
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
@@ -11,7 +11,7 @@ fn filled(section: &str, defaults: &str) -> String {
     let defaults =
         yaml::parse("defaults.yaml", defaults.as_bytes(), &Budget::default(), &mut Vec::new());
     let merged = merge::layers(&waml, &TargetName::parse("t").unwrap()).unwrap();
-    untyped(&fill(merged, &defaults.unwrap()).tree).to_string()
+    read_untyped(&fill(merged, &defaults.unwrap()).tree).to_string()
 }
 
 #[test]

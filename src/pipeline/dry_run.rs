@@ -47,12 +47,12 @@ const CONTEXT: usize = 3;
 pub fn plan_dry_run(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
     match plan(input, facts) {
         Ok(rendered) => planned(rendered, live),
-        Err(rejection) => refused(rejection),
+        Err(rejection) => refuse(rejection),
     }
 }
 
 /// Makes a dry run that rules refuse.
-pub fn refused(rejection: Rejection) -> DryRun {
+pub fn refuse(rejection: Rejection) -> DryRun {
     let (violations, warnings): (Vec<_>, Vec<_>) =
         rejection.violations.into_iter().partition(Violation::is_error);
     DryRun {

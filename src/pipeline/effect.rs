@@ -9,7 +9,7 @@ use crate::templates::view::has_registry;
 use crate::waml::Waml;
 use crate::waml::duplicates::{self, ElementPlace};
 use crate::waml::node::{MappingEntry, Node, Path, Step, Value, is_from_waml};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section::Section;
 use crate::waml::section_workload::Volume;
 
@@ -39,7 +39,7 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<IneffectiveValue> {
         add(scaling.key("replicas"), why, help);
     }
     if let Some(disk) = section.volumes.iter().flatten().find(|volume| Volume::is_for_one(volume)) {
-        let name = quoted(&disk.name);
+        let name = quote(&disk.name);
         for key in ["maxUnavailable", "maxSurge"] {
             let why = format!("with the disk {name} the old pod goes before the new one comes");
             add(scaling.key(key), why, "remove it");
@@ -69,9 +69,9 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<IneffectiveValue> {
 /// file, and positions. A target that sets the same value once more overrides nothing.
 pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
     // Each target's layers are merged. A file with more than this is looked through by no person either.
-    const MOST_VALUES: usize = 100_000;
+    const MAX_VALUES: usize = 100_000;
     let values = count(&waml.root).saturating_mul(waml.deploy.len());
-    if waml.is_broken() || values > MOST_VALUES {
+    if waml.is_broken() || values > MAX_VALUES {
         return Vec::new();
     }
     let mut alive = HashSet::new();

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::waml::node::Path;
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
 
@@ -21,7 +21,7 @@ fn target(name: &str) -> TargetName {
 
 fn merged(body: &str, name: &str) -> String {
     let waml = waml(body);
-    untyped(&layers(&waml, &target(name)).unwrap().tree).to_string()
+    read_untyped(&layers(&waml, &target(name)).unwrap().tree).to_string()
 }
 
 #[test]
@@ -202,9 +202,9 @@ proptest! {
     fn merging_never_loses_an_override(sections in proptest::collection::vec(section(), 0..4), deploy in section()) {
         let waml = waml(&body(&sections, &deploy, None));
         let merged = layers(&waml, &target("t")).unwrap();
-        let result = untyped(&merged.tree);
+        let result = read_untyped(&merged.tree);
         let (_, last) = waml.deploy.first().unwrap();
-        for (key, value) in untyped(last).as_object().unwrap() {
+        for (key, value) in read_untyped(last).as_object().unwrap() {
             match key.as_str() {
                 "args" => prop_assert_eq!(&result["args"], value),
                 "labels" => for (label, value) in value.as_object().unwrap() {

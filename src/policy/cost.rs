@@ -14,13 +14,13 @@ use regex::{Regex, RegexBuilder};
 use crate::policy::watch::{MATCHES, RANGE, SKIM, SQUARE, TICK, WEIGH};
 
 /// The limit of turns of loops for one expression.
-const MOST_TURNS: u64 = 100_000;
+const MAX_TURNS: u64 = 100_000;
 /// The limit of parts that it evaluates in them: a tenth of a second.
-const MOST_PARTS: u64 = 2_000_000;
+const MAX_PARTS: u64 = 2_000_000;
 /// The limit of bytes that one expression compares, searches, or makes new values of, in all.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 /// The limit of bytes that its loops run over: each element is copied for its turn.
-const MOST_LOOPED: u64 = 64 << 20;
+const MAX_LOOPED: u64 = 64 << 20;
 /// The limit for all expressions of a plan together, as a multiple of the one for one expression.
 const PLAN: u64 = 8;
 
@@ -104,9 +104,9 @@ type CountResult<'c, 'v> = Result<CowVal<'c, 'v>, ExecutionError>;
 
 fn tick<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let is_weighed = spent.evaluate(call.args.first());
-    let has_budget = spent.turns.spend(1, MOST_TURNS) && is_weighed;
+    let has_budget = spent.turns.spend(1, MAX_TURNS) && is_weighed;
     // Where an error is caught, as in `error || true`, the loop ends all the same.
-    if has_budget && spent.exceeded().is_none() {
+    if has_budget && spent.exceeded_limit().is_none() {
         return Ok(CowVal::owned(CelBool::from(true)));
     }
     Err(call.error("too much"))
@@ -115,14 +115,14 @@ fn tick<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> Coun
 fn weigh<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let enough = spent.evaluate(call.args.get(1));
     let value = argument(call)?;
-    let enough = CostCounter::add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
+    let enough = CostCounter::add(value.as_ref(), &spent.bytes, MAX_BYTES) && enough;
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
 fn skim<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let value = argument(call)?;
     let length = value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len());
-    let enough = spent.bytes.spend(length as u64, MOST_BYTES);
+    let enough = spent.bytes.spend(length as u64, MAX_BYTES);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
@@ -133,16 +133,16 @@ fn square<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> Co
         None => value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len() as u64),
     };
     let before = spent.bytes.one.load(Ordering::Relaxed);
-    let enough = CostCounter::add(value.as_ref(), &spent.bytes, MOST_BYTES) && {
+    let enough = CostCounter::add(value.as_ref(), &spent.bytes, MAX_BYTES) && {
         let size = spent.bytes.one.load(Ordering::Relaxed).saturating_sub(before);
-        spent.bytes.spend(size.saturating_mul(many) / SQUARED, MOST_BYTES)
+        spent.bytes.spend(size.saturating_mul(many) / SQUARED, MAX_BYTES)
     };
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
 fn range<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
     let value = argument(call)?;
-    let enough = CostCounter::add(value.as_ref(), &spent.looped, MOST_LOOPED);
+    let enough = CostCounter::add(value.as_ref(), &spent.looped, MAX_LOOPED);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
@@ -153,7 +153,7 @@ fn matches<'c, 'v>(spent: &CostCounter, call: &mut FunctionContext<'c, 'v>) -> C
     let text = text.downcast_ref::<CelString<'_>>().ok_or_else(wrong)?.inner();
     let regex = regex.downcast_ref::<CelString<'_>>().ok_or_else(wrong)?.inner();
     let size = (text.len() as u64).saturating_mul(SEARCHED).saturating_add(LEAST_BYTES);
-    if !spent.bytes.spend(size, MOST_BYTES) {
+    if !spent.bytes.spend(size, MAX_BYTES) {
         return Err(call.error("too much"));
     }
     Ok(CowVal::owned(CelBool::from(spent.regex(regex)?.is_match(text))))
@@ -169,21 +169,21 @@ fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> CountResult<'c, 'v> {
 impl CostCounter {
     /// Begins the count of another expression.
     pub(super) fn begin(&self) {
-        self.turns.begin(MOST_TURNS);
-        self.parts.begin(MOST_PARTS);
-        self.bytes.begin(MOST_BYTES);
-        self.looped.begin(MOST_LOOPED);
+        self.turns.begin(MAX_TURNS);
+        self.parts.begin(MAX_PARTS);
+        self.bytes.begin(MAX_BYTES);
+        self.looped.begin(MAX_LOOPED);
     }
 
     /// Says what there was not enough of, and what to do; `None` while there was enough.
-    pub(super) fn exceeded(&self) -> Option<(String, &'static str)> {
+    pub(super) fn exceeded_limit(&self) -> Option<(String, &'static str)> {
         const LOOPS: &str = "let the expression loop over less, or make several policies of it";
         const PARTS: &str = "let the expression look at parts rather than at whole objects";
         let counts = [
-            (&self.turns, MOST_TURNS, "its loops take", "turns", LOOPS),
-            (&self.parts, MOST_PARTS, "its loops evaluate", "parts", LOOPS),
-            (&self.bytes, MOST_BYTES, "it makes and compares values of", "bytes", PARTS),
-            (&self.looped, MOST_LOOPED, "its loops run over values of", "bytes", LOOPS),
+            (&self.turns, MAX_TURNS, "its loops take", "turns", LOOPS),
+            (&self.parts, MAX_PARTS, "its loops evaluate", "parts", LOOPS),
+            (&self.bytes, MAX_BYTES, "it makes and compares values of", "bytes", PARTS),
+            (&self.looped, MAX_LOOPED, "its loops run over values of", "bytes", LOOPS),
         ];
         let (count, most, verb, noun, help) = counts
             .into_iter()
@@ -201,7 +201,7 @@ impl CostCounter {
     fn evaluate(&self, parts: Option<&CowVal<'_, '_>>) -> bool {
         let parts = parts.and_then(|parts| parts.downcast_ref::<CelInt>());
         let parts = parts.map_or(0, |parts| u64::try_from(*parts.inner()).unwrap_or(0));
-        self.parts.spend(parts, MOST_PARTS)
+        self.parts.spend(parts, MAX_PARTS)
     }
 
     /// Adds the size of a value, no further than to the most.
@@ -230,7 +230,7 @@ impl CostCounter {
         if let Some(regex) = regexes.get(text) {
             return Ok(regex.clone());
         }
-        if !self.bytes.spend(COMPILED, MOST_BYTES) {
+        if !self.bytes.spend(COMPILED, MAX_BYTES) {
             return Err(ExecutionError::function_error("matches", "too much"));
         }
         let built = RegexBuilder::new(text).size_limit(LARGEST_REGEX).build();

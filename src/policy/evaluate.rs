@@ -12,7 +12,7 @@ use super::PolicyInput;
 use crate::policy::cost;
 use crate::policy::cost::CostCounter;
 use crate::policy::expression::{ENV, Expression};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 
 /// Everything that expressions look at.
 pub(super) struct PolicyContext {
@@ -56,7 +56,7 @@ impl PolicyContext {
         self.spent.begin();
         let resolved = catch_unwind(AssertUnwindSafe(|| self.context.resolve(&expression.0)));
         // A policy that went beyond its limits may still have a result, but one of a part of the plan.
-        if let Some((why, help)) = self.spent.exceeded() {
+        if let Some((why, help)) = self.spent.exceeded_limit() {
             return Evaluation::Failed { why, help };
         }
         match resolved {
@@ -79,7 +79,7 @@ impl PolicyContext {
 fn describe_error(error: &ExecutionError) -> Evaluation {
     let (why, help) = match error {
         ExecutionError::NoSuchKey(key) => (
-            format!("there is no {}", quoted(key)),
+            format!("there is no {}", quote(key)),
             "an expression asks `has(a.b)` before it looks at what may be missing",
         ),
         ExecutionError::FunctionError { function, .. } => {

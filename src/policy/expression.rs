@@ -9,7 +9,7 @@ use cel::parser::PrattParser;
 use cel::{Context, Env, IdedExpr};
 
 use crate::policy::watch::watch;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::suggest;
 
 /// The variables of an expression.
@@ -18,15 +18,15 @@ pub(super) const VARIABLES: &[&str] = &["waml", "app", "target", "release", "obj
 /// Longer ones cannot be read either. In bytes.
 const LONGEST: usize = 2000;
 /// Brackets within brackets, before anything is parsed.
-const MOST_BRACKETS: u16 = 24;
+const MAX_BRACKETS: u16 = 24;
 /// Names, values, calls and operators, after macros are expanded.
-const MOST_PARTS: usize = 1000;
+const MAX_PARTS: usize = 1000;
 /// The limit of nested parts: parsing and evaluation recurse.
 const DEEPEST: usize = 64;
 /// The number of parts that a loop counts for: evaluating one takes so much more of the stack.
 const LOOP: usize = 5;
 /// Loops within loops: objects, containers, variables, and one more.
-const MOST_LOOPS: usize = 4;
+const MAX_LOOPS: usize = 4;
 /// Functions of the extensions whose result can be far larger than all they are given: the length
 /// of one text times that of another, or a number of elements or digits.
 const MULTIPLYING: &[&str] =
@@ -62,10 +62,10 @@ pub(super) struct ExpressionError {
 pub(super) fn compile(text: &str) -> Result<Expression, ExpressionError> {
     check_limits(text)?;
     let parser =
-        PrattParser::new().max_recursion_depth(MOST_BRACKETS).max_expression_node_count(MOST_PARTS);
+        PrattParser::new().max_recursion_depth(MAX_BRACKETS).max_expression_node_count(MAX_PARTS);
     let mut expression = match catch_unwind(AssertUnwindSafe(|| parser.parse(text))) {
         Ok(Ok(expression)) => expression,
-        Ok(Err(errors)) => return Err(unparsed(&errors)),
+        Ok(Err(errors)) => return Err(parse_error(&errors)),
         Err(_panic) => {
             return Err(at_start("this expression cannot be compiled", "write it another way"));
         }
@@ -102,7 +102,7 @@ fn check_limits(text: &str) -> Result<(), ExpressionError> {
         } else {
             0
         };
-        if open > MOST_BRACKETS || unary > MOST_BRACKETS {
+        if open > MAX_BRACKETS || unary > MAX_BRACKETS {
             return Err(too_deep());
         }
     }
@@ -113,7 +113,7 @@ fn too_deep() -> ExpressionError {
     at_start("the expression nests too deep", "make several policies of it")
 }
 
-fn unparsed(errors: &cel::ParseErrors) -> ExpressionError {
+fn parse_error(errors: &cel::ParseErrors) -> ExpressionError {
     let narrow = |n: isize| u32::try_from(n).unwrap_or(1).max(1);
     let Some(first) = errors.errors.first() else {
         return at_start("this is no CEL expression", HELP);
@@ -172,12 +172,12 @@ impl Walk<'_> {
         }
         let names = VARIABLES.iter().copied().chain(self.names.iter().map(String::as_str));
         let help = suggest::hint(name, names);
-        Err(self.fault(name, format!("there is no variable {}", quoted(name)), help))
+        Err(self.fault(name, format!("there is no variable {}", quote(name)), help))
     }
 
     fn call(&mut self, call: &CallExpr, depth: usize) -> Result<(), ExpressionError> {
         if !is_function(&call.func_name) {
-            let message = format!("there is no function {}", quoted(&call.func_name));
+            let message = format!("there is no function {}", quote(&call.func_name));
             return Err(self.fault(&call.func_name, message, HELP.to_owned()));
         }
         if let Some(target) = &call.target {
@@ -193,8 +193,8 @@ impl Walk<'_> {
     ) -> Result<(), ExpressionError> {
         self.part(&comprehension.iter_range, depth + LOOP)?;
         self.loops += 1;
-        if self.loops > MOST_LOOPS {
-            let message = format!("there are more than {MOST_LOOPS} loops within each other");
+        if self.loops > MAX_LOOPS {
+            let message = format!("there are more than {MAX_LOOPS} loops within each other");
             return Err(at_start(message, "make several policies of it"));
         }
         let before = self.names.len();

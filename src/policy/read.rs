@@ -14,13 +14,13 @@ use crate::policy::{Policy, expression};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::checked_reader::Reader;
 use crate::waml::node::{Node, Path, Value};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::yaml::{self, Budget};
 
 const RULE: &str = "policy";
 
 /// The limit of policies: so many cost a few milliseconds for each plan.
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 /// One policy as its file has it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,9 +79,9 @@ pub(super) fn read_policies(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<V
         }
     }
     violations.extend(find_duplicates(&policies));
-    if policies.len() > MOST {
+    if policies.len() > MAX {
         let message =
-            format!("there are {} policies, more than the limit of {MOST}", policies.len());
+            format!("there are {} policies, more than the limit of {MAX}", policies.len());
         violations.push(Violation::error(RULE, message).help("join those that belong together"));
     }
     if violations.is_empty() { Ok(policies) } else { Err(violations) }
@@ -159,7 +159,7 @@ fn legal_name(name: &str) -> Result<(), String> {
     if is_rfc1123_label(name) {
         return Ok(());
     }
-    Err(format!("{} is no name for a policy", quoted(name)))
+    Err(format!("{} is no name for a policy", quote(name)))
 }
 
 fn part(path: Option<&str>) -> Result<Option<Path>, String> {
@@ -174,7 +174,7 @@ fn matcher(globs: &[String]) -> Result<Globs, String> {
     }
     Globs::parse(globs).map_err(|error| match error.kind() {
         GlobErrorKind::Regex(_) => "these are too many patterns".to_owned(),
-        kind => format!("{} is not a glob: {kind}", quoted(error.glob().unwrap_or_default())),
+        kind => format!("{} is not a glob: {kind}", quote(error.glob().unwrap_or_default())),
     })
 }
 

@@ -83,7 +83,7 @@ impl AuthenticatedRequest {
 }
 
 /// The resource that a path names.
-pub(super) struct InPath<T>(pub(super) T);
+pub(super) struct PathParam<T>(pub(super) T);
 
 /// A resource that a path can name.
 pub(super) trait PathParameter: Sized {
@@ -92,7 +92,7 @@ pub(super) trait PathParameter: Sized {
     fn read(parts: Self::Parts) -> Result<Self, IdError>;
 }
 
-impl<T: PathParameter, S: Send + Sync> FromRequestParts<S> for InPath<T> {
+impl<T: PathParameter, S: Send + Sync> FromRequestParts<S> for PathParam<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -149,9 +149,9 @@ impl PathParameter for (AppInstance, DeployId) {
 }
 
 /// The parameters of a query, unchecked.
-pub(super) struct Pairs(pub(super) Vec<(String, String)>);
+pub(super) struct QueryPairs(pub(super) Vec<(String, String)>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Pairs {
+impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -65,7 +65,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if !conditions.gzip || body.len() < WORTH_IT {
         return Response::from_parts(parts, Body::from(body));
     }
-    match compressed(body).await {
+    match compress(body).await {
         Ok(smaller) => {
             parts.headers.remove(CONTENT_LENGTH);
             parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -150,7 +150,7 @@ fn tag(body: &[u8]) -> String {
 
 /// Compresses the body on another thread, which takes milliseconds for the largest; returns the body itself if that
 /// fails.
-async fn compressed(body: Bytes) -> Result<Vec<u8>, Bytes> {
+async fn compress(body: Bytes) -> Result<Vec<u8>, Bytes> {
     let original = body.clone();
     let compression = tokio::task::spawn_blocking(move || gzip(&body));
     compression.await.ok().and_then(Result::ok).ok_or(original)

@@ -75,7 +75,7 @@ pub(super) async fn idempotent(
             request.extensions_mut().insert(RequestKey(Some(lease.clone())));
             Ok(work(shared, lease, request, next).await)
         }
-        Begin::Replay(answer) => Ok(replayed(answer)),
+        Begin::Replay(answer) => Ok(replay(answer)),
         Begin::InProgress => Err(Problem::new(
             ProblemKind::KeyInUse,
             "the request with this Idempotency-Key is still in progress: repeat it in a moment",
@@ -176,7 +176,7 @@ async fn settle(shared: &Shared, lease: &KeyLease, response: Response) -> Respon
     Response::from_parts(parts, Body::from(body))
 }
 
-fn replayed(StoredAnswer { status, body }: StoredAnswer) -> Response {
+fn replay(StoredAnswer { status, body }: StoredAnswer) -> Response {
     let mut response = body.into_response();
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();

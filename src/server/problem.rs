@@ -85,7 +85,7 @@ impl ProblemKind {
     ];
 
     /// Returns the end of the `type`, the status, and the meaning.
-    pub fn documented(self) -> (&'static str, u16, &'static str) {
+    pub fn documentation(self) -> (&'static str, u16, &'static str) {
         let (name, _, status) = self.parts();
         (name, status.as_u16(), self.meaning())
     }

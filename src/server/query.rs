@@ -13,14 +13,14 @@ use crate::support::percent::encode_query_value;
 /// The default size of a page.
 pub(super) const DEFAULT_LIMIT: u32 = 50;
 /// The largest size of a page, which is built in memory.
-const MOST: u32 = 200;
+const MAX: u32 = 200;
 /// The longest name of an actor at a code host, in characters.
 const LONGEST_ACTOR: usize = 100;
 
 /// The parameter with the size of a page.
 pub(super) const LIMIT: Parameter = Parameter::new(
     "limit",
-    ParameterForm::Number(1, MOST as i64),
+    ParameterForm::Number(1, MAX as i64),
     "The largest number of results; 50 by default.",
 );
 /// The parameter with the beginning of a page.
@@ -197,8 +197,8 @@ fn state(value: &str) -> Result<State, String> {
 }
 
 pub(super) fn limit(value: &str) -> Result<u32, String> {
-    let number = value.parse().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| format!("limit: {} is not a number from 1 to {MOST}", quote_value(value)))
+    let number = value.parse().ok().filter(|number| (1..=MAX).contains(number));
+    number.ok_or_else(|| format!("limit: {} is not a number from 1 to {MAX}", quote_value(value)))
 }
 
 /// Quotes a caller's text, escaped and cut.

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::server::connections::{ConnectionPhase, ConnectionSlot, Connections};
-use crate::server::socket::{RequestProgress, Socket, followed};
+use crate::server::socket::{RequestProgress, Socket, follow_answer};
 
 /// The kernel's buffer of each connection in each direction, in bytes; it counts as the service's memory.
 const KERNEL_BUFFER: u32 = 64 * 1024;
@@ -31,9 +31,9 @@ const BACKLOG: u32 = 4096;
 /// The largest head of a request, in bytes; GitHub's has some 700.
 const LARGEST_HEAD: usize = 16 * 1024;
 /// The largest number of headers of a request; GitHub's has some 20.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 /// The time between two checks for silent connections.
-const LOOK: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_millis(100);
 /// The pause before the next try to find a place for a new connection.
 const FULL: Duration = Duration::from_millis(5);
 /// The pause in accepting when the machine has no more connections.
@@ -72,7 +72,7 @@ pub async fn serve(
     grace: Duration,
 ) -> ShutdownResult {
     let tasks = TaskTracker::new();
-    let mut timer = interval(LOOK);
+    let mut timer = interval(INTERVAL);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exhausted = false;
     loop {
@@ -172,13 +172,13 @@ impl Client {
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(connection.clone());
             let answer = router.call(request);
-            async move { Ok::<_, Infallible>(followed(answer.await?, &connection, progress)) }
+            async move { Ok::<_, Infallible>(follow_answer(answer.await?, &connection, progress)) }
         });
         let mut http = http1::Builder::new();
         // Connections are timed by their phases, in one place.
         http.header_read_timeout(None::<Duration>)
             .max_buf_size(LARGEST_HEAD)
-            .max_headers(MOST_HEADERS);
+            .max_headers(MAX_HEADERS);
         let mut talking = pin!(http.serve_connection(TokioIo::new(socket), service));
         tokio::select! {
             _ = talking.as_mut() => return,

@@ -157,7 +157,7 @@ pub(super) struct AnswerBody {
 }
 
 /// Returns the answer with a body that reports when it has been sent.
-pub(super) fn followed(
+pub(super) fn follow_answer(
     answer: Response<Body>,
     connection: &Connection,
     progress: RequestProgress,

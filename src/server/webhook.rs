@@ -68,13 +68,13 @@ pub(super) async fn github(
         WebhookEvent::Push(push) => Ok(handle_push(&shared, &push)),
         WebhookEvent::PullRequest(request) => store_pull_request(&shared, request).await,
         WebhookEvent::Rerun(rerun) => repeat_preview(&shared, rerun).await,
-        WebhookEvent::Refused(refusal) => Err(refused(&shared, &refusal)),
+        WebhookEvent::Refused(refusal) => Err(refuse(&shared, &refusal)),
         WebhookEvent::Deployment(request) => accept(&shared, headers, request).await,
     }
 }
 
 /// Refuses an event: the sender sees the reason in the answer, the actor in the deployment's status.
-fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
+fn refuse(shared: &Shared, refusal: &EventRefusal) -> Problem {
     let EventRefusal { repository, forge_id, field, problem } = refusal;
     tracing::warn!(%repository, forge_id, field, "webhook refused: unusable");
     shared.count(WebhookOutcome::Refused);

@@ -47,7 +47,7 @@ pub enum ClaimConflict {
 
 /// The number of host or object names up to which a query names them; above it, all claims on a
 /// target, or in a namespace, are read.
-const MOST_NAMES: usize = 300;
+const MAX_NAMES: usize = 300;
 
 /// The number of rows that one statement writes: a statement takes some hundred values.
 const ROWS: usize = 50;
@@ -326,7 +326,7 @@ pub(super) fn claimed_routes(
 ) -> Query {
     let names: BTreeSet<String> = hosts.iter().flat_map(|host| hosts_over(host)).collect();
     // A wildcard stands for more names than a list can hold.
-    let is_by_name = names.len() <= MOST_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
+    let is_by_name = names.len() <= MAX_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
     let condition = match names.len() {
         0 => "FALSE".to_owned(),
         count if is_by_name => format!("c.host IN ({})", placeholders(5, count)),
@@ -365,7 +365,7 @@ pub(super) fn claimed_objects(
     now: Timestamp,
 ) -> Query {
     let horizon = now.checked_sub(SETTLE_TIME).unwrap_or(Timestamp::MIN);
-    let names = names.filter(|names| names.len() <= MOST_NAMES);
+    let names = names.filter(|names| names.len() <= MAX_NAMES);
     let condition = match names.map(BTreeSet::len) {
         None => String::new(),
         Some(0) => "AND FALSE".to_owned(),

@@ -88,7 +88,7 @@ const RECORDING: &str = "recording the progress in a cluster";
 const READING: &str = "reading the progress in a cluster";
 
 /// The number of a workload's releases that are kept.
-const KEPT_RELEASES: u32 = 16;
+const RELEASES: u32 = 16;
 
 impl Store {
     /// Takes the lease of a cluster, unless another process has it.
@@ -342,7 +342,7 @@ fn keep_record(
          DO UPDATE SET deployment = excluded.deployment, record = excluded.record, at = excluded.at";
     let values = ((cluster, workload, uid, *sequence), (deployment, record, now));
     write.later(query(sql, values));
-    if let Some(oldest) = sequence.checked_sub(KEPT_RELEASES) {
+    if let Some(oldest) = sequence.checked_sub(RELEASES) {
         let sql = "DELETE FROM cluster_progress WHERE cluster = $1 AND workload = $2 \
              AND sequence <= $3";
         write.later(query(sql, (cluster, workload, oldest)));

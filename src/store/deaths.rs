@@ -45,14 +45,14 @@ macro_rules! preview_taken {
 pub(super) use preview_taken;
 
 /// The most deaths in a row that are counted.
-pub const MOST_DEATHS: u32 = 3;
+pub const MAX_DEATHS: u32 = 3;
 
 /// Counts the attempts that died, by the summary of a claimed deployment or preview.
 pub(super) fn count_deaths(summary: &str) -> u32 {
     match summary.strip_prefix("a worker is at it: the last ") {
         Some("attempt died") => 1,
         Some("2 attempts died") => 2,
-        Some("3 attempts died") => MOST_DEATHS,
+        Some("3 attempts died") => MAX_DEATHS,
         _ => 0,
     }
 }

@@ -28,9 +28,9 @@ use crate::store::write::WriteTransaction;
 /// The time within which a commit that is overtaken, and of which nothing was sent, is forgotten.
 const OVERTAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The most workloads that may name one commit: more is a mistake, or hostile.
-const MOST_OF_COMMIT: u32 = 50;
+const MAX_OF_COMMIT: u32 = 50;
 /// The most workloads of one cluster that are reported at a time.
-const MOST_OF_CLUSTER: i64 = 5_000;
+const MAX_OF_CLUSTER: i64 = 5_000;
 /// The number of reports that go to the database at once.
 const CHUNK: usize = 100;
 /// The time for which others of a pull request may become ready, too, before its comment is written.
@@ -313,7 +313,7 @@ async fn record_reports(
         // Counted for each chunk: a first list has all workloads at once.
         let live = query(sql, cluster).fetch_one(write.sql(), RECORDING).await?.number("n")?;
         // A workload may be in several reports, of which the last one counts.
-        let is_full = live >= MOST_OF_CLUSTER;
+        let is_full = live >= MAX_OF_CLUSTER;
         let queries = chunk.iter().flat_map(|report| {
             [
                 drop_overtaken(cluster, report, now),
@@ -339,7 +339,7 @@ async fn record_reports(
     }
     if refused > 0 {
         tracing::warn!(
-            %cluster, refused, "workloads name a commit that {MOST_OF_COMMIT} others name, or are too many: nothing \
+            %cluster, refused, "workloads name a commit that {MAX_OF_COMMIT} others name, or are too many: nothing \
              is said of them"
         );
     }
@@ -390,7 +390,7 @@ fn upsert(
          WHERE EXISTS (SELECT 1 FROM environment_workloads e WHERE e.repository = $1 \
          AND e.commit_id = $2 AND e.context = $3) OR ($12 = 0 AND (SELECT COUNT(*) \
          FROM environment_workloads c WHERE c.repository = $1 AND c.commit_id = $2) \
-         < {MOST_OF_COMMIT}) \
+         < {MAX_OF_COMMIT}) \
          ON CONFLICT (repository, commit_id, context) DO UPDATE SET live = 1, \
          pull_request = excluded.pull_request, link = excluded.link, sentence = excluded.sentence, \
          began_at = CASE WHEN environment_workloads.state <> 'waiting' AND $8 = 'waiting' \

@@ -29,7 +29,7 @@ const RETENTION: SignedDuration = SignedDuration::from_hours(24);
 /// begins anew.
 const LEASE: Duration = Duration::from_mins(5);
 /// The most keys of one caller in a day, more than a caller can need.
-const MOST_OF_ONE: i64 = 10_000;
+const MAX_OF_ONE: i64 = 10_000;
 /// The longest answer that is kept; of a longer one only the fact is kept.
 const LONGEST_ANSWER: usize = 64 * 1024;
 /// The statement that counts the keys of one caller.
@@ -216,7 +216,7 @@ impl Store {
         forget_old(&mut write, now).await?;
         let begin = if insert(&mut write, key, now).await? {
             if query(COUNT, &key.caller).fetch_one(write.sql(), DOING).await?.number("n")?
-                > MOST_OF_ONE
+                > MAX_OF_ONE
             {
                 return Ok(Begin::TooMany);
             }

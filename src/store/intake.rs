@@ -118,7 +118,8 @@ fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Times
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waiting = (State::Queued.as_str(), now, "waiting for a worker");
     let marks = mark_text::encode(&first_marks(request, now));
-    let values = (lane, request_columns, waiting, production, automatic, recipient.stored(), marks);
+    let values =
+        (lane, request_columns, waiting, production, automatic, recipient.stored_text(), marks);
     query(sql, values)
 }
 

@@ -20,7 +20,7 @@ const BUCKETS: [f64; 14] =
     [0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0];
 
 /// The most targets with series of their own; the others share [`OTHERS`].
-const MOST_TARGETS: usize = 200;
+const MAX_TARGETS: usize = 200;
 const OTHERS: &str = "(others)";
 
 /// The metrics of the intervals. Clones share them.
@@ -108,7 +108,7 @@ impl IntervalMetrics {
     /// Returns the label of a target: a series stays for as long as the process runs.
     fn label(&self, target: &TargetName) -> String {
         let mut targets = lock(&self.targets);
-        if targets.len() < MOST_TARGETS {
+        if targets.len() < MAX_TARGETS {
             targets.insert(target.to_string());
         }
         if targets.contains(target.as_str()) { target.to_string() } else { OTHERS.to_owned() }
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn the_number_of_series_is_bounded() {
         let metrics = IntervalMetrics::default();
-        for n in 0..MOST_TARGETS + 50 {
+        for n in 0..MAX_TARGETS + 50 {
             metrics.observe(&change(&format!("target-{n}"), marks(None), marks(Some(6))));
         }
         let text = encoded(&metrics);
         let series = text.lines().filter(|line| line.starts_with("deploy_interval_seconds_count"));
-        assert_eq!(series.count(), MOST_TARGETS + 1);
+        assert_eq!(series.count(), MAX_TARGETS + 1);
         assert!(text.contains("{target=\"(others)\",interval=\"deployer\"} 50"), "{text}");
     }
 }

@@ -46,11 +46,11 @@ pub enum Unlocked {
 }
 
 /// The most locks: a list shows all of them.
-const MOST: i64 = 1_000;
+const MAX: i64 = 1_000;
 
 const COLUMNS: &str =
     "id, scope, target, owner, namespace, slug, reason, placed_by, since, ends_at";
-const PLACED: &str = "removed_at IS NULL AND (ends_at IS NULL OR ends_at > $1)";
+const ACTIVE: &str = "removed_at IS NULL AND (ends_at IS NULL OR ends_at > $1)";
 
 const PLACING: &str = "placing a lock";
 const TAKING: &str = "taking a lock away";
@@ -66,7 +66,7 @@ impl Store {
         answer: Option<&PendingAnswer>,
     ) -> Result<LockPlacement, StoreError> {
         let mut write = self.begin_durable(PLACING).await?;
-        if count(&mut write, entry.at).await? >= MOST {
+        if count(&mut write, entry.at).await? >= MAX {
             return Ok(LockPlacement::TooMany);
         }
         // A deployment that asks for the turn to push has asked before, or sees the lock.
@@ -89,7 +89,7 @@ impl Store {
         let mut write = self.begin_durable(TAKING).await?;
         let sql = format!(
             "UPDATE locks SET removed_at = $1, removed_by = $3, removed_why = $4 \
-             WHERE id = $2 AND {PLACED} RETURNING {COLUMNS}"
+             WHERE id = $2 AND {ACTIVE} RETURNING {COLUMNS}"
         );
         let row = query_of(sql, (entry.at, id, &entry.by.name, &entry.reason))
             .first(write.sql(), TAKING)
@@ -111,7 +111,7 @@ impl Store {
 
     /// Returns the locks that are placed now, oldest first.
     pub async fn locks(&self, now: Timestamp) -> Result<Vec<(LockId, Lock)>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM locks WHERE {PLACED} ORDER BY since, id");
+        let sql = format!("SELECT {COLUMNS} FROM locks WHERE {ACTIVE} ORDER BY since, id");
         let rows = query_of(sql, now).fetch_all(&self.pool, "listing locks").await?;
         rows.iter().map(read_lock_with_id).collect()
     }
@@ -137,7 +137,7 @@ pub(super) fn select_stopping(
     now: Timestamp,
 ) -> Query {
     let sql = format!(
-        "SELECT {COLUMNS} FROM locks WHERE {PLACED} AND (scope = 'everything' \
+        "SELECT {COLUMNS} FROM locks WHERE {ACTIVE} AND (scope = 'everything' \
          OR (scope = 'target' AND target = $2) \
          OR (scope = 'app' AND target = $2 AND namespace = $3 AND slug = $4) \
          OR (scope = 'owner' AND LOWER(owner) = LOWER($5))) ORDER BY since, id"
@@ -151,7 +151,7 @@ pub(super) fn read_locks(rows: &[Row]) -> Result<Vec<Lock>, StoreError> {
 }
 
 async fn count(write: &mut WriteTransaction, now: Timestamp) -> Result<i64, StoreError> {
-    let sql = format!("SELECT '' AS id, COUNT(*) AS placed FROM locks WHERE {PLACED}");
+    let sql = format!("SELECT '' AS id, COUNT(*) AS placed FROM locks WHERE {ACTIVE}");
     let row = query_of(sql, now).fetch_one(write.sql(), PLACING).await?;
     row.number("placed")
 }

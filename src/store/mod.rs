@@ -68,7 +68,7 @@ pub use crate::store::cluster_progress::{
 };
 pub use crate::store::cluster_state::ClusterChange;
 pub use crate::store::db::Store;
-pub use crate::store::deaths::MOST_DEATHS;
+pub use crate::store::deaths::MAX_DEATHS;
 pub use crate::store::environment_claims::{
     EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, ShownComment,
 };

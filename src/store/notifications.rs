@@ -19,7 +19,7 @@ const COUNTING: &str = "counting the calls to the code host";
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// The most calls that are counted: more than any code host takes of all accounts within the hour;
 /// the newest calls count.
-const MOST: i64 = 20_000;
+const MAX: i64 = 20_000;
 
 /// One message about a deployment, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Store {
         let sources =
             [(deliveries, true), (repeats, true), (previews, false), (environments, false)];
         for (sql, is_status) in sources {
-            for row in query(sql, (since, MOST)).fetch_all(&self.pool, COUNTING).await? {
+            for row in query(sql, (since, MAX)).fetch_all(&self.pool, COUNTING).await? {
                 calls.push(calls_of(&row, is_status, Some(row.time("made_at")?))?);
             }
         }

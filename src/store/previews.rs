@@ -70,7 +70,7 @@ pub struct PostedCheck {
 
 /// The most previews that may wait; more is a flood, and GitHub's own pages show the deliveries
 /// that were refused.
-const MOST_WAITING: i64 = 10_000;
+const MAX_WAITING: i64 = 10_000;
 
 /// The time after which an untouched pull request is deleted; the next event brings it back.
 const RETENTION: SignedDuration = SignedDuration::from_hours(24 * 90);
@@ -96,7 +96,7 @@ impl Store {
             stored if request.open => {
                 if stored.is_none_or(|stored| stored.is_done)
                     && query(COUNT, ()).fetch_one(write.sql(), DOING).await?.number("n")?
-                        >= MOST_WAITING
+                        >= MAX_WAITING
                 {
                     return Ok(PreviewIntake::Full);
                 }

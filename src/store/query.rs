@@ -226,7 +226,7 @@ impl Query {
         let mut rows = self.into_sqlx().fetch(pool);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.try_next().await.map_err(StoreError::doing(doing))? {
-            if entries.len() == limit as usize || bytes >= MOST_BYTES {
+            if entries.len() == limit as usize || bytes >= MAX_BYTES {
                 return Ok((entries, true));
             }
             let entry = read(&Row::new(row))?;
@@ -240,7 +240,7 @@ impl Query {
 /// The most entries of a page: a page is answered from memory.
 pub(super) const LONGEST_PAGE: u32 = 500;
 /// The bytes of text after which a page ends, and the next one begins.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// A value for one placeholder, or for several.
 pub(super) trait Bind {

@@ -187,7 +187,7 @@ async fn insert(
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let contact_columns = (contact.as_ref().map(to_json), address, request.production, place);
     let marks = mark_text::encode(&intake::first_marks(request, now));
-    let rest = (to_json(rollback), request.recipient.stored(), marks);
+    let rest = (to_json(rollback), request.recipient.stored_text(), marks);
     let values = (lane, request_columns, actor_columns, app_columns, contact_columns, rest);
     let count = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(count == 1)

@@ -159,7 +159,7 @@ impl Store {
         items: &[String],
     ) -> Result<BTreeSet<String>, StoreError> {
         let mut stored = BTreeSet::new();
-        for chunk in items.chunks(MOST_AT_ONCE) {
+        for chunk in items.chunks(MAX_AT_ONCE) {
             let sql = format!("{sql} ({})", placeholders(2, chunk.len()));
             let selection = query_of(sql, (first, chunk.to_vec()));
             for row in selection.fetch_all(&self.pool, "reading the items of a sweep").await? {
@@ -178,7 +178,7 @@ pub(super) async fn abandon(write: &mut WriteTransaction) -> Result<(), StoreErr
 }
 
 /// The most placeholders of a statement: SQLite's oldest limit is 999.
-const MOST_AT_ONCE: usize = 500;
+const MAX_AT_ONCE: usize = 500;
 
 fn read_sweep(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreError> {
     Ok(Sweeping {

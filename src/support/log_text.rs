@@ -18,7 +18,7 @@ const END: &str = "-----END ";
 const LONGEST_LABEL: usize = 100;
 
 /// A longer "key" has lost its end: the rest of the log is shown again. Keys of RSA with 16384 bits have 200 lines.
-const MOST_KEY_LINES: usize = 250;
+const MAX_KEY_LINES: usize = 250;
 
 /// The lengths of a line of Base64 that can be one of a key; a shorter one may be a word.
 const KEY_LINE: RangeInclusive<usize> = 40..=80;
@@ -144,7 +144,7 @@ impl LogMask {
         let line = line.trim();
         let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
         match self.key {
-            KeyState::Inside(lines) => lines < MOST_KEY_LINES,
+            KeyState::Inside(lines) => lines < MAX_KEY_LINES,
             KeyState::Start => KEY_LINE.contains(&line.len()) && line.bytes().all(is_base64),
             // The last line of a key is shorter.
             KeyState::MaybeInside => {
@@ -232,6 +232,6 @@ mod tests {
         let mut mask = LogMask::default();
         mask.mask_line("-----BEGIN PRIVATE KEY-----");
         let shown = (0..400).filter(|_| mask.mask_line("hello") == "hello").count();
-        assert_eq!(shown, 400 - MOST_KEY_LINES);
+        assert_eq!(shown, 400 - MAX_KEY_LINES);
     }
 }

@@ -273,7 +273,7 @@ impl<'a> Scan<'a> {
                 '"' | '\'' if word == at => {
                     // A quoted text has no keys.
                     let rest = line.text.get(at..).unwrap_or_default();
-                    at += quoted(rest).unwrap_or(c.len_utf8());
+                    at += quoted_length(rest).unwrap_or(c.len_utf8());
                     continue;
                 }
                 '#' if at == line.column || line.text.get(..at).is_some_and(ends_blank) => break,
@@ -420,7 +420,7 @@ impl<'a> Scan<'a> {
         if *is_unclosed {
             return None;
         }
-        let length = quoted(rest);
+        let length = quoted_length(rest);
         *is_unclosed = length.is_none();
         let end = start + length?;
         // Text after the quote on its line can only be more of the value.
@@ -517,7 +517,7 @@ impl<'a> Value<'a> {
             return Self { kind: Kind::Collection, length: properties + 1, ..value };
         }
         value.quote = line.starts_with(['"', '\'']).then_some(properties);
-        let inside = value.quote.map(|_| quoted(line));
+        let inside = value.quote.map(|_| quoted_length(line));
         value.is_closed = inside.is_some_and(|length| length.is_some());
         value.length += match inside {
             Some(Some(length)) => {
@@ -547,7 +547,7 @@ fn is_block_head(line: &str) -> bool {
 }
 
 /// Returns the length of a quoted text with its quotes, if it ends.
-fn quoted(text: &str) -> Option<usize> {
+fn quoted_length(text: &str) -> Option<usize> {
     let quote = text.chars().next()?;
     let mut signs = text.char_indices().skip(1).peekable();
     while let Some((at, c)) = signs.next() {

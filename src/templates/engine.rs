@@ -54,7 +54,7 @@ pub(crate) fn load<'a>(
     if let Some(violation) = find_missing_argument(&parsed_texts, &texts) {
         return Err(vec![violation]);
     }
-    let (counted_texts, insertions) = turns::counted(&texts);
+    let (counted_texts, insertions) = turns::insert_counts(&texts);
     Ok(TemplateEngine { tera: parse_templates(counted_texts, &insertions)?, insertions })
 }
 
@@ -251,15 +251,16 @@ fn violation(error: &tera::Error, message: &str, insertions: &Insertions) -> Vio
 }
 
 /// The help for people who deploy. The author of the templates has another one: see [`for_operators`].
-const TELL: &str = "this is a mistake in the template, not in the WAML: tell the operator";
+const DEVELOPER_HELP: &str =
+    "this is a mistake in the template, not in the WAML: tell the operator";
 
 fn mistake(message: &str, position: Position) -> Violation {
-    Violation::error("template", message.to_owned()).at("", Some(position)).help(TELL)
+    Violation::error("template", message.to_owned()).at("", Some(position)).help(DEVELOPER_HELP)
 }
 
 /// Rewords a violation for the authors of templates.
 pub(crate) fn for_operators(mut violation: Violation) -> Violation {
-    if violation.help.as_deref() == Some(TELL) {
+    if violation.help.as_deref() == Some(DEVELOPER_HELP) {
         violation.help = Some("correct the template at this place".to_owned());
     }
     violation

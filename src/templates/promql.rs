@@ -14,7 +14,7 @@ pub const LONGEST: usize = 4096;
 const DEEPEST: usize = 40;
 
 /// The limit of operators in an expression: each of them makes the tree one level deeper.
-const MOST_OPERATORS: usize = 200;
+const MAX_OPERATORS: usize = 200;
 
 /// Checks an expression of an alert.
 ///
@@ -116,8 +116,8 @@ fn check_nesting(expression: &str) -> Result<(), String> {
     if let Some(missing) = open.last() {
         return Err(format!("its brackets do not match: there is no `{missing}` at the end"));
     }
-    if operators(&code) > MOST_OPERATORS {
-        return Err(format!("it has more than {MOST_OPERATORS} operators"));
+    if operators(&code) > MAX_OPERATORS {
+        return Err(format!("it has more than {MAX_OPERATORS} operators"));
     }
     Ok(())
 }

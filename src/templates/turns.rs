@@ -14,7 +14,7 @@ use crate::templates::lexer;
 use crate::templates::lexer::{Tag, TagToken, TokenKind};
 
 /// The limit of work for one file: inserted bytes, also those that no file has in the end.
-const MOST: usize = 16 * 1024 * 1024;
+const MAX: usize = 16 * 1024 * 1024;
 
 /// The cost of a turn beside its text.
 const TURN: usize = 64;
@@ -31,7 +31,7 @@ thread_local! {
 
 /// Runs the rendering of one file; the second is whether it was stopped.
 pub(super) fn run_limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
-    LEFT.set(MOST);
+    LEFT.set(MAX);
     let result = render();
     (result, LEFT.get() == 0)
 }
@@ -92,7 +92,7 @@ impl Insertions {
 }
 
 /// Inserts the counts into the texts, and returns them with the inserted parts.
-pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Insertions) {
+pub(super) fn insert_counts(texts: &[(String, String)]) -> (Vec<(String, String)>, Insertions) {
     let sizes: HashMap<&str, usize> =
         texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();
     let mut insertions = Insertions::default();
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     fn count_turns(text: &str) -> (String, Insertions) {
-        let (mut texts, insertions) = counted(&[("a".to_owned(), text.to_owned())]);
+        let (mut texts, insertions) = insert_counts(&[("a".to_owned(), text.to_owned())]);
         (texts.pop().unwrap().1, insertions)
     }
 

@@ -16,8 +16,8 @@ use crate::waml::confidential::{is_confidential, may_repeat};
 use crate::waml::duplicates::ElementPlace;
 use crate::waml::examples;
 use crate::waml::node::{Map, MappingEntry, Node, Path, Scalar, Step, Value};
-use crate::waml::quote::{quoted, quoted_name};
-use crate::waml::scalar::{self, ScalarError, untyped};
+use crate::waml::quote::{quote, quoted_name};
+use crate::waml::scalar::{self, ScalarError, read_untyped};
 use crate::waml::schema::{KnownKey, NestedKey, ObjectShape, Shape, Shapes};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
@@ -133,7 +133,7 @@ impl Walk<'_> {
                 return Some(self.map(map, keys.as_deref(), values, path));
             }
             (Shape::List(items), Value::List(list)) => return Some(self.list(list, items, path)),
-            (Shape::Any, _) => return Some(untyped(node)),
+            (Shape::Any, _) => return Some(read_untyped(node)),
             (_, Value::Scalar(scalar)) => scalar_json(scalar, shape),
             (_, Value::Null) => Err(ScalarError::with_example("is empty")),
             (_, Value::List(_) | Value::Map(_)) => {
@@ -153,7 +153,7 @@ impl Walk<'_> {
     /// Names the right form, with a line to write.
     fn line(&self, declared: &Shape, path: &Path, node: &Node) -> String {
         let key = path.last_key();
-        let expected = declared.expected(self.shapes);
+        let expected = declared.describe_expected(self.shapes);
         let value =
             declared.example(self.shapes, key, Some(node).filter(|_| may_repeat(node, path)));
         let suffix = if declared.type_name() == Some("Image") && node.as_text().is_some() {
@@ -227,7 +227,7 @@ impl Walk<'_> {
         let mut json = serde_json::Map::new();
         for (key, entry) in map.iter_mut() {
             if let Some(Err(rule)) = keys.map(|format| super::formats::check(format, key)) {
-                let key_text = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+                let key_text = if is_confidential(path) { quoted_name(key) } else { quote(key) };
                 let message = format!("the key {key_text} is not well formed");
                 let violation =
                     Violation::error(RULE, message).expected("not well formed").help(rule);
@@ -261,14 +261,14 @@ impl Walk<'_> {
     ) {
         node.broken = true;
         let value_text = match node.as_text() {
-            Some(text) if may_quote(text, self.shapes.resolve(shape), path) => quoted(text),
+            Some(text) if may_quote(text, self.shapes.resolve(shape), path) => quote(text),
             Some(_) | None => "this".to_owned(),
         };
         let name = match path.0.last() {
             Some(_) => format!("`{path}`"),
             None => "the file".to_owned(),
         };
-        let expected = shape.expected(self.shapes);
+        let expected = shape.describe_expected(self.shapes);
         let message = format!("{name} must be {expected}, but {value_text} {}", misread.why);
         let place = Some(node.origin.position.clone());
         let violation = Violation::error(RULE, message).expected(format!("expected {expected}"));
@@ -277,7 +277,7 @@ impl Walk<'_> {
 
     fn unknown_key(&mut self, key: &str, entry: &MappingEntry, path: &Path, help: String) {
         let subject = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
-        let key_text = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+        let key_text = if is_confidential(path) { quoted_name(key) } else { quote(key) };
         let message = format!("{subject} has no key {key_text}");
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
         let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
@@ -287,7 +287,7 @@ impl Walk<'_> {
     /// Finds the key that was meant, or the place where it belongs.
     fn suggest_key(&self, path: &Path, node: &Node, mapping: NamedObject<'_>) -> String {
         const FEW: usize = 6;
-        const OF_THE_HEAD: [&str; 7] =
+        const HEAD_KEYS: [&str; 7] =
             ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
         let Some(Step::Key(key)) = path.0.last() else { return String::new() };
         let key = key.as_str();
@@ -302,7 +302,7 @@ impl Walk<'_> {
         if let Some(line) = preferred().filter(|_| is_section) {
             return format!("it belongs further down: `{line}`");
         }
-        if is_section && OF_THE_HEAD.contains(&key) {
+        if is_section && HEAD_KEYS.contains(&key) {
             let value = examples::flow(key, node).unwrap_or_else(|| examples::ELLIPSIS.to_owned());
             return format!("it belongs to the top of the file: `{key}: {value}`");
         }

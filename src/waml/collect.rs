@@ -4,15 +4,15 @@
 use crate::model::violation::{Severity, Violation};
 
 /// The limit of collected violations for each severity: more than anybody reads, and a few megabytes at most.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 /// Adds a violation, unless there are as many of its severity as are collected; the last one says so.
 pub(crate) fn add(violations: &mut Vec<Violation>, violation: Violation) {
-    if violations.len() >= MOST {
+    if violations.len() >= MAX {
         let alike = |other: &&Violation| other.severity == violation.severity;
         match violations.iter().filter(alike).count() {
-            ..MOST => {}
-            MOST => return violations.push(summarize_rest(violation)),
+            ..MAX => {}
+            MAX => return violations.push(summarize_rest(violation)),
             _ => return,
         }
     }
@@ -25,7 +25,7 @@ fn summarize_rest(first: Violation) -> Violation {
         Severity::Error => "violations",
         Severity::Warning => "warnings",
     };
-    let message = format!("there are more than {MOST} {kind}; the others are not shown");
+    let message = format!("there are more than {MAX} {kind}; the others are not shown");
     let Violation { rule, severity, path, position, .. } = first;
     let summary = Violation::error("yaml", message).at(path, position);
     Violation { rule, severity, ..summary }.help("correct those that are shown, and validate again")
@@ -38,17 +38,17 @@ mod tests {
     #[test]
     fn a_severity_does_not_crowd_out_the_other() {
         let mut violations = Vec::new();
-        for n in 0..3 * MOST {
+        for n in 0..3 * MAX {
             add(&mut violations, Violation::warning("a", n.to_string()));
         }
-        assert_eq!(violations.len(), MOST + 1);
+        assert_eq!(violations.len(), MAX + 1);
         let last = violations.last().unwrap();
         assert!(last.message.starts_with("there are more than 1000 warnings"), "{last}");
         assert_eq!(last.severity, Severity::Warning);
-        for n in 0..3 * MOST {
+        for n in 0..3 * MAX {
             add(&mut violations, Violation::error("a", n.to_string()));
         }
-        assert_eq!(violations.len(), 2 * (MOST + 1));
+        assert_eq!(violations.len(), 2 * (MAX + 1));
         assert!(
             violations.last().unwrap().message.starts_with("there are more than 1000 violations")
         );

@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 use crate::model::violation::Violation;
 use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::node::{Node, Path, Step, Value};
-use crate::waml::quote::{is_confidential_key, quoted};
-use crate::waml::scalar::untyped;
+use crate::waml::quote::{is_confidential_key, quote};
+use crate::waml::scalar::read_untyped;
 
 /// Checks that the value at a path may be a secret: a message then describes it, and does not quote it.
 pub fn is_confidential(path: &Path) -> bool {
@@ -68,7 +68,7 @@ pub fn hide_secrets(violations: &mut [Violation], root: &Node) {
         return;
     }
     let mut words = Vec::new();
-    let mut tree: Json = untyped(root);
+    let mut tree: Json = read_untyped(root);
     mask_tree(&mut tree, &mut |secret| {
         add_forms(secret, &mut words);
         MASK.to_owned()
@@ -93,7 +93,7 @@ fn add_forms(secret: &str, words: &mut Vec<String>) {
     let inner = |text: String, ends: &[char]| text.trim_matches(ends).to_owned();
     for text in [secret, secret.trim()] {
         let shortened: String = text.chars().take(LONGEST_QUOTED).collect();
-        let quoted = quoted(text);
+        let quoted = quote(text);
         let quoted = quoted.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
         let quoted = quoted.map(|text| text.strip_suffix('…').unwrap_or(text).to_owned());
         let forms = [
@@ -220,8 +220,7 @@ mod tests {
             let json = serde_json::to_string(secret).unwrap();
             let text = format!("env:\n  - name: DB_PASSWORD\n    value: {json}\n");
             let shortened: String = secret.chars().take(60).collect();
-            for form in [quoted(secret), format!("{secret:?}"), json, shortened, secret.to_owned()]
-            {
+            for form in [quote(secret), format!("{secret:?}"), json, shortened, secret.to_owned()] {
                 let masked = hide_in_message(&text, &format!("value {form} is no host"));
                 for part in secret.split(['"', '\'', '\\', '\t', ' ']).filter(|part| part.len() > 1)
                 {

@@ -107,7 +107,7 @@ fn text_on_one_line(text: &str, out: &mut String) {
     if is_plain(text) {
         out.push_str(text);
     } else {
-        quoted(text, out);
+        write_quoted(text, out);
     }
 }
 
@@ -136,7 +136,7 @@ fn is_reserved(text: &str) -> bool {
     RESERVED.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-fn quoted(text: &str, out: &mut String) {
+fn write_quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -313,7 +313,7 @@ mod tests {
             let saphyr: Json = serde_saphyr::from_str(&text).unwrap();
             proptest::prop_assert_eq!(&saphyr, &value, "saphyr on\n{}", text);
             let nodes = crate::waml::yaml::parse_stream("f", &text, &crate::waml::yaml::Budget::default()).unwrap();
-            proptest::prop_assert_eq!(&crate::waml::scalar::untyped(&nodes[0]), &value, "ours on\n{}", text);
+            proptest::prop_assert_eq!(&crate::waml::scalar::read_untyped(&nodes[0]), &value, "ours on\n{}", text);
         }
     }
 }

@@ -306,7 +306,7 @@ pub(super) fn format_flow_text(key: &str, text: &str) -> Option<String> {
 }
 
 /// Writes a text in quotes; `None` where it may not be shown.
-pub(super) fn quoted(key: &str, text: &str) -> Option<String> {
+pub(super) fn quote(key: &str, text: &str) -> Option<String> {
     format_flow_text(key, text)?;
     Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }

@@ -8,7 +8,7 @@ use crate::waml::confidential::may_repeat_text;
 use crate::waml::duplicates::ElementPlace;
 use crate::waml::examples;
 use crate::waml::node::{Node, Path, Step, Value};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section::Defaults;
 use crate::waml::suggest;
 
@@ -114,7 +114,7 @@ pub(crate) fn check_unmatched(
         let names = || targets.iter().map(|target| target.as_str());
         let suggestion = suggest::nearest(text, names())
             .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
-        let message = format!("{} matches no target of this app", quoted(text));
+        let message = format!("{} matches no target of this app", quote(text));
         let violation = Violation::warning(RULE, message)
             .expected("matches no target")
             .help(format!("the targets are {}{suggestion}", suggest::list(names())));

@@ -9,7 +9,7 @@ use crate::support::secret_text::is_random;
 use crate::support::secret_tree::MASK;
 
 /// Quotes a hostile text for a message: escaped, and cut after 60 characters.
-pub fn quoted(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     // Masked whole: a part of a secret has not its form any more.
     let text = mask_secrets(text);
     let shortened: String = text.chars().take(60).collect();
@@ -38,14 +38,14 @@ pub(crate) fn quote_key(key: &str) -> Cow<'_, str> {
 
 /// Quotes a name in a message, where a secret may have been written instead of it.
 pub(crate) fn quoted_name(text: &str) -> String {
-    quoted(&quote_key(text))
+    quote(&quote_key(text))
 }
 
 /// Quotes a host in a message; what is before an `@` can be a name with a password.
 pub(crate) fn quoted_host(text: &str) -> String {
     match text.rsplit_once('@') {
-        Some((_, host)) => quoted(&format!("{MASK}@{host}")),
-        None => quoted(text),
+        Some((_, host)) => quote(&format!("{MASK}@{host}")),
+        None => quote(text),
     }
 }
 
@@ -56,5 +56,5 @@ pub(crate) fn quoted_reference(text: &str) -> Option<String> {
     let is_mixed = |part: &str| is_random(part) && part.bytes().any(|b| b.is_ascii_digit());
     let is_name = text.bytes().all(is_legal) && !text.split(['-', '_', '.', '/']).any(is_mixed);
     // No secret is as short.
-    (is_name || text.chars().count() < 5).then(|| quoted(text))
+    (is_name || text.chars().count() < 5).then(|| quote(text))
 }

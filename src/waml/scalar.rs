@@ -110,12 +110,12 @@ fn scalar_error(why: &str, help: String) -> ScalarError {
 }
 
 /// Reads a value without a wanted type, as YAML 1.2's core schema reads it.
-pub(crate) fn untyped(node: &Node) -> Json {
+pub(crate) fn read_untyped(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,
-        Value::List(list) => Json::Array(list.iter().map(untyped).collect()),
+        Value::List(list) => Json::Array(list.iter().map(read_untyped).collect()),
         Value::Map(map) => Json::Object(
-            map.iter().map(|(key, entry)| (key.clone(), untyped(&entry.node))).collect(),
+            map.iter().map(|(key, entry)| (key.clone(), read_untyped(&entry.node))).collect(),
         ),
         Value::Scalar(scalar) => untyped_scalar(scalar),
     }

@@ -269,7 +269,7 @@ impl Shape {
     }
 
     /// Names it in a reader's words: `a whole number from 1 to 65535`.
-    pub(crate) fn expected(&self, shapes: &Shapes) -> String {
+    pub(crate) fn describe_expected(&self, shapes: &Shapes) -> String {
         match shapes.resolve(self) {
             Self::Any | Self::Ref(_) => "a value".to_owned(),
             Self::Text(None) => "text".to_owned(),
@@ -288,7 +288,7 @@ impl Shape {
             }
             Self::List(_) => "a list".to_owned(),
             Self::Map { .. } | Self::Object(_) => "a map".to_owned(),
-            Self::Nullable(inner) => inner.expected(shapes),
+            Self::Nullable(inner) => inner.describe_expected(shapes),
         }
     }
 }

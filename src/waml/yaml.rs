@@ -434,7 +434,7 @@ fn help_to_quote(line: &str, column: usize, may_repeat: impl Fn() -> bool) -> Op
     let start = start.trim_start();
     let key = start.trim_start_matches("- ").strip_suffix(": ").unwrap_or_default();
     let is_key = !key.is_empty() && !key.contains([' ', ':', '{', '[', '"', '\'']);
-    let line_in_quotes = match examples::quoted(key, value).filter(|_| may_repeat()) {
+    let line_in_quotes = match examples::quote(key, value).filter(|_| may_repeat()) {
         Some(value) if is_key || start == "- " => format!("{start}{value}"),
         _ if is_key => format!("{start}\"…\""),
         _ => "\"…\"".to_owned(),

@@ -25,7 +25,7 @@ use crate::harness::random::Random;
 /// The clusters of every round.
 pub(crate) const TARGETS: [&str; 2] = ["prod-cluster-1", "prod-cluster-2"];
 /// The memory of `deploy/kubernetes/deployment.yaml`, in MiB.
-const MOST_MEMORY: u64 = 512;
+const MAX_MEMORY: u64 = 512;
 const SECRET: &str = "of-the-webhook-0123456789";
 /// GitHub gives up a delivery after that.
 const DELIVERY: Duration = Duration::from_secs(10);
@@ -168,9 +168,8 @@ impl Fleet {
             return self.logs.lock().unwrap().push(process.log());
         }
         let peak = process.peak_memory() / 1_048_576;
-        if peak >= MOST_MEMORY {
-            ledger
-                .violation(format!("process {member} held {peak} MiB, {MOST_MEMORY} are allowed"));
+        if peak >= MAX_MEMORY {
+            ledger.violation(format!("process {member} held {peak} MiB, {MAX_MEMORY} are allowed"));
         }
         let most = &mut *self.peak.lock().unwrap();
         *most = peak.max(*most);

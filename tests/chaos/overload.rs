@@ -15,9 +15,9 @@ use crate::harness::attack::Attack;
 use crate::harness::random::Random;
 
 /// What attackers hold the process to, in MiB.
-const MOST_MEMORY: u64 = 256;
+const MAX_MEMORY: u64 = 256;
 /// Descriptors of a process that nobody attacks, generously.
-const MOST_DESCRIPTORS: usize = 300;
+const MAX_DESCRIPTORS: usize = 300;
 /// Within which descriptors are given back after an attack.
 const RELEASE: Duration = Duration::from_secs(20);
 /// An attack takes no longer, whatever comes of it.
@@ -58,8 +58,8 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Fle
     release(world).await;
     finish(&fleet, ledger).await;
     let peak = *fleet.peak.lock().unwrap();
-    ledger.require(peak < MOST_MEMORY, || {
-        format!("attackers made the process hold {peak} MiB, {MOST_MEMORY} are allowed")
+    ledger.require(peak < MAX_MEMORY, || {
+        format!("attackers made the process hold {peak} MiB, {MAX_MEMORY} are allowed")
     });
     fleet
 }
@@ -74,7 +74,7 @@ async fn release((fleet, ledger): (&Fleet, &Ledger)) {
         format!("{refused} deliveries of signed events were turned away or not answered")
     });
     let deadline = Instant::now() + RELEASE;
-    while fleet.descriptors(0).is_some_and(|open| open > MOST_DESCRIPTORS) {
+    while fleet.descriptors(0).is_some_and(|open| open > MAX_DESCRIPTORS) {
         if Instant::now() > deadline {
             let open = fleet.descriptors(0);
             ledger.violation(format!("{open:?} descriptors are open after the attack"));

@@ -240,7 +240,7 @@ impl World {
         let expected = self.expected.iter().find(|one| one.deploy_id == deploy_id(n)).unwrap();
         let of_workload = |key| self.tracker.records_of(key).iter().cloned();
         let records: Vec<ProgressRecord> =
-            expected.watched().into_iter().flat_map(of_workload).collect();
+            expected.watched_objects().into_iter().flat_map(of_workload).collect();
         summarize(expected, &records, self.tracker.sync_wait(expected))
     }
 

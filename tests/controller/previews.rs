@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
-use the_deployer::store::MOST_DEATHS;
+use the_deployer::store::MAX_DEATHS;
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -174,7 +174,7 @@ async fn who_dies_too_often_is_given_up() {
     let shop = shop(&deployer);
     let (number, head) = opens(&shop, "more").await;
     let lease = std::time::Duration::from_secs(1);
-    for _ in 0..MOST_DEATHS {
+    for _ in 0..MAX_DEATHS {
         let store = deployer.stepped().store();
         let dead = store.claim_preview("dead", deployer.clock.now(), lease).await.unwrap();
         assert!(dead.is_some());

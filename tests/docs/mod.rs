@@ -83,14 +83,14 @@ fn the_table_of_errors_is_that_of_the_server() {
     use the_deployer::server::problem::ProblemKind;
     let mut table = String::from("| `type` ends in | status | when |\n|---|---|---|\n");
     for kind in ProblemKind::ALL {
-        let (name, status, when) = kind.documented();
+        let (name, status, when) = kind.documentation();
         writeln!(table, "| `{name}` | {status} | {when} |").unwrap();
     }
-    let mut names: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.documented().0).collect();
+    let mut names: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.documentation().0).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), ProblemKind::ALL.len(), "two kinds have one name");
-    assert!(ProblemKind::ALL.is_sorted_by_key(|kind| kind.documented().1), "by status");
+    assert!(ProblemKind::ALL.is_sorted_by_key(|kind| kind.documentation().1), "by status");
     hold("docs/api.md", &table);
 }
 

@@ -12,7 +12,7 @@ use crate::harness::attack::{Attack, exchange, peak_memory, signed_webhooks};
 use crate::harness::process::{Home, Process};
 
 /// Half of what `deploy/kubernetes/deployment.yaml` allows.
-const MOST_MEMORY: u64 = 256 * 1024 * 1024;
+const MAX_MEMORY: u64 = 256 * 1024 * 1024;
 const WEBHOOKS: usize = 40;
 /// Clients are waited for no longer than this, so that a test need not wait for longer either.
 const HASTY: [(&str, &str); 3] = [
@@ -30,7 +30,7 @@ async fn assert_serves(process: &Process) {
     let took = took.unwrap_or_else(|wrong| panic!("{wrong}\n{}", process.log()));
     assert_eq!(took.len(), WEBHOOKS);
     let peak = peak_memory(&process.id()) / 1024 / 1024;
-    assert!(peak > 0 && peak < MOST_MEMORY / 1024 / 1024, "{peak} MiB");
+    assert!(peak > 0 && peak < MAX_MEMORY / 1024 / 1024, "{peak} MiB");
 }
 
 async fn assert_withstands(attack: Attack) {

@@ -22,7 +22,7 @@ use crate::support::secret_tree::{MASK, mask_tree};
 use crate::templates::set::Template;
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path, Step, Value};
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 use crate::waml::section::{Section, always_exists};
 
 /// Shows every value that a target gets, with its file, line and layer.
@@ -197,7 +197,7 @@ fn is_within(path: &str, part: &str) -> bool {
 
 /// Returns the values of a tree with a mask for each secret.
 fn mask_values(tree: &Node) -> Json {
-    let mut json = untyped(tree);
+    let mut json = read_untyped(tree);
     mask_tree(&mut json, &mut |_| MASK.to_owned());
     json
 }
@@ -207,7 +207,7 @@ fn json_context(tree: &Node, path: &Path, removed: &Node) -> Json {
     let mut steps = path.clone();
     let Some(Step::Key(key)) = steps.0.pop() else { return Json::Null };
     let name = tree.at(&steps).and_then(|map| map.get("name")).and_then(Node::as_text);
-    let mut map = serde_json::json!({ "name": name, key: untyped(removed) });
+    let mut map = serde_json::json!({ "name": name, key: read_untyped(removed) });
     mask_tree(&mut map, &mut |_| MASK.to_owned());
     // At its place in the whole tree.
     steps.0.iter().rev().fold(map, |inner, step| match step {

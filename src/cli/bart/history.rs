@@ -21,9 +21,9 @@ use crate::model::id::{ImageTag, TargetName};
 use crate::support::text::truncate_chars;
 
 /// The most deployments of a page.
-const MOST_LISTED: u32 = 200;
+const MAX_LISTED: u32 = 200;
 /// The most rows for analysis.
-const MOST_ROWS: u32 = 100_000;
+const MAX_ROWS: u32 = 100_000;
 
 /// The longest reason that is shown, in characters: two lines. `--output json` has all of it.
 const LONGEST_REASON: usize = 100;
@@ -78,7 +78,7 @@ pub(super) struct HistoryArgs {
     #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
     /// The largest number of deployments, up to 200; with --format up to 100000. Default: 20; with --format 1000
-    #[arg(long, value_parser = local::count::<MOST_ROWS>)]
+    #[arg(long, value_parser = local::count::<MAX_ROWS>)]
     limit: Option<u32>,
     /// The `next` of an earlier answer: lists the older deployments after it
     #[arg(long)]
@@ -113,7 +113,7 @@ impl HistoryArgs {
         let (mut query, mut text) = (self.query(0).await?, format.header());
         while left > 0 {
             query.retain(|(name, _)| *name != "limit");
-            query.push(("limit", left.min(MOST_LISTED).to_string()));
+            query.push(("limit", left.min(MAX_LISTED).to_string()));
             let page: DeploymentPage<Verbatim<DeploymentSummary>> =
                 server.get("/api/v1/deployments", &query).await?;
             let count = u32::try_from(page.deployments.len()).unwrap_or(u32::MAX);
@@ -130,8 +130,8 @@ impl HistoryArgs {
     async fn deployments(&self) -> CommandOutcome {
         let ServiceArgs { server, output } = &self.service;
         let limit = self.limit.unwrap_or(20);
-        if limit > MOST_LISTED {
-            return Err(CliError::usage(format!("--limit is at most {MOST_LISTED}"))
+        if limit > MAX_LISTED {
+            return Err(CliError::usage(format!("--limit is at most {MAX_LISTED}"))
                 .hint("--format csv and --format jsonl read more pages"));
         }
         let list: Verbatim<DeploymentPage> =

@@ -26,7 +26,7 @@ use crate::model::id::{AppKey, DeployId, TargetName};
 /// The number of targets that are read at the same time.
 const AT_ONCE: usize = 8;
 /// The largest number of deployments in each state that are listed.
-const MOST_UNDER_WAY: usize = 50;
+const MAX_UNDER_WAY: usize = 50;
 
 /// Shows the state of an app: what is live, in progress and locked, and what the service waits for; or one deployment
 /// with all its details.
@@ -243,7 +243,7 @@ impl StatusArgs {
         }
         let mut under_way = Vec::new();
         for state in [State::Pushing, State::Running, State::Queued] {
-            let mut query = vec![("limit", MOST_UNDER_WAY.to_string())];
+            let mut query = vec![("limit", MAX_UNDER_WAY.to_string())];
             query.push(("state", state.as_str().to_owned()));
             query.extend(on.iter().cloned());
             let list: Result<DeploymentPage<Verbatim<DeploymentSummary>>, CliError> =
@@ -251,7 +251,7 @@ impl StatusArgs {
             let list = self.or_readiness(list, &service)?;
             if list.next.is_some() {
                 notes.push(format!(
-                    "more than {MOST_UNDER_WAY} are {0}: `bart history --all --state {0}` lists them",
+                    "more than {MAX_UNDER_WAY} are {0}: `bart history --all --state {0}` lists them",
                     state.as_str()
                 ));
             }

@@ -95,7 +95,7 @@ fn what_is_wrong_with_the_request_is_a_refusal() {
         (500, "Passing"),
         (503, "Passing"),
     ] {
-        let error = server.refused(StatusCode::from_u16(status).unwrap(), b"{}");
+        let error = server.problem_error(StatusCode::from_u16(status).unwrap(), b"{}");
         assert!(format_error(&error).contains(&format!("kind: {kind}")), "{status}: {error:?}");
     }
 }

@@ -22,7 +22,7 @@ use crate::cluster::connection::error::ConnectError;
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The most bytes of output that are read; a token and a certificate chain fit many times.
-const MOST_OUTPUT: u64 = 1024 * 1024;
+const MAX_OUTPUT: u64 = 1024 * 1024;
 
 /// A program with its arguments and variables.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl ExecPlugin {
     pub(super) async fn run(&self) -> Result<PluginCredential, ConnectError> {
         let output = tokio::time::timeout(self.deadline, self.output()).await;
         let output = output.map_err(|_elapsed| {
-            self.failed(format!("does not end within {} seconds", self.deadline.as_secs()))
+            self.failure(format!("does not end within {} seconds", self.deadline.as_secs()))
         })??;
         self.parse(&output)
     }
@@ -93,21 +93,21 @@ impl ExecPlugin {
             .kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| {
             let hint = self.hint.as_deref().map_or_else(String::new, |hint| format!("; {hint}"));
-            self.failed(format!("cannot be started: {error}{hint}"))
+            self.failure(format!("cannot be started: {error}{hint}"))
         })?;
         let mut output = Vec::new();
         if let Some(stdout) = child.stdout.take() {
-            let read = stdout.take(MOST_OUTPUT).read_to_end(&mut output).await;
-            read.map_err(|error| self.failed(format!("cannot be read: {error}")))?;
+            let read = stdout.take(MAX_OUTPUT).read_to_end(&mut output).await;
+            read.map_err(|error| self.failure(format!("cannot be read: {error}")))?;
         }
         let status = child.wait().await;
         let status =
-            status.map_err(|error| self.failed(format!("cannot be waited for: {error}")))?;
+            status.map_err(|error| self.failure(format!("cannot be waited for: {error}")))?;
         if status.success() {
             Ok(output)
         } else {
             Err(self
-                .failed(format!("fails with {status}; run it as the service's user to see why")))
+                .failure(format!("fails with {status}; run it as the service's user to see why")))
         }
     }
 
@@ -116,25 +116,25 @@ impl ExecPlugin {
         let read = serde_json::from_slice(output).ok();
         let read = read.or_else(|| serde_yaml::from_slice(output).ok());
         let ExecCredential { status } =
-            read.ok_or_else(|| self.failed("prints no ExecCredential".to_owned()))?;
+            read.ok_or_else(|| self.failure("prints no ExecCredential".to_owned()))?;
         let ExecCredentialStatus {
             token,
             client_certificate_data,
             client_key_data,
             expiration_timestamp,
-        } = status.ok_or_else(|| self.failed("prints no status".to_owned()))?;
+        } = status.ok_or_else(|| self.failure("prints no status".to_owned()))?;
         let expires = expiration_timestamp.map(|text| text.parse::<Timestamp>()).transpose();
         let expires =
-            expires.map_err(|_| self.failed("prints an expiry that is no time".to_owned()))?;
+            expires.map_err(|_| self.failure("prints an expiry that is no time".to_owned()))?;
         let certificate = client_certificate_data.zip(client_key_data);
         let certificate = certificate.map(|(chain, key)| (chain, SecretString::from(key)));
         if token.is_none() && certificate.is_none() {
-            return Err(self.failed("prints neither a token nor a certificate".to_owned()));
+            return Err(self.failure("prints neither a token nor a certificate".to_owned()));
         }
         Ok(PluginCredential { token: token.map(SecretString::from), certificate, expires })
     }
 
-    fn failed(&self, problem: String) -> ConnectError {
+    fn failure(&self, problem: String) -> ConnectError {
         ConnectError::plugin(&self.command, problem)
     }
 }

@@ -16,10 +16,10 @@ use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::secret_mask::mask_secrets;
 
 /// The most bytes of a refusal that are read: one sentence of it counts.
-const MOST_REFUSAL: usize = 64 * 1024;
+const MAX_REFUSAL: usize = 64 * 1024;
 
 /// The longest sentence of a server, in characters.
-pub(in crate::cluster) const MOST_MESSAGE: usize = 300;
+pub(in crate::cluster) const MAX_MESSAGE: usize = 300;
 
 /// The longest time for a refusal's body.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ impl ServerRefusal {
     /// Makes a refusal from its status and the server's own sentence, which may be empty.
     pub(in crate::cluster) fn new(code: u16, message: &str, retry_after: Option<Duration>) -> Self {
         // A server, or what stands before it, may repeat what it was sent.
-        let message = match one_line(&mask_secrets(message), MOST_MESSAGE).as_str() {
+        let message = match one_line(&mask_secrets(message), MAX_MESSAGE).as_str() {
             "" => format!("the server answers {code}"),
             message => format!("the server answers {code}: {message}"),
         };
@@ -80,7 +80,7 @@ pub(in crate::cluster) async fn send(
         return Ok(response);
     }
     let (code, retry_after) = (response.status().as_u16(), retry_after_seconds(response.headers()));
-    let read = read_bounded(response.into_body(), MOST_REFUSAL);
+    let read = read_bounded(response.into_body(), MAX_REFUSAL);
     let body = tokio::time::timeout(REFUSAL_DEADLINE, read).await;
     let body = body.ok().and_then(Result::ok).map(|body| body.bytes).unwrap_or_default();
     // A body that is not JSON comes from a proxy, or from a path that does not exist.

@@ -25,7 +25,7 @@ const SILENCE: SignedDuration = SignedDuration::from_secs(30);
 const TAKEOVER: SignedDuration = SignedDuration::from_secs(15);
 
 /// The most objects of one list: no index of an agent has more. Those above it are left out and counted.
-const MOST_LISTED: u64 = 250_000;
+const MAX_LISTED: u64 = 250_000;
 
 /// The reports of one cluster's agent, as far as they were taken.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl ReportReceiver {
         let count = self.lists.get_mut(&object.kind);
         let is_too_many = count.is_some_and(|count| {
             *count = count.saturating_add(1);
-            *count > MOST_LISTED
+            *count > MAX_LISTED
         });
         if is_too_many { None } else { object.read().ok().map(Box::new) }
     }

@@ -7,7 +7,7 @@ const MANAGED: &str = "app.kubernetes.io/managed-by=the-deployer";
 
 /// The label of pods and `ReplicaSet` objects, which have those of the pod template. Pods of others can have it, too:
 /// they are told apart by their owner.
-const NAMED: &str = "app.kubernetes.io/name";
+const NAME_LABEL: &str = "app.kubernetes.io/name";
 
 impl WatchedKind {
     /// Returns the kind's API group; that of core is empty.
@@ -83,7 +83,7 @@ impl WatchedKind {
         match self {
             Self::Application | Self::Canary => Some(MANAGED),
             _ if previews => None,
-            Self::ReplicaSet | Self::Pod => Some(NAMED),
+            Self::ReplicaSet | Self::Pod => Some(NAME_LABEL),
             Self::Deployment | Self::StatefulSet | Self::DaemonSet | Self::CronJob | Self::Job => {
                 Some(MANAGED)
             }

@@ -17,10 +17,10 @@ use crate::cluster::connection::request::{RequestError, ServerRefusal, send};
 use crate::support::http::body::read_bounded;
 
 /// The largest page; a larger one is asked for in smaller parts.
-const MOST_PAGE: usize = 16 * 1024 * 1024;
+const MAX_PAGE: usize = 16 * 1024 * 1024;
 
 /// The longest line of a watch. No object is larger: etcd takes one and a half megabytes.
-const MOST_LINE: usize = 8 * 1024 * 1024;
+const MAX_LINE: usize = 8 * 1024 * 1024;
 
 /// The reason why a list or a watch failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl ListPage {
         request: Request<Vec<u8>>,
         deadline: Duration,
     ) -> Result<Self, WatchProblem> {
-        Self::fetch_bounded(client, request, MOST_PAGE, deadline).await
+        Self::fetch_bounded(client, request, MAX_PAGE, deadline).await
     }
 
     /// Does the same for a page of at most so many bytes.
@@ -194,7 +194,7 @@ impl WatchLines {
                 }
                 continue;
             }
-            if self.buffer.len() > MOST_LINE {
+            if self.buffer.len() > MAX_LINE {
                 return Err(WatchProblem::TooLarge);
             }
             // A line without an end is not whole, and comes again with the next watch.
@@ -260,7 +260,7 @@ async fn read_body(body: Body, most: usize) -> Result<Vec<u8>, WatchProblem> {
 /// Reads any text as a line of a watch and as a page of a list: no object makes a reader panic, and reasons are short.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
-    use crate::cluster::connection::request::MOST_MESSAGE;
+    use crate::cluster::connection::request::MAX_MESSAGE;
     use crate::cluster::object::WatchedKind;
     use crate::cluster::watched::WatchedObject;
 
@@ -277,7 +277,7 @@ pub(crate) fn fuzz(data: &[u8]) {
             assert!(version_of(&object).is_none_or(|version| !version.is_empty()));
         }
         Err(ServerRefusal { message, .. }) => {
-            assert!(message.chars().count() < MOST_MESSAGE + 100, "{message}");
+            assert!(message.chars().count() < MAX_MESSAGE + 100, "{message}");
         }
         Ok(WatchMessage::Unknown | WatchMessage::Unreadable) => {}
     }

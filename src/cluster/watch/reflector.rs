@@ -46,10 +46,10 @@ use crate::support::clock::{Clock, random_digits};
 const WAITING_EVENTS: usize = 256;
 
 /// A watch with more lines that are no events ends as failed.
-const MOST_UNREADABLE: u64 = 100;
+const MAX_UNREADABLE: u64 = 100;
 
 /// A list with more pages is given up: it would be one of a million objects.
-const MOST_PAGES: usize = 20_000;
+const MAX_PAGES: usize = 20_000;
 
 /// The parts of the watches of one cluster.
 pub struct ClusterWatch {
@@ -283,7 +283,7 @@ impl KindWatch {
             tracing::warn!(cluster, resource, "a line of a watch is no event and is left out");
         }
         self.relist_at = self.relist_at.min(Instant::now() + self.schedule.relist_soon());
-        if progress.unreadable > MOST_UNREADABLE { Err(WatchProblem::no_events()) } else { Ok(()) }
+        if progress.unreadable > MAX_UNREADABLE { Err(WatchProblem::no_events()) } else { Ok(()) }
     }
 
     /// Sends the message's event. The version moves only after the consumer has the event, so that none is lost.
@@ -452,7 +452,7 @@ impl PageTokens {
     /// Moves to the next page; returns false after the last one.
     fn advance(&mut self, token: Option<String>) -> Result<bool, WatchProblem> {
         if let Some(token) = &token
-            && (self.used.len() >= MOST_PAGES || !self.used.insert(token.clone()))
+            && (self.used.len() >= MAX_PAGES || !self.used.insert(token.clone()))
         {
             let problem = "the server's list does not end: it repeats pages, or has too many";
             return Err(WatchProblem::Failed(problem.to_owned()));

@@ -229,7 +229,7 @@ fn spread(time: Duration, chance: u32) -> Duration {
 mod tests {
     use super::*;
 
-    const MOST: u32 = CHANCES - 1;
+    const MAX: u32 = CHANCES - 1;
 
     fn schedule() -> Schedule {
         Schedule::new(WatchLimits::default())
@@ -274,7 +274,7 @@ mod tests {
         let mut pauses = Vec::new();
         let (mut requests, mut passed) = (0, Duration::ZERO);
         while passed < Duration::from_hours(1) {
-            let step = schedule.after_list(Some(&failed()), MOST);
+            let step = schedule.after_list(Some(&failed()), MAX);
             assert_eq!(step.start, Start::List);
             pauses.push(step.pause.as_secs_f64().round());
             (requests, passed) = (requests + 1, passed + step.pause);
@@ -289,7 +289,7 @@ mod tests {
         for seconds in [1, 2, 4, 8] {
             assert_eq!(schedule.after_list(None, 0), watch(0));
             let refused = problem(WatchProblem::Forbidden(String::new()));
-            let step = schedule.after_watch(&refused, MOST);
+            let step = schedule.after_watch(&refused, MAX);
             assert_eq!(
                 (step.start, step.pause.as_secs_f64().round()),
                 (Start::Watch, f64::from(seconds))
@@ -342,16 +342,16 @@ mod tests {
             let failing = |cause| end(messages, seconds, WatchEndCause::Problem(cause));
             let mut schedule = schedule();
             let pauses: Vec<f64> = (0..6)
-                .map(|_| schedule.after_watch(&failing(WatchProblem::Expired), MOST))
+                .map(|_| schedule.after_watch(&failing(WatchProblem::Expired), MAX))
                 .inspect(|step| assert_eq!(step.start, Start::List))
                 .map(|step| step.pause.as_secs_f64().round())
                 .collect();
             let expected = [0.0, 2.0, 4.0, 8.0, 16.0, 30.0];
             assert_eq!(pauses, expected, "410 after {messages} and {seconds}");
-            let pause = schedule.after_watch(&failing(failed()), MOST).pause;
+            let pause = schedule.after_watch(&failing(failed()), MAX).pause;
             assert!(pause > Duration::from_secs(29), "{pause:?}");
             let lasting = end(0, 30, WatchEndCause::Problem(WatchProblem::Expired));
-            assert_eq!(schedule.after_watch(&lasting, MOST), list(0));
+            assert_eq!(schedule.after_watch(&lasting, MAX), list(0));
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
     fn a_kind_that_is_absent_is_looked_for_after_minutes_and_a_busy_server_when_it_says() {
         let mut schedule = schedule();
         assert_eq!(schedule.after_list(Some(&WatchProblem::Absent), 0), list(300));
-        let later = schedule.after_list(Some(&WatchProblem::Absent), MOST).pause;
+        let later = schedule.after_list(Some(&WatchProblem::Absent), MAX).pause;
         assert!(later > Duration::from_secs(599) && later < Duration::from_mins(10), "{later:?}");
         let busy =
             |seconds| WatchProblem::Throttled(Some(Duration::from_secs(seconds)), String::new());
@@ -404,6 +404,6 @@ mod tests {
     fn everything_is_listed_again_at_different_times() {
         let schedule = schedule();
         let minutes = |chance| schedule.relist_after(chance).as_secs() / 60;
-        assert_eq!([minutes(0), minutes(CHANCES / 2), minutes(MOST)], [30, 45, 59]);
+        assert_eq!([minutes(0), minutes(CHANCES / 2), minutes(MAX)], [30, 45, 59]);
     }
 }

@@ -25,7 +25,7 @@ const SHARE: u64 = 20;
 /// The requests of a run where the host names no limit.
 const UNLIMITED: u64 = 60;
 /// The most requests of one run: it must end within its lease.
-const MOST_SPENT: u64 = 200;
+const MAX_SPENT: u64 = 200;
 /// The fewest requests of a run that may ask at all, so that it gets somewhere.
 const LEAST_SPENT: u64 = 3;
 
@@ -94,7 +94,7 @@ pub(super) fn allowance(budget: Option<RequestBudget>, every: Duration, now: Tim
 
 fn share(limit: u64, every: Duration) -> u64 {
     let hourly_share = limit / SHARE;
-    (hourly_share * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MOST_SPENT)
+    (hourly_share * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MAX_SPENT)
 }
 
 /// Returns the repositories that are left of a round in which `after` was the last.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::decide;
 use crate::controller::sweep::{
-    IngestResult, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, SweepKind, Sweeps,
+    IngestResult, LONGEST_RUN_MICROS, MAX_REFUSED, Progress, SweepKind, Sweeps,
 };
 use crate::deployments::outcome::DeployError;
 use crate::forge::delivery::HookDelivery;
@@ -45,7 +45,7 @@ impl Sweeps {
         progress.waiting = replays.now.len() + replays.remaining;
         for delivery in &replays.now {
             let is_late = stopwatch.micros() > LONGEST_RUN_MICROS;
-            if stop.is_cancelled() || is_late || progress.refused >= MOST_REFUSED {
+            if stop.is_cancelled() || is_late || progress.refused >= MAX_REFUSED {
                 return Ok(progress);
             }
             if let Some(problem) = self.replay(delivery, &mut progress).await? {

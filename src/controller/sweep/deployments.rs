@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::{
-    HINT_PAUSE, IngestResult, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, SweepKind, Sweeps,
+    HINT_PAUSE, IngestResult, LONGEST_RUN_MICROS, MAX_REFUSED, Progress, Scope, SweepKind, Sweeps,
     decide,
 };
 use crate::deployments::outcome::DeployError;
@@ -145,7 +145,7 @@ impl Sweeps {
         }
         for deployment in lost {
             // One request for the statuses, and one for a status of this service.
-            if !allowance.pay(2) || progress.refused >= MOST_REFUSED {
+            if !allowance.pay(2) || progress.refused >= MAX_REFUSED {
                 return Ok(SweepResult::Partial);
             }
             if let Some(problem) = self.recover(&deployment, progress).await? {

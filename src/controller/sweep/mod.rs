@@ -176,9 +176,9 @@ const HINT_DELAY: Duration = Duration::from_secs(5);
 /// The least time between two runs for hints, so that a flood of unusable events costs little.
 const HINT_PAUSE: Duration = Duration::from_mins(1);
 /// The most refusals of one run: GitHub takes 80 writes a minute from the whole service.
-const MOST_REFUSED: u64 = 20;
+const MAX_REFUSED: u64 = 20;
 /// The most repositories that are remembered as logged.
-const MOST_TROUBLED: usize = 1000;
+const MAX_TROUBLED: usize = 1000;
 
 /// All sweeps of this process.
 pub struct Sweeps {
@@ -495,7 +495,7 @@ impl Sweeps {
     /// Logs the problem of a repository, once while it lasts.
     fn log_problem(&self, repository: &RepoName, problem: &DeployError) {
         let mut troubled = lock(&self.troubled);
-        if troubled.len() < MOST_TROUBLED && troubled.insert(repository.clone()) {
+        if troubled.len() < MAX_TROUBLED && troubled.insert(repository.clone()) {
             let reason = &problem.message;
             tracing::warn!(%repository, reason, "repository could not be swept");
         }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::{DeployError, WriteOutcome, pushed};
+use crate::deployments::outcome::{DeployError, WriteOutcome, describe_push};
 use crate::deployments::rollback::data::{self, Judgement};
 use crate::git::layout;
 use crate::git::writer::{
@@ -56,7 +56,7 @@ impl Deployments {
             let restore = restore.clone().expecting_latest(latest).with_application(application);
             match repository.roll_back(restore, at, lease).await {
                 Ok(push) => {
-                    self.facts.pushed();
+                    self.facts.note_push();
                     break read_pushed(repository, deployment, app, rollback, push).await;
                 }
                 Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
@@ -95,7 +95,7 @@ async fn read_pushed(
     // Files that the service did not write have no digest; their tree id names them as well.
     let digest =
         files::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
-    Ok(pushed(push, digest, files.into_iter().map(|file| file.name).collect()))
+    Ok(describe_push(push, digest, files.into_iter().map(|file| file.name).collect()))
 }
 
 fn build_note(

@@ -36,7 +36,7 @@ const PUSH_DELAY: Duration = Duration::from_secs(5);
 /// The time for which the start waits for the host, if there is a set to start with.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// The most violations of one refusal that are logged.
-const MOST_LOGGED: usize = 50;
+const MAX_LOGGED: usize = 50;
 
 /// The templates in use, and the means to keep them current. Clones share them.
 #[derive(Clone)]
@@ -314,7 +314,7 @@ fn refusal_text(commit: &CommitSha, error: &LoadError) -> String {
 fn log_refusal(commit: &CommitSha, error: &LoadError) {
     tracing::error!(%commit, %error, "templates refused");
     let LoadError::Broken(rejection) = error else { return };
-    for violation in rejection.violations.iter().take(MOST_LOGGED) {
+    for violation in rejection.violations.iter().take(MAX_LOGGED) {
         tracing::error!(%commit, "{violation}");
     }
 }

@@ -15,7 +15,7 @@ use crate::templates::sources::repository::{FolderItem, Folders};
 use crate::templates::sources::{APPS, COMPONENTS, CatalogueError, POLICIES};
 
 const LIMITS: SnapshotLimits =
-    SnapshotLimits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
+    SnapshotLimits { files: sources::MAX_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
 
 /// The place of the templates.
 pub(crate) enum TemplatesSource {

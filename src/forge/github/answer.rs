@@ -121,13 +121,13 @@ impl ErrorAnswer {
         let (host, subject, permission) = (host.to_owned(), subject.to_string(), self.permission);
         let help = match (requester, self.sign_on()) {
             (Requester::Installation(page), _) if self.says_suspended() => {
-                return suspended(subject, page.as_deref());
+                return suspension(subject, page.as_deref());
             }
-            _ if self.says_suspended() => return suspended(subject, None),
+            _ if self.says_suspended() => return suspension(subject, None),
             (Requester::Installation(page), _)
                 if self.contains_words("not accessible by integration") =>
             {
-                return missing(subject, permission, page.as_deref());
+                return missing_permission(subject, permission, page.as_deref());
             }
             (Requester::Token, _) if self.contains_words("authenticate via a github app") => {
                 return ForgeError::NeedsApp { what: "a check run" };
@@ -235,13 +235,17 @@ fn no_repository(repository: RepoName, requester: &Requester) -> ForgeError {
 }
 
 /// Builds the error of a suspended installation.
-pub(super) fn suspended(subject: String, page: Option<&str>) -> ForgeError {
+pub(super) fn suspension(subject: String, page: Option<&str>) -> ForgeError {
     let help = format!("an owner of the account can unsuspend it{}", at(page));
     ForgeError::Suspended { about: subject, help }
 }
 
 /// Builds the error of a permission that the service's App lacks.
-pub(super) fn missing(subject: String, permission: Permission, page: Option<&str>) -> ForgeError {
+pub(super) fn missing_permission(
+    subject: String,
+    permission: Permission,
+    page: Option<&str>,
+) -> ForgeError {
     let help = format!(
         "grant it in the App's settings under Permissions & events; then an owner of the account \
          accepts it{}",

@@ -26,7 +26,7 @@ const RESERVE: u64 = 10;
 /// The longest plausible wait: a time further ahead comes from a clock that was set back.
 const AN_HOUR: Duration = Duration::from_hours(1);
 /// The limit of accounts: more installations than any service has.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 /// The limits of all accounts. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +97,7 @@ impl RateLimits {
         change: impl FnOnce(&mut AccountLimits),
     ) {
         let mut accounts = lock(&self.0);
-        if accounts.len() >= MOST && !accounts.contains_key(&account) {
+        if accounts.len() >= MAX && !accounts.contains_key(&account) {
             let waits = |gate: &RetryGate| now.is_some_and(|now| gate.closed_until(now).is_some());
             accounts.retain(|_, limits| waits(&limits.all) || waits(&limits.writes));
         }
@@ -126,7 +126,7 @@ impl RateLimits {
     }
 
     /// Returns the time until which requests of any account wait.
-    pub(super) fn limited(&self, now: Timestamp) -> RateLimited {
+    pub(super) fn rate_limited(&self, now: Timestamp) -> RateLimited {
         let accounts = lock(&self.0);
         let latest = |requests| {
             accounts.values().filter_map(|limits| limits.gate(requests).closed_until(now)).max()
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(waits(other_account), (minutes(40), minutes(40)));
         let limited =
             RateLimited { everything: Some(at(100 + 2400)), writes: Some(at(100 + 1800)) };
-        assert_eq!(limits.limited(now), limited);
+        assert_eq!(limits.rate_limited(now), limited);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn of_too_many_accounts_those_that_wait_are_kept() {
         let limits = RateLimits::default();
-        let most = u64::try_from(MOST).unwrap();
+        let most = u64::try_from(MAX).unwrap();
         for n in 0..most {
             let wait = if n == 7 { Duration::from_mins(30) } else { Duration::from_secs(1) };
             limits.close(Account::Installation(n), Requests::All, wait, at(100));

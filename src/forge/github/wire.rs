@@ -23,7 +23,7 @@ use crate::support::clock::Clock;
 use crate::support::http::body::read_bounded;
 
 /// A renamed repository takes one; more than a few are a circle.
-const MOST_HOPS: usize = 4;
+const MAX_HOPS: usize = 4;
 
 /// A connection to one GitHub. Clones share everything.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ impl GitHubConnection {
         pass: &RequestCredential,
     ) -> Result<RequestOutcome, ForgeError> {
         let mut route = call.route.clone();
-        for _ in 0..MOST_HOPS {
+        for _ in 0..MAX_HOPS {
             let (outcome, location) = self.send_bounded(call, &route, pass).await?;
             let Some(location) = location else { return Ok(outcome) };
             route =

@@ -103,7 +103,7 @@ impl BranchPlace {
         tree::root(repo, self.tip(repo)?)
     }
 
-    pub(in crate::git) fn failed(&self, error: &git2::Error) -> WriteError {
+    pub(in crate::git) fn to_write_error(&self, error: &git2::Error) -> WriteError {
         WriteError::of_git(self.folder.display().to_string(), &self.folder, error)
     }
 }

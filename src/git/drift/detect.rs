@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::git::drift::difference::{
     EditedPath, FolderListing, Item, ItemContent, diff, difference,
 };
-use crate::git::objects::tree::{self, LOOK_BACK};
+use crate::git::objects::tree::{self, MAX_SEARCHED};
 use crate::model::hand_edit::{EditCommit, HandEdit};
 use crate::model::id::DeployId;
 
@@ -97,7 +97,7 @@ fn content(repo: &Repository, item: Item) -> ItemContent {
 /// the same, before which the path had another content. A clone may not go back so far.
 fn find_writer(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
     let mut commit = repo.find_commit(tip).ok()?;
-    for _ in 0..LOOK_BACK {
+    for _ in 0..MAX_SEARCHED {
         let parent_without_change = commit.parents().find(|parent| {
             let root = parent.tree().ok();
             tree::find_text(root.as_ref(), path).is_ok_and(|entry| entry.map(|(id, _)| id) == now)

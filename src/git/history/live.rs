@@ -165,7 +165,7 @@ impl ManifestRepository {
             read(&Repository::open_bare(&local_place.folder)?, &local_place)
         });
         match reading.await {
-            Ok(result) => result.map_err(|error| place.failed(&error)),
+            Ok(result) => result.map_err(|error| place.to_write_error(&error)),
             Err(_) => Err(WriteError::Corrupt {
                 repository: place.folder.display().to_string(),
                 cause: "the service failed to read it".to_owned(),
@@ -201,7 +201,7 @@ impl ManifestRepository {
             let folder = |commit: &Commit<'_>| {
                 Ok::<_, git2::Error>(tree::find(Some(&commit.tree()?), &latest)?.map(|one| one.0))
             };
-            let mut before = tree::back(repo, id).take(tree::LOOK_BACK);
+            let mut before = tree::back(repo, id).take(tree::MAX_SEARCHED);
             let is_later = before.any(|one| one.id() == own.id());
             let is_same = is_later && folder(&commit)? == folder(&own)?;
             Ok(if is_same { RevisionInCommit::Held } else { RevisionInCommit::NotHeld })

@@ -29,10 +29,10 @@ use crate::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug, TargetName}
 use crate::model::rollback::TreeId;
 
 /// The most deeds that are read, the newest: a hundred a day for years.
-const MOST: usize = 200_000;
+const MAX: usize = 200_000;
 
 /// The number of unreadable commits that are named.
-const MOST_UNREAD: usize = 100;
+const MAX_UNREAD: usize = 100;
 
 /// The records of a branch, and the apps that it has now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> 
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
     walk.push(tip)?;
     for id in walk {
-        if past.records.len() >= MOST {
+        if past.records.len() >= MAX {
             past.cut = true;
             break;
         }
@@ -142,7 +142,7 @@ fn read_commit(repo: &Repository, id: Oid, past: &mut BranchHistory) -> Result<(
 }
 
 fn not_read(past: &mut BranchHistory, commit: CommitSha, why: String) {
-    if past.unread.len() < MOST_UNREAD {
+    if past.unread.len() < MAX_UNREAD {
         past.unread.push((commit, why));
     }
 }

@@ -21,7 +21,7 @@ use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 
 /// The number of commits that are searched for a message.
-const LOOK_BACK: usize = 5_000;
+const MAX_SEARCHED: usize = 5_000;
 /// The most files that are read of a folder; a revision has a dozen.
 const FILES_LIMIT: usize = 200;
 /// The most bytes of one file; a manifest has some thousand.
@@ -113,7 +113,7 @@ impl ManifestRepository {
             let mut notes = BTreeMap::new();
             let Some(tip) = place.tip(repo)? else { return Ok(notes) };
             repo.find_commit(tip)?;
-            for commit in tree::back(repo, tip).take(LOOK_BACK) {
+            for commit in tree::back(repo, tip).take(MAX_SEARCHED) {
                 let message = String::from_utf8_lossy(commit.message_bytes());
                 let Some((id, trailers)) = trailers::read_deployment(&message) else { continue };
                 let at = Timestamp::from_second(commit.time().seconds()).unwrap_or_default();

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::git::message::{DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID};
 use crate::model::commit_record::{CommitRecord, PastDeployment, time_of};
 use crate::model::deployment::Pushed;
-use crate::model::event::NOBODY;
+use crate::model::event::GHOST;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
@@ -195,7 +195,7 @@ fn app_key(text: &str) -> Result<AppKey, String> {
 
 /// Returns the actor; a commit without one has an actor that the code host did not know.
 fn actor_or_ghost(actor: String) -> String {
-    if actor.is_empty() { NOBODY.to_owned() } else { actor }
+    if actor.is_empty() { GHOST.to_owned() } else { actor }
 }
 
 fn parse<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {

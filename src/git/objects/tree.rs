@@ -13,7 +13,7 @@ use crate::model::rollback::TreeId;
 
 /// The number of commits that are searched for a deploy id, or for the author of a folder: it was lost by a crash, not
 /// by a year.
-pub(in crate::git) const LOOK_BACK: usize = 1_000;
+pub(in crate::git) const MAX_SEARCHED: usize = 1_000;
 
 /// A name and its object.
 pub(in crate::git) type NamedEntry = (String, Oid);
@@ -53,7 +53,7 @@ pub(in crate::git) fn commit_of<'r>(
     tip: Oid,
     id: &DeployId,
 ) -> Option<Commit<'r>> {
-    let mut commits = back(repo, tip).take(LOOK_BACK);
+    let mut commits = back(repo, tip).take(MAX_SEARCHED);
     commits.find(|commit| is_of(&String::from_utf8_lossy(commit.message_bytes()), id))
 }
 

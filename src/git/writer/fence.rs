@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::support::lease::{Lease, Moment};
 
 /// The interval of checks of the clocks while an exchange is under way; a clock may have been moved.
-const LOOK: Duration = Duration::from_millis(250);
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Says what time it is. Clones share it.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Fence {
             if remaining.is_zero() {
                 return;
             }
-            sleep(remaining.min(LOOK)).await;
+            sleep(remaining.min(INTERVAL)).await;
         }
     }
 

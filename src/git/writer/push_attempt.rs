@@ -13,7 +13,7 @@ use crate::git::changes::ManifestChange;
 use crate::git::clone::branch::{BranchBackend, Tip};
 use crate::git::error::{StepError, WriteError};
 use crate::git::message::ids_of;
-use crate::git::objects::tree::{LOOK_BACK, back, commit_of, sha};
+use crate::git::objects::tree::{MAX_SEARCHED, back, commit_of, sha};
 use crate::git::transport::push_rejection::PushRefusal;
 use crate::git::writer::batch::{self, Built, ChangeOutcome, Committer};
 use crate::git::writer::fence::{Fence, Now};
@@ -213,7 +213,7 @@ impl Writer {
     ) -> Attempt {
         let tip = self.home.fetch_tip().ok().flatten();
         match tip.filter(|tip| {
-            back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)
+            back(self.home.repo(), *tip).take(MAX_SEARCHED).any(|commit| commit.id() == last)
         }) {
             Some(tip) => Attempt::Told(self.answers(Some(tip), built.outcomes, jobs), true),
             // The service cut it. If it comes late, the branch is the fence for the others' next try.
@@ -229,7 +229,7 @@ impl Writer {
         let mut bases: HashSet<Base> = bases_tried.collect();
         let mut ids = HashSet::new();
         let Some(tip) = tip else { return ids };
-        for commit in back(self.home.repo(), tip).take(LOOK_BACK) {
+        for commit in back(self.home.repo(), tip).take(MAX_SEARCHED) {
             bases.remove(&Base(Some(commit.id())));
             if bases.is_empty() {
                 break;

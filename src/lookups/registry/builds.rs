@@ -22,7 +22,7 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::client::{ImageQuestion, KINDS, Registries, RegistryRequest, THERE};
 use crate::lookups::registry::image_config::{self, ImageBuild, ImageClaims, Manifest};
 use crate::lookups::registry::listing;
-use crate::lookups::registry::tags::{self, ListOrder, MOST_TAGS, TagListing};
+use crate::lookups::registry::tags::{self, ListOrder, MAX_TAGS, TagListing};
 use crate::model::facts::FactUnavailable;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
@@ -98,7 +98,7 @@ impl ListLimit {
                 let [page, total] = [PAGE_BYTES, LISTING_BYTES].map(|bytes| bytes / (1024 * 1024));
                 format!("{page} MiB of a page and {total} MiB in all")
             }
-            Self::Tags => format!("{MOST_TAGS} tags"),
+            Self::Tags => format!("{MAX_TAGS} tags"),
         };
         format!("the registry's list of tags is longer than what is read of it, {most}")
     }

@@ -142,14 +142,14 @@ impl Dated<'_> {
     }
 }
 
-/// Reads the first `MOST` of a list; the others are skipped.
-pub(super) fn first<'de, D, T, const MOST: usize>(reader: D) -> Result<Vec<T>, D::Error>
+/// Reads the first `MAX` of a list; the others are skipped.
+pub(super) fn first<'de, D, T, const MAX: usize>(reader: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    struct First<T, const MOST: usize>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for First<T, MOST> {
+    struct First<T, const MAX: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for First<T, MAX> {
         type Value = Vec<T>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,20 +159,20 @@ where
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
             let mut first = Vec::new();
             while let Some(element) = list.next_element()? {
-                if first.len() < MOST {
+                if first.len() < MAX {
                     first.push(element);
                 }
             }
             Ok(first)
         }
     }
-    reader.deserialize_seq(First::<T, MOST>(PhantomData))
+    reader.deserialize_seq(First::<T, MAX>(PhantomData))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lookups::registry::tags::MOST_TAGS;
+    use crate::lookups::registry::tags::MAX_TAGS;
     use crate::lookups::registry::tags::select_likely;
 
     fn page(body: &[u8]) -> Option<TagListing> {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_anybody_needs() {
-        let tags: Vec<String> = (0..MOST_TAGS + 5).map(|n| n.to_string()).collect();
+        let tags: Vec<String> = (0..MAX_TAGS + 5).map(|n| n.to_string()).collect();
         let images: serde_json::Map<_, _> = (0..3)
             .map(|n| {
                 (n.to_string(), serde_json::json!({"tag": tags, "timeCreatedMs": "1700000000000"}))
@@ -231,7 +231,7 @@ mod tests {
         let listing = page(body.as_bytes()).unwrap();
         assert_eq!(
             (listing.tags.len(), listing.times.len(), listing.is_full),
-            (MOST_TAGS, TAGS_OF_ONE, true)
+            (MAX_TAGS, TAGS_OF_ONE, true)
         );
         let few = page(br#"{"tags": ["1"]}"#).unwrap();
         assert!(!few.is_full);

@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, HashSet};
 use jiff::Timestamp;
 
 /// The limit of tags that one request keeps: years of builds. Tags beyond it are counted as left out.
-pub(super) const MOST_TAGS: usize = 20_000;
+pub(super) const MAX_TAGS: usize = 20_000;
 
 /// Images that are looked at for one answer, where their times are not known beforehand.
-const LOOKED_AT: usize = 60;
+const MAX_IMAGES: usize = 60;
 /// The limit of lookups for one answer where tags say nothing of their age, such as commits' ids: the newest may be
 /// anywhere in the list. Results are cached, and further pages look up further tags.
-const MOST_LOOKED_AT: usize = 300;
+const MAX_LOOKED_AT: usize = 300;
 
 /// The tags of a repository, as far as they were listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TagListing {
-    /// The tags in the registry's order; at most [`MOST_TAGS`].
+    /// The tags in the registry's order; at most [`MAX_TAGS`].
     pub(super) tags: Vec<String>,
     /// The time of each image by tag, where the list has it; at most as many.
     pub(super) times: BTreeMap<String, Timestamp>,
@@ -39,7 +39,7 @@ impl TagListing {
         if !is_build(tag) {
             return;
         }
-        if self.tags.len() < MOST_TAGS {
+        if self.tags.len() < MAX_TAGS {
             self.tags.push(tag.to_owned());
         } else {
             self.is_full = true;
@@ -47,7 +47,7 @@ impl TagListing {
     }
 
     pub(super) fn add_time(&mut self, tag: &str, at: Timestamp) {
-        if is_build(tag) && self.times.len() < MOST_TAGS {
+        if is_build(tag) && self.times.len() < MAX_TAGS {
             self.times.insert(tag.to_owned(), at);
         }
     }
@@ -72,8 +72,8 @@ impl ListOrder {
     /// Returns the tags to look up next, so that there are that many images.
     pub(super) fn next<'a>(&self, listing: &'a TagListing, count: usize) -> Vec<&'a str> {
         // Those of earlier pages count no more: this answer looks at as many again.
-        let most = if listing.is_dated() { count } else { self.looked_at.len() + MOST_LOOKED_AT };
-        let count = if listing.times.is_empty() { LOOKED_AT.max(count) } else { count };
+        let most = if listing.is_dated() { count } else { self.looked_at.len() + MAX_LOOKED_AT };
+        let count = if listing.times.is_empty() { MAX_IMAGES.max(count) } else { count };
         let mut chosen = select_likely(&listing.tags, &listing.times, count.min(most));
         chosen.extend(choose_undated(&listing.tags, &listing.times, &chosen, most));
         chosen.retain(|tag| !self.looked_at.contains(*tag));

@@ -21,7 +21,7 @@ use crate::manifests::{disks, replicas};
 use crate::model::facts::{Disk, LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
 use crate::waml::node::Node;
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 use crate::waml::yaml::{self, Budget};
 
 /// The limits of a file: files of the service have some kilobytes; a dashboard in a `ConfigMap` may have more than a
@@ -46,7 +46,7 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
             continue;
         }
         let file = std::slice::from_ref(file);
-        let read = read(file, |node, list| list.push(untyped(node)));
+        let read = read(file, |node, list| list.push(read_untyped(node)));
         let documents = read.found;
         let staying = documents.iter().filter(|json| has_sync_option(json, "Prune=false"));
         app.staying.extend(staying.filter_map(live_object));

@@ -5,7 +5,7 @@
 //! headers separate them. The paths of a regular expression cannot be listed, and are left out.
 
 /// More alternatives than this are no rule of a person's; the rest is left out.
-const MOST: usize = 256;
+const MAX: usize = 256;
 /// The depth to which parentheses and negations may nest.
 const DEEPEST: usize = 32;
 
@@ -15,7 +15,7 @@ pub(super) fn routes(rule: &str) -> Vec<(String, String)> {
     let Some(ways) = reader.parse_disjunction().filter(|_| reader.rest.trim().is_empty()) else {
         return Vec::new();
     };
-    ways.into_iter().flat_map(Way::pairs).take(MOST).collect()
+    ways.into_iter().flat_map(Way::pairs).take(MAX).collect()
 }
 
 /// The condition of one alternative. `None`: anything.
@@ -38,7 +38,7 @@ impl Way {
         };
         let hosts = hosts.unwrap_or_default();
         let pairs = hosts.iter().flat_map(|h| paths.iter().map(|p| (h.clone(), p.clone())));
-        pairs.take(MOST).collect()
+        pairs.take(MAX).collect()
     }
 
     /// Joins two alternatives that must both hold at once.
@@ -76,7 +76,7 @@ fn narrower(a: Option<&Vec<String>>, b: Option<&Vec<String>>) -> Option<Vec<Stri
             (false, true) => Some(y.clone()),
             (false, false) => None,
         });
-    Some(longer.take(MOST).collect())
+    Some(longer.take(MAX).collect())
 }
 
 struct Reader<'r> {
@@ -91,7 +91,7 @@ impl Reader<'_> {
         while self.take("||") {
             ways.extend(self.parse_conjunction()?);
         }
-        ways.truncate(MOST);
+        ways.truncate(MAX);
         Some(ways)
     }
 
@@ -101,7 +101,7 @@ impl Reader<'_> {
         while self.take("&&") {
             let next_ways = self.parse_term()?;
             let pairs = ways.iter().flat_map(|a| next_ways.iter().map(|b| a.and(b)));
-            ways = pairs.take(MOST).collect();
+            ways = pairs.take(MAX).collect();
         }
         Some(ways)
     }
@@ -196,12 +196,12 @@ fn wildcard(expression: &str) -> Option<String> {
     host.chars().all(is_plain).then(|| format!("*.{host}"))
 }
 
-/// Checks that any rule is read, and gives no more pairs than [`MOST`].
+/// Checks that any rule is read, and gives no more pairs than [`MAX`].
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(rule) = std::str::from_utf8(data) else { return };
     let pairs = routes(rule);
-    assert!(pairs.len() <= MOST, "{} pairs", pairs.len());
+    assert!(pairs.len() <= MAX, "{} pairs", pairs.len());
 }
 
 #[cfg(test)]
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(format_pairs(rule), "", "{rule}");
         }
         let many = vec!["(Host(`a`)||Host(`b`))"; 20].join("&&");
-        assert!(routes(&many).len() <= MOST);
+        assert!(routes(&many).len() <= MAX);
     }
 
     proptest::proptest! {

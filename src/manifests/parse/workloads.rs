@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::manifests::parse::read;
 use crate::model::revision::ManifestFile;
-use crate::waml::scalar::untyped;
+use crate::waml::scalar::read_untyped;
 
 /// A workload in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ const DIGEST: &str = "/metadata/annotations/the-deployer.dev~1digest";
 
 /// Lists the workloads that carry a digest. Unreadable files have none.
 pub fn read_workloads(files: &[ManifestFile]) -> Vec<ManifestWorkload> {
-    let objects = read(files, |node, objects| objects.push(untyped(node))).found;
+    let objects = read(files, |node, objects| objects.push(read_untyped(node))).found;
     objects.iter().filter_map(workload).filter(|workload| workload.digest.is_some()).collect()
 }
 

@@ -7,19 +7,19 @@ use serde::Serialize;
 use crate::notify::message::escape::{cut, length};
 
 /// Blocks of one message.
-pub const MOST_BLOCKS: usize = 50;
+pub const MAX_BLOCKS: usize = 50;
 /// A section's text.
 pub const LONGEST_SECTION: usize = 3000;
 /// The texts of a section in two columns.
-pub const MOST_FIELDS: usize = 10;
+pub const MAX_FIELDS: usize = 10;
 /// Each of them.
 pub const LONGEST_FIELD: usize = 2000;
 /// A header's text.
 pub const LONGEST_HEADER: usize = 150;
 /// The texts of a context.
-pub const MOST_CONTEXT: usize = 10;
+pub const MAX_CONTEXT: usize = 10;
 /// Buttons of one row.
-pub const MOST_BUTTONS: usize = 25;
+pub const MAX_BUTTONS: usize = 25;
 /// A button's text.
 pub const LONGEST_BUTTON: usize = 75;
 /// A button's address.
@@ -27,7 +27,7 @@ pub const LONGEST_URL: usize = 3000;
 /// The limit of all blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters on, which
 /// is documented nowhere (slackapi/bolt-js#2509); how it counts is not known either, so there is room, and [`size`]
 /// counts as much as can be counted.
-pub const MOST_TOGETHER: usize = 12_000;
+pub const MAX_TOGETHER: usize = 12_000;
 
 /// One block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,19 +99,19 @@ impl Block {
 
     /// Builds a section in two columns, of the first ten fields.
     pub fn fields(fields: &[String]) -> Self {
-        let fields = fields.iter().take(MOST_FIELDS).map(|text| Markup::new(text, LONGEST_FIELD));
+        let fields = fields.iter().take(MAX_FIELDS).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Section { text: None, fields: fields.collect() }
     }
 
     /// Builds small print, of the first ten texts.
     pub fn context(texts: &[String]) -> Self {
-        let elements = texts.iter().take(MOST_CONTEXT).map(|text| Markup::new(text, LONGEST_FIELD));
+        let elements = texts.iter().take(MAX_CONTEXT).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Context { elements: elements.collect() }
     }
 
     /// Builds a row of the first twenty-five buttons.
     pub fn actions(buttons: Vec<Button>) -> Self {
-        Self::Actions { elements: buttons.into_iter().take(MOST_BUTTONS).collect() }
+        Self::Actions { elements: buttons.into_iter().take(MAX_BUTTONS).collect() }
     }
 
     /// Returns the text of the block.

@@ -3,9 +3,9 @@
 
 use crate::model::deployment::Deployment;
 use crate::model::violation::Violation;
-use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
+use crate::notify::message::block::{Block, MAX_BLOCKS, MAX_TOGETHER, size};
 use crate::notify::message::escape::{cut, escape_line, length};
-use crate::notify::message::parts::{self, MOST_VIOLATIONS};
+use crate::notify::message::parts::{self, MAX_VIOLATIONS};
 use crate::notify::message::{MessageAudience, News, NewsKind, SlackMessage, Stamp};
 
 /// A message in its parts.
@@ -33,7 +33,7 @@ pub(super) fn assemble_message(parts: &MessageParts, stamp: &Stamp) -> SlackMess
     let mut count = parts.items.len();
     let blocks = loop {
         let blocks = build_blocks(parts, count);
-        if count == 0 || (blocks.len() <= MOST_BLOCKS && size(&blocks) <= MOST_TOGETHER) {
+        if count == 0 || (blocks.len() <= MAX_BLOCKS && size(&blocks) <= MAX_TOGETHER) {
             break blocks;
         }
         count -= 1;
@@ -100,8 +100,8 @@ pub(super) fn success(news: &News<'_>) -> MessageParts {
     MessageParts {
         text: format!("{title}: {summary}"),
         head,
-        items: warnings.iter().take(MOST_VIOLATIONS).map(item).collect(),
-        hidden: warnings.len().saturating_sub(MOST_VIOLATIONS) + warnings.left_out(),
+        items: warnings.iter().take(MAX_VIOLATIONS).map(item).collect(),
+        hidden: warnings.len().saturating_sub(MAX_VIOLATIONS) + warnings.left_out(),
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
 }
@@ -137,8 +137,8 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     MessageParts {
         text: format!("{title}: {}", escape_line(&deployment.summary, LONGEST_LINE)),
         head,
-        items: errors.iter().take(MOST_VIOLATIONS).map(item).collect(),
-        hidden: violations.errors() - errors.len().min(MOST_VIOLATIONS),
+        items: errors.iter().take(MAX_VIOLATIONS).map(item).collect(),
+        hidden: violations.errors() - errors.len().min(MAX_VIOLATIONS),
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
 }

@@ -9,7 +9,7 @@ use crate::notify::message::escape::{escape_line, escape_lines};
 use crate::notify::message::{Links, MessageAudience, News, SlackPerson, Undeliverable};
 
 /// More are for the page; a message is read on a telephone.
-pub(super) const MOST_VIOLATIONS: usize = 5;
+pub(super) const MAX_VIOLATIONS: usize = 5;
 
 const LONGEST_NAME: usize = 120;
 const LONGEST_REASON: usize = 300;

@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value as Json, json};
 
-use super::block::{LONGEST_SECTION, MOST_BLOCKS, MOST_TOGETHER, size};
+use super::block::{LONGEST_SECTION, MAX_BLOCKS, MAX_TOGETHER, size};
 use super::*;
 use crate::model::deployment::Contact;
 use crate::model::event::DeploymentRequest;
@@ -377,8 +377,8 @@ fn every_limit_is_kept_whatever_is_said() {
         let deployment = hostile(size_of_evil);
         let person = SlackPerson { name: deployment.summary.clone(), slack: None };
         let message = compose_message(&News { person, ..news(&deployment) });
-        assert!(message.blocks.len() <= MOST_BLOCKS);
-        assert!(size(&message.blocks) <= MOST_TOGETHER, "{}", size(&message.blocks));
+        assert!(message.blocks.len() <= MAX_BLOCKS);
+        assert!(size(&message.blocks) <= MAX_TOGETHER, "{}", size(&message.blocks));
         assert!(message.plain.chars().count() <= 12_000 && message.text.chars().count() <= 1000);
         let json = serde_json::to_value(&message.blocks).unwrap();
         let mut texts_with_kinds = Vec::new();

@@ -12,7 +12,7 @@ use crate::notify::slack::error::SlackError;
 use crate::notify::slack::{Posted, SlackClient};
 
 /// Pages of a channel that are read at most; a message that is further away is not looked for.
-const MOST_PAGES: usize = 10;
+const MAX_PAGES: usize = 10;
 /// Slack's own bound for channels on a page; for messages it advises less.
 const CHANNELS_A_PAGE: u32 = 1000;
 const MESSAGES_A_PAGE: u32 = 200;
@@ -119,7 +119,7 @@ impl SlackClient {
         now: Timestamp,
         find: impl Fn(&Json) -> Option<String>,
     ) -> Result<Option<String>, SlackError> {
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let page = self.call(method, method, &arguments, now).await?;
             if let Some(item) = find(&page) {
                 return Ok(Some(item));
@@ -128,7 +128,7 @@ impl SlackClient {
             let Some(next) = next.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
             set(&mut arguments, "cursor", &next);
         }
-        Err(SlackError::Blind(format!("{method} has more than {MOST_PAGES} pages to look through")))
+        Err(SlackError::Blind(format!("{method} has more than {MAX_PAGES} pages to look through")))
     }
 }
 

@@ -40,7 +40,7 @@ const EVENT: &str = "deployment_told";
 /// A page of messages with their blocks.
 const LARGEST_ANSWER: usize = 8 * 1024 * 1024;
 /// Names of channels whose ids are remembered.
-const MOST_IDS: usize = 10_000;
+const MAX_IDS: usize = 10_000;
 
 /// The settings of the client.
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ impl SlackClient {
         let receiver = post.to.as_str();
         self.take_turn(receiver, now)?;
         let reply = self.call(POST, receiver, &message(post), now).await;
-        let reply = reply.inspect_err(|error| self.refused(receiver, error))?;
+        let reply = reply.inspect_err(|error| self.log_refusal(receiver, error))?;
         for warning in answer::warnings(&reply) {
             tracing::warn!(
                 channel = receiver,
@@ -172,7 +172,8 @@ impl SlackClient {
         self.take_turn(receiver, now)?;
         let request = self.0.client.post(url.expose_secret()).json(&content(post));
         let answer = self.ask(request).await?;
-        let result = answer::of_hook(&answer).inspect_err(|error| self.refused(receiver, error));
+        let result =
+            answer::of_hook(&answer).inspect_err(|error| self.log_refusal(receiver, error));
         self.apply_wait(result, receiver, now)
     }
 
@@ -240,7 +241,7 @@ impl SlackClient {
     }
 
     /// Gives the turn back if the message surely was not taken.
-    fn refused(&self, receiver: &str, error: &SlackError) {
+    fn log_refusal(&self, receiver: &str, error: &SlackError) {
         if !matches!(error, SlackError::NoAnswer(_) | SlackError::Wait { .. }) {
             lock(&self.0.channels).release(receiver);
         }
@@ -248,7 +249,7 @@ impl SlackClient {
 
     fn remember_channel(&self, name: &str, id: &str) {
         let mut ids = lock(&self.0.ids);
-        if ids.len() >= MOST_IDS {
+        if ids.len() >= MAX_IDS {
             ids.clear();
         }
         ids.insert(name.to_owned(), id.to_owned());

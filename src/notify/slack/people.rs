@@ -40,11 +40,11 @@ pub struct PeopleDirectory {
 }
 
 /// People change their addresses, but not by the hour.
-const KNOWN: SignedDuration = SignedDuration::from_hours(24);
+const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// The time for which an unknown user is cached: they may join.
 const UNKNOWN: SignedDuration = SignedDuration::from_hours(1);
 /// The limit of cached users: more than any company has developers.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 /// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore in it.
 const LONGEST_LOGIN: usize = 60;
 
@@ -53,7 +53,7 @@ const LOOKUP: &str = "users.lookupByEmail";
 impl PeopleDirectory {
     /// Builds the lookup of people in that Slack.
     pub fn new(settings: PeopleSettings, slack: SlackClient) -> Self {
-        let remembered = Arc::new(Mutex::new(BoundedCache::new(MOST)));
+        let remembered = Arc::new(Mutex::new(BoundedCache::new(MAX)));
         Self { settings: Arc::new(settings), slack, remembered }
     }
 
@@ -81,7 +81,7 @@ impl PeopleDirectory {
             return Ok(user);
         }
         let user = self.look_up(&login, email, profile, now).await?;
-        let life = if user.is_some() { KNOWN } else { UNKNOWN };
+        let life = if user.is_some() { LIFETIME } else { UNKNOWN };
         lock(&self.remembered).put(login, user.clone(), saturating_add(now, life));
         Ok(user)
     }

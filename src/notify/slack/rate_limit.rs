@@ -16,7 +16,7 @@ use crate::support::time::saturating_add;
 /// One message a second in the long run, and three at once after a pause.
 const CHANNEL: Rate = Rate { burst: 3, every: Duration::from_secs(1) };
 /// The limit of channels: unused ones are removed.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 /// The rate limits of the channels, and of what else is written to.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct ChannelLimits(HashMap<String, RateLimiter>);
 impl ChannelLimits {
     /// Takes the turn to write there now; otherwise says how long to wait for it.
     pub(super) fn try_acquire(&mut self, channel: &str, now: Timestamp) -> Result<(), Duration> {
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX {
             self.0.retain(|_, limiter| !limiter.is_full(now));
         }
         let limiter = self.limiter(channel);
@@ -58,7 +58,7 @@ impl ChannelLimits {
 pub(super) struct MethodBlocks(HashMap<&'static str, RetryGate>);
 
 /// The wait that Slack asks for where only one channel was too fast.
-const OF_A_CHANNEL: Duration = Duration::from_secs(2);
+const CHANNEL_WAIT: Duration = Duration::from_secs(2);
 
 impl MethodBlocks {
     /// Returns for how long the method may not be called yet.
@@ -74,7 +74,7 @@ impl MethodBlocks {
         now: Timestamp,
         wait: Duration,
     ) {
-        if posts && wait <= OF_A_CHANNEL {
+        if posts && wait <= CHANNEL_WAIT {
             return;
         }
         self.0.entry(method).or_default().close(wait, now);
@@ -151,9 +151,9 @@ mod tests {
     #[test]
     fn quiet_channels_are_forgotten() {
         let mut channels = ChannelLimits::default();
-        for n in 0..2 * i64::try_from(MOST).unwrap() {
+        for n in 0..2 * i64::try_from(MAX).unwrap() {
             assert_eq!(channels.try_acquire(&n.to_string(), at(n * 10)), Ok(()));
         }
-        assert!(channels.0.len() <= MOST);
+        assert!(channels.0.len() <= MAX);
     }
 }

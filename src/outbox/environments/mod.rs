@@ -39,7 +39,7 @@ use crate::support::lease::{Lease, Moment};
 use crate::support::time::saturating_add;
 
 /// The commits that are asked for at most, of which none is the pull request's: each costs a call.
-const MOST_FOREIGN: u32 = 3;
+const MAX_FOREIGN: u32 = 3;
 /// The permits of the code host's rate limit that are left to deployments.
 const RESERVE: u32 = 8;
 /// The poll interval of the lane: for retries, and other replicas' reports.
@@ -295,7 +295,7 @@ impl Outbox {
             }
             workloads.retain(|one| one.commit.commit != text.commit);
             match plan_comment(&workloads, shown) {
-                CommentPlan::Write(next) if foreign_commits < MOST_FOREIGN => text = next,
+                CommentPlan::Write(next) if foreign_commits < MAX_FOREIGN => text = next,
                 CommentPlan::Write(_) | CommentPlan::Nothing(_) => {
                     return nothing("the commit is none of the pull request's");
                 }

@@ -13,7 +13,7 @@ use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
 /// Lists the violations of a template's defaults; `versions` has its versions with their reads.
-pub(super) fn unused(
+pub(super) fn find_unused(
     versions: &[(&Template, Vec<TemplateRead>)],
     samples: &[Sample],
 ) -> Vec<Violation> {

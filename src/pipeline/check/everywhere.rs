@@ -23,7 +23,7 @@ deploy: {x: {}}
 "#;
 
 /// Settings of which the view has more than the WAML.
-const MOST: &str = r#"
+const MAX: &str = r#"
 schema: "2"
 name: x
 slug: x
@@ -80,9 +80,9 @@ pub(super) fn shape() -> ViewShape {
 
 /// Collects what templates see of each of these WAMLs; `None` for one that is refused.
 fn views() -> Vec<Option<Json>> {
-    let stores = format!("{}{}", MOST.trim_end(), WITH_STORES.trim_end());
+    let stores = format!("{}{}", MAX.trim_end(), WITH_STORES.trim_end());
     let on_platforms = PLATFORMS.iter().map(|platform| view(&stores, &on(platform)?));
-    [view(LEAST, &facts()), view(MOST, &facts())].into_iter().chain(on_platforms).collect()
+    [view(LEAST, &facts()), view(MAX, &facts())].into_iter().chain(on_platforms).collect()
 }
 
 fn on(platform: &str) -> Option<Facts> {

@@ -112,7 +112,7 @@ fn check_template(
     for (_, reads) in &reads {
         report.violations.extend(undefined::find_undefined(reads, &shape, &texts));
     }
-    report.violations.extend(defaults::unused(&reads, &samples));
+    report.violations.extend(defaults::find_unused(&reads, &samples));
 }
 
 fn samples(name: &str, sources: &TemplateSources, violations: &mut Vec<Violation>) -> Vec<Sample> {

@@ -7,7 +7,7 @@ use crate::support::markdown::count;
 use crate::support::text::truncate_chars;
 
 /// The limit of remarks: GitHub takes 50 with one call, and nobody reads more.
-pub(super) const MOST: usize = 50;
+pub(super) const MAX: usize = 50;
 /// The limit of a title, below GitHub's 255.
 const TITLE: usize = 200;
 /// The limit of a message, below GitHub's 64 KB.
@@ -65,10 +65,10 @@ fn is_same(a: &Violation, b: &Violation) -> bool {
         && (a.message == b.message || (a.position.is_some() && a.path == b.path))
 }
 
-/// Lists the findings that are at a line of the WAML, which is `file`; at most [`MOST`].
+/// Lists the findings that are at a line of the WAML, which is `file`; at most [`MAX`].
 pub(super) fn remarks(violations: &[SharedViolation<'_>], file: &str) -> Vec<Remark> {
     let remarks = violations.iter().filter_map(|violation| remark(violation, file));
-    remarks.take(MOST).collect()
+    remarks.take(MAX).collect()
 }
 
 fn remark(shared: &SharedViolation<'_>, file: &str) -> Option<Remark> {

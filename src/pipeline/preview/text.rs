@@ -64,7 +64,7 @@ pub fn no_file(file: &str) -> PreviewText {
 }
 
 /// Writes the text for a pull request that does not touch the WAML.
-pub fn untouched(file: &str) -> PreviewText {
+pub fn write_untouched(file: &str) -> PreviewText {
     let text = format!("This pull request does not change {}.", code(file));
     short(PreviewVerdict::Neutral, "nothing to preview", &text)
 }
@@ -156,7 +156,7 @@ fn row(target_preview: &TargetPreview) -> String {
         PreviewEffect::Changes { changes, .. } => {
             let objects = count(changes.len(), "object");
             let verb = if changes.len() == 1 { "changes" } else { "change" };
-            (format!("{objects} {verb}"), 0, signed(changes))
+            (format!("{objects} {verb}"), 0, format_counts(changes))
         }
         PreviewEffect::Same => ("nothing changes".to_owned(), 0, String::new()),
         PreviewEffect::Refused(errors) => {
@@ -170,7 +170,7 @@ fn row(target_preview: &TargetPreview) -> String {
     format!("| {target} | {change_text} | {} | {warnings} | {lines} |\n", number(violations))
 }
 
-fn signed(changes: &[Change]) -> String {
+fn format_counts(changes: &[Change]) -> String {
     let (mut plus, mut minus) = (0, 0);
     for (p, m) in changes.iter().map(details::lines) {
         plus += p;

@@ -11,7 +11,7 @@ use crate::model::violation::Violation;
 use crate::model::window::{self, Opening, Weekly};
 use crate::support::globs::Globs;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::suggest;
 
 /// Checks that the target is configured. (Merging has checked that it is under `deploy`.)
@@ -87,9 +87,9 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let age = unknown::age(&subject.facts.branches, subject);
     let branch_text = match branches.as_slice() {
         [] => "on none of the branches".to_owned(),
-        [branch] => format!("on {}, which is none of the branches", quoted(branch)),
+        [branch] => format!("on {}, which is none of the branches", quote(branch)),
         [first_branch, ..] => {
-            format!("on {} and others, none of them one of the branches", quoted(first_branch))
+            format!("on {} and others, none of them one of the branches", quote(first_branch))
         }
     };
     let (commit, target) = (subject.release.commit.short(), subject.target);

@@ -8,7 +8,7 @@ use crate::templates::promql;
 use crate::templates::view::alerts::{expression, on};
 use crate::templates::view::observability::ObservedApp;
 use crate::waml::node::{Node, Path, is_from_waml};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_operations::Alert;
 use crate::waml::suggest;
 
@@ -27,7 +27,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         match find(name) {
             Some(known_alert) => default_alert(known_alert, alert, &path, report),
             None if alert.expr.is_some() => own_alert(name, alert, &path, report),
-            None => report.add(&path, unknown(name)),
+            None => report.add(&path, unknown_alert(name)),
         }
         if let Some(duration) = &alert.for_ {
             waits(duration, &path.key("for"), report);
@@ -39,7 +39,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     without_effect(subject, &root, report);
 }
 
-fn unknown(name: &str) -> Violation {
+fn unknown_alert(name: &str) -> Violation {
     let suggestion = suggest::nearest(name, names());
     let help = suggestion.map_or_else(
         || {
@@ -51,7 +51,7 @@ fn unknown(name: &str) -> Violation {
         },
         |name| format!("did you mean `{name}`?"),
     );
-    Violation::error(RULE, format!("there is no alert {}", quoted(name)))
+    Violation::error(RULE, format!("there is no alert {}", quote(name)))
         .expected("no such alert")
         .help(help)
 }
@@ -131,20 +131,20 @@ fn is_legal(name: &str) -> bool {
 
 fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut RuleReport<'_>) {
     if !is_legal(name) {
-        let message = format!("{} is not a legal name of an alert", quoted(name));
+        let message = format!("{} is not a legal name of an alert", quote(name));
         let violation = Violation::error(RULE, message).expected("not a legal name");
         let help = "use up to 63 letters and digits, the first a lower-case letter: `queueTooLong`";
         report.add(path, violation.help(help));
     }
     if let Err(fault) = promql::check(alert.expr.as_deref().unwrap_or_default()) {
-        let message = format!("the expression of {} cannot be evaluated: {fault}", quoted(name));
+        let message = format!("the expression of {} cannot be evaluated: {fault}", quote(name));
         let violation = Violation::error(RULE, message).expected("not an alert's expression");
         let help = "write PromQL that gives a series for each thing that is wrong: `queue_length{app=\"my-app\"} > 100`";
         report.add(&path.key("expr"), violation.help(help));
     }
     let expression = alert.expr.as_deref().unwrap_or_default();
     if promql::check(expression).is_ok() && !promql::has_condition(expression) {
-        let message = format!("the alert {} fires as long as anything is measured", quoted(name));
+        let message = format!("the alert {} fires as long as anything is measured", quote(name));
         let violation = Violation::warning(RULE, message).expected("compares nothing");
         // A long expression is at hand: what is to be added is enough.
         let short_expression =
@@ -167,7 +167,7 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut RuleReport<'_>
         report.add(&path.key("threshold"), violation.help("write `… > 100` at the end of `expr`"));
     }
     if alert.summary.is_none() {
-        let message = format!("the alert {} does not say what is wrong", quoted(name));
+        let message = format!("the alert {} does not say what is wrong", quote(name));
         let violation = Violation::error(RULE, message).expected("needs `summary`");
         report.add(path, violation.help("add `summary: the queue is too long`"));
     }
@@ -180,7 +180,7 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut RuleReport<'_>
 
 fn waits(duration: &str, path: &Path, report: &mut RuleReport<'_>) {
     let fault = match promql::seconds(duration) {
-        None => format!("{} is not a duration", quoted(duration)),
+        None => format!("{} is not a duration", quote(duration)),
         Some(seconds) if seconds > LONGEST_WAIT => {
             format!("{duration} is longer than an alert may wait, 7 days")
         }

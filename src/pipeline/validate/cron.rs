@@ -7,7 +7,7 @@ use jiff::tz::TimeZoneDatabase;
 use super::{RuleReport, Subject, schedule};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::suggest;
 
 /// The names that the bundled tz database has: the same on every machine.
@@ -49,7 +49,7 @@ fn time_zone(zone: &str, path: &Path, report: &mut RuleReport<'_>) {
     if ZONES.iter().any(|name| name == zone) {
         return;
     }
-    let violation = Violation::error("cron", format!("there is no time zone {}", quoted(zone)))
+    let violation = Violation::error("cron", format!("there is no time zone {}", quote(zone)))
         .expected("no such time zone");
     let help = match suggest::nearest(zone, ZONES.iter().map(String::as_str)) {
         Some(name) => format!("did you mean `{name}`?"),

@@ -14,7 +14,7 @@ use crate::model::route::{self, Route, RouteClaim, RouteOverlap};
 use crate::model::violation::Violation;
 use crate::templates::view::ingress::host;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_network::Ingress;
 
 const RULE: &str = "hosts";
@@ -95,7 +95,7 @@ impl Address<'_> {
         let (app, target) = (&route.app, self.subject.target);
         let message = format!(
             "{} already belongs to `{app}`",
-            quoted(&format!("{}{}", claim.host, claim.path))
+            quote(&format!("{}{}", claim.host, claim.path))
         );
         Violation::error(RULE, message)
             .expected("is taken")
@@ -112,7 +112,7 @@ impl Address<'_> {
         let (app, target) = (&route.app, self.subject.target);
         let message = format!(
             "{} is {lies} `{}{}`, which belongs to another owner: `{app}`",
-            quoted(&format!("{}{}", claim.host, claim.path)),
+            quote(&format!("{}{}", claim.host, claim.path)),
             route.host,
             route.path
         );
@@ -140,7 +140,7 @@ fn warn_of_overlap(claim: &RouteClaim, route: &Route, overlap: RouteOverlap) -> 
     let outer_host = if inner.0.eq_ignore_ascii_case(outer.0) { "" } else { outer.0.as_str() };
     let message = format!(
         "requests for {} are also under `{outer_host}{}`: `{}` {verb} those",
-        quoted(&format!("{}{}", inner.0, inner.1)),
+        quote(&format!("{}{}", inner.0, inner.1)),
         outer.1,
         route.app
     );

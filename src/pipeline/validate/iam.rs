@@ -6,7 +6,7 @@ use crate::model::platform::cloud::{Cloud, Provider};
 use crate::model::violation::Violation;
 use crate::templates::view::iam::aws_role;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_operations::Iam;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         google_role(role, cloud, &target.name, &path, report);
     }
     if let Some(arn) = iam.aws_role.as_deref().filter(|arn| !is_role_arn(arn)) {
-        let message = format!("{} is not the ARN of a role", quoted(arn));
+        let message = format!("{} is not the ARN of a role", quote(arn));
         let violation = Violation::error("iam", message).expected("not the ARN of a role");
         let help = "write it like `arn:aws:iam::123456789012:role/my-app`";
         report.add(&iam_path.key("awsRole"), violation.help(help));
@@ -45,7 +45,7 @@ fn google_role(
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    let role_text = quoted(role);
+    let role_text = quote(role);
     let violation = if !is_google_role(role) {
         Violation::error("iam", format!("{role_text} is not a role of Google's cloud"))
             .expected("not a role")
@@ -77,7 +77,7 @@ fn amazon(iam: &Iam, subject: &Subject<'_>, cloud: &Cloud, report: &mut RuleRepo
             .expected("needs `awsRole`")
             .help("add `awsRole: arn:aws:iam::123456789012:role/my-app`"),
         Some(arn) if iam.aws_role.is_none() && !is_role_arn(&arn) => {
-            let message = format!("{} is not the ARN of a role", quoted(&arn));
+            let message = format!("{} is not the ARN of a role", quote(&arn));
             Violation::error("iam", message).expected("needs `awsRole`").help(
                 "the operator's `platform.cloud.aws.role` gives no valid role for this app; set `awsRole`",
             )

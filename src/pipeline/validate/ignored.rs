@@ -23,7 +23,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 /// Reports parts that the template does not use.
-pub(super) fn unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+pub(super) fn check_unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
         // For the rules, not for templates.
         let is_ours = matches!(part.as_str(), "template" | "removes");

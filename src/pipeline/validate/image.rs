@@ -6,7 +6,7 @@ use crate::model::id::{ImageTag, is_rfc1123_label};
 use crate::model::violation::Violation;
 use crate::templates::view::{has_registry, reference};
 use crate::waml::node::{Path, is_from_waml};
-use crate::waml::quote::{quoted, quoted_host};
+use crate::waml::quote::{quote, quoted_host};
 
 /// Registries take no longer names.
 const LONGEST: usize = 255;
@@ -20,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     let full_name = reference(subject.section.image.as_ref(), subject.release);
     if !is_image(&full_name, &subject.release.tag) {
-        let message = format!("{} is not the name of an image", quoted(&full_name));
+        let message = format!("{} is not the name of an image", quote(&full_name));
         let violation = Violation::error("image", message)
             .expected("not an image's name")
             .help("set `image.repository` to the image's name in its registry, at most 255 characters in all");
@@ -38,7 +38,7 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     if needed.require_fact(&subject.facts.image, subject, report) == Some(&false) {
         let image = reference(subject.section.image.as_ref(), subject.release);
         let age = unknown::age(&subject.facts.image, subject);
-        let message = format!("there is no image {}{age}", quoted(&image));
+        let message = format!("there is no image {}{age}", quote(&image));
         let violation = Violation::error("image-tag", message).expected("has no such tag");
         let help =
             "wait until the build has pushed it, deploy a tag that is there, or correct `image`";
@@ -60,7 +60,7 @@ fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> boo
     }
     if let Some(repository) = image.repository.as_deref().filter(|text| !is_repository(text)) {
         legal = false;
-        let message = format!("{} is not the name of an image", quoted(repository));
+        let message = format!("{} is not the name of an image", quote(repository));
         let violation = Violation::error("image", message)
             .expected("not an image's name")
             .help("use lower-case letters and digits with single `.`, `_` or `-` between them, parted by `/`; the tag comes with the release");

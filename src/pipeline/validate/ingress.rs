@@ -7,7 +7,7 @@ use crate::model::violation::Violation;
 use crate::templates::view::network::PortRef;
 use crate::templates::view::{ingress, network};
 use crate::waml::node::{Path, Step, is_from_waml};
-use crate::waml::quote::{quoted, quoted_host};
+use crate::waml::quote::{quote, quoted_host};
 use crate::waml::section_network::Ingress;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -44,12 +44,12 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Ru
                 // With the domain added it would be a legal name, but not one that was meant.
                 None => match prefix.as_deref().filter(|prefix| is_ip(prefix)) {
                     None => return,
-                    Some(prefix) => Violation::error("ingress", format!("{} is an address, not the beginning of a host name", quoted(prefix)))
+                    Some(prefix) => Violation::error("ingress", format!("{} is an address, not the beginning of a host name", quote(prefix)))
                         .expected("not a host name")
                         .help("write a name, such as `hostPrefix: my-app`; the target's domain is added to it"),
                 },
                 Some(name) if is_address(&name) => {
-                    Violation::error("ingress", format!("{} is an address, not a host name", quoted(&name)))
+                    Violation::error("ingress", format!("{} is an address, not a host name", quote(&name)))
                         .expected("not a host name")
                         .help("write the name by which people reach it; routes and certificates go by names")
                 }
@@ -66,7 +66,7 @@ fn paths(ingress: &Ingress, path: &Path, report: &mut RuleReport<'_>) {
     for (path, way) in path.each("paths", &ingress.paths) {
         if let Some(text) = way.path.as_deref().filter(|text| !is_path(text)) {
             let violation =
-                Violation::error("ingress", format!("{} is not a legal path", quoted(text)))
+                Violation::error("ingress", format!("{} is not a legal path", quote(text)))
                     .expected("not a legal path")
                     .help("begin with `/`, and use only the characters of a URL's path, without `//`, `..` and `%2f`");
             report.add(&path.key("path"), violation);

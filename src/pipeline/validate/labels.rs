@@ -7,7 +7,7 @@ use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
-use crate::waml::quote::{quoted, quoted_name};
+use crate::waml::quote::{quote, quoted_name};
 
 /// The prefixes of keys that the-deployer and Argo CD set.
 const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];
@@ -29,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
-    let key_text = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+    let key_text = if is_confidential(path) { quoted_name(key) } else { quote(key) };
     if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
         let violation = Violation::error("labels", format!("{key_text} is set by the-deployer"))
             .expected("cannot be set here")
@@ -44,7 +44,7 @@ fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
 
 fn check_value(value: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !value.is_empty() && !is_name_part(value) {
-        let value_text = if is_confidential(path) { "this".to_owned() } else { quoted(value) };
+        let value_text = if is_confidential(path) { "this".to_owned() } else { quote(value) };
         let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; other text fits into an annotation";
         let violation =
             Violation::error("labels", format!("{value_text} is not a legal label value"));

@@ -109,7 +109,7 @@ pub const RULES: &[Rule] = rules! {
     "names" Error Settings(names::check);
         "Names, and names made from them, are legal in Kubernetes.";
         r#"Kubernetes, "Object Names and IDs"; RFC 1123, RFC 1035, RFC 6335"#;
-    "reserved" Error Settings(names::reserved);
+    "reserved" Error Settings(names::check_reserved);
         "The namespace is one for apps, neither Kubernetes' nor the platform's, and no name is.";
         r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#;
     "labels" Error Settings(labels::check);
@@ -184,7 +184,7 @@ pub const RULES: &[Rule] = rules! {
     "ignored" Warning Settings(ignored::check);
         "Every setting has an effect: no value is only a comment, every `match` has a target, and no setting is overridden on every target or made useless by others.";
         "a promise of the-deployer: no setting is ignored silently";
-    "unused" Warning Settings(ignored::unused);
+    "unused" Warning Settings(ignored::check_unused);
         "The template uses every part that the WAML sets.";
         "a promise of the-deployer: no setting is ignored silently";
     "hosts" Both Facts(hosts::check);

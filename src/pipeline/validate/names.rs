@@ -8,7 +8,7 @@ use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
-use crate::waml::quote::{quoted, quoted_reference};
+use crate::waml::quote::{quote, quoted_reference};
 
 const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning with a letter";
 
@@ -67,7 +67,7 @@ fn report_illegal_name(
     help: &str,
 ) {
     let quoted_name =
-        if is_confidential(path) { quoted_reference(name) } else { Some(quoted(name)) };
+        if is_confidential(path) { quoted_reference(name) } else { Some(quote(name)) };
     let name_text = quoted_name.unwrap_or_else(|| "this".to_owned());
     let violation = Violation::error("names", format!("{name_text} is not a legal {what}"));
     report.add(path, violation.expected("not legal").help(help));
@@ -103,7 +103,7 @@ pub(super) fn is_port_name(text: &str) -> bool {
 /// An app in `kube-system`, or one whose service account is `default`, would act with rights that were given to others.
 /// The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and the files of a rollback
 /// (`deployments/rollback`).
-pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+pub(super) fn check_reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };
     // A placeholder name is not written in the WAML.

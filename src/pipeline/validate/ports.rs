@@ -9,7 +9,7 @@ use crate::model::violation::Violation;
 use crate::templates::view::network;
 use crate::templates::view::network::{GrpcPorts, PortRef};
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_network::{Protocol, Service};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -119,7 +119,7 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         [] => "add a service with this port, of TCP".to_owned(),
         port_texts => format!("use one of {}", port_texts.join(", ")),
     };
-    let message = format!("no service has the TCP port {} that serves gRPC", quoted(port));
+    let message = format!("no service has the TCP port {} that serves gRPC", quote(port));
     let violation = Violation::error("grpc", message).expected("no such port").help(help);
     report.add(&Path::root().key("grpc").key("port"), violation);
 }

@@ -6,7 +6,7 @@ use crate::templates::view::network;
 use crate::templates::view::network::PortRef;
 use crate::templates::view::probes::{KINDS, ProbedApp, number};
 use crate::waml::node::{Path, is_from_waml};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -138,7 +138,7 @@ fn known_port(
     if network::probed(ports, Some(port)).is_some() {
         return;
     }
-    let port_text = quoted(port);
+    let port_text = quote(port);
     let port_texts: Vec<String> =
         ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     if number(port).is_some() {

@@ -13,11 +13,11 @@ use crate::model::lock::{OnRemoval, RemovalLimit};
 use crate::model::stateful::keeps_data;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section::Removal;
 
 /// More are not named in the message; the helps have them all.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 /// The limit of bytes of entries in one help: with the words around them it is shown whole.
 const LONGEST_LINE: usize = 1600;
 
@@ -39,10 +39,10 @@ pub(super) fn check_count(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) 
     }
     let names: Vec<String> = removed_objects
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMES)
         .map(|object| format!("{} `{}`", object.kind, object.name))
         .collect();
-    let hidden = removed_objects.len().saturating_sub(NAMED);
+    let hidden = removed_objects.len().saturating_sub(MAX_NAMES);
     let ending = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
     let message = format!(
         "this deployment removes {} of {} objects: {}{ending}",
@@ -103,7 +103,7 @@ pub(super) fn stateful(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         Fact::Missing { why } => {
             let what = "what this deployment would remove";
             let target = Some(plan.valid.target());
-            return report.say(unknown::missing("stateful", what, why, target));
+            return report.say(unknown::unknown_fact("stateful", what, why, target));
         }
     };
     for object in find_removed(live, plan.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
@@ -151,7 +151,7 @@ fn describe_undeclared(object: &LiveObject, stays: bool) -> Violation {
 }
 
 fn idle_removal(removal: &Removal, still: bool) -> Violation {
-    let object_text = format!("{} {}", removal.kind, quoted(&removal.name));
+    let object_text = format!("{} {}", removal.kind, quote(&removal.name));
     let (message, help) = if still {
         (
             format!("{object_text} is still rendered, so nothing removes it"),

@@ -10,7 +10,7 @@ use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::stateful::group;
 use crate::model::violation::Violation;
 use crate::templates::set::Template;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 
 const RULE: &str = "rendered";
 
@@ -158,7 +158,7 @@ fn is_cluster_scoped(kind: &str) -> bool {
 }
 
 fn fault(object: &Object, message: &str, help: &str) -> Violation {
-    let name = quoted(object.name());
+    let name = quote(object.name());
     let object_text = if object.kind().is_empty() {
         "an object".to_owned()
     } else {

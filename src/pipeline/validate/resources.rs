@@ -4,7 +4,7 @@ use super::{RuleReport, Subject};
 use crate::manifests::quantity::Quantity;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_workload::Amounts;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -198,7 +198,7 @@ pub(super) fn too_few_bytes(rule: &'static str, text: &str) -> Violation {
 
 /// Makes the violation for a text that is no quantity of that kind.
 pub(super) fn not_a_quantity(rule: &'static str, text: &str, kind: &str) -> Violation {
-    let message = format!("{} is not a quantity", quoted(text));
+    let message = format!("{} is not a quantity", quote(text));
     let help = match kind {
         "cpu" => "write CPUs as `0.5` or `500m`",
         _ => "write bytes as `256Mi` or `1Gi`",

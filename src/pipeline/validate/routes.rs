@@ -11,7 +11,7 @@ use crate::waml::node::{Path, is_from_waml};
 use crate::waml::section_network::{Cache, Ingress};
 
 /// The most rules that an `HTTPRoute` takes (`spec.rules`, `maxItems`).
-const MOST_RULES: usize = 16;
+const MAX_RULES: usize = 16;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -101,11 +101,11 @@ fn paths<'a>(ingress: &'a Ingress, at: &Path) -> Vec<(&'a str, Path)> {
 
 fn rules(ingress: &Ingress, target: &Target, path: &Path, report: &mut RuleReport<'_>) {
     let count = ingress.paths.as_ref().map_or(0, Vec::len);
-    if target.platform.ingress.kind == IngressKind::Gateway && count > MOST_RULES {
+    if target.platform.ingress.kind == IngressKind::Gateway && count > MAX_RULES {
         let message =
-            format!("an address has {count} paths; a route of a gateway takes {MOST_RULES}");
+            format!("an address has {count} paths; a route of a gateway takes {MAX_RULES}");
         let violation =
-            Violation::error("routes", message).expected(format!("at most {MOST_RULES} paths"));
+            Violation::error("routes", message).expected(format!("at most {MAX_RULES} paths"));
         report.add(&path.key("paths"), violation.help("put several paths below one"));
     }
 }

@@ -6,7 +6,7 @@ use crate::manifests::replicas::scaled_by;
 use crate::model::facts::{Fact, LiveReplicas};
 use crate::model::violation::Violation;
 use crate::waml::node::{Path, is_from_waml};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 
 /// Checks that a rolling update can make progress.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -35,7 +35,7 @@ fn number(
     let text = text?;
     let parsed = NumberOrPercent::parse(text);
     if parsed.is_none() {
-        let text_quoted = quoted(text);
+        let text_quoted = quote(text);
         let violation =
             Violation::error(rule, format!("{text_quoted} is neither a number nor a percentage"));
         report.add(path, violation.expected("a number or a percentage").help("write `1` or `25%`"));

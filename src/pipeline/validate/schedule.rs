@@ -3,7 +3,7 @@
 //! Five fields, each `*` or `?`, numbers, names, ranges `a-b`, steps `/n`, and lists of those; or one
 //! of the words that begin with `@`. The day of the week goes from 0 to 6: other programs take 7.
 
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 
 /// The fault of a schedule, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn word(text: &str) -> Result<(), ScheduleError> {
     if is_every || WORDS.contains(&text) {
         return Ok(());
     }
-    let message = format!("{} is no schedule", quoted(text));
+    let message = format!("{} is no schedule", quote(text));
     let help =
         "use `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`, `@every 90m`, or five fields";
     Err(ScheduleError { message, help })
@@ -130,7 +130,7 @@ fn field(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
 /// Parses `*`, `?`, `a`, `a-b`, each with `/n`; `a/n` is from `a` on.
 fn range(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
     let fault = |what: String| ScheduleError {
-        message: format!("{} is no {}: {what}", quoted(text), bounds.name),
+        message: format!("{} is no {}: {what}", quote(text), bounds.name),
         help: bounds.help,
     };
     let (values, step) = match text.split_once('/') {
@@ -180,7 +180,7 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
     let digits = text.strip_prefix('+').unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let number = is_number.then(|| digits.parse().ok()).flatten();
-    number.ok_or_else(|| format!("{} is no number", quoted(text)))
+    number.ok_or_else(|| format!("{} is no number", quote(text)))
 }
 
 /// The lengths of months; February has its leap day.

@@ -15,7 +15,7 @@ use crate::model::violation::{Severity, Violation};
 use crate::templates::view::delivery as agent;
 use crate::templates::view::secrets::collect_secrets;
 use crate::waml::node::Path;
-use crate::waml::quote::{quoted, quoted_reference};
+use crate::waml::quote::{quote, quoted_reference};
 use crate::waml::section_workload::{Secret, SecretKey};
 use crate::waml::suggest;
 
@@ -178,7 +178,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     for key in subject.section.annotations.iter().flatten().map(|(key, _)| key) {
         if agent::is_ours(key) {
-            let message = format!("{} is set by the-deployer on `{}`", quoted(key), target.name);
+            let message = format!("{} is set by the-deployer on `{}`", quote(key), target.name);
             let violation = Violation::error("delivery", message).expected("cannot be set here");
             let help = "list the secret under `secrets`; its `path` says where it is in Vault";
             report.add(&Path::root().key("annotations").key(key), violation.help(help));
@@ -192,21 +192,21 @@ fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut RuleReport
         let Some(from) = &variable.secret else { continue };
         let folder = secrets.iter().find(|secret| secret.name == from.name).map(agent::folder);
         let file = format!("{}/{}", folder.unwrap_or_default(), from.key);
-        let name = quoted(&variable.name);
+        let name = quote(&variable.name);
         let message = format!("{name} cannot come from a secret on `{target}`");
         let violation = Violation::error("delivery", message)
             .expected("the Vault agent brings files only")
             .help(format!(
                 "list {} under `secrets` and read the file {}, or use a target that delivers by {OTHERS}",
-                quoted(&from.name),
-                quoted(&file)
+                quote(&from.name),
+                quote(&file)
             ));
         report.add(&path.key("secret"), violation);
     }
 }
 
 fn check_secret(secret: &Secret, path: &Path, target: &TargetName, report: &mut RuleReport<'_>) {
-    let name = quoted(&secret.name);
+    let name = quote(&secret.name);
     if secret.mount_path.is_none() {
         let message = format!("the keys of {name} are files on `{target}`, not variables");
         let violation = Violation::warning("delivery", message).expected("becomes files");

@@ -6,10 +6,10 @@ use crate::model::platform::network::IngressKind;
 use crate::model::violation::Violation;
 use crate::templates::view::observability::ObservedApp;
 use crate::templates::view::slo::{
-    FASTEST_BURN, ObjectiveView, resolve_objective, unmeasured, usual_bounds,
+    FASTEST_BURN, ObjectiveView, find_missing_part, resolve_objective, usual_bounds,
 };
 use crate::waml::node::{Path, is_from_waml};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_operations::Slo;
 use crate::waml::suggest;
 
@@ -46,7 +46,7 @@ fn check_measurement(
     root: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    if let Some((message, help)) = unmeasured(watched) {
+    if let Some((message, help)) = find_missing_part(watched) {
         // An address that leads nowhere, and what cannot be read, were told where they stand.
         let by_address = watched.monitoring().http == HttpMetrics::Traefik;
         let has_address = subject.is_unsure("ingress") || !watched.section.ingresses().is_empty();
@@ -82,7 +82,7 @@ fn check_counted(watched: &ObservedApp<'_>, root: &Path, report: &mut RuleReport
     let Some(class) = classes.first() else { return };
     let message = format!(
         "requests through the ingress class {} are not counted: the objective is measured by Traefik's metrics",
-        quoted(class)
+        quote(class)
     );
     let violation = Violation::warning(RULE, message).expected("measured by nothing");
     let help = "the target's operators can set `platform.monitoring.http: istio`, or a class of Traefik's in `platform.ingress.classes`";
@@ -105,7 +105,7 @@ fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleRepor
     let class_text =
         |(name, class): (&String, &SloClass)| format!("`{name}` ({} %)", class.availability);
     let class_texts: Vec<String> = sorted_classes.into_iter().map(class_text).collect();
-    let violation = Violation::error(RULE, format!("there is no class {}", quoted(name)))
+    let violation = Violation::error(RULE, format!("there is no class {}", quote(name)))
         .expected("no such class")
         .help(format!("{hint}There are {}", class_texts.join(", ")));
     report.add(&root.key("requestClass"), violation);

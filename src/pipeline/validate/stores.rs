@@ -6,7 +6,7 @@ use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::{DatabaseKind, RedisKind};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_operations::{Database, Engine};
 use crate::waml::suggest;
 
@@ -76,7 +76,7 @@ fn check_setting(
     }
     let message = text.map_or_else(
         || format!("the database has no {key}"),
-        |text| format!("{} is not a {key} of this kind of database", quoted(text)),
+        |text| format!("{} is not a {key} of this kind of database", quote(text)),
     );
     let violation = Violation::error("database", message).expected(format!("needs a {key}"));
     report.add(&path.key(key), violation.help(help));
@@ -127,10 +127,10 @@ const VERSIONS: [(u32, &[u32]); 7] = [
 ];
 
 /// The limit of patches: no version of either has had so many.
-const MOST_PATCHES: u32 = 40;
+const MAX_PATCHES: u32 = 40;
 
 /// Memorystore's: there are no others, and there will be none.
-const OF_MEMORYSTORE: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
+const MEMORYSTORE_VERSIONS: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
 
 /// Checks that a Redis has a version and a size that exist, on a target that can create one.
 pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -161,12 +161,12 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRe
         Availability::Yes => {}
         Availability::No => {
             let message =
-                format!("{} is not a version of Redis that is available here", quoted(text));
+                format!("{} is not a version of Redis that is available here", quote(text));
             let violation = Violation::error("redis", message).expected("needs a version");
             report.add(path, violation.help(ways_out(kind, text)));
         }
         Availability::Doubtful => {
-            let message = format!("no version {} of Redis is known", quoted(text));
+            let message = format!("no version {} of Redis is known", quote(text));
             let violation = Violation::warning("redis", message).expected("may not exist");
             let help = format!("{}, unless the image has a tag of that name", ways_out(kind, text));
             report.add(path, violation.help(help));
@@ -179,7 +179,7 @@ fn ways_out(kind: RedisKind, text: &str) -> String {
     let minors = |major: u32| VERSIONS.iter().find(|(version, _)| *version == major);
     let major = text.split('.').next().and_then(|major| major.parse().ok());
     let version_texts: Vec<String> = match (kind, major.and_then(minors)) {
-        (RedisKind::Memorystore, _) => OF_MEMORYSTORE.map(str::to_owned).to_vec(),
+        (RedisKind::Memorystore, _) => MEMORYSTORE_VERSIONS.map(str::to_owned).to_vec(),
         (_, Some((major, minors))) => {
             minors.iter().map(|minor| format!("{major}.{minor}")).collect()
         }
@@ -224,7 +224,11 @@ enum Availability {
 /// Classifies tags of the image: `7`, `7.2`, `7.2.4`; Memorystore's: `7.2`, and for 6 `6.x`.
 fn classify_version(kind: RedisKind, text: &str) -> Availability {
     if kind == RedisKind::Memorystore {
-        return if OF_MEMORYSTORE.contains(&text) { Availability::Yes } else { Availability::No };
+        return if MEMORYSTORE_VERSIONS.contains(&text) {
+            Availability::Yes
+        } else {
+            Availability::No
+        };
     }
     let number = |part: &str| -> Option<u32> {
         let digits = (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
@@ -241,7 +245,7 @@ fn classify_version(kind: RedisKind, text: &str) -> Availability {
     match rest {
         [] => Availability::Yes,
         [minor] if minors.contains(minor) => Availability::Yes,
-        [minor, patch] if minors.contains(minor) && *patch < MOST_PATCHES => Availability::Yes,
+        [minor, patch] if minors.contains(minor) && *patch < MAX_PATCHES => Availability::Yes,
         [_] | [_, _] => Availability::Doubtful,
         _ => Availability::No,
     }

@@ -8,7 +8,7 @@ use super::{RuleReport, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::section_operations::{Canary, Version};
 
 /// Metrics are scraped every 15 to 60 s: less than that compares nothing.
@@ -55,7 +55,7 @@ fn report_interval(
     report: &mut RuleReport<'_>,
 ) {
     let (message, expected) = match interval {
-        None => (format!("{} is not a time", quoted(text)), "not a time"),
+        None => (format!("{} is not a time", quote(text)), "not a time"),
         Some(interval) if interval < SHORTEST => {
             (format!("{interval:#} between steps is too short to measure anything"), "too short")
         }
@@ -131,7 +131,7 @@ fn name(name: &str, earlier: Option<usize>) -> Option<Violation> {
         let message = format!("`versions[{}]` has this name already", earlier?);
         (message, "is taken", "give each version a name of its own")
     } else {
-        let message = format!("{} is not a legal name", quoted(name));
+        let message = format!("{} is not a legal name", quote(name));
         (message, "not legal", "use lower-case letters, digits and `-`")
     };
     Some(Violation::error("versions", message).expected(expected).help(help))

@@ -37,7 +37,7 @@ impl NeededFact<'_> {
             Fact::NotAsked => None,
             Fact::Known { value, .. } => Some(value),
             Fact::Missing { why } => {
-                let violation = missing(self.rule, self.what, why, subject.cluster);
+                let violation = unknown_fact(self.rule, self.what, why, subject.cluster);
                 report.add_or_say(self.path, violation);
                 None
             }
@@ -46,7 +46,7 @@ impl NeededFact<'_> {
 }
 
 /// Makes the violation for a fact that could not be had.
-pub(super) fn missing(
+pub(super) fn unknown_fact(
     rule: &'static str,
     what: &str,
     why: &str,

@@ -10,7 +10,7 @@ use crate::model::violation::Violation;
 use crate::templates::view::secrets::volume_name;
 use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
-use crate::waml::quote::{quoted, quoted_name};
+use crate::waml::quote::{quote, quoted_name};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Concurrency;
 use crate::waml::section_workload::Volume;
@@ -22,7 +22,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     for (path, volume) in Path::root().each("volumes", &subject.section.volumes) {
         if volume.mount_path.is_none() {
-            let message = format!("the volume {} is mounted nowhere", quoted(&volume.name));
+            let message = format!("the volume {} is mounted nowhere", quote(&volume.name));
             let violation = Violation::error("volumes", message).expected("needs `mountPath`");
             report.add(&path, violation.help("add `mountPath: /data`"));
         }
@@ -41,8 +41,8 @@ fn name(volume: &Volume, section: &Section, path: &Path, report: &mut RuleReport
     if let Some(secret) = secrets.into_iter().find(|s| volume_name(&s.name) == volume.name) {
         let message = format!(
             "{} is the name of the volume for the secret {}",
-            quoted(&volume.name),
-            quoted(&secret.name)
+            quote(&volume.name),
+            quote(&secret.name)
         );
         let violation = Violation::error("volumes", message).expected("is taken");
         report.add(&path.key("name"), violation.help("give the volume another name"));
@@ -94,7 +94,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
 fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let illegal = |class: &&str| !super::names::is_subdomain(class);
     if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
-        let message = format!("{} is not a legal name of a storage class", quoted(class));
+        let message = format!("{} is not a legal name of a storage class", quote(class));
         let violation = Violation::error("volumes", message).expected("not legal");
         let help = "use lower-case letters, digits, `-` and `.`";
         report.add(&path.key("storageClass"), violation.help(help));
@@ -104,7 +104,7 @@ fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
 fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let Some(files) = &volume.files else { return };
     if volume.size.is_some() {
-        let message = format!("the volume {} is both a disk and files", quoted(&volume.name));
+        let message = format!("the volume {} is both a disk and files", quote(&volume.name));
         let violation = Violation::error("volumes", message).expected("one too many");
         let help = "keep `size` or `files`, or make two volumes";
         report.add(&path.key("files"), violation.help(help));
@@ -146,7 +146,7 @@ fn check_shared_disk(
         None if !autoscaled => subject.default_of(&Path::root().key("scaling").key("replicas")),
         _ => String::new(),
     };
-    let message = format!("the disk {} is for one pod, and {why}{default}", quoted(&volume.name));
+    let message = format!("the disk {} is for one pod, and {why}{default}", quote(&volume.name));
     let violation = Violation::error("volumes", message).expected("cannot be shared");
     let help =
         format!("{help}; or set `accessMode: ReadWriteMany`, if the storage class can do that");
@@ -162,7 +162,7 @@ fn folder(
     let Some(folder) = folder else { return };
     // Of a secret nothing is repeated that is no path.
     let is_hidden = is_confidential(&path) && !folder.starts_with('/');
-    let folder_text = if is_hidden { "this".to_owned() } else { quoted(folder) };
+    let folder_text = if is_hidden { "this".to_owned() } else { quote(folder) };
     let violation = if !is_folder(folder) {
         Violation::error("volumes", format!("{folder_text} is not a folder in the container"))
             .expected("not a folder")

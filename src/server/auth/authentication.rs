@@ -22,9 +22,9 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
 /// The prefixes of people's tokens at GitHub ("About authentication to GitHub", GitHub Docs).
-const OF_PEOPLE: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
+const USER_PREFIXES: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
 /// The prefixes of tokens of GitHub Apps.
-const OF_APPS: [&str; 2] = ["ghs_", "ghr_"];
+const APP_PREFIXES: [&str; 2] = ["ghs_", "ghr_"];
 /// The longest token, in bytes; an App's of 2026 has some 520 characters.
 const LONGEST: usize = 2048;
 
@@ -207,7 +207,7 @@ impl Authenticator {
 
     fn unknown_token(&self, text: &str, surface: CallerSurface) -> Problem {
         let detail = match (self.admission.github.is_some(), surface) {
-            (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
+            (true, _) if APP_PREFIXES.iter().any(|begin| text.starts_with(begin)) => {
                 "this is the token of a GitHub App, such as jobs have, and not a person's: use an \
                  API token of the service"
             }
@@ -246,7 +246,7 @@ fn login_problem(error: IdentityError) -> Problem {
 
 fn is_of_person(text: &str) -> bool {
     let legal = text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
-    legal && OF_PEOPLE.iter().any(|begin| text.starts_with(begin))
+    legal && USER_PREFIXES.iter().any(|begin| text.starts_with(begin))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<String> {

@@ -167,7 +167,7 @@ impl Authenticator {
         let repository = self.repository_of(resource).await?;
         let Some(repository) = repository.filter(|name| self.admission.repositories.allow(name))
         else {
-            return Err(unseen(caller, resource));
+            return Err(hide(caller, resource));
         };
         let level = self.on_repository(token, &repository).await.map_err(identity_problem)?;
         require(caller, scope, resource, &repository, level)?;
@@ -235,7 +235,7 @@ fn require(
     };
     match level {
         level if level >= needed_permission => Ok(()),
-        RepoPermission::Nothing => Err(unseen(caller, resource)),
+        RepoPermission::Nothing => Err(hide(caller, resource)),
         RepoPermission::Read | RepoPermission::Push => Err(forbidden(format!(
             "{} may not deploy {resource}: that needs push permission on {repository}, with a token \
              that may write there",
@@ -245,7 +245,7 @@ fn require(
 }
 
 /// Makes the same problem whether the resource exists or not: a caller who may not see it learns nothing.
-fn unseen(caller: &Caller, resource: &Resource) -> Problem {
+fn hide(caller: &Caller, resource: &Resource) -> Problem {
     forbidden(format!(
         "{} may not see {resource}, or there is no such thing: GitHub decides by its repository",
         caller.name

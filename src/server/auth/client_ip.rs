@@ -10,7 +10,7 @@ use axum::http::{Extensions, HeaderMap};
 pub struct Proxies(pub Vec<(IpAddr, u8)>);
 
 /// The number of proxies in a row that are followed.
-const MOST_HOPS: usize = 20;
+const MAX_HOPS: usize = 20;
 
 impl Proxies {
     pub(crate) fn contain(&self, address: IpAddr) -> bool {
@@ -25,7 +25,7 @@ impl Proxies {
         let hops = headers.get_all("x-forwarded-for").iter();
         let hops: Vec<_> = hops.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         let hops: Vec<&str> = hops.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
-        for hop in hops.into_iter().rev().take(MOST_HOPS) {
+        for hop in hops.into_iter().rev().take(MAX_HOPS) {
             if !self.contain(origin) {
                 break;
             }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::support::rate_limit::{Rate, RateLimiter};
 
 /// The number of buckets that are not full. Beyond that, new callers share one.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 /// The name of the shared bucket; no caller has this name.
 const OTHERS: &str = "";
 
@@ -47,15 +47,15 @@ impl CallerLimits {
     }
 
     fn wait(&self, caller: &str, now: Timestamp) -> Duration {
-        let shared = || self.limiters.get(OTHERS).filter(|_| self.limiters.len() >= MOST);
+        let shared = || self.limiters.get(OTHERS).filter(|_| self.limiters.len() >= MAX);
         let limiter = self.limiters.get(caller).or_else(shared);
         limiter.map_or(Duration::ZERO, |limiter| limiter.wait(now))
     }
 
     fn bucket(&mut self, caller: &str, now: Timestamp) -> String {
-        if self.limiters.len() >= MOST && !self.limiters.contains_key(caller) {
+        if self.limiters.len() >= MAX && !self.limiters.contains_key(caller) {
             self.limiters.retain(|_, limiter| !limiter.is_full(now));
-            if self.limiters.len() >= MOST {
+            if self.limiters.len() >= MAX {
                 return OTHERS.to_owned();
             }
         }
@@ -128,12 +128,12 @@ mod tests {
     #[test]
     fn however_many_come_no_more_than_so_many_are_kept() {
         let mut limits = CallerLimits::new(1);
-        for n in 0..MOST {
+        for n in 0..MAX {
             limits.try_acquire(&n.to_string(), at(0)).unwrap();
         }
         assert_eq!(limits.try_acquire("one more", at(0)), Ok(()));
         assert!(limits.try_acquire("another", at(0)).is_err(), "they share a bucket");
-        assert!(limits.limiters.len() <= MOST + 1);
+        assert!(limits.limiters.len() <= MAX + 1);
         let later = at(0) + SignedDuration::from_mins(2);
         assert_eq!(limits.try_acquire("another", later), Ok(()));
         assert_eq!(limits.limiters.len(), 1, "full ones are let go");

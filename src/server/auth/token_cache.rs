@@ -21,9 +21,9 @@ const FRESH_NO: SignedDuration = SignedDuration::from_secs(10);
 /// The age up to which an answer counts while GitHub cannot be called.
 const STALE: SignedDuration = SignedDuration::from_mins(15);
 /// The number of answers, of some hundred bytes each.
-const MOST: usize = 20_000;
+const MAX: usize = 20_000;
 /// The number of tokens that GitHub told to wait.
-const MOST_WAITING: usize = 10_000;
+const MAX_WAITING: usize = 10_000;
 
 /// A stand-in for a token in memory: its HMAC-SHA256 under a key of this process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,11 +142,11 @@ impl TokenCache {
                 self.keep(token, TokenQuestion::Who, TokenReply::Is(None), now);
             }
             Err(IdentityError::RateLimited(wait)) => {
-                if self.waiting.len() >= MOST_WAITING {
+                if self.waiting.len() >= MAX_WAITING {
                     self.waiting.retain(|_, end| *end > now);
                 }
                 let wait = SignedDuration::try_from(*wait).unwrap_or(SignedDuration::from_mins(1));
-                if self.waiting.len() < MOST_WAITING {
+                if self.waiting.len() < MAX_WAITING {
                     self.waiting.insert(token.clone(), now.checked_add(wait).unwrap_or(now));
                 }
             }
@@ -165,10 +165,10 @@ impl TokenCache {
         reply: TokenReply,
         now: Timestamp,
     ) {
-        if self.answers.len() >= MOST {
+        if self.answers.len() >= MAX {
             self.answers.retain(|_, (_, noted_at)| now.duration_since(*noted_at) < FRESH);
         }
-        if self.answers.len() >= MOST {
+        if self.answers.len() >= MAX {
             // A caller with so many tokens in a minute has them looked up again.
             self.answers.clear();
         }
@@ -249,10 +249,10 @@ mod tests {
     fn however_many_tokens_come_no_more_than_so_many_answers_are_kept() {
         let (mut cache, _) = make_cache();
         let key = FingerprintKey::new([7; 32]);
-        for n in 0..=MOST {
+        for n in 0..=MAX {
             cache.note(&key.fingerprint(&n.to_string()), TokenQuestion::Who, &Ok(YES), at(0));
         }
-        assert!(cache.answers.len() <= MOST);
+        assert!(cache.answers.len() <= MAX);
     }
 
     #[test]

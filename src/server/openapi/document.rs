@@ -45,7 +45,7 @@ const WITH_BODY: &[ProblemKind] = &[
     ProblemKind::KeyReused,
 ];
 /// The problems that a public route does not have.
-const OF_CALLERS: &[ProblemKind] =
+const CALLER_PROBLEMS: &[ProblemKind] =
     &[ProblemKind::Unauthorized, ProblemKind::Forbidden, ProblemKind::TooMany];
 
 /// Renders the document as text that ends with a newline.
@@ -135,7 +135,7 @@ impl Shapes {
         fails: &[ProblemKind],
     ) -> BTreeMap<String, Json> {
         let of_body = WITH_BODY.iter().filter(|_| body);
-        let general = ANY.iter().filter(|kind| guarded || !OF_CALLERS.contains(kind));
+        let general = ANY.iter().filter(|kind| guarded || !CALLER_PROBLEMS.contains(kind));
         let mut failures: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
         for kind in general.chain(of_body).chain(fails) {
             let kinds = failures.entry(kind.status()).or_default();
@@ -166,7 +166,7 @@ impl Shapes {
     }
 
     fn failure(&mut self, kinds: &[ProblemKind]) -> Json {
-        let describe = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documented().2);
+        let describe = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documentation().2);
         let about = kinds.iter().map(describe).collect::<Vec<_>>().join("\n\n");
         let schema = self.answers.subschema_for::<ProblemBody>();
         let content = json!({"application/problem+json": {"schema": schema}});

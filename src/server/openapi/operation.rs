@@ -94,7 +94,7 @@ impl Parameter {
 pub(super) const AGENT: &str = "report";
 
 /// The header by which any act may be repeated.
-const ONCE: &[Parameter] = &[Parameter::text(
+const IDEMPOTENCY_KEY: &[Parameter] = &[Parameter::text(
     "Idempotency-Key",
     Form::KEY,
     "A new key for each act, up to 100 visible characters. For 24 hours a repeat with the same key \
@@ -205,7 +205,7 @@ impl<S: Clone + Send + Sync + 'static> UndescribedRoute<S> {
 
     /// Describes a route that needs the right to deploy.
     pub(crate) fn acts(self, id: &'static str, summary: &'static str) -> Routes<S> {
-        self.add_operation(id, summary, Some("deploy"), ONCE)
+        self.add_operation(id, summary, Some("deploy"), IDEMPOTENCY_KEY)
     }
 
     /// Describes a route for the agent of a cluster, which has a token of its own.

@@ -217,8 +217,8 @@ pub(crate) fn page(
         subject,
         state: deployment.state.as_str(),
         look: words::pick_css_class(deployment.state),
-        repository: linked(repository.to_string(), forge, repository, ""),
-        commit: linked(commit.short().to_owned(), forge, repository, &format!("/commit/{commit}")),
+        repository: link_to(repository.to_string(), forge, repository, ""),
+        commit: link_to(commit.short().to_owned(), forge, repository, &format!("/commit/{commit}")),
         // A deployment of a commit id names no branch.
         git_ref: Some(request.git_ref.clone())
             .filter(|name| name != commit.as_str())
@@ -257,7 +257,7 @@ fn refresh(deployment: &Deployment, notifications: &[Notification]) -> Option<u3
     waiting(notifications).then_some(LATER)
 }
 
-fn linked(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) -> Link {
+fn link_to(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) -> Link {
     Link { text, url: forge.map(|forge| format!("{forge}/{repository}{rest}")) }
 }
 
@@ -287,7 +287,7 @@ fn complaint(
         // Only the WAML is in the service repository; defaults are in the template.
         let forge = places.forge.as_deref().filter(|_| *position.file == *places.waml);
         let rest = format!("/blob/{commit}/{}#L{}", position.file, position.line);
-        linked(position.to_string(), forge, repository, &rest)
+        link_to(position.to_string(), forge, repository, &rest)
     });
     let parts = |text: Option<String>| words::parts(text.as_deref().unwrap_or_default());
     Complaint {

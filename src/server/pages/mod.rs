@@ -31,7 +31,9 @@ use axum::routing::get;
 use crate::model::callers::{Pages, Scope};
 use crate::model::id::DeployId;
 use crate::server::auth::{Caller, CallerSurface};
-use crate::server::call::{AuthenticatedRequest, InPath, Pairs, bad, no_deployment, unavailable};
+use crate::server::call::{
+    AuthenticatedRequest, PathParam, QueryPairs, bad, no_deployment, unavailable,
+};
 use crate::server::pages::deployment::DeploymentStory;
 use crate::server::pages::document::PageError;
 use crate::server::problem::{Problem, ProblemKind, ProblemText};
@@ -57,7 +59,10 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 }
 
 /// Shows the newest deployments, filtered as in the API's list.
-async fn newest(call: AuthenticatedRequest, Pairs(pairs): Pairs) -> Result<Response, Problem> {
+async fn newest(
+    call: AuthenticatedRequest,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
     let page = page.map_err(|error| unavailable(&error))?;
@@ -71,8 +76,8 @@ async fn newest(call: AuthenticatedRequest, Pairs(pairs): Pairs) -> Result<Respo
 /// Shows one deployment.
 async fn log(
     call: AuthenticatedRequest,
-    InPath(id): InPath<DeployId>,
-    Pairs(pairs): Pairs,
+    PathParam(id): PathParam<DeployId>,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, Problem> {
     let story = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
     let log = DeploymentStory::new(story.ok_or_else(|| no_deployment(&id))?, call.deployments());

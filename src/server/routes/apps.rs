@@ -26,13 +26,15 @@ use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord, RemovedObject
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{
+    AuthenticatedRequest, PathParam, Payload, QueryPairs, bad, unprocessable,
+};
 use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
 /// The number of names that a message lists.
-const NAMED: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// The parameters of the list of apps.
 pub(super) const QUERY: &[Parameter] = &[
@@ -55,7 +57,7 @@ pub(super) const QUERY: &[Parameter] = &[
 /// Lists the apps that pass the filter, by target, namespace and name.
 pub(super) async fn list(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<AppPage>, Problem> {
     let query = read(&pairs).map_err(bad)?;
     let page = call.deployments().apps(&query).await;
@@ -67,7 +69,7 @@ pub(super) async fn list(
 /// Shows one app on one target.
 pub(super) async fn get(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
 ) -> Result<Json<AppDetail>, Problem> {
     call.authorize(Scope::Read, &instance).await?;
     let app_now = call.deployments().find_app(&instance).await?;
@@ -78,7 +80,7 @@ pub(super) async fn get(
 /// Lists the revisions of an app.
 pub(super) async fn revisions(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
 ) -> Result<Json<RevisionList>, Problem> {
     call.authorize(Scope::Read, &instance).await?;
     let history = call.deployments().find_history(&instance).await?;
@@ -88,7 +90,7 @@ pub(super) async fn revisions(
 /// Shows one revision.
 pub(super) async fn revision(
     call: AuthenticatedRequest,
-    InPath((instance, id)): InPath<(AppInstance, DeployId)>,
+    PathParam((instance, id)): PathParam<(AppInstance, DeployId)>,
 ) -> Result<Json<RevisionDetail>, Problem> {
     call.authorize(Scope::Read, &instance).await?;
     let files = call.deployments().find_revision(&instance, &id).await?;
@@ -103,7 +105,7 @@ pub(super) async fn revision(
 /// Takes an app off a target.
 pub(super) async fn remove(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
     body: Result<Payload<apps::RemovalRequest>, Problem>,
 ) -> Result<Json<RemovalAnswer>, Problem> {
     call.authorize(Scope::Deploy, &instance).await?;
@@ -195,8 +197,8 @@ pub(super) fn would_lose_data(beginning: &str, objects: &[LiveObject]) -> Proble
 }
 
 fn enumerate(names: impl ExactSizeIterator<Item = String>) -> String {
-    let hidden = names.len().saturating_sub(NAMED);
-    let mut names: Vec<String> = names.take(NAMED).collect();
+    let hidden = names.len().saturating_sub(MAX_NAMES);
+    let mut names: Vec<String> = names.take(MAX_NAMES).collect();
     names.extend((hidden > 0).then(|| format!("{hidden} more")));
     names.join(", ")
 }

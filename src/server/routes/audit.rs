@@ -7,7 +7,7 @@ use crate::model::audit::Search;
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, Pairs, bad};
+use crate::server::call::{AuthenticatedRequest, QueryPairs, bad};
 use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
@@ -27,7 +27,7 @@ pub(super) const QUERY: &[Parameter] = &[
 /// Lists the newest entries that pass the filters.
 pub(super) async fn list(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<AuditPage>, Problem> {
     call.authorize(Scope::Admin, Resource::Everywhere).await?;
     let search = read(&pairs).map_err(bad)?;

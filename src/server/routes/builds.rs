@@ -9,14 +9,14 @@ use crate::deployments::builds::{
 use crate::model::callers::Scope;
 use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{AuthenticatedRequest, Payload, QueryPairs, bad, unprocessable};
 use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, limit, quote_value};
 
 const DEFAULT_LIMIT: u32 = 20;
 /// The largest page: most registries take one to three requests for each build.
-const MOST: u32 = 100;
+const MAX: u32 = 100;
 
 /// The number of builds after which no older ones are listed: no caller can have a whole registry read, page by page.
 const OLDEST: u32 = 1_000;
@@ -44,7 +44,7 @@ pub(super) const QUERY: &[Parameter] = &[
 /// Lists the newest builds of an app, from the registry of its image.
 pub(super) async fn list(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<BuildPage>, Problem> {
     let query = read(&pairs).map_err(bad)?;
     match query.target.clone() {
@@ -127,7 +127,7 @@ async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Resu
 fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
     let params = Params::of(pairs, QUERY)?;
     let page = BuildsPage {
-        limit: params.read("limit", limit)?.map_or(DEFAULT_LIMIT, |limit| limit.min(MOST)),
+        limit: params.read("limit", limit)?.map_or(DEFAULT_LIMIT, |limit| limit.min(MAX)),
         after: params.read("cursor", cursor)?.unwrap_or(0),
     };
     let app = params.app()?.ok_or("app is missing: name it like app=NAMESPACE/SLUG")?;
@@ -142,7 +142,7 @@ fn read_request(request: BuildsRequest) -> Result<BuildsOfWaml, String> {
         waml,
         target: target.map(TargetName::parse).transpose().map_err(text)?,
         page: BuildsPage {
-            limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST),
+            limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX),
             after: place.map_or(Ok(0), |place| cursor(&place))?,
         },
     })
@@ -211,7 +211,7 @@ mod tests {
             pairs(&params).unwrap();
         assert_eq!(after, 40);
         assert_eq!((app.to_string().as_str(), target.unwrap().as_str()), ("devx/shop", "prod"));
-        assert_eq!(limit, MOST, "a question of a registry is dear");
+        assert_eq!(limit, MAX, "a question of a registry is dear");
         assert_eq!(pairs(&[("app", "devx/shop")]).unwrap().page.limit, DEFAULT_LIMIT);
     }
 

@@ -19,7 +19,8 @@ use crate::model::removal::reason;
 use crate::model::rollback::Rollback;
 use crate::server::auth::Resource;
 use crate::server::call::{
-    AuthenticatedRequest, InPath, Pairs, Payload, bad, no_deployment, unavailable, unprocessable,
+    AuthenticatedRequest, PathParam, Payload, QueryPairs, bad, no_deployment, unavailable,
+    unprocessable,
 };
 use crate::server::pages::deployment::DeploymentStory;
 use crate::server::pages::timeline::{self, TimelineEntry};
@@ -36,7 +37,7 @@ const REF_BYTES: usize = 300;
 /// Lists the newest deployments that pass the filters.
 pub(super) async fn list(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<DeploymentPage>, Problem> {
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
@@ -50,7 +51,7 @@ pub(super) async fn list(
 /// Shows one deployment with its stages, violations, statuses and changes.
 pub(crate) async fn get(
     call: AuthenticatedRequest,
-    InPath(id): InPath<DeployId>,
+    PathParam(id): PathParam<DeployId>,
 ) -> Result<Json<DeploymentDetail>, Problem> {
     let deployments = call.deployments();
     let record = deployments.deployment(&id).await.map_err(|error| unavailable(&error))?;
@@ -63,7 +64,7 @@ pub(crate) async fn get(
 /// Shows the log of one deployment, oldest entry first.
 pub(super) async fn log(
     call: AuthenticatedRequest,
-    InPath(id): InPath<DeployId>,
+    PathParam(id): PathParam<DeployId>,
 ) -> Result<Json<DeploymentLog>, Problem> {
     let story = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
     let log = DeploymentStory::new(story.ok_or_else(|| no_deployment(&id))?, call.deployments());
@@ -88,7 +89,7 @@ pub(super) async fn create(
 /// Cancels a deployment that waits, or whose push has not begun.
 pub(super) async fn cancel(
     call: AuthenticatedRequest,
-    InPath(id): InPath<DeployId>,
+    PathParam(id): PathParam<DeployId>,
     Payload(CancelRequest { reason: why }): Payload<CancelRequest>,
 ) -> Result<Json<DeploymentSummary>, Problem> {
     let deployments = call.deployments();

@@ -25,7 +25,7 @@ use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
-use crate::server::call::{AuthenticatedRequest, InPath, no_deployment, unavailable};
+use crate::server::call::{AuthenticatedRequest, PathParam, no_deployment, unavailable};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 
@@ -34,7 +34,7 @@ const TOGETHER: Duration = Duration::from_millis(50);
 /// The shortest time between two reads that signals cause: in a busy process signals never cease.
 const APART: Duration = Duration::from_millis(500);
 /// The time for which a permission counts without a new check.
-pub(super) const BELIEVED: SignedDuration = SignedDuration::from_secs(60);
+pub(super) const PERMISSION_LIFETIME: SignedDuration = SignedDuration::from_secs(60);
 /// The time between two comments that keep a stream open: proxies close one that is silent for a minute.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The time after which a client connects again.
@@ -49,7 +49,7 @@ pub(super) const RESUME: &[Parameter] = &[Parameter::text(
 /// Streams one deployment until it has ended.
 pub(super) async fn follow(
     call: AuthenticatedRequest,
-    InPath(id): InPath<DeployId>,
+    PathParam(id): PathParam<DeployId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let bell = call.deployments().store.changes();
@@ -188,7 +188,8 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
         // A client reads a state that cannot be read now when it connects again.
         let version = version(&following.call, &following.id).await.ok()?;
         following.quiet = Box::pin(tokio::time::sleep(APART));
-        if version == following.version && following.age(following.checked_at) < BELIEVED {
+        if version == following.version && following.age(following.checked_at) < PERMISSION_LIFETIME
+        {
             continue;
         }
         following.version = version;
@@ -219,7 +220,7 @@ impl Following {
 
     /// Checks the caller's permission again after a while.
     async fn may_see(&mut self, record: &Deployment) -> Result<(), Problem> {
-        if self.age(self.checked_at) < BELIEVED {
+        if self.age(self.checked_at) < PERMISSION_LIFETIME {
             return Ok(());
         }
         self.checked_at = self.call.deployments().clock.now();

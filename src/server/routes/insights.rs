@@ -11,7 +11,7 @@ use crate::deployments::insights::Insights;
 use crate::model::audit::AuthMethod;
 use crate::model::id::{AppKey, TargetName};
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, Pairs, bad, unavailable};
+use crate::server::call::{AuthenticatedRequest, QueryPairs, bad, unavailable};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, quote_value};
@@ -35,7 +35,7 @@ const DEFAULT_WINDOW: SignedDuration = SignedDuration::from_hours(6);
 /// The longest window: a quarter.
 const LONGEST_WINDOW: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// The most places that are looked at for a caller who may not see everything; each is a value of a statement.
-const MOST_PLACES: u32 = 5_000;
+const MAX_PLACES: u32 = 5_000;
 
 /// The parameters of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ struct InsightsQuery {
 /// Returns the figures of the deployments that the caller may see.
 pub(super) async fn get(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<InsightsAnswer>, Problem> {
     let InsightsQuery { window, target, app } = read(&pairs).map_err(bad)?;
     let _place = open_read(&call)?;
@@ -59,9 +59,9 @@ pub(super) async fn get(
     let since = now.saturating_sub(window).unwrap_or(now);
     let mut scope = InsightScope { since, until, target, app, places: None };
     if !call.can_read(&Resource::Everywhere).await? {
-        let places = deployments.store.deployment_places(&scope, MOST_PLACES + 1).await;
+        let places = deployments.store.deployment_places(&scope, MAX_PLACES + 1).await;
         let places = places.map_err(|error| unavailable(&error))?;
-        if places.len() > MOST_PLACES as usize {
+        if places.len() > MAX_PLACES as usize {
             let problem = "too many apps for a caller who may not see all of them: name a `target` or an `app`";
             return Err(bad(problem));
         }

@@ -11,7 +11,9 @@ use crate::model::id::{LockId, TargetName};
 use crate::model::lock::{Lock, LockFilter, LockScope};
 use crate::model::removal::reason;
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{
+    AuthenticatedRequest, PathParam, Payload, QueryPairs, bad, unprocessable,
+};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
@@ -34,7 +36,7 @@ pub(super) const QUERY: &[Parameter] = &[
 /// Lists the locks that pass the filter. A lock on an app is visible to callers who may see the app.
 pub(super) async fn list(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<LockPage>, Problem> {
     let filter = filter(&pairs).map_err(bad)?;
     let locks = call.deployments().ledger.locks(&filter).await;
@@ -70,7 +72,7 @@ pub(super) async fn place(
 /// Removes a lock.
 pub(super) async fn remove(
     call: AuthenticatedRequest,
-    InPath(id): InPath<LockId>,
+    PathParam(id): PathParam<LockId>,
     Payload(UnlockRequest { reason: why }): Payload<UnlockRequest>,
 ) -> Result<Json<LockSummary>, Problem> {
     let ledger = &call.deployments().ledger;

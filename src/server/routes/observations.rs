@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::observations::{
-    MOST_CHANGES, ObservationAnswer, ObservationReport, ObservedChange, ObservedKind,
+    MAX_CHANGES, ObservationAnswer, ObservationReport, ObservedChange, ObservedKind,
 };
 use crate::cluster::object::{ObjectMeta, WatchedKind};
 use crate::cluster::relay::report::{
@@ -21,7 +21,7 @@ use crate::cluster::relay::report::{
 };
 use crate::deployments::agent_inbox::InboxError;
 use crate::model::id::TargetName;
-use crate::server::call::{InPath, Payload, unprocessable};
+use crate::server::call::{PathParam, Payload, unprocessable};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 
@@ -38,7 +38,7 @@ impl FromRequestParts<Arc<Shared>> for ReportingAgent {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
-        let InPath(cluster) = InPath::<TargetName>::from_request_parts(parts, shared).await?;
+        let PathParam(cluster) = PathParam::<TargetName>::from_request_parts(parts, shared).await?;
         shared.state.auth.admit_agent(parts, &cluster)?;
         let place = shared.state.deployments.enter_report(&cluster)?;
         Ok(Self { cluster, _place: place })
@@ -111,8 +111,8 @@ fn read(report: ObservationReport) -> Result<ClusterReport, String> {
     if generation == 0 || sequence == 0 {
         return Err("`generation` and `sequence` begin with 1".to_owned());
     }
-    if changes.len() > MOST_CHANGES {
-        return Err(format!("a report has at most {MOST_CHANGES} changes"));
+    if changes.len() > MAX_CHANGES {
+        return Err(format!("a report has at most {MAX_CHANGES} changes"));
     }
     Ok(ClusterReport {
         session: ReportSession { agent, generation },

@@ -15,20 +15,19 @@ use crate::api::pods::{
     ContainerLogLine, LiveStateAnswer, PodContainer, PodSummary, UnreadObjects, WorkloadSummary,
 };
 use crate::deployments::live_state::{
-    ClusterAppState, ContainerLog, LivePod, LiveStateError, LiveWorkload, LogRequest,
-    MOST_LOG_LINES,
+    ClusterAppState, ContainerLog, LivePod, LiveStateError, LiveWorkload, LogRequest, MAX_LOG_LINES,
 };
 use crate::model::app_instance::AppInstance;
 use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;
 use crate::model::id::IdError;
 use crate::model::revision::Digest;
-use crate::server::call::{AuthenticatedRequest, InPath, Pairs, PathParameter, bad};
+use crate::server::call::{AuthenticatedRequest, PathParam, PathParameter, QueryPairs, bad};
 use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, quote_value};
 use crate::server::routes::events::{
-    BELIEVED, HEARTBEAT, StreamKind, StreamSlots, take_stream_slots,
+    HEARTBEAT, PERMISSION_LIFETIME, StreamKind, StreamSlots, take_stream_slots,
 };
 
 /// The number of last lines with which a log begins.
@@ -84,7 +83,7 @@ impl PathParameter for PodPath {
 /// Shows the workloads and pods of an app.
 pub(super) async fn list(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
 ) -> Result<Json<LiveStateAnswer>, Problem> {
     call.authorize(Scope::Read, &instance).await?;
     let _place = open_read(&call, &instance)?;
@@ -114,8 +113,8 @@ fn open_read(
 /// Streams the log of a container.
 pub(super) async fn log(
     call: AuthenticatedRequest,
-    InPath(PodPath { instance, pod }): InPath<PodPath>,
-    Pairs(pairs): Pairs,
+    PathParam(PodPath { instance, pod }): PathParam<PodPath>,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, Problem> {
     call.authorize(Scope::Read, &instance).await?;
     let request = read(&pairs).map_err(bad)?;
@@ -186,7 +185,7 @@ impl LogStream {
     /// Checks the caller's permission again after a while.
     async fn check_permission(&mut self) -> Result<(), String> {
         let now = self.call.deployments().clock.now();
-        if now.duration_since(self.checked_at) < BELIEVED {
+        if now.duration_since(self.checked_at) < PERMISSION_LIFETIME {
             return Ok(());
         }
         self.checked_at = now;
@@ -221,9 +220,9 @@ fn read(pairs: &[(String, String)]) -> Result<LogRequest, String> {
         flag.map(Option::unwrap_or_default)
     };
     let lines = |value: &str| {
-        let number = value.parse().ok().filter(|number| *number <= MOST_LOG_LINES);
+        let number = value.parse().ok().filter(|number| *number <= MAX_LOG_LINES);
         number.ok_or_else(|| {
-            format!("lines: {} is not a number from 0 to {MOST_LOG_LINES}", quote_value(value))
+            format!("lines: {} is not a number from 0 to {MAX_LOG_LINES}", quote_value(value))
         })
     };
     Ok(LogRequest {

@@ -15,7 +15,9 @@ use crate::model::release::Release;
 use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackOrder};
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{
+    AuthenticatedRequest, PathParam, Payload, QueryPairs, bad, unprocessable,
+};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::Params;
@@ -30,7 +32,7 @@ pub(super) const HOLDS: &[Parameter] =
 /// Makes a former revision live again.
 pub(super) async fn roll_back(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
     body: Body<rollbacks::RollbackRequest>,
 ) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
     call.authorize(Scope::Deploy, &instance).await?;
@@ -50,7 +52,7 @@ pub(super) async fn roll_back(
 /// Holds automation off an app.
 pub(super) async fn hold(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
     let (AppInstance { target, app }, reason) = read_hold(&call, instance, body).await?;
@@ -62,7 +64,7 @@ pub(super) async fn hold(
 /// Ends a hold.
 pub(super) async fn release(
     call: AuthenticatedRequest,
-    InPath(instance): InPath<AppInstance>,
+    PathParam(instance): PathParam<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
     let (AppInstance { target, app }, reason) = read_hold(&call, instance, body).await?;
@@ -86,7 +88,7 @@ async fn read_hold(
 /// Lists all holds, or those of a target.
 pub(super) async fn holds(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<HoldList>, Problem> {
     let params = Params::of(&pairs, HOLDS).map_err(bad)?;
     let target = params.id("target", TargetName::parse).map_err(bad)?;

@@ -15,7 +15,7 @@ use crate::model::id::RepoName;
 use crate::model::snapshot::ClusterSnapshot;
 use crate::model::target::{Clusters, Target};
 use crate::server::auth::Resource;
-use crate::server::call::{AuthenticatedRequest, Pairs, bad};
+use crate::server::call::{AuthenticatedRequest, QueryPairs, bad};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::Problem;
 use crate::server::query::Params;
@@ -80,7 +80,7 @@ pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
 /// Shows the configured clusters that the caller may see for the repository.
 pub(super) async fn platform(
     call: AuthenticatedRequest,
-    Pairs(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<ClusterSnapshot>, Problem> {
     let params = Params::of(&pairs, PLATFORM).map_err(bad)?;
     let repository = params.id("repository", RepoName::parse).map_err(bad)?;

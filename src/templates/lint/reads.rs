@@ -16,7 +16,7 @@ pub(crate) const EACH: &str = "[]";
 /// The longest path: longer ones come from components that call themselves.
 pub(crate) const LONGEST_WAY: usize = 12;
 /// More than any set of components can be called with in different ways.
-const MOST_CALLS: usize = 5_000;
+const MAX_CALLS: usize = 5_000;
 
 /// One place where a template reads a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ impl TemplateReader<'_> {
 
     fn component(&mut self, name: &str, arguments: &NameScope) {
         let fresh =
-            self.seen.len() < MOST_CALLS && self.seen.insert((name.to_owned(), arguments.clone()));
+            self.seen.len() < MAX_CALLS && self.seen.insert((name.to_owned(), arguments.clone()));
         let Some(component) = self.components.get(name).filter(|_| fresh) else { return };
         let Some(text) = self.texts.get(&component.file) else { return };
         let tags = lexer::tags(text);

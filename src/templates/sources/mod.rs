@@ -32,7 +32,7 @@ pub enum CatalogueError {
     },
     /// More than a set of templates can sensibly be.
     #[error(
-        "{path} is too much: a set of templates has at most {MOST_FILES} files of at most {LARGEST} bytes"
+        "{path} is too much: a set of templates has at most {MAX_FILES} files of at most {LARGEST} bytes"
     )]
     TooMuch {
         /// The file that exceeds the limit.
@@ -55,7 +55,7 @@ pub enum CatalogueError {
 }
 
 /// The most files of one sort.
-pub const MOST_FILES: usize = 2000;
+pub const MAX_FILES: usize = 2000;
 /// The most bytes of one file.
 pub const LARGEST: usize = 256 * 1024;
 /// A template's file is at `apps/<template>/<version>/<file>`.
@@ -150,7 +150,7 @@ fn collect(
         } else if kind.is_file() && is_text(&name) {
             files.push(TemplateFile { text: read(&entry.path())?, path: name });
         }
-        if files.len() > MOST_FILES {
+        if files.len() > MAX_FILES {
             return Err(CatalogueError::TooMuch { path: folder.to_owned() });
         }
     }

@@ -98,7 +98,7 @@ fn template(path: &str, folder: &str) -> String {
 /// Writes a text as an interpreted string literal of Go (The Go Programming Language Specification,
 /// "String literals").
 fn go_string(text: &str) -> String {
-    vault::quoted(text, "/._-")
+    vault::quote(text, "/._-")
 }
 
 /// Lists the objects that make Kubernetes Secrets on the target: for each operator a list, empty

@@ -161,7 +161,7 @@ fn routes(
                 service: port.service.to_owned(),
                 port: port.number,
                 grpc: grpc.serves_grpc(port),
-                cache: cache.map(|cache| cached(cache, slug)),
+                cache: cache.map(|cache| cache_view(cache, slug)),
             })
         };
     let routes = match ingress.paths.as_deref() {
@@ -234,7 +234,7 @@ fn rank_last(mut routes: Vec<RouteView>) -> Vec<RouteView> {
 
 /// Writes the caching of a route in the words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer
 /// to a logged-in user stays out of shared caches.
-fn cached(cache: Cache, slug: &str) -> CacheView {
+fn cache_view(cache: Cache, slug: &str) -> CacheView {
     let (name, header) = match (cache.max_age.unwrap_or(0), cache.immutable.unwrap_or(false)) {
         (0, _) => ("no-cache".to_owned(), "no-cache".to_owned()),
         (age, false) => (format!("cache-{age}"), format!("max-age={age}")),

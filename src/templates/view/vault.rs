@@ -78,12 +78,12 @@ fn policy(mount: &str, paths: &[String]) -> String {
 /// Writes a string of HCL. The rule `vault` lets only paths through that need no escape; this one keeps the operator's
 /// mount inside its quotes, too.
 fn hcl_string(text: &str) -> String {
-    quoted(text, "/._-+*")
+    quote(text, "/._-+*")
 }
 
 /// Writes a text in quotes, all but letters, digits and the `plain` characters escaped by number,
 /// as HCL and Go read it alike.
-pub(super) fn quoted(text: &str, plain: &str) -> String {
+pub(super) fn quote(text: &str, plain: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         if c.is_ascii_alphanumeric() || plain.contains(c) {

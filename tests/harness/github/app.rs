@@ -13,7 +13,7 @@ use crate::harness::github::{jwt, people};
 /// What an installation token is good for.
 const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(1);
 /// What one may narrow a token to at most.
-const MOST_REPOSITORIES: usize = 500;
+const MAX_REPOSITORIES: usize = 500;
 
 /// What an App's operator has of it.
 #[derive(Debug, Clone)]
@@ -290,7 +290,7 @@ fn narrowed_repositories(
     let had = |id: &i64| state.repositories.contains_key(id) && installation.has(state, *id);
     let found: Option<BTreeSet<i64>> = by_names.chain(numbered).map(|id| id.filter(had)).collect();
     let says = "There is at least one repository that does not exist or is not accessible to the parent installation.";
-    let found = found.filter(|found| found.len() <= MOST_REPOSITORIES);
+    let found = found.filter(|found| found.len() <= MAX_REPOSITORIES);
     found.map(Some).ok_or_else(|| Answer::refusal(422, says))
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::harness::github::answer::{Answer, Answered, ok};
 
 /// A page has at most so many entries.
-const MOST_PER_PAGE: usize = 100;
+const MAX_PER_PAGE: usize = 100;
 
 /// One request.
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl Call {
     }
 
     pub(super) fn per_page(&self) -> usize {
-        self.number("per_page").unwrap_or(30).clamp(1, MOST_PER_PAGE)
+        self.number("per_page").unwrap_or(30).clamp(1, MAX_PER_PAGE)
     }
 
     fn paged(&self, all: &[Json]) -> (Vec<Json>, String) {

@@ -8,11 +8,11 @@ use crate::harness::github::call::Call;
 use crate::harness::github::state::State;
 
 /// Characters of a summary, and of a text.
-const MOST_TEXT: usize = 65_535;
+const MAX_TEXT: usize = 65_535;
 /// In one request; more come by further requests, which add.
-const MOST_ANNOTATIONS: usize = 50;
-const MOST_TITLE: usize = 255;
-const MOST_MESSAGE: usize = 64 * 1024;
+const MAX_ANNOTATIONS: usize = 50;
+const MAX_TITLE: usize = 255;
+const MAX_MESSAGE: usize = 64 * 1024;
 const LEVELS: [&str; 3] = ["notice", "warning", "failure"];
 const CONCLUSIONS: [&str; 8] = [
     "action_required",
@@ -154,12 +154,12 @@ fn judge(body: &Json) -> Result<(), Answer> {
         }
     }
     for field in ["summary", "text"] {
-        if output[field].as_str().is_some_and(|text| text.chars().count() > MOST_TEXT) {
+        if output[field].as_str().is_some_and(|text| text.chars().count() > MAX_TEXT) {
             return wrong(field, "Only 65535 characters are allowed");
         }
     }
     let annotations = output["annotations"].as_array().map_or(&[][..], Vec::as_slice);
-    if annotations.len() > MOST_ANNOTATIONS {
+    if annotations.len() > MAX_ANNOTATIONS {
         return wrong("annotations", "No more than 50 items are allowed");
     }
     annotations.iter().try_for_each(judge_annotation)
@@ -174,11 +174,11 @@ fn judge_annotation(one: &Json) -> Result<(), Answer> {
     if !one["annotation_level"].as_str().is_some_and(|level| LEVELS.contains(&level)) {
         return wrong("annotation_level is not included in the list");
     }
-    if one["title"].as_str().is_some_and(|title| title.chars().count() > MOST_TITLE) {
+    if one["title"].as_str().is_some_and(|title| title.chars().count() > MAX_TITLE) {
         return wrong("title is too long (maximum is 255 characters)");
     }
     match one["message"].as_str() {
-        Some(message) if message.len() <= MOST_MESSAGE => Ok(()),
+        Some(message) if message.len() <= MAX_MESSAGE => Ok(()),
         _ => wrong("an annotation needs a message of at most 64 KB"),
     }
 }

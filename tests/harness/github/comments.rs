@@ -9,7 +9,7 @@ use crate::harness::github::call::Call;
 use crate::harness::github::state::{State, user};
 
 /// Characters of a comment.
-const MOST_TEXT: usize = 65_536;
+const MAX_TEXT: usize = 65_536;
 
 /// One comment.
 #[derive(Debug, Clone)]
@@ -74,8 +74,8 @@ pub(super) fn update(
 
 fn text(call: &Call) -> Result<String, Answer> {
     let body = call.required("IssueComment", "body")?;
-    if body.chars().count() > MOST_TEXT {
-        let says = format!("body is too long (maximum is {MOST_TEXT} characters)");
+    if body.chars().count() > MAX_TEXT {
+        let says = format!("body is too long (maximum is {MAX_TEXT} characters)");
         return Err(Answer::invalid("IssueComment", "body", &says));
     }
     Ok(body)

@@ -9,7 +9,7 @@ use crate::harness::github::deliveries;
 use crate::harness::github::state::{Repo, State, user};
 
 /// By characters; more is refused.
-const MOST_DESCRIPTION: usize = 140;
+const MAX_DESCRIPTION: usize = 140;
 const STATES: [&str; 7] =
     ["error", "failure", "inactive", "in_progress", "queued", "pending", "success"];
 
@@ -206,7 +206,7 @@ pub(super) fn report(
 /// Of at most 140 characters, else as GitHub refuses it.
 pub(super) fn description(resource: &str, call: &Call) -> Result<String, Answer> {
     let description = call.text("description").unwrap_or_default();
-    if description.chars().count() > MOST_DESCRIPTION {
+    if description.chars().count() > MAX_DESCRIPTION {
         let says = "description is too long (maximum is 140 characters)";
         return Err(Answer::invalid(resource, "description", says));
     }

@@ -14,7 +14,7 @@ use crate::harness::github::people;
 use crate::harness::github::state::{Repo, State};
 
 /// Beyond this a file comes only raw.
-const MOST_IN_JSON: usize = 1024 * 1024;
+const MAX_IN_JSON: usize = 1024 * 1024;
 
 /// A commit, with every file of its tree.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ pub(super) fn contents(
 }
 
 fn file_json(path: &str, blob: &str, bytes: &[u8]) -> Json {
-    let small = bytes.len() <= MOST_IN_JSON;
+    let small = bytes.len() <= MAX_IN_JSON;
     let content = if small { STANDARD.encode(bytes) } else { String::new() };
     let encoding = if small { "base64" } else { "none" };
     json!({

@@ -12,7 +12,7 @@ use crate::harness::github::state::{Repo, State, user};
 
 const STATES: [&str; 4] = ["error", "failure", "pending", "success"];
 /// Of one commit and context.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 const RESOURCE: &str = "Status";
 
 /// One status of a commit.
@@ -103,7 +103,7 @@ pub(super) fn create(
     let same = |one: &&CommitStatus| {
         one.sha == status.sha && one.context.eq_ignore_ascii_case(&status.context)
     };
-    if statuses.iter().filter(same).count() >= MOST {
+    if statuses.iter().filter(same).count() >= MAX {
         let says = "This SHA and context has reached the maximum number of statuses.";
         return Err(Answer::invalid(RESOURCE, "base", says));
     }

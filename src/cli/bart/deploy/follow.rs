@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The number of requests in a row without an answer after which following ends: about half a minute.
 const PATIENCE: usize = 16;
 /// The length of the list, which has the new deployments among its newest.
-const LISTED: u32 = 100;
+const PAGE_SIZE: u32 = 100;
 
 /// A deployment that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ async fn find(
     let mut pauses = PAUSES.into_iter().flat_map(|pause| [pause; 3]);
     let mut in_vain = 0;
     while !unknown.is_empty() && !send.is_closed() {
-        let query = [("repository", repository.to_string()), ("limit", LISTED.to_string())];
+        let query = [("repository", repository.to_string()), ("limit", PAGE_SIZE.to_string())];
         let answer: Result<DeploymentPage, CliError> =
             server.get("/api/v1/deployments", &query).await;
         match answer {

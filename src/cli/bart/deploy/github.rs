@@ -77,7 +77,7 @@ impl GitHubSession {
             return Ok(id);
         }
         if status != StatusCode::CREATED {
-            return Err(refused(status, &text, release));
+            return Err(github_refusal(status, &text, release));
         }
         let created: Result<Deployment, _> = serde_json::from_slice(&text);
         created.map(|created| created.id).map_err(|_| client::not_github(&self.api_url))
@@ -135,29 +135,29 @@ fn body(release: &ReleaseToDeploy<'_>, target: &TargetName, production: bool, ke
 }
 
 /// Explains GitHub's refusal, and what to do.
-fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> CliError {
+fn github_refusal(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> CliError {
     let answer: Json = serde_json::from_slice(body).unwrap_or_default();
     let message = answer.get("message").and_then(Json::as_str).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
     let ReleaseToDeploy { repository, git_ref, .. } = release;
-    let refused =
+    let refusal =
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
     match status.as_u16() {
         401 => {
-            refused("the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
+            refusal("the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
         }
-        403 => refused(&format!("the token needs `deployments: write` on {repository}")),
-        404 => refused(&format!(
+        403 => refusal(&format!("the token needs `deployments: write` on {repository}")),
+        404 => refusal(&format!(
             "the token does not see {repository}, or may not deploy it: it needs `deployments: write` there"
         )),
-        409 => refused(&format!(
+        409 => refusal(&format!(
             "the required checks have not succeeded on {git_ref}{}",
             contexts(&answer)
         )),
         422 if message.contains("No ref found") => {
-            refused(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
+            refusal(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
         }
-        422 => refused("compare the request with GitHub's message"),
+        422 => refusal("compare the request with GitHub's message"),
         _ => CliError::io(format!("GitHub answers {status}: {message}"))
             .hint("nothing was created; try again"),
     }
@@ -217,8 +217,9 @@ mod tests {
             (500, json!({}), "try again"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error =
-                with(None, |release| refused(status, answer.to_string().as_bytes(), release));
+            let error = with(None, |release| {
+                github_refusal(status, answer.to_string().as_bytes(), release)
+            });
             let text = format!("{error:?}");
             assert!(text.contains(hint), "{text}");
         }

@@ -9,7 +9,7 @@ use crate::cli::error::CliError;
 use crate::cli::output::short;
 
 /// The largest number of branches that are searched: a repository has some hundred, and more would take too long.
-const MOST_BRANCHES: usize = 500;
+const MAX_BRANCHES: usize = 500;
 
 /// The commit to deploy, as far as this machine has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {
 
 /// Returns whether a remote branch has the commit, as of the last fetch.
 fn is_pushed(git: &Repository, id: Oid) -> Result<bool, git2::Error> {
-    for branch in git.branches(Some(git2::BranchType::Remote))?.take(MOST_BRANCHES) {
+    for branch in git.branches(Some(git2::BranchType::Remote))?.take(MAX_BRANCHES) {
         let (branch, _) = branch?;
         let Some(tip) = branch.get().resolve()?.target() else { continue };
         if tip == id || git.graph_descendant_of(tip, id)? {

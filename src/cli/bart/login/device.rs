@@ -22,7 +22,7 @@ const INTERVAL: u64 = 5;
 /// The seconds that `slow_down` adds (RFC 8628, 3.5).
 const SLOWER: u64 = 5;
 /// The longest life of a code, in seconds; GitHub's live a quarter of an hour.
-const MOST_LIFE: u64 = 30 * 60;
+const MAX_LIFE: u64 = 30 * 60;
 
 /// A token that GitHub granted.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) async fn log_in(
     let codes: Codes =
         post(web_url, "login/device/code", &[("client_id", client_id), ("scope", SCOPES)]).await?;
     show(&codes, web_url)?;
-    let life = Duration::from_secs(codes.expires_in.min(MOST_LIFE));
+    let life = Duration::from_secs(codes.expires_in.min(MAX_LIFE));
     let asking = ask(web_url, client_id, &codes, clock);
     tokio::time::timeout(life, asking).await.unwrap_or_else(|_| Err(too_late()))
 }

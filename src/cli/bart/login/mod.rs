@@ -99,12 +99,12 @@ fn no_client(server: &str) -> CliError {
 
 /// Reads a token from standard input: everybody on the machine can see arguments.
 fn read_token() -> Result<SecretString, CliError> {
-    const MOST: u64 = 4096;
+    const MAX: u64 = 4096;
     if std::io::stdin().is_terminal() {
         output::note("Paste a GitHub token, then press Enter and Ctrl-D:\n");
     }
     let mut text = String::new();
-    let result = std::io::stdin().lock().take(MOST).read_to_string(&mut text);
+    let result = std::io::stdin().lock().take(MAX).read_to_string(&mut text);
     result.map_err(|_| CliError::io("standard input has no token"))?;
     let token = text.trim();
     if token.is_empty() || token.contains(|c: char| c.is_whitespace() || c.is_control()) {

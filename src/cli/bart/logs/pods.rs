@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
 use crate::cli::bart::logs::pods::followed::{
-    FollowedContainers, MOST_CONTAINERS, PodContainerName, list_containers,
+    FollowedContainers, MAX_CONTAINERS, PodContainerName, list_containers,
 };
 use crate::cli::client::{self, ServiceEndpoint};
 use crate::cli::context::Context;
@@ -24,9 +24,9 @@ use crate::support::log_text::remove_controls;
 use crate::support::percent::encode_query_value;
 
 /// The pause between two looks at the pods while their logs are followed.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The number of looks in a row that may fail, or show no pod, once no log is open any more.
-const MOST_BLANK_LOOKS: u32 = 3;
+const MAX_BLANK_LOOKS: u32 = 3;
 
 /// The part of the logs that is shown.
 pub(super) struct PodLogs<'a> {
@@ -66,13 +66,13 @@ impl PodLogs<'_> {
         if self.follow {
             return self.follow_all(&path, &state).await;
         }
-        let left_out = containers.len().saturating_sub(MOST_CONTAINERS);
+        let left_out = containers.len().saturating_sub(MAX_CONTAINERS);
         if left_out > 0 {
             let text = format!("{left_out} more containers are left out");
             output::note(&output::note_line(text));
         }
         let mut failed = None;
-        for (name, _) in containers.into_iter().take(MOST_CONTAINERS) {
+        for (name, _) in containers.into_iter().take(MAX_CONTAINERS) {
             let mut events = self.stream(&path, name, self.lines);
             while let Some((name, event)) = events.next().await {
                 failed = self.show(&name, event)?.or(failed);
@@ -114,12 +114,12 @@ impl PodLogs<'_> {
                         blank_looks = if state.pods.is_empty() { blank_looks + 1 } else { 0 };
                         let has_ended = |phase: &str| matches!(phase, "Succeeded" | "Failed");
                         let is_done = state.pods.iter().all(|pod| has_ended(&pod.phase));
-                        is_over = is_done && (!state.pods.is_empty() || blank_looks >= MOST_BLANK_LOOKS);
+                        is_over = is_done && (!state.pods.is_empty() || blank_looks >= MAX_BLANK_LOOKS);
                         self.take_up(path, &state, (&mut containers, &mut logs));
                     }
                     Err(error) => {
                         blank_looks += 1;
-                        is_over = blank_looks >= MOST_BLANK_LOOKS;
+                        is_over = blank_looks >= MAX_BLANK_LOOKS;
                         if logs.is_empty() && is_over {
                             return Err(error);
                         }
@@ -152,7 +152,7 @@ impl PodLogs<'_> {
     /// Asks for the pods again and again.
     fn poll_pods<'a>(&'a self, path: &'a str) -> BoxStream<'a, Result<LiveStateAnswer, CliError>> {
         let look = move |()| async move {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let state = self.context.server.get(path, &[]).await;
             Some((state, ()))
         };
@@ -275,7 +275,7 @@ impl OpenLog {
         query: &[(&str, String)],
     ) -> Result<Self, CliError> {
         let request = client::patient_client()?.get(server.address(path, query)?);
-        let request = server.authorized(request.header(ACCEPT, "text/event-stream"))?;
+        let request = server.authorize(request.header(ACCEPT, "text/event-stream"))?;
         let response = request.send().await.map_err(|error| server.unreachable(&error))?;
         let status = response.status();
         if status.is_redirection() {
@@ -283,7 +283,7 @@ impl OpenLog {
         }
         if !status.is_success() {
             let body = client::read_body(server.url(), response).await?;
-            return Err(server.refused(status, &body));
+            return Err(server.problem_error(status, &body));
         }
         Ok(Self { response, parser: Parser::default(), is_done: false })
     }

@@ -7,7 +7,7 @@ use crate::cli::table::{Column, layout, wrap};
 use crate::cli::times::TimeFormatter;
 
 /// The most pods of a target that people are shown: those that cannot serve come first.
-const MOST_PODS: usize = 30;
+const MAX_PODS: usize = 30;
 
 /// Formats the live state of each target that has one.
 pub(super) fn of_targets(targets: &[Target], times: TimeFormatter, width: Option<usize>) -> String {
@@ -35,11 +35,11 @@ fn of_target(
     text += &wrap(&workloads, width);
     let mut pods: Vec<&PodSummary> = live.pods.iter().collect();
     pods.sort_by_key(|pod| pod.ready);
-    let rows: Vec<_> = pods.iter().take(MOST_PODS).map(|pod| row(pod, times)).collect();
+    let rows: Vec<_> = pods.iter().take(MAX_PODS).map(|pod| row(pod, times)).collect();
     if !rows.is_empty() {
         text += &layout(&columns(), rows, width);
     }
-    let hidden = pods.len().saturating_sub(MOST_PODS);
+    let hidden = pods.len().saturating_sub(MAX_PODS);
     if hidden > 0 || live.truncated {
         let more = if live.truncated { " or more" } else { "" };
         text +=

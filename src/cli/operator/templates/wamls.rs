@@ -22,7 +22,7 @@ pub(super) struct WamlsToCompare {
 }
 
 /// The largest number of files: more than a company has.
-const MOST_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 /// The largest size of a WAML, in bytes.
 const LARGEST: u64 = 262_144;
 /// The deepest level of folders that is read.
@@ -77,8 +77,8 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> CommandOutcome
         } else if kind.is_file() && is_yaml && kind.len() <= LARGEST {
             files.push(path);
         }
-        if files.len() > MOST_FILES {
-            let message = format!("{} has more than {MOST_FILES} files", folder.display());
+        if files.len() > MAX_FILES {
+            let message = format!("{} has more than {MAX_FILES} files", folder.display());
             return Err(CliError::io(message).hint("name a folder that has the WAMLs only"));
         }
     }

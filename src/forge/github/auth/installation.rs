@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::answer::{missing, suspended};
+use crate::forge::github::answer::{missing_permission, suspension};
 use crate::forge::github::permission::{GrantedPermissions, Permission, TokenPurpose};
 use crate::forge::github::request::{Account, RequestCredential};
 
@@ -70,9 +70,9 @@ impl Installed {
     pub(super) fn check(&self, subject: &str, permission: Permission) -> Result<(), ForgeError> {
         let Installation { permissions, html_url: page, .. } = &self.installation;
         if self.installation.is_suspended() {
-            Err(suspended(subject.to_owned(), page.as_deref()))
+            Err(suspension(subject.to_owned(), page.as_deref()))
         } else if !permission.is_in(permissions) {
-            Err(missing(subject.to_owned(), permission, page.as_deref()))
+            Err(missing_permission(subject.to_owned(), permission, page.as_deref()))
         } else {
             Ok(())
         }

@@ -12,7 +12,7 @@ use crate::support::cache::BoundedCache;
 use crate::support::sync::lock;
 
 /// Some thousand WAMLs of a usual size.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// GitHub's have some seventy characters.
 const LONGEST_TAG: usize = 256;
 
@@ -65,7 +65,7 @@ fn weight(FileKey { repository, commit, path }: &FileKey, file: &TaggedFile) -> 
 
 impl Default for EtagCache {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(BoundedCache::new(MOST_BYTES))))
+        Self(Arc::new(Mutex::new(BoundedCache::new(MAX_BYTES))))
     }
 }
 

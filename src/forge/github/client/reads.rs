@@ -250,10 +250,10 @@ impl Forge {
     }
 
     /// Returns the time until which the host wants no requests, as far as it said; sends no request.
-    pub fn limited(&self) -> RateLimited {
+    pub fn rate_limited(&self) -> RateLimited {
         let Self::GitHub(github) = self else { return RateLimited::default() };
         let clock = github.wire.clock.as_ref();
-        clock.map(|clock| github.wire.limits.limited(clock.now())).unwrap_or_default()
+        clock.map(|clock| github.wire.limits.rate_limited(clock.now())).unwrap_or_default()
     }
 
     /// Returns whether the host names limits: an Enterprise Server without them does not.

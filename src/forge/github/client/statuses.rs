@@ -27,7 +27,7 @@ const STATUS_PAGES: usize = 5;
 /// A thousand contexts at one commit.
 const CONTEXT_PAGES: usize = 10;
 /// The number of newest deployments that are searched for one that was just created.
-const LOOKED_AT: u32 = 100;
+const SEARCHED: u32 = 100;
 
 /// A deployment status as GitHub sends it: its state is any word.
 #[derive(Deserialize)]
@@ -121,7 +121,7 @@ impl Forge {
         new_deployment: &NewDeployment,
     ) -> Result<Option<i64>, ForgeError> {
         let deployments =
-            self.recent_deployments(&new_deployment.release.repository, LOOKED_AT).await?;
+            self.recent_deployments(&new_deployment.release.repository, SEARCHED).await?;
         let is_same = |deployment: &&Value| {
             let id = deployment.pointer("/payload/deploy_id").and_then(Value::as_str);
             deployment["task"] == ROLLBACK_TASK && id == Some(new_deployment.id.as_str())

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use crate::forge::github::webhook::field::{
-    MalformedPayload, PayloadField, field_error, ignored, quote_text,
+    MalformedPayload, PayloadField, field_error, ignore, quote_text,
 };
 use crate::forge::github::webhook::payload::{self, RepositoryPayload};
 use crate::forge::github::webhook::rules::Rules;
@@ -32,13 +32,13 @@ struct Check {
 /// Reads the event. An event without a re-run is ignored before its values are judged.
 pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, MalformedPayload> {
     if rules.previews.is_none() {
-        return Ok(ignored(UnusedPart::Kind, "previews of pull requests are not on".to_owned()));
+        return Ok(ignore(UnusedPart::Kind, "previews of pull requests are not on".to_owned()));
     }
     let Body { action, check_run, check_suite, repository } = payload::shape(document)?;
-    let action = action.required("action")?;
+    let action = action.required_text("action")?;
     if action != "rerequested" {
         let reason = format!("check run: action {} is not used", quote_text(action));
-        return Ok(ignored(UnusedPart::Kind, reason));
+        return Ok(ignore(UnusedPart::Kind, reason));
     }
     let repository = payload::repository(repository.as_ref())?;
     if let Some(ignored) = rules.not_allowed(&repository) {

@@ -46,12 +46,12 @@ fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     body.split(|b| *b == b'&').find_map(|pair| {
         let at = pair.iter().position(|b| *b == b'=')?;
         let (key, value) = pair.split_at(at);
-        (decoded(key) == name).then(|| decoded(value.get(1..).unwrap_or_default()))
+        (decode(key) == name).then(|| decode(value.get(1..).unwrap_or_default()))
     })
 }
 
 /// Decodes a form's text: `+` is a space and `%41` an `A`; a `%` without two digits stays, as browsers read it.
-fn decoded(text: &[u8]) -> Vec<u8> {
+fn decode(text: &[u8]) -> Vec<u8> {
     let parts = text.split(|b| *b == b'+').enumerate();
     let bytes =
         parts.flat_map(|(n, part)| (n > 0).then_some(b' ').into_iter().chain(percent_decode(part)));

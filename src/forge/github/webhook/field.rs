@@ -76,7 +76,7 @@ impl PayloadField {
     }
 
     /// Returns the text, which must be there.
-    pub(super) fn required(&self, field: &'static str) -> Result<&str, MalformedPayload> {
+    pub(super) fn required_text(&self, field: &'static str) -> Result<&str, MalformedPayload> {
         self.text(field)?.ok_or_else(|| field_error(field, "is missing"))
     }
 
@@ -86,7 +86,7 @@ impl PayloadField {
         field: &'static str,
         parse: impl Fn(String) -> Result<T, IdError>,
     ) -> Result<T, MalformedPayload> {
-        id(field, self.required(field)?, parse)
+        id(field, self.required_text(field)?, parse)
     }
 
     /// Returns the name of a branch, a tag or a commit, which must be there, of at most so many bytes.
@@ -96,7 +96,7 @@ impl PayloadField {
         most: usize,
         what: &str,
     ) -> Result<String, MalformedPayload> {
-        let text = self.required(field)?;
+        let text = self.required_text(field)?;
         if text.is_empty() || text.len() > most || text.chars().any(char::is_control) {
             return Err(field_error(field, format!("{} is not a {what}", quote_text(text))));
         }
@@ -125,7 +125,7 @@ impl PayloadField {
     }
 }
 
-pub(super) fn ignored(why: UnusedPart, reason: String) -> WebhookEvent {
+pub(super) fn ignore(why: UnusedPart, reason: String) -> WebhookEvent {
     WebhookEvent::Ignored { why, reason }
 }
 

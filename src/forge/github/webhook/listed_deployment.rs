@@ -35,7 +35,7 @@ pub fn read(
 ) -> Result<ListedDeployment, MalformedPayload> {
     let deployment = DeploymentPayload::deserialize(deployment)
         .map_err(|_| field_error("deployment", "has not the shape of a deployment"))?;
-    let created_at = deployment.created_at.required("deployment.created_at")?;
+    let created_at = deployment.created_at.required_text("deployment.created_at")?;
     let created_at =
         created_at.parse().map_err(|_| field_error("deployment.created_at", "is not a time"))?;
     let forge_id = request::forge_id(&deployment.id)?;

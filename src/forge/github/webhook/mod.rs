@@ -27,7 +27,7 @@ mod payload; // the shape of a deployment event
 mod request; // the decision about a deployment event: a DeploymentRequest, ignored or refused
 
 use crate::forge::github::webhook::document::document;
-use crate::forge::github::webhook::field::{ignored, quote_text};
+use crate::forge::github::webhook::field::{ignore, quote_text};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{UnusedPart, WebhookEvent};
 
@@ -57,7 +57,7 @@ pub fn parse(
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),
         "check_run" | "check_suite" => check_run::read(&document(content_type, body)?, rules),
-        other => Ok(ignored(UnusedPart::Kind, format!("event {} is not used", quote_text(other)))),
+        other => Ok(ignore(UnusedPart::Kind, format!("event {} is not used", quote_text(other)))),
     }
 }
 

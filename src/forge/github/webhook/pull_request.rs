@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::forge::github::webhook::field::{
-    MalformedPayload, PayloadField, field_error, ignored, quote_text,
+    MalformedPayload, PayloadField, field_error, ignore, quote_text,
 };
 use crate::forge::github::webhook::payload::{self, RepositoryPayload, User};
 use crate::forge::github::webhook::rules::Rules;
@@ -20,7 +20,7 @@ const BRANCH_BYTES: usize = 255;
 /// The limit that `model::event::PullRequest::author` promises.
 const AUTHOR_CHARACTERS: usize = 100;
 /// GitHub's name for an account that is gone.
-const NOBODY: &str = "ghost";
+const GHOST: &str = "ghost";
 
 /// The event, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
@@ -55,13 +55,13 @@ struct Side {
 /// Reads the event. What changes nothing about a preview is ignored before its values are judged.
 pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, MalformedPayload> {
     let Some(previews) = rules.previews else {
-        return Ok(ignored(UnusedPart::Kind, "previews of pull requests are not on".to_owned()));
+        return Ok(ignore(UnusedPart::Kind, "previews of pull requests are not on".to_owned()));
     };
     let body: Body = payload::shape(document)?;
     let Some(open) = read_open(&body)? else {
         let action = quote_text(body.action.text("action")?.unwrap_or_default());
         let reason = format!("pull request: action {action} changes no preview");
-        return Ok(ignored(UnusedPart::Kind, reason));
+        return Ok(ignore(UnusedPart::Kind, reason));
     };
     let repository = payload::repository(body.repository.as_ref())?;
     if let Some(ignored) = rules.not_allowed(&repository) {
@@ -70,7 +70,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
     let request = request(&body, repository, open)?;
     if request.is_from_fork() && !previews.forks && !previews.always {
         let PullRequest { repository, number, .. } = request;
-        return Ok(ignored(
+        return Ok(ignore(
             UnusedPart::Repository,
             format!(
                 "pull request {number} of {repository} is from a fork: its preview would show manifests to whoever opened it"
@@ -83,7 +83,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
 /// Returns whether the pull request is open after the action; `None` where the action changes no
 /// preview.
 fn read_open(body: &Body) -> Result<Option<bool>, MalformedPayload> {
-    Ok(match body.action.required("action")? {
+    Ok(match body.action.required_text("action")? {
         "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
         // A new title does not matter; another base does.
         "edited" if body.changes.get("base").is_some() => Some(true),
@@ -119,7 +119,7 @@ fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest,
 
 fn author(user: Option<&User>) -> Result<String, MalformedPayload> {
     let field = "pull_request.user.login";
-    let login = user.map_or(Ok(None), |user| user.login.text(field))?.unwrap_or(NOBODY);
+    let login = user.map_or(Ok(None), |user| user.login.text(field))?.unwrap_or(GHOST);
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
     if login.is_empty() || !login.chars().all(legal) {
         return Err(field_error(field, format!("{} is not a login", quote_text(login))));
@@ -129,7 +129,7 @@ fn author(user: Option<&User>) -> Result<String, MalformedPayload> {
 
 fn time(text: &PayloadField) -> Result<Timestamp, MalformedPayload> {
     let field = "pull_request.updated_at";
-    let text = text.required(field)?;
+    let text = text.required_text(field)?;
     text.parse().map_err(|_| field_error(field, format!("{} is not a time", quote_text(text))))
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::forge::github::webhook::field::{
-    MalformedPayload, PayloadField, field_error, ignored, quote_text,
+    MalformedPayload, PayloadField, field_error, ignore, quote_text,
 };
 use crate::forge::github::webhook::payload::{self, RepositoryPayload};
 use crate::model::event::{BranchPush, UnusedPart, WebhookEvent};
@@ -26,12 +26,12 @@ struct Body {
 /// Reads the event. Another reference than a branch, such as a tag, is ignored.
 pub(super) fn read(document: &[u8]) -> Result<WebhookEvent, MalformedPayload> {
     let Body { git_ref, after, deleted, repository } = payload::shape(document)?;
-    let git_ref = git_ref.required("ref")?;
+    let git_ref = git_ref.required_text("ref")?;
     if git_ref.len() > REF_BYTES || git_ref.chars().any(char::is_control) {
         return Err(field_error("ref", format!("{} is not a branch or tag", quote_text(git_ref))));
     }
     let Some(branch) = git_ref.strip_prefix("refs/heads/") else {
-        return Ok(ignored(UnusedPart::Kind, format!("{} is no branch", quote_text(git_ref))));
+        return Ok(ignore(UnusedPart::Kind, format!("{} is no branch", quote_text(git_ref))));
     };
     let repository = payload::repository(repository.as_ref())?;
     let after = if deleted.is_true() { None } else { Some(after.id("after", CommitSha::parse)?) };

@@ -3,14 +3,14 @@
 
 use crate::forge::github::webhook::environments::EnvironmentMatch;
 use crate::forge::github::webhook::field::{
-    MalformedPayload, PayloadField, field_error, id, ignored, quote_text,
+    MalformedPayload, PayloadField, field_error, id, ignore, quote_text,
 };
 use crate::forge::github::webhook::naming;
 use crate::forge::github::webhook::payload::{self, Body, DeploymentPayload, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::status::ROLLBACK_TASK;
 use crate::model::event::{
-    DeploymentRequest, EventRefusal, NOBODY, Recipient, UnusedPart, WebhookEvent,
+    DeploymentRequest, EventRefusal, GHOST, Recipient, UnusedPart, WebhookEvent,
 };
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
@@ -32,7 +32,7 @@ pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Mal
     // at no other time.
     let action = body.action.text("action")?.unwrap_or(CREATED);
     if action != CREATED {
-        return Ok(ignored(UnusedPart::Kind, format!("action {} is not used", quote_text(action))));
+        return Ok(ignore(UnusedPart::Kind, format!("action {} is not used", quote_text(action))));
     }
     let deployment =
         body.deployment.as_ref().ok_or_else(|| field_error("deployment", "is missing"))?;
@@ -86,7 +86,7 @@ fn not_ours(
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
     if task == ROLLBACK_TASK || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
-        return Ok(Some(ignored(
+        return Ok(Some(ignore(
             UnusedPart::Task,
             format!("task {} is not used", quote_text(task)),
         )));
@@ -98,7 +98,7 @@ fn not_ours(
         EnvironmentMatch::Unlikely => "can be no target, and the payload names no tag",
     };
     let reason = format!("environment {} {reason}", quote_text(environment));
-    Ok(Some(ignored(UnusedPart::Environment, reason)))
+    Ok(Some(ignore(UnusedPart::Environment, reason)))
 }
 
 fn request(
@@ -180,7 +180,7 @@ fn actor(sender: Option<&User>, creator: Option<&User>) -> String {
         _ => None,
     };
     let login_found = [sender, creator].into_iter().flatten().find_map(login);
-    login_found.unwrap_or_else(|| NOBODY.to_owned())
+    login_found.unwrap_or_else(|| GHOST.to_owned())
 }
 
 fn escape_login(login: &str) -> String {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::forge::github::webhook::environments::Environments;
-use crate::forge::github::webhook::field::ignored;
+use crate::forge::github::webhook::field::ignore;
 use crate::model::event::{UnusedPart, WebhookEvent};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::globs::{GlobError, GlobOptions, Globs};
@@ -38,7 +38,7 @@ impl Rules {
     /// Returns the ignored event of a repository that may not deploy; `None` if it may.
     pub(super) fn not_allowed(&self, repository: &RepoName) -> Option<WebhookEvent> {
         let reason = || format!("repository {repository} is not among the allowed ones");
-        (!self.repositories.allow(repository)).then(|| ignored(UnusedPart::Repository, reason()))
+        (!self.repositories.allow(repository)).then(|| ignore(UnusedPart::Repository, reason()))
     }
 }
 

@@ -43,7 +43,7 @@ impl Verifier {
         let digits = digits.strip_prefix(PREFIX).ok_or(BadSignature::Form)?;
         let mut signature = [0; 32];
         hex::decode_to_slice(digits, &mut signature).map_err(|_| BadSignature::Form)?;
-        Ok(Self { signature, macs: secrets.into_iter().map(keyed).collect() })
+        Ok(Self { signature, macs: secrets.into_iter().map(start_hmac).collect() })
     }
 
     /// Adds the next part of the body.
@@ -68,12 +68,12 @@ impl Verifier {
 
 /// Returns the header's value for a body, as GitHub would send it. For the demo and for tests.
 pub fn sign(secret: &SecretString, body: &[u8]) -> String {
-    let mut mac = keyed(secret);
+    let mut mac = start_hmac(secret);
     mac.update(body);
     format!("{PREFIX}{}", hex::encode(mac.finalize().into_bytes()))
 }
 
-fn keyed(secret: &SecretString) -> Hmac<Sha256> {
+fn start_hmac(secret: &SecretString) -> Hmac<Sha256> {
     Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
         .expect("HMAC takes keys of every length")
 }

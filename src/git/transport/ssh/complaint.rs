@@ -3,7 +3,7 @@
 //! Neither has another way to report an error. The samples in the tests are the output of OpenSSH 9 and the code hosts.
 
 /// ssh's own exit status when it, and not the program behind it, has failed.
-const OF_SSH: i32 = 255;
+const SSH_FAILURE: i32 = 255;
 /// The limit of characters that are kept for people.
 const WORDS_LIMIT: usize = 300;
 
@@ -33,7 +33,7 @@ pub(super) fn classify(printed: &str, status: Option<i32>) -> ComplaintKind {
     let row = TABLE.iter().find(|(_, words)| contains_any(words));
     match row {
         Some((kind, _)) => *kind,
-        None if status.is_none_or(|status| status == OF_SSH) => ComplaintKind::NoConnection,
+        None if status.is_none_or(|status| status == SSH_FAILURE) => ComplaintKind::NoConnection,
         None => ComplaintKind::Other,
     }
 }

@@ -16,7 +16,7 @@ pub(super) const KNOWN_HOSTS: &str = "known_hosts";
 pub(super) const SOCKET: &str = "connection";
 /// The time for which a connection is kept after its last use: most deployments of a day come in such a time one after
 /// the other, and a process that was killed leaves none behind for longer.
-const KEPT: Duration = Duration::from_mins(10);
+const PERSIST: Duration = Duration::from_mins(10);
 /// The interval of keep-alive checks. Three without an answer end the connection.
 const ALIVE: Duration = Duration::from_secs(15);
 
@@ -61,7 +61,7 @@ pub(super) fn arguments(
         // The first child makes the connection and leaves it behind; the next ones go through it.
         "ControlMaster=auto".to_owned(),
         format!("ControlPath={SOCKET}"),
-        format!("ControlPersist={}", seconds(KEPT)),
+        format!("ControlPersist={}", seconds(PERSIST)),
         // A banner is not an error.
         "LogLevel=ERROR".to_owned(),
     ];

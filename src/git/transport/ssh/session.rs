@@ -30,12 +30,12 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Hooks of the server may still run after its answer, and print: they have so long to end well.
 const LINGER: Duration = Duration::from_secs(30);
 /// The exit status of git's programs after an error message.
-const OF_GIT: i32 = 128;
+const GIT_FAILURE: i32 = 128;
 /// The server's report of a push is a few lines, and what hooks print.
 const REPORT: usize = 16 * 1024 * 1024;
 /// The limit up to which an answer is searched for the report about the branch. Then the client does not wait for the
 /// server's later work: hooks that notify others, and its housekeeping.
-const TOLD: usize = 64 * 1024;
+const MAX_MESSAGE: usize = 64 * 1024;
 /// The size of one read.
 const CHUNK: usize = 16 * 1024;
 /// The longest packet of git's protocol.
@@ -191,7 +191,7 @@ impl Session {
     fn no_error(&mut self, packet: &[u8]) -> Result<(), Failure> {
         let text = packet.get(4..).and_then(|data| data.strip_prefix(b"ERR "));
         let Some(text) = text.map(lossy) else { return Ok(()) };
-        let kind = complaint::classify(&text, Some(OF_GIT));
+        let kind = complaint::classify(&text, Some(GIT_FAILURE));
         let failure = self.build_failure(kind, complaint::words(&text));
         self.mark_failed(Err(failure))
     }
@@ -233,7 +233,7 @@ impl Session {
             if answer.len() > REPORT {
                 return self.mark_failed(Err(Failure::TooLarge(REPORT as u64)));
             }
-            if answer.len() <= TOLD && report::is_told(&answer, reference) {
+            if answer.len() <= MAX_MESSAGE && report::is_told(&answer, reference) {
                 return Ok(answer);
             }
         }

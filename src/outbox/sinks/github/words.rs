@@ -20,9 +20,9 @@ pub(super) struct CheckText {
 
 /// The most annotations. GitHub takes fifty a request: two requests' worth, and no reader wants
 /// more.
-const MOST_NOTES: usize = 100;
+const MAX_NOTES: usize = 100;
 /// The most violations without a line that are listed.
-const MOST_LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 /// The longest item of the list, in characters: fifty of them fit into GitHub's 65,535 even if
 /// every character has to be escaped.
 const LONGEST_ITEM: usize = 500;
@@ -50,7 +50,7 @@ pub(super) fn failure_text(deployment: &Deployment, page: &str, waml: &str) -> C
         summary,
         annotations: in_waml
             .iter()
-            .take(MOST_NOTES)
+            .take(MAX_NOTES)
             .filter_map(|violation| build_annotation(violation, waml))
             .collect(),
     }
@@ -112,11 +112,11 @@ fn describe_deployment(deployment: &Deployment, page: &str) -> String {
 /// Returns the list of violations that have no line in the WAML.
 fn list(others: &[&Violation], page: &str) -> String {
     let mut text = String::new();
-    for violation in others.iter().take(MOST_LISTED) {
+    for violation in others.iter().take(MAX_LISTED) {
         let _infallible = writeln!(text, "- {}", item(violation));
     }
-    if others.len() > MOST_LISTED {
-        let more = others.len() - MOST_LISTED;
+    if others.len() > MAX_LISTED {
+        let more = others.len() - MAX_LISTED;
         let _infallible = writeln!(text, "- [and {more} more]({page})");
     }
     if !text.is_empty() {
@@ -142,10 +142,10 @@ fn notes_line(count: usize, waml: &str, page: &str) -> String {
     match count {
         0 => String::new(),
         1 => format!("One more is noted at its line of {waml}.\n"),
-        n if n <= MOST_NOTES => format!("{n} are noted at their lines of {waml}.\n"),
+        n if n <= MAX_NOTES => format!("{n} are noted at their lines of {waml}.\n"),
         n => format!(
-            "{MOST_NOTES} are noted at their lines of {waml}, [and {} more]({page}).\n",
-            n - MOST_NOTES
+            "{MAX_NOTES} are noted at their lines of {waml}, [and {} more]({page}).\n",
+            n - MAX_NOTES
         ),
     }
 }

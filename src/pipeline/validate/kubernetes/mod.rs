@@ -18,13 +18,13 @@ use crate::model::kubernetes::KubernetesVersion;
 use crate::model::revision::ManifestFile;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 use crate::waml::suggest;
 
 const RULE: &str = "kubernetes";
 
 /// The limit of reported faults of one object: with more, the template needs a look anyway.
-const MOST: usize = 10;
+const MAX: usize = 10;
 
 pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let cluster = Cluster::of(plan.valid.target());
@@ -46,7 +46,7 @@ pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String>
             let kubernetes = cluster.kubernetes();
             format!(
                 "{object} is of {}, which {kubernetes}, does not have: {span}; Argo CD cannot apply the revision there",
-                quoted(api_version)
+                quote(api_version)
             )
         })
     };
@@ -115,7 +115,7 @@ fn violations(object: &Object, cluster: Cluster<'_>, report: &mut RuleReport<'_>
         let message = format!(
             "{} {}: {} {} (template {})",
             object.kind(),
-            quoted(object.name()),
+            quote(object.name()),
             format_path(&path),
             fault.what,
             object.source
@@ -142,8 +142,8 @@ fn unavailable(
     let message = format!(
         "{} {} is of {}, which {clause} (template {})",
         object.kind(),
-        quoted(object.name()),
-        quoted(api_version),
+        quote(object.name()),
+        quote(api_version),
         object.source
     );
     let other_versions = SCHEMA.api_versions(api_version, object.kind(), cluster.version);
@@ -179,11 +179,11 @@ impl Walk<'_> {
                     object_type.fields.iter().filter(|(_, field)| field.span.contains(version));
                 let near = suggest::nearest(key, known_fields.map(|(name, _)| name.as_str()));
                 let help = near.map(|near| format!("did you mean `{near}`?"));
-                self.fault(path, format!("has no field {}", quoted(key)), help);
+                self.fault(path, format!("has no field {}", quote(key)), help);
                 continue;
             };
             if !field.span.contains(version) {
-                self.unavailable(path, &format!("has no field {}", quoted(key)), field.span);
+                self.unavailable(path, &format!("has no field {}", quote(key)), field.span);
             } else if !value.is_null() {
                 self.within(path, key, |walk, path| walk.value(value, &field.of, path));
             }
@@ -241,7 +241,7 @@ impl Walk<'_> {
 
     fn one_of(&mut self, text: &str, texts: &[(String, Span)], path: &str) {
         let version = self.cluster.version;
-        let message = || format!("cannot be {}", quoted(text));
+        let message = || format!("cannot be {}", quote(text));
         match texts.iter().find(|(allowed_text, _)| allowed_text == text) {
             Some((_, span)) if span.contains(version) => {}
             Some((_, span)) => self.unavailable(path, &message(), *span),
@@ -264,7 +264,7 @@ impl Walk<'_> {
     }
 
     fn fault(&mut self, path: &str, what: String, help: Option<String>) {
-        if self.faults.len() < MOST {
+        if self.faults.len() < MAX {
             self.faults.push((path.to_owned(), Fault { what, help }));
         }
     }

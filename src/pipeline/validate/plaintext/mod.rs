@@ -16,7 +16,7 @@ use crate::support::secret_text::{
     SecretMatch, find_in_arguments, find_named_secret, find_secrets, is_value,
 };
 use crate::waml::node::{Node, Path};
-use crate::waml::quote::quoted;
+use crate::waml::quote::quote;
 
 const RULE: &str = "plaintext";
 
@@ -48,7 +48,7 @@ pub(super) fn check(rendered_plan: &RenderedPlan<'_>, report: &mut RuleReport<'_
 fn values_of_a_secret(object: &Object, report: &mut RuleReport<'_>) {
     let parts = ["data", "stringData"].into_iter().filter_map(|part| object.json.get(part));
     if parts.filter_map(Json::as_object).any(|values| !values.is_empty()) {
-        let name = quoted(object.name());
+        let name = quote(object.name());
         let message = format!("Secret {name} has its values in it (template {})", object.source);
         report.say(Violation::error(RULE, message).help(
             "keep secrets in Vault or in the cluster, and let the template only refer to them",
@@ -124,7 +124,7 @@ fn report_plain_secret(
     tree: &Node,
     report: &mut RuleReport<'_>,
 ) {
-    let name = quoted(object.name());
+    let name = quote(object.name());
     let what = secret_match.what;
     let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());
     let severity = if secret_match.certain { Severity::Error } else { Severity::Warning };

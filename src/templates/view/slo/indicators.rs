@@ -65,7 +65,7 @@ impl ObservedApp<'_> {
 }
 
 /// Finds the part that the app lacks for any objective to be measured, with the way out.
-pub(crate) fn unmeasured(watched: &ObservedApp<'_>) -> Option<(&'static str, &'static str)> {
+pub(crate) fn find_missing_part(watched: &ObservedApp<'_>) -> Option<(&'static str, &'static str)> {
     if watched.measures("http") || watched.measures("grpc") {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::model::platform::monitoring::Objectives;
 use crate::templates::view::observability::ObservedApp;
 use crate::waml::section_operations::Slo;
 
-pub(crate) use indicators::{Indicator, indicators, unmeasured, usual_bounds};
+pub(crate) use indicators::{Indicator, find_missing_part, indicators, usual_bounds};
 pub(crate) use rules::FASTEST_BURN;
 
 /// Builds `slo` of the view: the objects' labels, the objectives, and a group of rules for each. Null without `slo`,

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::pods::PodSummary;
 
 /// The largest number of containers that are read at the same time: a caller may have twenty logs.
-pub(super) const MOST_CONTAINERS: usize = 20;
+pub(super) const MAX_CONTAINERS: usize = 20;
 /// The most last lines of a log: a container that starts later is read from its beginning.
-const MOST_LINES: u32 = 10_000;
+const MAX_LINES: u32 = 10_000;
 
 /// A container of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +90,7 @@ impl<'a> FollowedContainers<'a> {
                 continue;
             }
             let PodContainerName { pod, container } = &name;
-            if self.open.len() >= MOST_CONTAINERS {
+            if self.open.len() >= MAX_CONTAINERS {
                 if self.left_out.insert(name.clone()) {
                     left_out += 1;
                 }
@@ -105,7 +105,7 @@ impl<'a> FollowedContainers<'a> {
             let lines = if self.broken_off.remove(&name) {
                 0
             } else if is_new {
-                MOST_LINES
+                MAX_LINES
             } else {
                 self.lines
             };
@@ -115,7 +115,7 @@ impl<'a> FollowedContainers<'a> {
         }
         if left_out > 0 {
             let text = format!(
-                "{left_out} more containers are left out: {MOST_CONTAINERS} are followed at the same time"
+                "{left_out} more containers are left out: {MAX_CONTAINERS} are followed at the same time"
             );
             update.notes.push(text);
         }
