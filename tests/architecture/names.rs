@@ -74,10 +74,10 @@ const STOP_LOCALS: &[&str] = &[
 
 /// Files, types, constants and functions that may be called so, each with the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("src/deployments/apps.rs", "ALL", "every variant, as other crates call it"),
-    ("src/git/transport/ssh/options.rs", "KNOWN_HOSTS", "OpenSSH's own name"),
-    ("src/model/words.rs", "ALL", "every variant, as other crates call it"),
-    ("src/server/problem.rs", "ALL", "every variant, as other crates call it"),
+    ("deployments/apps.rs", "ALL", "every variant, as other crates call it"),
+    ("git/transport/ssh/options.rs", "KNOWN_HOSTS", "OpenSSH's own name"),
+    ("model/words.rs", "ALL", "every variant, as other crates call it"),
+    ("server/problem.rs", "ALL", "every variant, as other crates call it"),
 ];
 
 /// Public types that share their name with so many others, each with the reason. Strike out what has found a name of its
