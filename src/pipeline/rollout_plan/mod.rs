@@ -302,3 +302,6 @@ fn has_labels(clusters: &Clusters, target: &TargetName, labels: &BTreeMap<String
         .iter()
         .all(|(key, value)| cluster.is_some_and(|cluster| cluster.labels.get(key) == Some(value)))
 }
+
+#[cfg(test)]
+mod tests;
