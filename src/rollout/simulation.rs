@@ -135,6 +135,7 @@ impl Simulation {
                     .then(|| "locked by ann: freeze".to_owned()),
                 deployment: fact(&one.deployment),
                 undo: fact(&one.undo),
+                unrestorable: None,
             };
             (one.target.clone(), facts)
         });

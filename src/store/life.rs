@@ -21,7 +21,9 @@ use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_state, holds, inactive, lane, locks, mark_text, owners};
+use crate::store::{
+    cluster_state, holds, inactive, lane, locks, mark_text, owners, rollout_orders,
+};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,6 +285,9 @@ impl Store {
         {
             let push = (ForgeState::Success, commit);
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
+        }
+        if claim.deployment.rollout.is_some() {
+            rollout_orders::wake_of(&mut write, id, now);
         }
         write.commit().await?;
         self.intervals.observe(&MarkChange {

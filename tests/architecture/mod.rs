@@ -42,6 +42,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "manifests",
             "templates",
             "pipeline",
+            "rollout",
             "git",
             "forge",
             "store",

@@ -226,10 +226,12 @@ impl Deployments {
                 with_data,
                 with_fewer_pods,
                 undoes: None,
+                replaces: None,
             },
             template: revision.template,
             contact: revision.contact,
             address: revision.address,
+            rollout: None,
         }
     }
 
