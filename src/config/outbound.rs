@@ -113,7 +113,7 @@ impl Resolver<'_> {
     }
 
     fn proxy_url(&mut self, url: &str) {
-        if crate::config::redact::has_credentials(url) {
+        if crate::support::secret_text::has_credentials(url) {
             let message = "the address has a user name or a password in it, which logs would show";
             let help = "remove it, and give `proxy_username` and `proxy_password`";
             self.report.error("outbound.proxy", message, help);

@@ -24,8 +24,9 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("policy", &["support", "model", "waml", "manifests"]),
     // A set of templates has the policies that lie beside it.
     ("templates", &["model", "waml", "manifests", "policy"]),
-    ("pipeline", &["support", "model", "waml", "manifests", "policy", "templates"]),
     ("rollout", &["support", "model"]),
+    // A rollout is planned by what a WAML says.
+    ("pipeline", &["support", "model", "waml", "manifests", "policy", "templates", "rollout"]),
     ("git", &["support", "model"]),
     ("forge", &["support", "model"]),
     ("notify", &["support", "model"]),
