@@ -149,6 +149,7 @@ impl App {
                 budget: Budget { bytes: settings.waml.max_bytes, ..Budget::default() },
             },
             previews: settings.webhook.rules.previews.unwrap_or_default(),
+            environments: settings.webhook.rules.environments.clone(),
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             watches: wiring::watches(&settings, &clock),
@@ -206,7 +207,8 @@ impl App {
     /// None at present: a failure at the end is logged.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self { loops, index, router, connections, closing, listener, grace, .. } = self;
-        let Loops { controller, outbox, previews, sweeps, followers, deployments } = loops;
+        let Loops { controller, outbox, previews, sweeps, rollouts, followers, deployments } =
+            loops;
         let (store, templates) = (deployments.store.clone(), deployments.templates.clone());
         let stopping = stop.clone();
         tokio::spawn(async move {
@@ -237,6 +239,7 @@ impl App {
                 }
             }
         });
+        let rolling = tokio::spawn(rollouts.run(stop.clone()));
         let ending = tokio::spawn(keep_unwatched_ended(deployments.clone(), stop.clone()));
         let following: Vec<_> =
             followers.into_iter().map(|one| tokio::spawn(one.run(stop.clone()))).collect();
@@ -267,6 +270,8 @@ impl App {
         pruning.abort();
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
+        // A turn that is cut off has changed nothing: another process takes it when its lease ends.
+        let _elapsed = tokio::time::timeout(grace, rolling).await;
         let following = futures::future::join_all(following);
         let _elapsed = tokio::time::timeout(grace, following).await;
         store.close().await;

@@ -11,6 +11,7 @@ use crate::deployments::signals::{ForgeHour, SweepHints, Wake};
 use crate::deployments::templates::InUse;
 use crate::deployments::watched_cluster::WatchedCluster;
 use crate::forge::Forge;
+use crate::forge::github::webhook::environments::Environments;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
 use crate::manifests::argocd::application::Source;
@@ -42,6 +43,8 @@ pub struct Deployments {
     pub(crate) facts: FactCollector,
     pub(crate) waml: WamlFile,
     pub(crate) previews: PreviewRules,
+    /// The targets that events may deploy to.
+    pub(crate) environments: Environments,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
     pub(crate) cpu_pool: CpuPool,
