@@ -1,0 +1,3 @@
+//! The use cases of rollouts: one release over many targets.
+
+pub mod gates; // the questions of gates
