@@ -4,6 +4,7 @@
 mod access; // credentials for git repositories
 pub mod backup; // backup and restore of the embedded database
 pub mod clusters; // checks that clusters can be watched
+pub mod gates; // checks that the servers of gates can be asked
 mod code_host; // the code host
 mod deployed; // lists what is deployed where
 pub mod stepped; // the service without its loops, for tests
@@ -35,12 +36,14 @@ use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
+use crate::deployments::rollouts::gates::{GateMetrics, RolloutGates};
 use crate::deployments::templates::InUse;
 use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::inventory;
 use crate::lookups::clients::LookupClients;
+use crate::lookups::gates::GateClients;
 use crate::model::id::DeployId;
 use crate::server::auth::Authenticator;
 use crate::server::connections::{ConnectionMetrics, Connections};
@@ -152,6 +155,7 @@ impl App {
             environments: settings.webhook.rules.environments.clone(),
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
+            gates: Arc::new(rollout_gates(&settings, &registry)?),
             watches: wiring::watches(&settings, &clock),
             clock,
             cpu_pool: CpuPool::new(),
@@ -306,6 +310,15 @@ fn fact_collector(
             .map_err(cannot_use("the lookups"))?;
     let repositories = repositories.collect();
     Ok(FactCollector::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))
+}
+
+fn rollout_gates(
+    settings: &Settings,
+    registry: &telemetry::Metrics,
+) -> Result<RolloutGates, StartError> {
+    let clients = GateClients::new(settings.gates.clone(), &settings.outbound);
+    let clients = clients.map_err(cannot_use("the gates of rollouts"))?;
+    Ok(RolloutGates { clients, metrics: registry.register(GateMetrics::new) })
 }
 
 fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

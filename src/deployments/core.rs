@@ -7,6 +7,7 @@ use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
+use crate::deployments::rollouts::gates::RolloutGates;
 use crate::deployments::signals::{ForgeHour, SweepHints, Wake};
 use crate::deployments::templates::InUse;
 use crate::deployments::watched_cluster::WatchedCluster;
@@ -49,6 +50,8 @@ pub struct Deployments {
     pub(crate) external_url: String,
     pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
+    /// The gates of rollouts.
+    pub(crate) gates: Arc<RolloutGates>,
     /// The clusters that the service watches.
     pub(crate) watches: Arc<BTreeMap<TargetName, WatchedCluster>>,
 }
