@@ -24,7 +24,6 @@ pub mod stages; // how long each stage took, and its log lines
 pub mod cpu_pool; // the limit on computations at the same time
 mod planning; // what deployments, previews and dry runs share
 pub mod rollback; // a former revision made live again, holds
-pub mod rollouts; // one release over many targets
 pub mod removal; // removes an app from a target
 pub mod rollouts; // one release over many targets
 pub mod ledger; // what needs only the database: locks, owners, audit log

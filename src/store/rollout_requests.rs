@@ -24,7 +24,7 @@ pub struct RolloutRequestClaim {
     /// The reason why it started none.
     pub error: Option<String>,
     /// The state that the code host has been told.
-    pub told: Option<String>,
+    pub reported: Option<String>,
     /// The number of failures since the last success.
     pub failures: u32,
     /// The end of the lease.
@@ -37,7 +37,7 @@ pub struct RolloutRequestUpdate {
     /// The reason why it started no rollout.
     pub error: Option<String>,
     /// The state that the code host has been told.
-    pub told: Option<String>,
+    pub reported: Option<String>,
     /// The number of failures since the last success.
     pub failures: u32,
     /// The time from which it is looked at again; `None` where nothing is left to do.
@@ -94,7 +94,7 @@ impl Store {
         update: &RolloutRequestUpdate,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let RolloutRequestUpdate { error, told, failures, due_at } = update;
+        let RolloutRequestUpdate { error, reported, failures, due_at } = update;
         // One that was woken meanwhile stays due.
         let sql = "UPDATE rollout_requests SET error = $3, told = $4, failures = $5, \
              due_at = CASE WHEN due_at = $6 THEN $7 ELSE due_at END, done_at = $8 \
@@ -102,7 +102,7 @@ impl Store {
         let key = (&claim.trigger.release.repository, claim.trigger.forge_id);
         let done_at = due_at.is_none().then_some(now);
         let times = (claim.lease_end, due_at.unwrap_or(now), done_at);
-        self.run(query(sql, (key, error, told, *failures, times)), DOING).await.map(drop)
+        self.run(query(sql, (key, error, reported, *failures, times)), DOING).await.map(drop)
     }
 }
 
@@ -113,7 +113,7 @@ fn read(row: &Row) -> Result<RolloutRequestClaim, StoreError> {
         trigger,
         rollout: row.maybe_id("rollout")?,
         error: row.maybe_text("error")?,
-        told: row.maybe_text("told")?,
+        reported: row.maybe_text("told")?,
         failures: row.count("failures")?,
         lease_end: row.time("due_at")?,
     })

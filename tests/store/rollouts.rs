@@ -329,12 +329,13 @@ async fn a_request_of_the_code_host_starts_one_rollout() {
         assert_eq!(create(store, &second, false).await, RolloutStart::Repeated);
         assert_eq!(store.rollout(&second.id).await.unwrap(), None);
         let update =
-            RolloutRequestUpdate { error: None, told: None, failures: 0, due_at: Some(at(5)) };
+            RolloutRequestUpdate { error: None, reported: None, failures: 0, due_at: Some(at(5)) };
         store.record_rollout_request(&claim, &update, at(4)).await.unwrap();
         let claim = store.claim_rollout_request(at(5), LEASE).await.unwrap().unwrap();
         assert_eq!(claim.rollout, Some(first.id));
         let told = Some("success".to_owned());
-        let update = RolloutRequestUpdate { error: None, told, failures: 0, due_at: None };
+        let update =
+            RolloutRequestUpdate { error: None, reported: told, failures: 0, due_at: None };
         store.record_rollout_request(&claim, &update, at(6)).await.unwrap();
         assert_eq!(store.claim_rollout_request(at(9000), LEASE).await.unwrap(), None, "it is done");
     })

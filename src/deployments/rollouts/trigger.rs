@@ -72,10 +72,10 @@ impl Deployments {
         claim: &RolloutRequestClaim,
         now: Timestamp,
     ) -> RolloutRequestUpdate {
-        let RolloutRequestClaim { trigger, told, failures, .. } = claim;
-        let told = told.clone();
+        let RolloutRequestClaim { trigger, reported, failures, .. } = claim;
+        let reported = reported.clone();
         let update = |error: Option<String>, failures: u32, due_at: Timestamp| {
-            RolloutRequestUpdate { error, told, failures, due_at: Some(due_at) }
+            RolloutRequestUpdate { error, reported, failures, due_at: Some(due_at) }
         };
         match self.start_named_rollout(trigger).await {
             Ok(()) => update(None, 0, now),
@@ -144,9 +144,9 @@ impl Deployments {
         claim: &RolloutRequestClaim,
         now: Timestamp,
     ) -> Result<RolloutRequestUpdate, StoreError> {
-        let RolloutRequestClaim { trigger, rollout, error, told, failures, .. } = claim;
-        let update = |told: Option<String>, failures: u32, due_at: Option<Timestamp>| {
-            RolloutRequestUpdate { error: error.clone(), told, failures, due_at }
+        let RolloutRequestClaim { trigger, rollout, error, reported, failures, .. } = claim;
+        let update = |reported: Option<String>, failures: u32, due_at: Option<Timestamp>| {
+            RolloutRequestUpdate { error: error.clone(), reported, failures, due_at }
         };
         let answer = match (rollout, error) {
             (Some(rollout), _) => self.answer_of(rollout).await?,
@@ -158,11 +158,11 @@ impl Deployments {
             (None, None) => None,
         };
         // Its record is old, and deleted.
-        let Some(answer) = answer else { return Ok(update(told.clone(), 0, None)) };
+        let Some(answer) = answer else { return Ok(update(reported.clone(), 0, None)) };
         let due_at = (!answer.is_final).then(|| saturating_add(now, REST));
         let word = answer.state.as_str();
-        if told.as_deref() == Some(word) {
-            return Ok(update(told.clone(), 0, due_at));
+        if reported.as_deref() == Some(word) {
+            return Ok(update(reported.clone(), 0, due_at));
         }
         let status = DeploymentStatus {
             state: answer.state,
@@ -178,7 +178,7 @@ impl Deployments {
                 tracing::warn!(%repository, forge_id, %error, "deployment of a rollout got no status");
                 let may_pass = DeployError::from(error).remedy.may_pass();
                 let next = RetryPolicy::default().next_attempt(*failures, None, now);
-                Ok(update(told.clone(), failures + 1, next.filter(|_| may_pass)))
+                Ok(update(reported.clone(), failures + 1, next.filter(|_| may_pass)))
             }
         }
     }
