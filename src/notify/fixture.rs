@@ -54,6 +54,7 @@ pub(super) fn deployment(state: State) -> Deployment {
             files: vec!["deployment.yaml".to_owned()],
         }),
         rollback: None,
+        rollout: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

@@ -1,6 +1,7 @@
 //! Advances a rollout: from its record, the facts and the time to its next record and the orders that bring it about.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
@@ -65,7 +66,7 @@ pub enum Order {
 }
 
 /// What a rollout waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolloutWait {
     /// The target that waits; `None` where a gate or the whole does.
     pub target: Option<TargetName>,

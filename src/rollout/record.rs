@@ -224,6 +224,14 @@ impl RolloutRecord {
 }
 
 impl RolloutState {
+    /// Checks that the rollout has ended: another one may have its targets.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Done | Self::Undone | Self::UndoFailed | Self::Cancelled { .. } => true,
+            Self::Created | Self::RollingOut | Self::Paused(_) | Self::Undoing { .. } => false,
+        }
+    }
+
     /// Checks that nothing begins any more by itself, whatever the facts are.
     pub fn is_end(&self) -> bool {
         match self {

@@ -2,7 +2,9 @@
 
 use crate::rollout::advance::{LiveOwner, Order, Turn, owner_of, superseded_note};
 use crate::rollout::facts::{DeploymentFact, TargetFacts};
-use crate::rollout::record::{FormerRevision, RolloutState, RolloutTarget, TargetState};
+use crate::rollout::record::{
+    FormerRevision, RolloutRecord, RolloutState, RolloutTarget, TargetState,
+};
 use crate::support::time::saturating_add;
 
 /// What becomes of the target whose turn it is.
@@ -93,6 +95,9 @@ impl Turn<'_> {
             let note = format!("it is no target of the service any more; {}", way_out(one));
             return UndoStep::Settled(TargetState::UndoFailed, note);
         }
+        if let Some(reason) = &facts.unrestorable {
+            return fail_undo(one, reason);
+        }
         if let Some(reason) = &facts.blocked {
             return UndoStep::Waits(reason.clone());
         }
@@ -133,6 +138,13 @@ impl Turn<'_> {
             DeploymentFact::Cancelled => fail_undo(one, "it was cancelled"),
             DeploymentFact::Missing => fail_undo(one, "it is not on record any more"),
         }
+    }
+}
+
+impl RolloutRecord {
+    /// Lists the targets that are still to be undone, in the order in which they are.
+    pub fn undo_sequence(&self) -> impl Iterator<Item = &RolloutTarget> {
+        undo_order(&self.targets).into_iter().filter_map(|number| self.targets.get(number))
     }
 }
 

@@ -56,6 +56,9 @@ mod removals; // records of removals
 mod repositories; // names of repositories
 mod retention; // deletes old deployments
 mod rollbacks; // accepts rollbacks
+mod rollout_requests; // deployments of the code host that start a rollout
+mod rollout_orders; // the transaction in which a rollout moves and its orders become deployments
+mod rollouts; // records of rollouts, and the targets that each has
 mod row; // reads values from rows
 mod sweeps; // progress of the sweeps
 mod undo; // the rollback of a deployment that failed in its cluster
@@ -95,5 +98,10 @@ pub use crate::store::rebuild::{Rebuilt, RememberedDeployment, RestorableRecords
 pub use crate::store::removals::ActTurn;
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
+pub use crate::store::rollout_orders::{RolloutChange, RolloutCommit, RolloutOrder};
+pub use crate::store::rollout_requests::{RolloutRequestClaim, RolloutRequestUpdate};
+pub use crate::store::rollouts::{
+    RolloutClaim, RolloutFilter, RolloutOrigin, RolloutProgress, RolloutStart, StoredRollout,
+};
 pub use crate::store::sweeps::{NextSweep, Sweeping};
 pub use crate::store::undo::{FailureUndo, UndoRequest};

@@ -213,6 +213,7 @@ fn rolled_back() -> Deployment {
         with_data: false,
         with_fewer_pods: false,
         undoes: None,
+        replaces: None,
         to: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
         from: DeployId::parse("20261121-044812123-0a1b2c").ok(),
         away: Some(release),

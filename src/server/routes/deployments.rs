@@ -213,6 +213,7 @@ impl From<Deployment> for DeploymentSummary {
             violations,
             pushed,
             rollback,
+            rollout: _,
             hand_edit: _,
             template,
             templates_commit,
