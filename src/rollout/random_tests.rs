@@ -186,7 +186,7 @@ proptest! {
         let mut dice = Dice(seed);
         let mut world = Simulation::new(random_plan(&mut dice));
         let mut stale = (world.record.clone(), world.facts());
-        for _ in 0..100 + 3 * world.record.targets.len() {
+        for _ in 0..80 + 2 * world.record.targets.len() {
             happen(&mut world, &mut dice);
             let (record, facts) = match dice.roll(5) {
                 0 => stale.clone(),
