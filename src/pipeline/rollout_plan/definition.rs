@@ -1,8 +1,9 @@
 //! A rollout of the WAML becomes a plan; all its faults are reported at once, each at its place.
 
+use jiff::SignedDuration;
+
 use crate::model::id::{RepoName, RolloutName};
 use crate::model::violation::Violation;
-use crate::pipeline::rollout_plan::TARGET_TIMEOUT;
 use crate::pipeline::rollout_plan::gates::{DefinitionFault, compile_gate, gate_keys, parse_wait};
 use crate::pipeline::rollout_plan::targets::TargetPool;
 use crate::rollout::plan::{FailurePolicy, MAX_STEPS, MAX_TARGETS, RolloutPlan, RolloutStep};
@@ -14,6 +15,10 @@ use crate::waml::suggest;
 
 /// The rule that the violations name.
 pub const RULE: &str = "rollouts";
+
+/// The time that a target may take where nothing else is said: a deployment's own deadline in a cluster, and the
+/// patience after it.
+pub const TARGET_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
 /// A rollout of the WAML, checked.
 #[derive(Debug, Clone)]

@@ -4,7 +4,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::id::{RepoName, TeamName};
 use crate::model::window::{Opening, Weekly, at};
-use crate::pipeline::rollout_plan::MAX_WAIT;
 use crate::pipeline::rollout_plan::targets::parse_regex;
 use crate::rollout::plan::{Bound, Gate, RolloutStep};
 use crate::support::secret_mask::mask_secrets;
@@ -15,6 +14,8 @@ use crate::waml::node::Path;
 use crate::waml::quote::quote;
 use crate::waml::rollouts::{GateDefinition, HttpGate, NoAlertGate, PromQlGate};
 
+/// The longest time of a rollout's parts: a rollout that waits longer meets the next releases.
+pub const MAX_WAIT: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// The time after which a gate that asks something has failed, where the WAML says none.
 pub const GATE_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 /// The most matchers of one gate, and the most windows.

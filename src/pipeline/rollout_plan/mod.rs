@@ -15,19 +15,14 @@ use jiff::SignedDuration;
 
 use crate::model::id::{RepoName, RolloutName, TargetName};
 use crate::model::target::Clusters;
-use crate::model::violation::Rejection;
-use crate::pipeline::rollout_plan::definition::compile_definition;
+use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::rollout_plan::definition::{TARGET_TIMEOUT, compile_definition};
+use crate::pipeline::rollout_plan::gates::MAX_WAIT;
 use crate::pipeline::rollout_plan::targets::{TargetFault, TargetPool, parse_regex};
 use crate::rollout::plan::{FailurePolicy, Gate, PlanFault, RolloutPlan, RolloutStep};
 use crate::waml::Waml;
 use crate::waml::quote::quote;
 use crate::waml::suggest;
-
-/// The time that a target may take where nothing else is said: a deployment's own deadline in a cluster, and the
-/// patience after it.
-pub const TARGET_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
-/// The longest time of a rollout's parts: a rollout that waits longer meets the next releases.
-pub const MAX_WAIT: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// The targets of a rollout, as a person or a program selects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +172,7 @@ fn plan_definition(
     };
     let compiled = compile_definition(name, rollout, pool, repository);
     let Some(plan) = compiled.plan else {
-        let violations = compiled.violations.into_iter().filter(|one| one.is_error()).collect();
+        let violations = compiled.violations.into_iter().filter(Violation::is_error).collect();
         return Err(SelectionFault::Waml(Rejection { violations }));
     };
     Ok(RolloutPlan {
