@@ -18,7 +18,7 @@ pub(crate) struct Monitor {
 }
 
 /// The first start reads a program of 100 MiB, perhaps where every core is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Starts Prometheus, which scrapes this text every second, and waits until it has.
 pub(crate) async fn prometheus(metrics: &'static str) -> Monitor {

@@ -97,12 +97,13 @@ mod tests {
                 "status": {"inhibitedBy": [], "silencedBy": [], "state": state},
             })
         };
-        let alerts = serde_json::Value::from_iter(alerts.iter().map(alert)).to_string();
+        let alerts: serde_json::Value = alerts.iter().map(alert).collect();
         let status = serde_json::json!({
             "cluster": {"peers": [], "status": "disabled"}, "config": {"original": "x"},
             "uptime": start, "versionInfo": {"version": "0.25.0"},
         });
-        judge(alerts.as_bytes(), status.to_string().as_bytes(), NOW.parse().unwrap())
+        let (alerts, status) = (alerts.to_string(), status.to_string());
+        judge(alerts.as_bytes(), status.as_bytes(), NOW.parse().unwrap())
     }
 
     fn judge_alerts(alerts: &[(&str, &str)]) -> Result<GateReply, String> {

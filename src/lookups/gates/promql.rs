@@ -168,19 +168,19 @@ mod tests {
         judge(body.as_bytes(), ValueBound::AtMost("0.05"), 0.05)
     }
 
-    fn vector(values: &[&str]) -> Result<GateReply, String> {
+    fn vector(values: &[&str]) -> GateReply {
         let sample =
             |value: &&str| format!(r#"{{"metric":{{}},"value":[1795559081.7,"{value}"]}}"#);
         let samples: Vec<_> = values.iter().map(sample).collect();
-        judge_with("vector", &format!("[{}]", samples.join(",")))
+        judge_with("vector", &format!("[{}]", samples.join(","))).unwrap()
     }
 
-    fn passed(value: &str) -> Result<GateReply, String> {
-        Ok(GateReply::Passed(value.to_owned()))
+    fn passed(value: &str) -> GateReply {
+        GateReply::Passed(value.to_owned())
     }
 
-    fn not_passed(value: &str) -> Result<GateReply, String> {
-        Ok(GateReply::NotPassed(value.to_owned()))
+    fn not_passed(value: &str) -> GateReply {
+        GateReply::NotPassed(value.to_owned())
     }
 
     #[test]
@@ -193,14 +193,14 @@ mod tests {
         );
         assert_eq!(vector(&["-1"]), passed("-1 is at most 0.05"));
         assert_eq!(
-            judge_with("scalar", r#"[1795559081.7,"1e-7"]"#),
+            judge_with("scalar", r#"[1795559081.7,"1e-7"]"#).unwrap(),
             passed("1e-7 is at most 0.05")
         );
         let least = |value: &str| {
             let body = format!(
                 r#"{{"status":"success","data":{{"resultType":"scalar","result":[1,"{value}"]}}}}"#
             );
-            judge(body.as_bytes(), ValueBound::AtLeast("99.9"), 99.9)
+            judge(body.as_bytes(), ValueBound::AtLeast("99.9"), 99.9).unwrap()
         };
         assert_eq!(least("99.9"), passed("99.9 is at least 99.9"));
         assert_eq!(least("99.89"), not_passed("99.89 is less than 99.9"));
@@ -251,7 +251,7 @@ mod tests {
             let body = format!(
                 r#"{{"status":"success","data":{{"resultType":"scalar","result":[1,"2"]}},"warnings":{warnings}}}"#
             );
-            judge(body.as_bytes(), ValueBound::AtMost("3"), 3.0)
+            judge(body.as_bytes(), ValueBound::AtMost("3"), 3.0).unwrap()
         };
         assert_eq!(
             warned(r#"["store a is away"]"#),
