@@ -59,6 +59,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
                 *last == "secret"
             }
             ["registries", last] => *last == "password",
+            ["gates", .., last] => *last == "token",
             ["notify", "slack", last] => matches!(*last, "token" | "webhook"),
             ["outbound", last] => *last == "proxy_password",
             _ => false,

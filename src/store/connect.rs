@@ -86,6 +86,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (39, "phases in the outbox", include_str!("../../migrations/0039_outbox_phases.sql")),
     (41, "preview environments", include_str!("../../migrations/0041_environments.sql")),
     (42, "rollouts", include_str!("../../migrations/0042_rollouts.sql")),
+    (43, "requests for rollouts", include_str!("../../migrations/0043_rollout_requests.sql")),
 ];
 
 /// The connections to one database.

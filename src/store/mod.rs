@@ -56,6 +56,7 @@ mod removals; // records of removals
 mod repositories; // names of repositories
 mod retention; // deletes old deployments
 mod rollbacks; // accepts rollbacks
+mod rollout_requests; // deployments of the code host that start a rollout
 mod rollout_orders; // the transaction in which a rollout moves and its orders become deployments
 mod rollouts; // records of rollouts, and the targets that each has
 mod row; // reads values from rows
@@ -98,6 +99,7 @@ pub use crate::store::removals::ActTurn;
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::rollout_orders::{RolloutChange, RolloutCommit, RolloutOrder};
+pub use crate::store::rollout_requests::{RolloutRequestClaim, RolloutRequestUpdate};
 pub use crate::store::rollouts::{
     RolloutClaim, RolloutFilter, RolloutOrigin, RolloutProgress, RolloutStart, StoredRollout,
 };

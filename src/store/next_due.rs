@@ -58,7 +58,8 @@ impl Store {
         let sql = "SELECT '' AS id, MIN(due_at) AS due_at FROM (\
              SELECT due_at FROM deployments WHERE finished_at IS NULL \
              UNION ALL SELECT due_at FROM outbox WHERE outcome IS NULL \
-             UNION ALL SELECT due_at FROM rollouts WHERE ended_at IS NULL) waiting \
+             UNION ALL SELECT due_at FROM rollouts WHERE ended_at IS NULL AND state <> 'paused' \
+             UNION ALL SELECT due_at FROM rollout_requests WHERE done_at IS NULL) waiting \
              WHERE due_at > $1";
         let row = query(sql, now).fetch_one(&self.pool, DOING).await?;
         row.maybe_time("due_at")

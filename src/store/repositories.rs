@@ -32,12 +32,14 @@ const OWNERS: &str = "UPDATE owners SET repository = $2 WHERE LOWER(repository) 
 
 /// The statements that rename every other table with a repository's name, but `lanes`: with the
 /// condition that keeps a row from its new name.
-const RECORDS: [&str; 6] = [
+const RECORDS: [&str; 7] = [
     "UPDATE deployments SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
      (SELECT 1 FROM deployments n WHERE n.repository = $2 AND n.forge_id = deployments.forge_id)",
     "UPDATE claims SET repository = $2 WHERE repository = $1",
     "UPDATE acts SET repository = $2 WHERE repository = $1",
     "UPDATE rollouts SET repository = $2 WHERE repository = $1",
+    "UPDATE rollout_requests SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
+     (SELECT 1 FROM rollout_requests n WHERE n.repository = $2 AND n.forge_id = rollout_requests.forge_id)",
     "UPDATE rollout_claims SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
      (SELECT 1 FROM rollout_claims n WHERE n.repository = $2 AND n.namespace = rollout_claims.namespace \
      AND n.slug = rollout_claims.slug AND n.target = rollout_claims.target)",

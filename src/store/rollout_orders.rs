@@ -18,7 +18,7 @@ use crate::store::query::query;
 use crate::store::rollbacks::{self, NewRollback};
 use crate::store::rollouts::{RolloutProgress, StoredRollout, claim_targets, free_targets};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, intake, lane, removals};
+use crate::store::{audit, intake, lane, removals, rollout_requests};
 
 /// A change of a rollout, all or nothing.
 #[derive(Debug)]
@@ -124,6 +124,7 @@ impl Store {
         }
         if was_open && next.ended_at.is_some() {
             wake_queued(&mut write, rollout, now);
+            rollout_requests::wake(&mut write, &rollout.id, now);
         }
         for entry in entries {
             audit::note(&mut write, entry).await?;

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::Deployment;
 use crate::model::event::Recipient;
-use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, TargetName};
-use crate::store::audit;
+use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{self, PendingAnswer};
@@ -22,6 +21,7 @@ use crate::store::lease::end_of;
 use crate::store::query::{LONGEST_PAGE, Query, placeholders, query, query_of};
 use crate::store::row::{self, Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
+use crate::store::{audit, rollout_requests};
 
 /// A rollout as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct StoredRollout {
     /// The app.
     pub app: AppKey,
     /// The name of its plan in the WAML; `None` where the targets were chosen by hand.
-    pub name: Option<String>,
+    pub name: Option<RolloutName>,
     /// The image tag of the release.
     pub tag: ImageTag,
     /// The targets, in the order of the rollout.
@@ -114,6 +114,8 @@ pub enum RolloutStart {
     Queued(RolloutId),
     /// It is not stored: this one has a target of it.
     Overlaps(RolloutId),
+    /// It is not stored: the deployment of the code host has started one.
+    Repeated,
 }
 
 /// The turn of a rollout, which one replica has for a while.
@@ -158,6 +160,13 @@ impl Store {
                 return Ok(RolloutStart::Overlaps(other));
             }
         };
+        if let Some(forge_id) = new.origin.event {
+            let event = (&new.repository, forge_id);
+            if !rollout_requests::note_start(&mut write, event, &new.id).await? {
+                // Dropped, it is undone.
+                return Ok(RolloutStart::Repeated);
+            }
+        }
         insert(&mut write, new, start == RolloutStart::Started).await?;
         audit::note(&mut write, entry).await?;
         idempotency_keys::keep(&mut write, answer(&start).as_ref()).await?;
@@ -428,7 +437,7 @@ pub(super) fn read_rollout(row: &Row) -> Result<StoredRollout, StoreError> {
         undo_id: row.id("undo_id")?,
         repository: row.id("repository")?,
         app: row.app()?,
-        name: row.maybe_text("name")?,
+        name: row.maybe_id("name")?,
         tag: row.id("tag")?,
         targets: row.json("targets")?,
         origin: row.json("origin")?,

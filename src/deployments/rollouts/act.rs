@@ -14,7 +14,7 @@ const TRIES: usize = 5;
 
 impl Deployments {
     /// Does an act of a person, who has the rights for it. It takes effect with the next turn of the loop.
-    pub(crate) async fn act_on_rollout(
+    pub async fn act_on_rollout(
         &self,
         id: &RolloutId,
         act: RolloutAct,

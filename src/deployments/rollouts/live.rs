@@ -25,14 +25,6 @@ pub(super) struct LiveState {
     pub(super) folders: AppFolders,
 }
 
-/// What the folders say beside the newest deployment on record.
-enum Reading {
-    /// It is certain.
-    Certain(LiveFact),
-    /// They have another revision than the record: they may be older, or were changed by hand.
-    Behind,
-}
-
 impl Deployments {
     /// Finds out what is live; `newest` is the newest pushed deployment on record, and `is_ours` says whether one belongs
     /// to the rollout.
@@ -71,16 +63,15 @@ impl Deployments {
             result => result.map_err(|error| read_error(&error))?,
         };
         let digest = self.digest_of(folders.live()).await?;
-        if let Reading::Certain(live) = decide(&folders, newest, digest.as_ref(), is_ours) {
+        if let Some(live) = decide(&folders, newest, digest.as_ref(), is_ours) {
             return Ok(LiveState { live, folders });
         }
         // What was read may be of a moment ago.
         let folders = repository.history(target, app).await.map_err(|error| read_error(&error))?;
         let digest = self.digest_of(folders.live()).await?;
-        let live = match decide(&folders, newest, digest.as_ref(), is_ours) {
-            Reading::Certain(live) => live,
-            Reading::Behind => LiveFact::Edited,
-        };
+        let live = decide(&folders, newest, digest.as_ref(), is_ours);
+        let is_absent = folders.latest.is_none();
+        let live = live.unwrap_or(if is_absent { LiveFact::Absent } else { LiveFact::Edited });
         Ok(LiveState { live, folders })
     }
 
@@ -103,31 +94,27 @@ pub(super) fn revision_of(deployment: &Deployment) -> &DeployId {
     deployment.rollback.as_ref().map_or(&deployment.id, |rollback| &rollback.to)
 }
 
-/// Decides what is live; `digest` is that of the live revision's files.
+/// Decides what is live; `digest` is that of the live revision's files. `None` where the folders do not have what the
+/// newest record says: they may be older than it, or were changed by hand.
 fn decide(
     folders: &AppFolders,
     newest: Option<&Deployment>,
     digest: Option<&Digest>,
     is_ours: &(dyn Fn(&DeployId) -> bool + Sync),
-) -> Reading {
-    let Some(latest) = &folders.latest else {
-        return match newest {
-            // It may be too new to be seen; a removal leaves its record behind.
-            Some(_) if !folders.revisions.is_empty() => Reading::Behind,
-            _ => Reading::Certain(LiveFact::Absent),
-        };
-    };
-    let Some(live) = folders.live() else {
-        return match newest {
-            Some(newest) if folders.tree_of(revision_of(newest)).is_none() => Reading::Behind,
-            _ => Reading::Certain(LiveFact::Edited),
-        };
-    };
+) -> Option<LiveFact> {
     let fact = |revision: &DeployId, by: &DeployId| {
         let (revision, by) = (revision.clone(), by.clone());
-        Reading::Certain(LiveFact::Revision { is_ours: is_ours(&by), revision, by })
+        Some(LiveFact::Revision { is_ours: is_ours(&by), revision, by })
     };
-    let Some(newest) = newest else { return fact(live, live) };
+    let (latest, live) = (folders.latest.as_ref(), folders.live());
+    let Some(newest) = newest else {
+        return match (latest, live) {
+            (_, Some(live)) => fact(live, live),
+            (None, None) => Some(LiveFact::Absent),
+            (Some(_), None) => Some(LiveFact::Edited),
+        };
+    };
+    let (latest, live) = (latest?, live?);
     let revision = revision_of(newest);
     if folders.tree_of(revision) == Some(latest) {
         return fact(revision, &newest.id);
@@ -137,6 +124,6 @@ fn decide(
         // It changed nothing: its files were live before.
         return fact(live, &newest.id);
     }
-    // Its push is not on record yet.
-    if *live > newest.id { fact(live, live) } else { Reading::Behind }
+    // A later push is not on record yet.
+    if *live > newest.id { fact(live, live) } else { None }
 }

@@ -16,6 +16,12 @@ mod act; // what people do to a rollout
 mod view; // rollouts as they are shown
 mod stops; // what stops a deployment to a target now
 mod live; // what is live on a target, as the write path knows it
+mod facts; // the facts of a turn
+pub mod gates; // the questions to gates
+mod orders; // the orders of a turn, with all data of their deployments
+mod removals; // apps are taken off where they were not before
+mod turn; // one turn
+mod trigger; // rollouts that a deployment of the code host starts
 
 use std::collections::BTreeMap;
 
@@ -23,14 +29,16 @@ use jiff::Timestamp;
 
 use crate::deployments::BackendError;
 use crate::model::deployment::State;
-use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, TargetName};
+use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
 use crate::model::release::Release;
+use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, SelectionFault};
 use crate::rollout::acts::ActRefusal;
 use crate::rollout::advance::RolloutWait;
 use crate::rollout::facts::LiveFact;
 use crate::rollout::plan::{PlanDuration, PlanFault, RolloutPlan};
 use crate::rollout::record::RolloutRecord;
 
+pub use crate::deployments::rollouts::turn::TurnOutcome;
 pub use crate::store::{RolloutFilter, RolloutOrigin};
 
 /// The request for a rollout.
@@ -53,10 +61,15 @@ pub struct RolloutRequest {
 /// The steps of a requested rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutSteps {
+    /// Those of a selection among the app's targets, or of a rollout that the WAML names.
+    Selection {
+        /// The selection.
+        selection: RolloutSelection,
+        /// The options beside it.
+        options: RolloutOptions,
+    },
     /// This plan, as it stands.
     Plan(RolloutPlan),
-    /// These targets, one after the other, back from all of them when one fails.
-    Targets(Vec<TargetName>),
 }
 
 /// What happens to a rollout whose targets another open one has.
@@ -81,7 +94,7 @@ pub struct PreparedRollout {
     /// The owning team's e-mail address, by the WAML.
     pub owner: String,
     /// The name of the plan in the WAML; `None` where the targets were chosen by hand.
-    pub name: Option<String>,
+    pub name: Option<RolloutName>,
     /// The plan.
     pub plan: RolloutPlan,
     /// What happens where another open rollout of the app has one of the targets.
@@ -122,7 +135,7 @@ pub struct RolloutView {
     /// The record.
     pub record: RolloutRecord,
     /// The name of the plan in the WAML; `None` where the targets were chosen by hand.
-    pub name: Option<String>,
+    pub name: Option<RolloutName>,
     /// The data of its start.
     pub origin: RolloutOrigin,
     /// The person or program that started it.
@@ -180,6 +193,9 @@ pub enum RolloutError {
         /// Those that it has.
         available: Vec<TargetName>,
     },
+    /// Nothing can be selected that way.
+    #[error(transparent)]
+    Selection(#[from] SelectionFault),
     /// The plan cannot be carried out.
     #[error(transparent)]
     Plan(#[from] PlanFault),

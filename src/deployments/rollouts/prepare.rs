@@ -1,7 +1,5 @@
 //! Prepares a rollout: resolves the release, reads the app from its WAML, and fixes the sequence of targets.
 
-use jiff::SignedDuration;
-
 use crate::deployments::Deployments;
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::rollouts::{PreparedRollout, RolloutError, RolloutRequest, RolloutSteps};
@@ -9,15 +7,13 @@ use crate::forge::error::ForgeError;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::Rejection;
-use crate::rollout::plan::{FailurePolicy, RolloutPlan, RolloutStep};
+use crate::pipeline::rollout_plan::{RolloutSelection, plan_rollout};
+use crate::rollout::plan::RolloutPlan;
 use crate::waml::Waml;
-
-/// The time that a target may take where nobody says another one: a deployment, its cluster and a bit.
-const TARGET_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 impl Deployments {
     /// Fixes the release and the sequence of a rollout. Stores nothing.
-    pub(crate) async fn prepare_rollout(
+    pub async fn prepare_rollout(
         &self,
         request: RolloutRequest,
     ) -> Result<PreparedRollout, RolloutError> {
@@ -25,14 +21,24 @@ impl Deployments {
         let commit = self.forge.commit_of(&repository, &git_ref).await?;
         let release = Release { repository, commit, tag };
         let waml = self.read_rollout_waml(&release).await?;
-        let plan = match steps {
-            RolloutSteps::Plan(plan) => plan,
-            RolloutSteps::Targets(targets) => one_by_one(targets),
+        let (plan, name) = match steps {
+            RolloutSteps::Plan(plan) => {
+                plan.check()?;
+                self.check_targets(&plan, &waml)?;
+                (plan, None)
+            }
+            RolloutSteps::Selection { selection, options } => {
+                let repository = &release.repository;
+                let plan = plan_rollout(&selection, &options, &waml, repository, &self.clusters)?;
+                let name = match selection {
+                    RolloutSelection::Definition(name) => Some(name),
+                    RolloutSelection::Targets(_) => None,
+                };
+                (plan, name)
+            }
         };
-        plan.check()?;
-        self.check_targets(&plan, &waml)?;
         let Waml { app, owner, .. } = waml;
-        Ok(PreparedRollout { release, git_ref, app, owner, name: None, plan, on_overlap, reason })
+        Ok(PreparedRollout { release, git_ref, app, owner, name, plan, on_overlap, reason })
     }
 
     /// Reads the WAML of a release.
@@ -49,9 +55,9 @@ impl Deployments {
             let targets = plan.sequence().map(|(_, target)| target);
             targets.filter(|target| !is_there(target)).cloned().collect()
         };
-        let targets = missing(&|target| waml.deploy.contains_key(target));
+        let targets = missing(&|target| waml.targets().contains(&target));
         if !targets.is_empty() {
-            let available = waml.deploy.keys().cloned().collect();
+            let available = waml.targets().into_iter().cloned().collect();
             return Err(RolloutError::NotDeployed { app: waml.app.clone(), targets, available });
         }
         let targets = missing(&|target| self.clusters.find(target).is_some());
@@ -60,21 +66,6 @@ impl Deployments {
             return Err(RolloutError::NotConfigured { targets, available });
         }
         Ok(())
-    }
-}
-
-/// Makes the plan of targets without further wishes: one after the other, and back when one fails.
-fn one_by_one(targets: Vec<TargetName>) -> RolloutPlan {
-    let steps = if targets.is_empty() {
-        Vec::new()
-    } else {
-        vec![RolloutStep::Deploy { targets, parallel: 1 }]
-    };
-    RolloutPlan {
-        steps,
-        on_failure: FailurePolicy::Undo,
-        max_failures: 0,
-        target_timeout: TARGET_TIMEOUT,
     }
 }
 

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 8;
 
 impl Deployments {
     /// Computes what a rollout would do. Changes nothing.
-    pub(crate) async fn preview_rollout(
+    pub async fn preview_rollout(
         &self,
         prepared: &PreparedRollout,
     ) -> Result<RolloutPreview, RolloutError> {
@@ -28,7 +28,7 @@ impl Deployments {
         let stops = self.rollout_stops(app, &prepared.owner).await?;
         let looks = sequence.iter().map(|(step, target)| {
             let newest = newest.iter().find(|one| one.request.target == *target);
-            self.preview_target(prepared, (*step, target), newest, &stops)
+            self.preview_rollout_target(prepared, (*step, target), newest, &stops)
         });
         let looks: Vec<_> = looks.collect();
         let targets = stream::iter(looks).buffered(AT_ONCE).collect::<Vec<_>>().await;
@@ -38,7 +38,7 @@ impl Deployments {
         Ok(RolloutPreview { targets, duration: plan.duration(), overlap })
     }
 
-    async fn preview_target(
+    async fn preview_rollout_target(
         &self,
         prepared: &PreparedRollout,
         (step, target): (usize, &TargetName),

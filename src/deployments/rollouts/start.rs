@@ -12,7 +12,7 @@ use crate::store::{Reply, RolloutOrigin, RolloutProgress, RolloutStart, StoredRo
 
 impl Deployments {
     /// Starts a rollout that a caller requests from this service. When this returns, nothing of it can be lost.
-    pub(crate) async fn start_rollout(
+    pub async fn start_rollout(
         &self,
         prepared: PreparedRollout,
         by: Principal,
@@ -53,8 +53,13 @@ impl Deployments {
         let answer = |start: &RolloutStart| reply.answer(&shown_as(start, shown.clone()));
         let start = self.store.create_rollout(&rollout, may_queue, &entry, &answer).await;
         let start = start.map_err(BackendError::new)?;
-        if let RolloutStart::Overlaps(other) = start {
-            return Err(RolloutError::Overlap { app, other });
+        match &start {
+            RolloutStart::Started | RolloutStart::Queued(_) => {}
+            // The other replica tells of it.
+            RolloutStart::Repeated => return Ok(shown),
+            RolloutStart::Overlaps(other) => {
+                return Err(RolloutError::Overlap { app, other: other.clone() });
+            }
         }
         let (id, targets) = (&rollout.id, rollout.targets.len());
         tracing::info!(

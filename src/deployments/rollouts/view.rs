@@ -11,10 +11,7 @@ use crate::store::{RolloutFilter, StoredRollout};
 
 impl Deployments {
     /// Returns the rollout of an id; that of its undo does as well.
-    pub(crate) async fn rollout(
-        &self,
-        id: &RolloutId,
-    ) -> Result<Option<RolloutView>, BackendError> {
+    pub async fn rollout(&self, id: &RolloutId) -> Result<Option<RolloutView>, BackendError> {
         let Some(rollout) = self.store.rollout(id).await.map_err(BackendError::new)? else {
             return Ok(None);
         };
@@ -25,7 +22,7 @@ impl Deployments {
     }
 
     /// Returns the newest rollouts that pass the filter, without the states of their deployments.
-    pub(crate) async fn rollouts(
+    pub async fn rollouts(
         &self,
         filter: &RolloutFilter,
         before: Option<&RolloutId>,

@@ -198,6 +198,12 @@ impl Repository<'_> {
         });
     }
 
+    /// Somebody deletes a branch.
+    pub(crate) fn deletes_branch(&self, branch: &str) {
+        let mut state = self.world.state();
+        state.repo_mut(self.id).branches.remove(branch).expect("there is such a branch");
+    }
+
     /// Where a branch is.
     pub(crate) fn tip(&self, branch: &str) -> String {
         self.world.state().repo(self.id).branches[branch].clone()
