@@ -43,6 +43,8 @@ pub(super) struct Simulation {
     pub(super) locked: BTreeSet<TargetName>,
     pub(super) gone: BTreeSet<TargetName>,
     pub(super) unreadable: BTreeSet<TargetName>,
+    /// Targets whose former revision is not kept any more.
+    pub(super) pruned: BTreeSet<TargetName>,
     pub(super) gate: GateResult,
     /// The orders that were carried out, as sentences.
     pub(super) orders: Vec<String>,
@@ -89,6 +91,7 @@ impl Simulation {
             locked: BTreeSet::new(),
             gone: BTreeSet::new(),
             unreadable: BTreeSet::new(),
+            pruned: BTreeSet::new(),
             gate: GateResult::NotPassed,
             orders: Vec::new(),
             undone: Vec::new(),
@@ -135,7 +138,10 @@ impl Simulation {
                     .then(|| "locked by ann: freeze".to_owned()),
                 deployment: fact(&one.deployment),
                 undo: fact(&one.undo),
-                unrestorable: None,
+                unrestorable: self
+                    .pruned
+                    .contains(&one.target)
+                    .then(|| "its revision is not kept any more".to_owned()),
             };
             (one.target.clone(), facts)
         });

@@ -71,6 +71,22 @@ fn a_failure_is_undone_first_and_the_others_in_reverse() {
 }
 
 #[test]
+fn a_revision_that_is_not_kept_any_more_is_left_to_a_person_and_the_others_go_on() {
+    let mut world = one_by_one(&["a", "b", "c"], FailurePolicy::Undo);
+    world.succeeds("a");
+    world.succeeds("b");
+    world.pruned.insert(target("b"));
+    world.fails("c", "cannot pull the image");
+    world.succeeds("c");
+    world.succeeds("a");
+    assert_eq!(world.record.state, RolloutState::UndoFailed);
+    assert_eq!(world.orders[3..], ["roll back c", "roll back a"]);
+    let b = world.record.targets.iter().find(|one| one.target == target("b")).unwrap();
+    let note = b.note.as_ref().unwrap();
+    assert!(note.contains("not kept any more; `bart rollback b"), "{note}");
+}
+
+#[test]
 fn as_many_targets_as_the_step_says_are_under_way() {
     let mut world = Simulation::new(plan(vec![deploy(&["a", "b", "c"], 2)], FailurePolicy::Undo));
     world.advance();

@@ -193,8 +193,8 @@ impl RolloutOrder {
 /// Makes the rollout due that a deployment belongs to, in the transaction that ends the deployment.
 pub(super) fn wake_of(write: &mut WriteTransaction, deployment: &DeployId, now: Timestamp) {
     let sql = "UPDATE rollouts SET due_at = $2 WHERE ended_at IS NULL AND due_at > $2 AND id IN \
-         (SELECT r.id FROM deployments d JOIN rollouts r ON r.id = d.rollout OR r.undo_id = d.rollout \
-         WHERE d.id = $1)";
+         (SELECT r.id FROM deployments d JOIN rollouts r ON r.id = d.rollout WHERE d.id = $1 \
+         UNION ALL SELECT r.id FROM deployments d JOIN rollouts r ON r.undo_id = d.rollout WHERE d.id = $1)";
     write.later(query(sql, (deployment, now)));
 }
 

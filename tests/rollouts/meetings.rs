@@ -67,7 +67,7 @@ async fn what_a_person_deploys_meanwhile_is_theirs() {
         assert_eq!(fleet.targets(&id).await, "b complete, a complete, strict pending");
         fleet.runs("v3", &["a"]).await;
         let theirs = fleet.live("a");
-        fleet.goes_on().await;
+        fleet.deployer.works_for(SignedDuration::from_mins(6)).await;
         assert!(fleet.targets(&id).await.contains("a superseded"), "it is reported");
         fleet.approves(&id).await.unwrap();
         fleet.goes_on().await;

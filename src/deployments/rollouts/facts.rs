@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
+use jiff::Timestamp;
 
 use crate::deployments::rollouts::live::{LiveState, revision_of};
 use crate::deployments::rollouts::stops::RolloutStops;
@@ -16,12 +17,15 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, TargetName};
 use crate::model::live_history::AppFolders;
 use crate::model::removal::RemovalRecord;
-use crate::rollout::facts::{DeploymentFact, LiveFact, RolloutFacts, TargetFacts};
-use crate::rollout::plan::RolloutStep;
+use crate::rollout::facts::{
+    DeploymentFact, GateAnswer, GateResult, LiveFact, RolloutFacts, TargetFacts,
+};
+use crate::rollout::plan::{Gate, RolloutStep};
 use crate::rollout::record::{
-    FormerRevision, RolloutRecord, RolloutState, RolloutTarget, TargetState,
+    FormerRevision, Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState,
 };
 use crate::store::StoredRollout;
+use crate::support::time::saturating_add;
 
 /// The most targets of one turn that are looked at in their manifest repositories; the others are looked at in the next
 /// turn.
@@ -49,7 +53,7 @@ struct TurnRecords<'a> {
     newest: BTreeMap<TargetName, Deployment>,
     beside: BTreeMap<TargetName, DeployId>,
     /// Removals without a record of their own.
-    removals: BTreeMap<TargetName, DeploymentFact>,
+    removals: &'a BTreeMap<TargetName, DeploymentFact>,
     stops: RolloutStops,
 }
 
@@ -59,7 +63,7 @@ impl Deployments {
         &self,
         rollout: &StoredRollout,
         record: &RolloutRecord,
-        removals: BTreeMap<TargetName, DeploymentFact>,
+        (removals, gate): (&BTreeMap<TargetName, DeploymentFact>, Option<GateAnswer>),
     ) -> Result<GatheredFacts, BackendError> {
         let names: Vec<&TargetName> = record.targets.iter().map(|one| &one.target).collect();
         let deployments = self.store.rollout_deployments(rollout).await;
@@ -75,17 +79,23 @@ impl Deployments {
             removals,
             stops: self.rollout_stops(&record.app, &rollout.origin.owner).await?,
         };
-        let next = next_targets(record);
+        let next = next_targets(record, gate.as_ref(), self.clock.now());
         let looks = next.iter().map(|one| self.look_at_instance(&records, record, &one.target));
         let looks: Vec<_> = looks.collect();
         let states: BTreeMap<TargetName, LiveState> =
             stream::iter(looks).buffered(AT_ONCE).collect().await;
-        let mut facts = RolloutFacts::default();
+        let mut facts = RolloutFacts { gate, ..RolloutFacts::default() };
         for one in &record.targets {
             let fact = self.facts_of(&records, record, one, states.get(&one.target)).await?;
             facts.targets.insert(one.target.clone(), fact);
         }
-        if next.iter().any(|one| one.state == TargetState::Pending) {
+        let begins = |one: &&RolloutTarget| {
+            let is_free = |facts: &TargetFacts| {
+                facts.blocked.is_none() && !matches!(facts.live, LiveFact::Unknown(_))
+            };
+            one.state == TargetState::Pending && facts.targets.get(&one.target).is_some_and(is_free)
+        };
+        if next.iter().any(begins) {
             facts.withdrawn = self.find_withdrawal(rollout, record).await;
         }
         let folders = states.into_iter().map(|(target, state)| (target, state.folders)).collect();
@@ -268,26 +278,50 @@ impl TurnRecords<'_> {
     }
 }
 
-/// Lists the targets that the next turn may begin, or undo.
-fn next_targets(record: &RolloutRecord) -> Vec<&RolloutTarget> {
-    if let RolloutState::Undoing { .. } = record.state {
-        return record.undo_sequence().take(MAX_UNDO_LOOKS).collect();
+/// Lists the targets that this turn may begin, or undo.
+fn next_targets<'r>(
+    record: &'r RolloutRecord,
+    gate: Option<&GateAnswer>,
+    now: Timestamp,
+) -> Vec<&'r RolloutTarget> {
+    match &record.state {
+        RolloutState::Undoing { .. } => {
+            return record.undo_sequence().take(MAX_UNDO_LOOKS).collect();
+        }
+        RolloutState::Created
+        | RolloutState::RollingOut
+        | RolloutState::Paused(Pause::Blocked(_)) => {}
+        RolloutState::Paused(Pause::Person(_) | Pause::Failure(_))
+        | RolloutState::Done
+        | RolloutState::Undone
+        | RolloutState::UndoFailed
+        | RolloutState::Cancelled { .. } => return Vec::new(),
     }
-    // The next step begins in the turn in which the current one is complete.
-    let steps = [record.index, record.index + 1];
-    let mut next = Vec::new();
-    for step in steps {
+    let pending = |step: usize| -> Vec<&'r RolloutTarget> {
         let Some(RolloutStep::Deploy { parallel, .. }) = record.plan.steps.get(step) else {
-            continue;
+            return Vec::new();
         };
-        let pending = record.targets.iter();
-        let pending = pending.filter(|one| one.step == step && one.state == TargetState::Pending);
-        next.extend(pending.take((*parallel).min(MAX_LOOKS)));
-        if !next.is_empty() {
-            break;
+        let of_step = |one: &&RolloutTarget| one.step == step && one.state == TargetState::Pending;
+        record.targets.iter().filter(of_step).take((*parallel).min(MAX_LOOKS)).collect()
+    };
+    let next = pending(record.index);
+    // The next step begins in the turn in which the current one is complete.
+    let is_over = next.is_empty() && may_pass(record, gate, now);
+    if is_over { pending(record.index + 1) } else { next }
+}
+
+/// Checks that the current step may be complete in this turn.
+fn may_pass(record: &RolloutRecord, answer: Option<&GateAnswer>, now: Timestamp) -> bool {
+    let Some(RolloutStep::Gate { gate, .. }) = record.step() else { return true };
+    match gate {
+        Gate::Bake { length } => now >= saturating_add(record.step_since, *length),
+        Gate::Approval { .. } => {
+            record.gates.get(&record.index).is_some_and(|gate| gate.approval.is_some())
+        }
+        Gate::Http { .. } | Gate::PromQl { .. } | Gate::NoAlert { .. } | Gate::Calendar { .. } => {
+            answer.is_some_and(|answer| answer.result == GateResult::Passed)
         }
     }
-    next
 }
 
 /// Reads how a deployment stands.

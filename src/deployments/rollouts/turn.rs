@@ -11,7 +11,7 @@ use crate::deployments::{BackendError, Deployments};
 use crate::model::id::DeployId;
 use crate::model::waiting::WaitingOn;
 use crate::rollout::advance::{Decision, Order, RolloutWait, advance};
-use crate::rollout::facts::GateAnswer;
+use crate::rollout::facts::{GateAnswer, GateResult};
 use crate::rollout::plan::{Gate, RolloutStep};
 use crate::rollout::record::{Pause, RolloutRecord, RolloutState};
 use crate::store::{RolloutChange, RolloutClaim, RolloutCommit};
@@ -69,13 +69,19 @@ impl Deployments {
         let rollout = &claim.rollout;
         let record = read_record(rollout)?;
         let removals = self.begin_removals(rollout, &record).await?;
-        let mut gathered = self.gather_rollout_facts(rollout, &record, removals).await?;
+        let mut gathered = self.gather_rollout_facts(rollout, &record, (&removals, None)).await?;
         let now = self.clock.now();
         let mut decision = self.decide(&record, &gathered, now);
         if decision.orders.contains(&Order::AskGate)
             && let Some((step, gate)) = due_gate(&decision.record, now)
         {
-            gathered.facts.gate = Some(bounded(self.ask_gate(&gate, step, now).await));
+            let answer = bounded(self.ask_gate(&gate, step, now).await);
+            gathered.facts.gate = Some(answer.clone());
+            if answer.result == GateResult::Passed {
+                // The targets behind it may begin in this turn.
+                let facts = (&removals, Some(answer));
+                gathered = self.gather_rollout_facts(rollout, &record, facts).await?;
+            }
             decision = self.decide(&record, &gathered, now);
         }
         self.store_decision(claim, (&record, decision), &gathered, now).await
