@@ -145,9 +145,10 @@ async fn whoever_lost_the_race_has_written_nothing() {
         // At the same moment.
         let current = read(store, 1).await;
         let (one, two) = (progress(2, "paused", None), progress(2, "undoing", None));
+        let orders = ([step(40, "dev")], [step(41, "dev")]);
         let results = tokio::join!(
-            change(store, &current, &one, &[step(40, "dev")]),
-            change(store, &current, &two, &[step(41, "dev")])
+            change(store, &current, &one, &orders.0),
+            change(store, &current, &two, &orders.1)
         );
         let stored = [&results.0, &results.1];
         assert_eq!(
