@@ -239,8 +239,8 @@ async fn everything_is_read(full: &Full, contract: &mut Contract) {
     assert_eq!(deployments.len(), 7);
     for (route, method, said) in operations(&contract.document) {
         let is_json = said["responses"]["200"]["content"].get("application/json").is_some();
-        // No cluster is watched here.
-        if method != "get" || !is_json || route.ends_with("/pods") {
+        // No cluster is watched here, and nothing was rolled out.
+        if method != "get" || !is_json || route.ends_with("/pods") || route.contains("/rollouts/") {
             continue;
         }
         let ids = match &route {
@@ -379,6 +379,107 @@ async fn one_is_asked_for_here(contract: &mut Contract) {
     deployer.settled().await;
 }
 
+/// A release that goes to two targets, meets what there is on its way, and comes back.
+async fn one_is_rolled_out(contract: &mut Contract) {
+    const LIST: &str = "/api/v1/rollouts";
+    const ONE: &str = "/api/v1/rollouts/{id}";
+    let mut deployer = Deployer::prepared_local().await;
+    deployer.starts().await;
+    let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
+    let broken = two.replace(&format!("  {TARGET}:\n"), &format!("  {TARGET}:\n    template: none\n"));
+    let text = format!(
+        "{broken}rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - approval: {{team: acme/sre}}\n    \
+         - http: {{url: 'https://shop.example.com/health', timeout: 10m}}\n    - targets: [{TARGET}]\n"
+    );
+    deployer.service_repository("example/shop").somebody_writes(".weave.yaml", &text);
+    let repository = json!({"repository": "example/shop", "ref": "main"});
+    let body = |tag: &str, more: Json| {
+        let mut body = repository.clone();
+        body["tag"] = json!(tag);
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let deploys = async |tag: &str| {
+        let answer = post(&deployer, "/api/v1/deployments", &body(tag, json!({"target": "dev"}))).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        deployer.settle().await;
+        deployer.clock.advance(Duration::from_secs(1));
+    };
+    let starts = async |contract: &mut Contract, body: Json| {
+        deployer.clock.advance(Duration::from_secs(1));
+        let answer = post(&deployer, LIST, &body).await;
+        assert!(answer.status.is_success() && contract.allows(LIST, &body), "{answer:?}");
+        contract.holds("post", LIST, &answer);
+        answer.json()["id"].as_str().unwrap_or_default().to_owned()
+    };
+    let reads = async |contract: &mut Contract, id: &str| {
+        let answer = get(&deployer, &format!("{LIST}/{id}")).await;
+        contract.holds("get", ONE, &answer);
+        answer.json()
+    };
+    let acts = async |contract: &mut Contract, id: &str, act: &str, status: u16| {
+        let (route, body) = (format!("{ONE}/{act}"), json!({"reason": "checkout fails"}));
+        let answer = post(&deployer, &format!("{LIST}/{id}/{act}"), &body).await;
+        assert_eq!(answer.status, status, "{act}: {answer:?}");
+        assert!(contract.allows(&route, &body));
+        contract.holds("post", &route, &answer);
+    };
+    deploys("v1").await;
+    let lock = json!({"scope": {"target": TARGET}, "reason": "the books are closed"});
+    let lock = post(&deployer, "/api/v1/locks", &lock).await.json()["id"].clone();
+    let id = starts(contract, body("v2", json!({"name": "production", "reason": "the sale"}))).await;
+    for more in [
+        json!({"name": "production", "dry_run": true}),
+        json!({"targets": ["*"], "bake": "10m", "dry_run": true}),
+    ] {
+        starts(contract, body("v2", more)).await;
+    }
+    let _started = deployer.stepped().advance_rollouts().await.unwrap();
+    assert_eq!(reads(contract, &id).await["waits"][0]["target"], "dev");
+    deployer.settle().await;
+    acts(contract, &id, "approve", 200).await;
+    deployer.settle().await;
+    assert_eq!(reads(contract, &id).await["steps"][2]["gate"]["answer"]["result"], "unanswered");
+    deployer.clock.advance(Duration::from_mins(11));
+    deployer.settle().await;
+    let back = reads(contract, &id).await;
+    assert_eq!((&back["state"], &back["targets"][0]["state"]), (&json!("undone"), &json!("undone")));
+
+    let unlock = format!("/api/v1/locks/{}/remove", lock.as_str().unwrap());
+    assert_eq!(post(&deployer, &unlock, &json!({"reason": "over"})).await.status, 200);
+    let more = json!({"targets": ["*"], "on_failure": "pause", "timeout": "15m", "parallel": 1});
+    let id = starts(contract, body("v3", more)).await;
+    acts(contract, &id, "pause", 200).await;
+    acts(contract, &id, "resume", 200).await;
+    deployer.settle().await;
+    assert!(reads(contract, &id).await["targets"][1]["failure"].is_string());
+    acts(contract, &id, "retry", 200).await;
+    deployer.settle().await;
+    deploys("v4").await;
+    assert!(reads(contract, &id).await["targets"][0]["note"].is_string());
+    acts(contract, &id, "undo", 200).await;
+    deployer.settle().await;
+    acts(contract, &id, "undo", 409).await;
+    let id = starts(contract, body("v5", json!({"targets": ["dev"], "labels": {}}))).await;
+    acts(contract, &id, "cancel", 200).await;
+    deployer.settle().await;
+    contract.holds("get", "/api/v1/deployments", &get(&deployer, "/api/v1/deployments").await);
+    let one = get(&deployer, "/api/v1/deployments?tag=v3&limit=1").await.json()["deployments"][0]["id"].clone();
+    let one = get(&deployer, &format!("/api/v1/deployments/{}", one.as_str().unwrap())).await;
+    contract.holds("get", "/api/v1/deployments/{id}", &one);
+    for query in ["", "?limit=1", "?state=undone"] {
+        contract.holds("get", LIST, &get(&deployer, &format!("{LIST}{query}")).await);
+    }
+    let events = get(&deployer, &format!("{LIST}/{id}/events")).await;
+    let data = events.text.lines().find_map(|line| line.strip_prefix("data:")).unwrap();
+    let route = "/api/v1/rollouts/{id}/events";
+    let said = &contract.document["paths"][route]["get"]["responses"]["200"];
+    let schema = said["content"]["text/event-stream"]["schema"].clone();
+    let picture = serde_json::from_str(data).unwrap();
+    contract.is_right(&format!("get {route} 200"), &picture, &schema);
+    deployer.settled().await;
+}
+
 /// One that is pushed, and cannot run in its cluster.
 async fn one_waits_for_its_cluster(contract: &mut Contract) {
     let deployer = Deployer::prepared().await;
@@ -486,12 +587,13 @@ async fn one_is_reported_by_an_agent(contract: &mut Contract) {
 
 /// What these programs never say: no log breaks off, their templates are built in, their manifest repository is there, the clusters'
 /// time is of a file that is kept, no revision fails in its cluster, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 14] = [
+const UNSEEN: [&str; 15] = [
     "AppPage.missing",
     "ClusterSnapshot.taken_at",
     "ContainerLogLine.error",
     "Deployment.templates_commit",
     "DeploymentDetail.templates_commit",
+    "DeploymentPicture.rollout",
     "DeploymentPicture.templates_commit",
     "DeploymentPicture.waiting",
     "MissingRepository.repository",
@@ -510,6 +612,7 @@ async fn answers_are_what_the_document_says() {
     everything_is_done(&full, &mut contract).await;
     full.settled().await;
     one_is_asked_for_here(&mut contract).await;
+    Box::pin(one_is_rolled_out(&mut contract)).await;
     Box::pin(one_waits_for_its_cluster(&mut contract)).await;
     Box::pin(one_is_reported_by_an_agent(&mut contract)).await;
     let unseen = contract.unseen();

@@ -12,7 +12,7 @@ use crate::cli::live_lines::StyledLine;
 use crate::cli::output::{BAD, BOLD, DIM, GOOD, NOTE};
 
 /// The longest name of a target that is shown whole.
-const LONGEST_NAME: usize = 26;
+const LONGEST_NAME: usize = 20;
 /// The fewest lines of targets and gates that are left, however low the terminal is.
 const MIN_ROWS: usize = 3;
 
@@ -226,7 +226,7 @@ impl Row {
             sign,
             (BOLD, format!(" {name:<names$}  ")),
             (style, format!("{word:<11}")),
-            (DIM, format!(" {time:>9}  ")),
+            (DIM, format!(" {time:>7}  ")),
             (Style::new(), detail),
         ]
     }

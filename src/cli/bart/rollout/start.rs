@@ -257,7 +257,9 @@ mod tests {
             "--timeout", "15m", "--queue", "--reason", "the sale", "--dry-run",
         ];
         let request = parse(&arguments).unwrap().request("a/b".to_owned(), "main".to_owned());
-        insta::assert_snapshot!(serde_json::to_string(&request.ok().unwrap()).unwrap(), @"");
+        insta::assert_snapshot!(serde_json::to_string(&request.ok().unwrap()).unwrap(), @r#"
+        {"repository":"a/b","ref":"main","tag":"1.0","targets":["canary-1","prod-*","edge"],"labels":{"region":"eu","tier":"1"},"match":"prod-.*","parallel":2,"max_failures":1,"on_failure":"continue","timeout":"PT15M","bake":"PT10M","on_overlap":"queue","reason":"the sale","dry_run":true}
+        "#);
         let twice = parse(&["1.0", "--labels", "a=1,a=2"]).unwrap();
         let error = twice.request("a/b".to_owned(), "main".to_owned()).unwrap_err();
         assert_eq!(error.to_string(), "the label a is given twice");

@@ -82,7 +82,7 @@ mod tests {
             ("ref", json!(""), "ref: "),
             ("tag", json!("a b"), "tag: "),
             ("name", json!("production"), "`name` is a rollout of the WAML"),
-            ("reason", json!("two\nlines"), ""),
+            ("reason", json!("by ops\u{202e}x"), "reason: "),
         ] {
             let mut wrong = body.clone();
             wrong[key] = value;

@@ -142,7 +142,7 @@ fn a_log_gets_a_line_for_each_change() {
     next.summary.complete = 2;
     next.targets[1].state = RolloutTargetStatus::Complete;
     next.targets[1].since = NOW.parse().unwrap();
-    insta::assert_snapshot!(news(Some(&middle), &next).concat(), @"");
+    insta::assert_snapshot!(news(Some(&middle), &next).concat(), @"prod-cluster-of-europe-west-1: complete in 1m 12s (20261121-115848000-3f9a2c)");
 }
 
 #[test]
