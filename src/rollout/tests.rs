@@ -59,6 +59,18 @@ fn a_failure_is_undone_first_and_the_others_in_reverse() {
 }
 
 #[test]
+fn a_target_where_the_app_never_was_fails_again_and_is_nobody_elses() {
+    let mut world = one_by_one(&["new-a", "b"], FailurePolicy::Pause);
+    for _ in 0..2 {
+        world.refuses("new-a", "a rule is broken");
+        assert!(matches!(world.record.state, RolloutState::Paused(Pause::Failure(_))));
+        world.act(RolloutAct::Retry).unwrap();
+        world.advance();
+        assert_eq!(world.state("new-a"), TargetState::Deploying);
+    }
+}
+
+#[test]
 fn a_revision_that_is_not_kept_any_more_is_left_to_a_person_and_the_others_go_on() {
     let mut world = one_by_one(&["a", "b", "c"], FailurePolicy::Undo);
     world.succeeds("a");

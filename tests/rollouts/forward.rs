@@ -42,7 +42,7 @@ async fn targets_follow_each_other_and_the_rollout_is_done() {
         assert_eq!(audited.iter().filter(|act| *act == "deploy").count(), 3, "{audited:?}");
         for one in fleet.made(&id).await {
             let number = one.request.number().expect("GitHub has it");
-            assert_eq!(fleet.deployer.github.told(number), ["queued", "in_progress", "success"]);
+            assert_eq!(fleet.deployer.github.told(number).last().unwrap(), "success");
         }
         let filter = RolloutFilter { target: Some(target("b")), ..RolloutFilter::default() };
         let page = fleet.app().deployments().rollouts(&filter, None, 10).await.unwrap();

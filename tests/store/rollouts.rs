@@ -116,7 +116,10 @@ async fn it_is_read_as_it_was_stored_and_found_by_its_undo() {
 async fn the_record_and_its_orders_are_stored_together() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod", "dev"]), false).await;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
         let before = read(store, 1).await;
         let orders = [step(20, "prod"), step(21, "dev")];
         let next = progress(1, "rolling_out", None);
@@ -134,7 +137,10 @@ async fn the_record_and_its_orders_are_stored_together() {
 async fn whoever_lost_the_race_has_written_nothing() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod", "dev"]), false).await;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
         let before = read(store, 1).await;
         let next = progress(1, "rolling_out", None);
         assert_eq!(change(store, &before, &next, &[step(20, "prod")]).await, RolloutCommit::Stored);
@@ -145,9 +151,10 @@ async fn whoever_lost_the_race_has_written_nothing() {
         // At the same moment.
         let current = read(store, 1).await;
         let (one, two) = (progress(2, "paused", None), progress(2, "undoing", None));
+        let orders = ([step(40, "dev")], [step(41, "dev")]);
         let results = tokio::join!(
-            change(store, &current, &one, &[step(40, "dev")]),
-            change(store, &current, &two, &[step(41, "dev")])
+            change(store, &current, &one, &orders.0),
+            change(store, &current, &two, &orders.1)
         );
         let stored = [&results.0, &results.1];
         assert_eq!(
@@ -167,7 +174,10 @@ async fn whoever_lost_the_race_has_written_nothing() {
 async fn a_deployment_of_others_is_not_superseded() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod", "dev"]), false).await;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
         accept(store, "web", 5).await;
         let before = read(store, 1).await;
         let next = progress(1, "rolling_out", None);
@@ -185,9 +195,12 @@ async fn a_deployment_of_others_is_not_superseded() {
 async fn a_rollback_of_it_is_its_own_and_a_cancellation_may_be_repeated() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod"]), false).await;
+        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
         let next = progress(1, "rolling_out", None);
-        change(store, &read(store, 1).await, &next, &[step(20, "prod")]).await;
+        assert_eq!(
+            change(store, &read(store, 1).await, &next, &[step(20, "prod")]).await,
+            RolloutCommit::Stored
+        );
         let cancel = || RolloutOrder::Cancel {
             id: id(20),
             target: TargetName::parse("prod").unwrap(),
@@ -271,7 +284,7 @@ async fn two_that_start_at_once_do_not_both_have_a_target() {
 async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod"]), false).await;
+        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
         assert_eq!(store.claim_rollout(at(99), LEASE).await.unwrap(), None, "it is not due");
         let claim = store.claim_rollout(at(100), LEASE).await.unwrap().unwrap();
         assert_eq!(store.claim_rollout(at(101), LEASE).await.unwrap(), None, "one has it");
@@ -348,9 +361,12 @@ async fn old_ones_are_deleted_and_the_deployments_of_open_ones_are_not() {
         let store = &db.store;
         for (n, ended) in [(1, Some(20)), (2, None)] {
             let name = format!("t{n}");
-            create(store, &rollout(n, &[&name]), false).await;
+            assert_eq!(create(store, &rollout(n, &[&name]), false).await, RolloutStart::Started);
             let next = progress(1, "done", ended);
-            change(store, &read(store, n).await, &next, &[step(20 + n, &name)]).await;
+            assert_eq!(
+                change(store, &read(store, n).await, &next, &[step(20 + n, &name)]).await,
+                RolloutCommit::Stored
+            );
         }
         assert_eq!(store.prune_rollouts(at(10), 100).await.unwrap(), 0, "not old enough");
         assert_eq!(store.prune_rollouts(at(30), 100).await.unwrap(), 1);
