@@ -8,8 +8,8 @@ use the_deployer::model::event::{DeploymentRequest, RolloutTrigger};
 use the_deployer::model::id::{ImageTag, RepoName, RolloutId, TargetName};
 use the_deployer::model::rollback::provisional_number;
 use the_deployer::store::{
-    RolloutChange, RolloutCommit, RolloutOrder, RolloutOrigin, RolloutProgress,
-    RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
+    Reply, RolloutChange, RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin,
+    RolloutProgress, RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
 };
 
 use crate::harness::database::run_on_both;
@@ -65,7 +65,7 @@ fn rollout(n: i64, names: &[&str]) -> StoredRollout {
 }
 
 async fn create(store: &Store, rollout: &StoredRollout, may_queue: bool) -> RolloutStart {
-    let n = store.rollouts(&Default::default(), None, 500).await.unwrap().0.len();
+    let n = store.rollouts(&RolloutFilter::default(), None, 500).await.unwrap().0.len();
     let number = 800 + i64::try_from(n).unwrap();
     let entry = entry(number, "rollout", "the fair");
     store.create_rollout(rollout, may_queue, &entry, &|_| None).await.unwrap()
@@ -104,7 +104,7 @@ async fn it_is_read_as_it_was_stored_and_found_by_its_undo() {
         assert_eq!(store.rollout(&rollout_id(2)).await.unwrap(), None);
         let find = async |target: &str| {
             let target = Some(TargetName::parse(target).unwrap());
-            let filter = the_deployer::store::RolloutFilter { target, ..Default::default() };
+            let filter = RolloutFilter { target, ..RolloutFilter::default() };
             store.rollouts(&filter, None, 10).await.unwrap().0.len()
         };
         assert_eq!((find("dev_1").await, find("dev-1").await, find("pro").await), (1, 0, 0));
@@ -305,8 +305,7 @@ async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
         assert_eq!(store.change_rollout(change, at(300)).await.unwrap(), RolloutCommit::Stored);
         let claim = store.claim_rollout(at(300), LEASE).await.unwrap().unwrap();
         let by = entry(700, "cancel", "x");
-        let _cancelled =
-            store.cancel(&id(20), &by, &the_deployer::store::Reply::without_key()).await.unwrap();
+        let _cancelled = store.cancel(&id(20), &by, &Reply::without_key()).await.unwrap();
         store.rest_rollout(&claim, "[]", at(9000)).await.unwrap();
         assert_eq!(read(store, 1).await.progress.due_at, by.at, "it is due at once");
     })

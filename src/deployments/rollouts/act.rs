@@ -1,5 +1,7 @@
 //! What people do to a rollout. An act and its entry in the audit log are one transaction.
 
+use std::collections::BTreeMap;
+
 use crate::deployments::rollouts::start::progress;
 use crate::deployments::rollouts::view::{read_record, view};
 use crate::deployments::rollouts::{RolloutActError, RolloutView};
@@ -36,7 +38,7 @@ impl Deployments {
             let next = progress(&next, rollout.progress.waits.clone(), now);
             let mut changed = rollout.clone();
             changed.progress.clone_from(&next);
-            let shown = view(changed, Default::default())?;
+            let shown = view(changed, BTreeMap::new())?;
             let change = RolloutChange {
                 rollout: &rollout,
                 next: &next,
