@@ -127,6 +127,11 @@ impl ServiceEndpoint {
         Self { server: Some(url.into()), token }
     }
 
+    /// Makes the endpoint of the service on this machine.
+    pub(super) fn local(token: Option<SecretString>) -> Self {
+        Self { server: None, token }
+    }
+
     /// Returns the service's address.
     pub(super) fn url(&self) -> &str {
         self.server.as_deref().unwrap_or(UNNAMED)

@@ -12,6 +12,18 @@ use crate::rollout::simulation::{Simulation, deploy, plan, target};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
+fn resume() -> RolloutAct {
+    RolloutAct::Resume { reason: "go on".to_owned() }
+}
+
+fn retry() -> RolloutAct {
+    RolloutAct::Retry { reason: "once more".to_owned() }
+}
+
+fn approve(step: usize) -> RolloutAct {
+    RolloutAct::Approve { step, by: "ann".to_owned(), reason: "looks good".to_owned() }
+}
+
 fn one_by_one(targets: &[&str], on_failure: FailurePolicy) -> Simulation {
     let mut world = Simulation::new(plan(vec![deploy(targets, 1)], on_failure));
     world.advance();
@@ -140,7 +152,7 @@ fn a_pause_waits_for_a_person_who_goes_on_retries_or_turns_back() {
         world
     };
     let mut world = paused();
-    world.act(RolloutAct::Resume).unwrap();
+    world.act(resume()).unwrap();
     world.advance();
     world.succeeds("b");
     assert_eq!(world.record.state, RolloutState::Done);
@@ -148,7 +160,7 @@ fn a_pause_waits_for_a_person_who_goes_on_retries_or_turns_back() {
 
     let mut world = paused();
     let before = world.record.targets[0].before.clone();
-    world.act(RolloutAct::Retry).unwrap();
+    world.act(retry()).unwrap();
     world.advance();
     assert_eq!(world.record.targets[0].before, before, "not its own revision");
     world.succeeds("a");
@@ -169,7 +181,7 @@ fn a_target_that_is_tried_again_is_waited_for_while_its_deployment_is_under_way(
     world.pass(MINUTE * 15);
     world.advance();
     assert_eq!(world.state("a"), TargetState::Failed);
-    world.act(RolloutAct::Retry).unwrap();
+    world.act(retry()).unwrap();
     world.advance();
     assert_eq!(world.state("a"), TargetState::Deploying);
     assert_eq!(world.orders, ["deploy a"], "it is not deployed a second time");
@@ -182,7 +194,7 @@ fn a_target_that_waits_to_be_tried_again_is_undone_with_the_others() {
     let mut world = one_by_one(&["a", "b"], FailurePolicy::Pause);
     world.succeeds("a");
     world.fails("b", "crashes");
-    world.act(RolloutAct::Retry).unwrap();
+    world.act(retry()).unwrap();
     world.act(RolloutAct::Undo { reason: "errors".to_owned() }).unwrap();
     world.advance();
     for name in ["b", "a"] {
@@ -196,7 +208,7 @@ fn a_target_that_waits_to_be_tried_again_is_undone_with_the_others() {
 fn what_an_earlier_attempt_has_pushed_is_undone_where_the_last_one_pushed_nothing() {
     let mut world = one_by_one(&["a"], FailurePolicy::Pause);
     world.fails("a", "crashes");
-    world.act(RolloutAct::Retry).unwrap();
+    world.act(retry()).unwrap();
     world.advance();
     world.act(RolloutAct::Undo { reason: "errors".to_owned() }).unwrap();
     // The second deployment is cancelled first.
@@ -216,8 +228,8 @@ fn a_target_that_a_person_has_repaired_with_another_release_is_not_tried_again()
     world.advance();
     assert_eq!(world.state("a"), TargetState::Superseded);
     assert!(world.note("a").contains(other.as_str()));
-    assert!(world.act(RolloutAct::Retry).is_err());
-    world.act(RolloutAct::Resume).unwrap();
+    assert!(world.act(retry()).is_err());
+    world.act(resume()).unwrap();
     world.advance();
     world.succeeds("b");
     assert_eq!(world.record.state, RolloutState::Done);
@@ -314,7 +326,7 @@ fn an_undo_that_fails_goes_on_with_the_others_and_says_what_to_do() {
             "the manifest host refuses the push; `bart rollback b --to {before}` makes the revision before live again"
         )
     );
-    world.act(RolloutAct::Retry).unwrap();
+    world.act(retry()).unwrap();
     world.advance();
     world.succeeds("b");
     assert_eq!(world.record.state, RolloutState::Undone);
@@ -355,12 +367,13 @@ fn a_gate_of_time_passes_when_the_time_has_gone_by() {
 #[test]
 fn a_gate_that_a_person_approves_waits_for_the_person() {
     let mut world = gated(Gate::Approval { team: None }, FailurePolicy::Pause);
-    let approve = || RolloutAct::Approve { by: "ann".to_owned(), reason: "looks good".to_owned() };
-    world.act(approve()).unwrap();
+    let refusal = world.act(approve(3)).unwrap_err();
+    assert!(refusal.to_string().contains("another one waits"), "the one that the person saw counts");
+    world.act(approve(1)).unwrap();
     world.advance();
     assert_eq!(world.record.gates[&1].approval.as_ref().unwrap().by, "ann");
     assert_eq!(world.state("b"), TargetState::Deploying);
-    let refusal = world.act(approve()).unwrap_err();
+    let refusal = world.act(approve(1)).unwrap_err();
     assert_eq!(refusal.to_string(), "no gate waits for an approval now");
 }
 
@@ -391,7 +404,7 @@ fn a_gate_that_is_asked_passes_by_its_answer_and_turns_back_after_its_time() {
 fn acts_that_make_no_sense_are_refused() {
     let mut world = one_by_one(&["a"], FailurePolicy::Undo);
     let refusal = |world: &mut Simulation, act| world.act(act).unwrap_err().to_string();
-    assert_eq!(refusal(&mut world, RolloutAct::Resume), "it is rolling_out, and not paused");
+    assert_eq!(refusal(&mut world, resume()), "it is rolling_out, and not paused");
     world.succeeds("a");
     let pause = RolloutAct::Pause { reason: String::new() };
     assert_eq!(refusal(&mut world, pause), "it has ended: it is done");
@@ -468,15 +481,15 @@ fn random_target(world: &Simulation, dice: &mut Dice) -> TargetName {
     world.record.targets[usize::try_from(number).unwrap()].target.clone()
 }
 
-fn random_act(dice: &mut Dice) -> RolloutAct {
+fn random_act(step: usize, dice: &mut Dice) -> RolloutAct {
     let reason = "a person wants it".to_owned();
     match dice.roll(12) {
         0 => RolloutAct::Cancel { reason },
         1 | 2 => RolloutAct::Undo { reason },
         3..=5 => RolloutAct::Pause { reason },
-        6 | 7 => RolloutAct::Resume,
-        8 => RolloutAct::Retry,
-        _ => RolloutAct::Approve { by: "ann".to_owned(), reason },
+        6 | 7 => RolloutAct::Resume { reason },
+        8 => RolloutAct::Retry { reason },
+        _ => RolloutAct::Approve { step, by: "ann".to_owned(), reason },
     }
 }
 
@@ -501,7 +514,7 @@ fn happen(world: &mut Simulation, dice: &mut Dice) {
             let results = [GateResult::Passed, GateResult::NotPassed, GateResult::Unanswered];
             world.gate = results[usize::try_from(dice.roll(3)).unwrap()];
         }
-        (22, _) if dice.roll(6) == 0 => drop(world.act(random_act(dice))),
+        (22, _) if dice.roll(6) == 0 => drop(world.act(random_act(world.record.index, dice))),
         _ => {}
     }
 }
@@ -514,14 +527,13 @@ fn calm_down(world: &mut Simulation) {
     for _ in 0..500 {
         world.advance();
         if let RolloutState::Paused(Pause::Person(_) | Pause::Failure(_)) = world.record.state {
-            world.act(RolloutAct::Resume).unwrap();
+            world.act(resume()).unwrap();
             continue;
         }
         if world.record.state.is_end() {
             return;
         }
-        let approval = RolloutAct::Approve { by: "ann".to_owned(), reason: String::new() };
-        drop(world.act(approval));
+        drop(world.act(approve(world.record.index)));
         let targets: Vec<TargetName> =
             world.record.targets.iter().map(|one| one.target.clone()).collect();
         for name in targets {

@@ -406,7 +406,6 @@ fn label_layers(root: &mut Node) {
                     entry.node.set_layer(&Arc::from(format!("deploy.{target}")));
                 }
             }
-            ("rollouts", _) => entry.node.set_layer(&Arc::from("rollouts")),
             _ => entry.node.set_layer(&Arc::from("header")),
         }
     }

@@ -66,6 +66,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "model",
             "manifests",
             "pipeline",
+            "rollout",
             "forge",
             "store",
             "cluster",

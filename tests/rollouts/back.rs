@@ -63,7 +63,8 @@ async fn a_person_turns_back_a_rollout_that_is_done() {
         fleet.goes_on().await;
         assert_eq!(fleet.state(&id).await, RolloutState::Undone);
         assert_eq!(fleet.lives(&["a", "b"]), before);
-        assert!(fleet.acts(&id, RolloutAct::Retry).await.is_err(), "nothing failed");
+        let retry = RolloutAct::Retry { reason: "once more".into() };
+        assert!(fleet.acts(&id, retry).await.is_err(), "nothing failed");
     })
     .await;
 }

@@ -111,13 +111,11 @@ async fn it_waits_for_the_bake_time_and_for_an_approval() {
         assert_eq!(fleet.view(&id).await.record.index, 1);
         let waits = fleet.view(&id).await.waits;
         assert!(waits[0].waiting.what.contains("bake time"), "{waits:?}");
-        let early = fleet.acts(&id, RolloutAct::Approve { by: "ann".into(), reason: reason("x") });
-        assert!(early.await.is_err(), "no gate waits for it");
+        assert!(fleet.approves(&id).await.is_err(), "no gate waits for it");
         fleet.deployer.works_for(SignedDuration::from_mins(30)).await;
         assert_eq!(fleet.view(&id).await.record.index, 2, "it waits for the approval");
         assert_eq!(fleet.orders(&id).await, ["deploy v2 on a"]);
-        let act = RolloutAct::Approve { by: "ann".into(), reason: reason("it looks well") };
-        fleet.acts(&id, act).await.unwrap();
+        fleet.approves(&id).await.unwrap();
         fleet.app().advance_rollouts().await.unwrap();
         assert_eq!(fleet.under_way(&id).await.len(), 2, "both at a time");
         fleet.goes_on().await;
@@ -138,14 +136,14 @@ async fn a_person_pauses_resumes_and_cancels() {
         fleet.goes_on().await;
         assert_eq!(fleet.state(&id).await, RolloutState::Paused(Pause::Person(reason("lunch"))));
         assert_eq!(fleet.targets(&id).await, "a complete, b pending, c pending");
-        fleet.acts(&id, RolloutAct::Resume).await.unwrap();
+        fleet.acts(&id, RolloutAct::Resume { reason: reason("go on") }).await.unwrap();
         fleet.app().advance_rollouts().await.unwrap();
         fleet.acts(&id, RolloutAct::Cancel { reason: reason("enough") }).await.unwrap();
         fleet.goes_on().await;
         let RolloutState::Cancelled { .. } = fleet.state(&id).await else { panic!("it goes on") };
         assert_eq!(fleet.orders(&id).await, ["deploy v2 on a", "deploy v2 on b"]);
         assert!(fleet.under_way(&id).await.is_empty(), "what was under way came to its end");
-        let error = fleet.acts(&id, RolloutAct::Resume).await.unwrap_err().to_string();
+        let error = fleet.acts(&id, RolloutAct::Resume { reason: reason("go on") }).await.unwrap_err().to_string();
         assert!(error.contains("cancelled"), "{error}");
         // Its targets are free again.
         let next = fleet.rolls_out("v3", &["c"]).await;
@@ -165,10 +163,10 @@ async fn a_failure_pauses_where_the_plan_says_so_and_is_tried_again() {
             panic!("{:?}", fleet.view(&id).await)
         };
         assert!(why.starts_with("strict: "), "{why}");
-        fleet.acts(&id, RolloutAct::Retry).await.unwrap();
+        fleet.acts(&id, RolloutAct::Retry { reason: reason("once more") }).await.unwrap();
         fleet.goes_on().await;
         assert_eq!(fleet.orders(&id).await.len(), 2, "once more");
-        fleet.acts(&id, RolloutAct::Resume).await.unwrap();
+        fleet.acts(&id, RolloutAct::Resume { reason: reason("go on") }).await.unwrap();
         fleet.goes_on().await;
         assert_eq!(fleet.state(&id).await, RolloutState::Done);
         assert_eq!(fleet.targets(&id).await, "strict failed, a complete");

@@ -16,10 +16,6 @@ fn approval() -> RolloutStep {
     RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None }
 }
 
-fn approve() -> RolloutAct {
-    RolloutAct::Approve { by: "ann".into(), reason: "it looks well".into() }
-}
-
 #[tokio::test]
 async fn a_lock_pauses_it_with_the_reason_until_it_is_gone() {
     on_both(async |fleet| {
@@ -73,7 +69,7 @@ async fn what_a_person_deploys_meanwhile_is_theirs() {
         let theirs = fleet.live("a");
         fleet.deployer.works_for(SignedDuration::from_mins(6)).await;
         assert!(fleet.targets(&id).await.contains("a superseded"), "it is reported");
-        fleet.acts(&id, approve()).await.unwrap();
+        fleet.approves(&id).await.unwrap();
         fleet.goes_on().await;
         assert_eq!(fleet.state(&id).await, RolloutState::Undone);
         assert_eq!(fleet.live("a"), theirs, "and not fought");
@@ -134,7 +130,7 @@ async fn a_second_rollout_on_the_same_targets_is_refused_or_queued() {
         let other = fleet.rolls_out("v4", &["d"]).await;
         fleet.goes_on().await;
         assert_eq!(fleet.state(&other).await, RolloutState::Done);
-        fleet.acts(&first, approve()).await.unwrap();
+        fleet.approves(&first).await.unwrap();
         fleet.goes_on().await;
         assert_eq!(fleet.state(&first).await, RolloutState::Done);
         fleet.goes_on().await;
@@ -189,14 +185,14 @@ async fn a_target_that_vanishes_is_skipped_before_its_turn_and_left_to_a_person_
             .deployer
             .configure(|config| config.replace(&clusters(&all), &clusters(&["a", "d", STRICT])));
         fleet.deployer.starts().await;
-        fleet.acts(&id, approve()).await.unwrap();
+        fleet.approves(&id).await.unwrap();
         fleet.goes_on().await;
         assert!(
             fleet.targets(&id).await.contains("c skipped, d complete"),
             "{}",
             fleet.targets(&id).await
         );
-        fleet.acts(&id, approve()).await.unwrap();
+        fleet.approves(&id).await.unwrap();
         fleet.goes_on().await;
         let record = fleet.view(&id).await.record;
         assert_eq!(record.state, RolloutState::UndoFailed);
@@ -243,7 +239,7 @@ async fn a_release_whose_branch_is_gone_goes_no_further() {
         let id = fleet.asks(request).await.unwrap().record.id;
         fleet.goes_on().await;
         fleet.shop().deletes_branch("release-2");
-        fleet.acts(&id, approve()).await.unwrap();
+        fleet.approves(&id).await.unwrap();
         fleet.goes_on().await;
         let RolloutState::Paused(Pause::Blocked(why)) = fleet.state(&id).await else {
             panic!("{:#?}", fleet.view(&id).await)

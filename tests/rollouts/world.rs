@@ -185,6 +185,12 @@ impl Fleet {
         self.app().deployments().act_on_rollout(id, act, ann(), &reply).await
     }
 
+    /// A person approves the gate at which a rollout waits.
+    pub(super) async fn approves(&self, id: &RolloutId) -> Result<RolloutView, RolloutActError> {
+        let (step, by) = (self.view(id).await.record.index, "ann".to_owned());
+        self.acts(id, RolloutAct::Approve { step, by, reason: "it looks well".to_owned() }).await
+    }
+
     /// The deployments and rollbacks of a rollout, as sentences in their order: `deploy v2 to a`.
     pub(super) async fn orders(&self, id: &RolloutId) -> Vec<String> {
         let made = self.made(id).await;

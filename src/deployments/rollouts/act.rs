@@ -66,10 +66,10 @@ impl Deployments {
 fn describe(act: &RolloutAct) -> (&'static str, String) {
     match act {
         RolloutAct::Pause { reason } => ("rollout-pause", reason.clone()),
-        RolloutAct::Resume => ("rollout-resume", String::new()),
-        RolloutAct::Approve { reason, by: _ } => ("rollout-approve", reason.clone()),
+        RolloutAct::Resume { reason } => ("rollout-resume", reason.clone()),
+        RolloutAct::Approve { reason, step: _, by: _ } => ("rollout-approve", reason.clone()),
         RolloutAct::Cancel { reason } => ("rollout-cancel", reason.clone()),
         RolloutAct::Undo { reason } => ("rollout-undo", reason.clone()),
-        RolloutAct::Retry => ("rollout-retry", String::new()),
+        RolloutAct::Retry { reason } => ("rollout-retry", reason.clone()),
     }
 }

@@ -112,7 +112,9 @@ pub fn parse_wait(
     let length = text.bytes().all(is_plain).then(|| time_text::duration(text)).flatten();
     let (message, expected) = match length {
         None => (format!("{} is not a time", quote(text)), "not a time"),
-        Some(length) if !length.is_positive() => ("this is no time".to_owned(), "too short"),
+        Some(length) if !length.is_positive() => {
+            (format!("{} is no time", quote(text)), "too short")
+        }
         Some(length) if length > MAX_WAIT => {
             (format!("a rollout waits 30 days at most, and not {}", quote(text)), "too long")
         }

@@ -101,14 +101,17 @@ pub(super) async fn cancel(
     Ok(Json(deployments.cancel(&id, reason, call.by(), &reply).await?.into()))
 }
 
+/// Refuses what can be no ref.
+pub(super) fn check_ref(git_ref: &str) -> Result<(), String> {
+    let is_legal =
+        !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
+    if is_legal { Ok(()) } else { Err("ref: this is not a branch, tag or commit".to_owned()) }
+}
+
 fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> {
     let DeployRequest { repository, git_ref, tag, target, description } = body;
     let id_error = |name: &'static str| move |error: IdError| format!("{name}: {error}");
-    let legal_ref =
-        !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
-    if !legal_ref {
-        return Err("ref: this is not a branch, tag or commit".to_owned());
-    }
+    check_ref(&git_ref)?;
     let description = description.unwrap_or_default();
     refuse_invisible("description", &description)?;
     let description = description.chars().filter(|c| !c.is_control());
