@@ -368,7 +368,10 @@ fn a_gate_of_time_passes_when_the_time_has_gone_by() {
 fn a_gate_that_a_person_approves_waits_for_the_person() {
     let mut world = gated(Gate::Approval { team: None }, FailurePolicy::Pause);
     let refusal = world.act(approve(3)).unwrap_err();
-    assert!(refusal.to_string().contains("another one waits"), "the one that the person saw counts");
+    assert!(
+        refusal.to_string().contains("another one waits"),
+        "the one that the person saw counts"
+    );
     world.act(approve(1)).unwrap();
     world.advance();
     assert_eq!(world.record.gates[&1].approval.as_ref().unwrap().by, "ann");

@@ -18,6 +18,7 @@ mod stops; // what stops a deployment to a target now
 mod live; // what is live on a target, as the write path knows it
 mod facts; // the facts of a turn
 pub mod gates; // the questions to gates
+pub mod gate_clients; // their clients and metrics
 mod orders; // the orders of a turn, with all data of their deployments
 mod removals; // apps are taken off where they were not before
 mod turn; // one turn
