@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::deployments::Deployments;
 use crate::deployments::history::HistoryError;
+use crate::deployments::{BackendError, Deployments};
 use crate::git::error::WriteError;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::Deployment;
@@ -79,8 +79,7 @@ impl Deployments {
     async fn digest_of(&self, revision: Option<&DeployId>) -> Result<Option<Digest>, HistoryError> {
         let Some(revision) = revision else { return Ok(None) };
         let record = self.store.deployment_picture(revision).await;
-        let record =
-            record.map_err(|error| HistoryError::Fault(super::BackendError::new(error)))?;
+        let record = record.map_err(|error| HistoryError::Fault(BackendError::new(error)))?;
         Ok(record.and_then(|record| record.pushed).map(|pushed| pushed.digest))
     }
 }
