@@ -1,7 +1,7 @@
 //! Checks that the servers of gates can be asked, before a rollout waits for them.
 
 use crate::config::settings::Settings;
-use crate::lookups::gates::GateClients;
+use crate::lookups::gates::clients::GateClients;
 use crate::model::violation::Violation;
 
 /// Asks Prometheus for the value of `1` and Alertmanager for its status, where they are configured; returns what is

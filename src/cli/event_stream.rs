@@ -67,10 +67,7 @@ impl ServiceEndpoint {
     }
 
     /// Follows a rollout.
-    pub(super) fn follow_rollout(
-        &self,
-        id: &RolloutId,
-    ) -> Following<'_, Verbatim<RolloutDetail>> {
+    pub(super) fn follow_rollout(&self, id: &RolloutId) -> Following<'_, Verbatim<RolloutDetail>> {
         let kind = RecordKind {
             event: "rollout",
             fingerprint: |rollout: &Verbatim<RolloutDetail>| {

@@ -63,9 +63,8 @@ pub(super) fn spinner(tick: usize) -> &'static str {
 /// would take two lines, and the next frame would begin in the wrong place. Pure.
 pub(super) fn frame(lines: &[StyledLine], drawn: usize, width: usize) -> String {
     let up = if drawn == 0 { String::new() } else { format!("\x1b[{drawn}A") };
-    let line = |parts: &StyledLine| {
-        format!("\r\x1b[2K{}\n", fit_line(parts, width.saturating_sub(1)))
-    };
+    let line =
+        |parts: &StyledLine| format!("\r\x1b[2K{}\n", fit_line(parts, width.saturating_sub(1)));
     let rest = if lines.len() < drawn { "\x1b[J" } else { "" };
     up + &lines.iter().map(line).collect::<String>() + rest
 }

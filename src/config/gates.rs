@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
-use crate::lookups::gates::{GATE_TIMEOUT, GateServer, GateSettings, is_named};
+use crate::lookups::gates::hosts::is_named;
+use crate::lookups::gates::{GATE_TIMEOUT, GateServer, GateSettings};
 use crate::support::host::is_encrypted_or_local;
 
 /// The shortest and the longest time of a question: a gate is asked again every 15 s.
@@ -19,7 +20,7 @@ const TIMEOUTS: std::ops::RangeInclusive<Duration> =
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Gates {
-    /// The Prometheus that queries are sent to, or what has its API: Thanos, Mimir, VictoriaMetrics.
+    /// The Prometheus that queries are sent to, or what has its API, as Thanos and Mimir have.
     prometheus: Option<GateApi>,
     /// The Alertmanager that is asked for alerts.
     alertmanager: Option<GateApi>,
@@ -46,8 +47,8 @@ pub(super) struct GateApi {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct HttpGates {
-    /// Hosts, or globs of them, with `:PORT` where it is not that of https or http. A host that is named may be anywhere;
-    /// one that only a glob covers is on the Internet, or in `outbound.private_networks`. Default: none.
+    /// Hosts, or globs of them, with `:PORT` where it is not that of https or http. A host that is named may be
+    /// anywhere; one that only a glob covers is on the Internet, or in `outbound.private_networks`. Default: none.
     allowed_hosts: Vec<String>,
     /// The longest time of a question, from `500ms` to `15s`. Default: `10s`.
     timeout: Option<String>,
@@ -181,7 +182,7 @@ mod tests {
             ),
             (
                 "{prometheus: {url: 'https://p.example.com', token: {env: NONE}}}",
-                "gates.prometheus.token",
+                "the variable NONE is not set",
             ),
             ("{alertmanager: {url: 'https://a.example.com', timeout: 16s}}", "and 15 seconds"),
             ("{alertmanager: {url: 'https://a.example.com', timeout: 0s}}", "half a second"),

@@ -30,7 +30,8 @@ pub(super) struct Outbound {
     /// Default: `NO_PROXY`.
     no_proxy: Option<Vec<String>>,
     /// Private networks, such as `10.1.0.0/16`, to which foreign host names may resolve: those of registries that only
-    /// `*` covers, and of redirects by registries. Default: none, only public addresses.
+    /// `*` covers, of redirects by registries, and of HTTP gates that only a glob covers. Default: none, only public
+    /// addresses.
     private_networks: Option<Vec<String>>,
 }
 

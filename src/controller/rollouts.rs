@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::deployments::Deployments;
-use crate::deployments::rollouts::TurnOutcome;
+use crate::deployments::rollouts::turn::TurnOutcome;
 use crate::store::{RolloutClaim, StoreError};
 
 /// The lease of a turn: another replica takes the rollout over after this.

@@ -7,7 +7,7 @@ use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
-use crate::deployments::rollouts::gates::RolloutGates;
+use crate::deployments::rollouts::gate_clients::RolloutGates;
 use crate::deployments::signals::{ForgeHour, SweepHints, Wake};
 use crate::deployments::templates::InUse;
 use crate::deployments::watched_cluster::WatchedCluster;

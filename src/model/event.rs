@@ -147,7 +147,7 @@ pub struct DeploymentRequest {
     /// True if the code host calls the environment a production one.
     #[serde(default)]
     pub production: bool,
-    /// True if a program asked, and no person: a workflow, a rollout.
+    /// True if a program asked, and no person: a workflow, or a rollout that one started.
     #[serde(default)]
     pub automatic: bool,
     /// The receiver of messages for people. It gets no rights by that.

@@ -111,7 +111,9 @@ impl RolloutRecord {
         };
         let index = self.index;
         if index != step {
-            return Err(ActRefusal("the gate has passed meanwhile, and another one waits".to_owned()));
+            return Err(ActRefusal(
+                "the gate has passed meanwhile, and another one waits".to_owned(),
+            ));
         }
         self.gates.entry(index).or_default().approval.get_or_insert(approval);
         Ok(())

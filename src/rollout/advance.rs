@@ -205,6 +205,8 @@ fn observe_former_deployment(target: &mut RolloutTarget, facts: &TargetFacts, no
         Some(DeploymentFact::Open { .. }) if target.state == TargetState::Pending => {
             target.set_state(TargetState::Deploying, now);
         }
+        // Nobody removed what was never there.
+        _ if facts.live == LiveFact::Absent && !has_pushed(facts) => {}
         _ => {
             if let LiveOwner::Other(note) = owner_of(&facts.live, deployment) {
                 target.set_note(TargetState::Superseded, note, now);
@@ -245,6 +247,23 @@ pub(super) fn owner_of(live: &LiveFact, deployment: &DeployId) -> LiveOwner {
         LiveFact::Revision { .. } => LiveOwner::Older,
         LiveFact::Absent => LiveOwner::Other("the app was removed there".to_owned()),
         LiveFact::Edited => LiveOwner::Other("the manifests were edited by hand there".to_owned()),
+    }
+}
+
+/// Checks that the rollout's deployment has changed what is live, or may have.
+pub(super) fn has_pushed(facts: &TargetFacts) -> bool {
+    match &facts.deployment {
+        Some(DeploymentFact::Open { is_pushed, .. } | DeploymentFact::Failed { is_pushed, .. }) => {
+            *is_pushed
+        }
+        Some(DeploymentFact::Blocked { .. } | DeploymentFact::Cancelled) => false,
+        // Of a record that is missing, what is live says it.
+        Some(
+            DeploymentFact::Complete { .. }
+            | DeploymentFact::Superseded { .. }
+            | DeploymentFact::Missing,
+        )
+        | None => true,
     }
 }
 

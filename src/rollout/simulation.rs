@@ -358,6 +358,13 @@ impl Simulation {
         self.advance();
     }
 
+    /// A deployment fails before anything of it was pushed.
+    pub(super) fn refuses(&mut self, name: &str, reason: &str) {
+        let id = self.open(&target(name)).unwrap_or_else(|| panic!("nothing is open on {name}"));
+        self.fail(&id, reason);
+        self.advance();
+    }
+
     /// Each target is where the record says.
     pub(super) fn matches_record(&self) {
         for one in &self.record.targets {

@@ -71,6 +71,18 @@ fn a_failure_is_undone_first_and_the_others_in_reverse() {
 }
 
 #[test]
+fn a_target_where_the_app_never_was_fails_again_and_is_nobody_elses() {
+    let mut world = one_by_one(&["new-a", "b"], FailurePolicy::Pause);
+    for _ in 0..2 {
+        world.refuses("new-a", "a rule is broken");
+        assert!(matches!(world.record.state, RolloutState::Paused(Pause::Failure(_))));
+        world.act(RolloutAct::Retry).unwrap();
+        world.advance();
+        assert_eq!(world.state("new-a"), TargetState::Deploying);
+    }
+}
+
+#[test]
 fn a_revision_that_is_not_kept_any_more_is_left_to_a_person_and_the_others_go_on() {
     let mut world = one_by_one(&["a", "b", "c"], FailurePolicy::Undo);
     world.succeeds("a");
@@ -356,7 +368,10 @@ fn a_gate_of_time_passes_when_the_time_has_gone_by() {
 fn a_gate_that_a_person_approves_waits_for_the_person() {
     let mut world = gated(Gate::Approval { team: None }, FailurePolicy::Pause);
     let refusal = world.act(approve(3)).unwrap_err();
-    assert!(refusal.to_string().contains("another one waits"), "the one that the person saw counts");
+    assert!(
+        refusal.to_string().contains("another one waits"),
+        "the one that the person saw counts"
+    );
     world.act(approve(1)).unwrap();
     world.advance();
     assert_eq!(world.record.gates[&1].approval.as_ref().unwrap().by, "ann");

@@ -1,6 +1,6 @@
 //! The way back: each changed target gets its former revision, the failed ones first, then in reverse order.
 
-use crate::rollout::advance::{LiveOwner, Order, Turn, owner_of, superseded_note};
+use crate::rollout::advance::{LiveOwner, Order, Turn, has_pushed, owner_of, superseded_note};
 use crate::rollout::facts::{DeploymentFact, TargetFacts};
 use crate::rollout::record::{
     FormerRevision, RolloutRecord, RolloutState, RolloutTarget, TargetState,
@@ -157,23 +157,6 @@ fn undo_order(targets: &[RolloutTarget]) -> Vec<usize> {
     let open = targets.iter().enumerate().rev().filter(|(_, one)| is_open(one));
     let (failed, complete): (Vec<_>, Vec<_>) = open.partition(|(_, one)| one.failure.is_some());
     failed.into_iter().chain(complete).map(|(number, _)| number).collect()
-}
-
-/// Checks that the rollout's deployment has changed what is live, or may have.
-fn has_pushed(facts: &TargetFacts) -> bool {
-    match &facts.deployment {
-        Some(DeploymentFact::Open { is_pushed, .. } | DeploymentFact::Failed { is_pushed, .. }) => {
-            *is_pushed
-        }
-        Some(DeploymentFact::Blocked { .. } | DeploymentFact::Cancelled) => false,
-        // Of a record that is missing, what is live says it.
-        Some(
-            DeploymentFact::Complete { .. }
-            | DeploymentFact::Superseded { .. }
-            | DeploymentFact::Missing,
-        )
-        | None => true,
-    }
 }
 
 fn fail_undo(one: &RolloutTarget, reason: &str) -> UndoStep {

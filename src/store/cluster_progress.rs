@@ -23,7 +23,7 @@ use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
-use crate::store::rollout_orders;
+use crate::store::rollout_wake;
 use crate::store::row::{self, Row, overview_columns};
 use crate::store::undo::{self, FailureUndo};
 use crate::store::write::WriteTransaction;
@@ -285,7 +285,7 @@ impl Store {
             }
         }
         for change in changes.iter().filter(|change| change.state.is_final()) {
-            rollout_orders::wake_of(&mut write, &change.deployment, now);
+            rollout_wake::wake_rollout(&mut write, &change.deployment, now);
         }
         write.commit().await?;
         for change in &mark_changes {

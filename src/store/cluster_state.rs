@@ -10,7 +10,7 @@ use crate::model::waiting::WaitingOn;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Query, query};
-use crate::store::rollout_orders;
+use crate::store::rollout_wake;
 use crate::store::row::{Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
 
@@ -138,7 +138,7 @@ async fn end_waiting(
         }
     }
     for row in &rows {
-        rollout_orders::wake_of(write, &row.id("id")?, now);
+        rollout_wake::wake_rollout(write, &row.id("id")?, now);
     }
     Ok(())
 }

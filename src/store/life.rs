@@ -22,7 +22,7 @@ use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
 use crate::store::{
-    cluster_state, holds, inactive, lane, locks, mark_text, owners, removals, rollout_orders,
+    cluster_state, holds, inactive, lane, locks, mark_text, owners, removals, rollout_wake,
 };
 
 /// The end of a deployment.
@@ -293,7 +293,7 @@ impl Store {
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }
         if claim.deployment.rollout.is_some() {
-            rollout_orders::wake_of(&mut write, id, now);
+            rollout_wake::wake_rollout(&mut write, id, now);
         }
         write.commit().await?;
         self.intervals.observe(&MarkChange {

@@ -58,6 +58,7 @@ mod retention; // deletes old deployments
 mod rollbacks; // accepts rollbacks
 mod rollout_requests; // deployments of the code host that start a rollout
 mod rollout_orders; // the transaction in which a rollout moves and its orders become deployments
+mod rollout_wake; // wakes the rollout of a deployment that ends
 mod rollouts; // records of rollouts, and the targets that each has
 mod row; // reads values from rows
 mod sweeps; // progress of the sweeps

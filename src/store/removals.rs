@@ -86,10 +86,10 @@ impl Store {
             Some(order) => find_superseding(&mut write, order, target, app).await?,
             None => None,
         };
-        let turn = match (deploying, find_act(&mut write, target, app).await?, superseded) {
-            (_, _, Some(by)) => ActTurn::Superseded(by),
-            (Some(id), _, None) => ActTurn::Deploying(id),
-            (None, Some(id), None) => ActTurn::Acting(id),
+        let turn = match (superseded, deploying, find_act(&mut write, target, app).await?) {
+            (Some(superseded), _, _) => superseded,
+            (None, Some(id), _) => ActTurn::Deploying(id),
+            (None, None, Some(id)) => ActTurn::Acting(id),
             (None, None, None) => {
                 insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
                 audit::note(&mut write, &entry(removal, by)).await?;
@@ -246,7 +246,7 @@ async fn find_superseding(
     order: &RemovalOrder,
     target: &TargetName,
     app: &AppKey,
-) -> Result<Option<Option<DeployId>>, StoreError> {
+) -> Result<Option<ActTurn>, StoreError> {
     let current = query(
         "SELECT id FROM rollouts WHERE id = $1 AND version = $2",
         (&order.rollout, order.version),
@@ -254,11 +254,11 @@ async fn find_superseding(
     let [current, newest] =
         write.ask_all([current, select_newest_pushed(target, app)], DOING).await?;
     if current.rows.is_empty() {
-        return Ok(Some(None));
+        return Ok(Some(ActTurn::Superseded(None)));
     }
     let Some(newest) = newest.rows.first() else { return Ok(None) };
     let is_ours = newest.maybe_id::<RolloutId>("rollout")?.as_ref() == Some(&order.rollout);
-    Ok(if is_ours { None } else { Some(Some(newest.id("id")?)) })
+    Ok(if is_ours { None } else { Some(ActTurn::Superseded(Some(newest.id("id")?))) })
 }
 
 /// Returns the query for the newest pushed deployment of an app to a target; its lane must be locked.

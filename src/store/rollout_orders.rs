@@ -190,14 +190,6 @@ impl RolloutOrder {
     }
 }
 
-/// Makes the rollout due that a deployment belongs to, in the transaction that ends the deployment.
-pub(super) fn wake_of(write: &mut WriteTransaction, deployment: &DeployId, now: Timestamp) {
-    let sql = "UPDATE rollouts SET due_at = $2 WHERE ended_at IS NULL AND due_at > $2 AND id IN \
-         (SELECT r.id FROM deployments d JOIN rollouts r ON r.id = d.rollout WHERE d.id = $1 \
-         UNION ALL SELECT r.id FROM deployments d JOIN rollouts r ON r.undo_id = d.rollout WHERE d.id = $1)";
-    write.later(query(sql, (deployment, now)));
-}
-
 /// Makes the rollouts due that are queued for the targets of one that has ended.
 fn wake_queued(write: &mut WriteTransaction, ended: &StoredRollout, now: Timestamp) {
     let sql = "UPDATE rollouts SET due_at = $4 WHERE repository = $1 AND namespace = $2 AND slug = $3 \

@@ -21,7 +21,10 @@ async fn a_rollout_is_one_deployment_with_its_name() {
     assert_eq!(one["task"], "rollout");
     assert_eq!(one["environment"], "rollout/production");
     assert_eq!(one["payload"]["rollout"], "production");
-    assert_eq!((&one["payload"]["tag"], &one["payload"]["actor"]), (&json!("v1"), &json!("octocat")));
+    assert_eq!(
+        (&one["payload"]["tag"], &one["payload"]["actor"]),
+        (&json!("v1"), &json!("octocat"))
+    );
     assert_eq!(run.output("ids"), json!({"rollout/production": one["id"]}));
     job.github.settled();
 }
@@ -41,7 +44,11 @@ async fn its_end_is_waited_for() {
         let run = job.run().await;
         assert_eq!(run.code, code, "{}", run.log);
         assert_eq!(run.output("states"), json!({"rollout/production": state}));
-        assert!(run.log.contains("- rollout/production  in_progress  1 of 3 targets"), "{}", run.log);
+        assert!(
+            run.log.contains("- rollout/production  in_progress  1 of 3 targets"),
+            "{}",
+            run.log
+        );
         job.github.settled();
     }
 }

@@ -189,7 +189,6 @@ const PURE: &[&str] = &[
     "outbox/environments/status",
     "outbox/environments/comment",
     "lookups/gates/alerts",
-    "lookups/gates/hosts",
     "lookups/gates/promql",
     "lookups/image",
     "lookups/challenge",

@@ -13,5 +13,6 @@ mod live; // what runs now, and the logs of it
 mod pod_logs; // logs of many containers, and what one caller may ask for
 mod leases; // one process watches, and others take over
 mod sight; // a cluster that cannot be seen
+mod rollouts; // a rollout over a cluster that is watched
 mod undo; // the rollback of what fails
 mod undo_crashes; // the same, over crashes and takeovers

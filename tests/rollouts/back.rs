@@ -46,7 +46,7 @@ async fn an_app_that_was_not_there_is_removed_again() {
         let files = fleet.deployer.manifests().files();
         assert!(!files.keys().any(|path| path.contains("/b/devx/shop")), "{files:?}");
         assert!(fleet.audited().await.contains(&"remove".to_owned()));
-        assert_eq!(fleet.deployer.manifests().trailer("Removal-Id").len(), 1);
+        assert_eq!(fleet.removals(), 1);
     })
     .await;
 }

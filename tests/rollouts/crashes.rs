@@ -54,7 +54,7 @@ async fn it_ends_whatever_step_a_process_dies_after() {
         assert_eq!(fleet.live("b"), None);
         fleet.did_nothing_twice(&id).await;
         assert_eq!(fleet.orders(&id).await.len(), 4, "{:?}", fleet.orders(&id).await);
-        assert_eq!(fleet.deployer.manifests().trailer("Removal-Id").len(), 1);
+        assert_eq!(fleet.removals(), 1);
         fleet.deployer.settled().await;
     }
 }

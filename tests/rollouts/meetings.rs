@@ -257,6 +257,8 @@ async fn while_the_manifest_host_is_silent_nothing_begins_and_nothing_fails() {
         let fleet = Fleet::start(deployer).await;
         fleet.runs("v1", &["a"]).await;
         fleet.deployer.host().behave(Behaviour::Status(503, None));
+        // What was read of it before is too old.
+        fleet.deployer.clock.advance(Duration::from_mins(1));
         let id = fleet.rolls_out("v2", &["a", "b"]).await;
         fleet.goes_on().await;
         assert!(fleet.orders(&id).await.is_empty(), "{:#?}", fleet.view(&id).await);

@@ -220,6 +220,13 @@ impl Fleet {
         is_there.then(|| manifests.object(&path))
     }
 
+    /// The number of commits that removed an app.
+    pub(super) fn removals(&self) -> usize {
+        let format = "--format=%(trailers:key=Removal-Id,valueonly)";
+        let values = self.deployer.manifests().run(&["log", format, "main"]);
+        values.lines().filter(|line| !line.is_empty()).count()
+    }
+
     pub(super) fn lives(&self, targets: &[&str]) -> Vec<Option<String>> {
         targets.iter().map(|target| self.live(target)).collect()
     }

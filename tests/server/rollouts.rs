@@ -93,8 +93,14 @@ async fn a_dry_run_shows_the_sequence_and_stores_nothing() {
     let plan = plan.json();
     let steps = plan["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 3, "{plan:#}");
-    assert_eq!((&steps[1]["gate"]["kind"], &plan["shortest_seconds"]), (&json!("bake"), &json!(600)));
-    assert_eq!((&plan["targets"][0]["target"], &plan["targets"][0]["live"]), (&json!("dev"), &json!("absent")));
+    assert_eq!(
+        (&steps[1]["gate"]["kind"], &plan["shortest_seconds"]),
+        (&json!("bake"), &json!(600))
+    );
+    assert_eq!(
+        (&plan["targets"][0]["target"], &plan["targets"][0]["live"]),
+        (&json!("dev"), &json!("absent"))
+    );
     assert_eq!((&plan["on_failure"], &plan["overlap"]), (&json!("undo"), &Value::Null));
     assert_eq!(get(&deployer, LIST).await.json(), json!({"rollouts": [], "next": null}));
     assert!(audited(&deployer).await.is_empty());
@@ -134,7 +140,8 @@ async fn a_rollout_is_started_shown_and_listed_until_it_is_done() {
         ("?unfinished=true", vec![]),
     ] {
         let page = get(&deployer, &format!("{LIST}{query}")).await.json();
-        let ids: Vec<_> = page["rollouts"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+        let ids: Vec<_> =
+            page["rollouts"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
         assert_eq!(json!(ids), json!(expected), "{query}: {page:#}");
     }
     get(&deployer, &format!("{LIST}?sate=x")).await.problem(400, "bad-request");
@@ -156,7 +163,12 @@ async fn each_refusal_has_its_kind_and_says_what_to_do() {
         (json!({"targets": ["dev"], "parallel": 0}), 422, "unprocessable", "parallel"),
         (json!({"targets": ["dev"], "bake": "soon"}), 422, "unprocessable", "write it like 90m"),
         (json!({"targets": ["dev"], "ref": "none"}), 422, "unprocessable", "none"),
-        (json!({"targets": ["dev"], "repository": "example/none"}), 422, "unprocessable", "example/none"),
+        (
+            json!({"targets": ["dev"], "repository": "example/none"}),
+            422,
+            "unprocessable",
+            "example/none",
+        ),
         (json!({"target": "dev"}), 422, "unprocessable", "unknown field `target`"),
     ] {
         let said = post(&deployer, LIST, &body(&more)).await.problem(status, name);
@@ -172,7 +184,9 @@ async fn each_refusal_has_its_kind_and_says_what_to_do() {
     let id = starts(&deployer, &both()).await;
     let said = post(&deployer, LIST, &both()).await.problem(409, "conflict");
     assert!(said.contains(&id) && said.contains("queue"), "{said}");
-    for (act, says) in [("resume", "not paused"), ("undo", "cancel it"), ("approve", "no gate waits")] {
+    for (act, says) in
+        [("resume", "not paused"), ("undo", "cancel it"), ("approve", "no gate waits")]
+    {
         let said = acts(&deployer, &id, act).await.problem(409, "conflict");
         assert!(said.contains(says), "{act}: {said}");
     }
@@ -192,7 +206,10 @@ async fn what_people_do_is_done_and_kept_with_the_reason() {
     assert_eq!((&paused["state"], &paused["reason"]), (&json!("paused"), &json!("checkout fails")));
     assert_eq!(paused["needs_person"], true);
     deployer.settle().await;
-    assert_eq!(targets(&shows(&deployer, &id).await), pairs([("dev", "pending"), ("prod-cluster-1", "pending")]));
+    assert_eq!(
+        targets(&shows(&deployer, &id).await),
+        pairs([("dev", "pending"), ("prod-cluster-1", "pending")])
+    );
     assert_eq!(acts(&deployer, &id, "resume").await.json()["state"], "rolling_out");
     deployer.settle().await;
     assert_eq!(shows(&deployer, &id).await["state"], "done");
@@ -246,13 +263,17 @@ async fn it_takes_the_right_to_deploy_to_every_target() {
     assert!(said.contains("prod-cluster-1"), "the one that is missing is named: {said}");
     ask_as(&deployer, "reader", LIST, &both()).await.problem(403, "forbidden");
     let said = ask_as(&deployer, "stranger", LIST, &both()).await.problem(403, "forbidden");
-    assert!(!said.contains("dev,") && !said.contains("prod-cluster-1"), "it learns nothing: {said}");
+    assert!(
+        !said.contains("dev,") && !said.contains("prod-cluster-1"),
+        "it learns nothing: {said}"
+    );
     let only_dev = body(&json!({"targets": ["dev"]}));
     deployer.clock.advance(Duration::from_secs(1));
     assert_eq!(ask_as(&deployer, "dev", LIST, &only_dev).await.status, 202);
     deployer.settle().await;
     deployer.clock.advance(Duration::from_secs(1));
-    let id = ask_as(&deployer, "all", LIST, &both()).await.json()["id"].as_str().unwrap().to_owned();
+    let id =
+        ask_as(&deployer, "all", LIST, &both()).await.json()["id"].as_str().unwrap().to_owned();
 
     let list = async |token: &str| ask_as(&deployer, token, LIST, &Value::Null).await.json();
     let count = |page: Value| page["rollouts"].as_array().unwrap().len();
@@ -298,11 +319,17 @@ async fn a_gate_with_a_team_is_for_its_members() {
     let said = post_as(&deployer, &carol, LIST, &named).await.problem(403, "forbidden");
     assert!(!said.contains("prod-cluster-1"), "{said}");
     let started = post_as(&deployer, &alice, LIST, &named).await;
-    assert_eq!((started.status, &started.json()["name"]), (StatusCode::ACCEPTED, &json!("production")));
+    assert_eq!(
+        (started.status, &started.json()["name"]),
+        (StatusCode::ACCEPTED, &json!("production"))
+    );
     let path = format!("{LIST}/{}", started.json()["id"].as_str().unwrap());
     deployer.settle().await;
     let waiting = get_as(&deployer, &bob, &path).await.json();
-    assert_eq!((&waiting["index"], &waiting["steps"][1]["gate"]["team"]), (&json!(1), &json!("acme/sre")));
+    assert_eq!(
+        (&waiting["index"], &waiting["steps"][1]["gate"]["team"]),
+        (&json!(1), &json!("acme/sre"))
+    );
     assert!(waiting["waits"][0]["what"].as_str().unwrap().contains("acme/sre"), "{waiting:#}");
     assert!(waiting["commands"][0]["command"].as_str().unwrap().contains("rollout approve"));
 

@@ -8,8 +8,8 @@ use the_deployer::model::event::{DeploymentRequest, RolloutTrigger};
 use the_deployer::model::id::{ImageTag, RepoName, RolloutId, TargetName};
 use the_deployer::model::rollback::provisional_number;
 use the_deployer::store::{
-    RolloutChange, RolloutCommit, RolloutOrder, RolloutOrigin, RolloutProgress,
-    RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
+    Reply, RolloutChange, RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin,
+    RolloutProgress, RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
 };
 
 use crate::harness::database::run_on_both;
@@ -65,7 +65,7 @@ fn rollout(n: i64, names: &[&str]) -> StoredRollout {
 }
 
 async fn create(store: &Store, rollout: &StoredRollout, may_queue: bool) -> RolloutStart {
-    let n = store.rollouts(&Default::default(), None, 500).await.unwrap().0.len();
+    let n = store.rollouts(&RolloutFilter::default(), None, 500).await.unwrap().0.len();
     let number = 800 + i64::try_from(n).unwrap();
     let entry = entry(number, "rollout", "the fair");
     store.create_rollout(rollout, may_queue, &entry, &|_| None).await.unwrap()
@@ -104,7 +104,7 @@ async fn it_is_read_as_it_was_stored_and_found_by_its_undo() {
         assert_eq!(store.rollout(&rollout_id(2)).await.unwrap(), None);
         let find = async |target: &str| {
             let target = Some(TargetName::parse(target).unwrap());
-            let filter = the_deployer::store::RolloutFilter { target, ..Default::default() };
+            let filter = RolloutFilter { target, ..RolloutFilter::default() };
             store.rollouts(&filter, None, 10).await.unwrap().0.len()
         };
         assert_eq!((find("dev_1").await, find("dev-1").await, find("pro").await), (1, 0, 0));
@@ -116,7 +116,10 @@ async fn it_is_read_as_it_was_stored_and_found_by_its_undo() {
 async fn the_record_and_its_orders_are_stored_together() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod", "dev"]), false).await;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
         let before = read(store, 1).await;
         let orders = [step(20, "prod"), step(21, "dev")];
         let next = progress(1, "rolling_out", None);
@@ -134,7 +137,10 @@ async fn the_record_and_its_orders_are_stored_together() {
 async fn whoever_lost_the_race_has_written_nothing() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod", "dev"]), false).await;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
         let before = read(store, 1).await;
         let next = progress(1, "rolling_out", None);
         assert_eq!(change(store, &before, &next, &[step(20, "prod")]).await, RolloutCommit::Stored);
@@ -168,7 +174,10 @@ async fn whoever_lost_the_race_has_written_nothing() {
 async fn a_deployment_of_others_is_not_superseded() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod", "dev"]), false).await;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
         accept(store, "web", 5).await;
         let before = read(store, 1).await;
         let next = progress(1, "rolling_out", None);
@@ -186,9 +195,12 @@ async fn a_deployment_of_others_is_not_superseded() {
 async fn a_rollback_of_it_is_its_own_and_a_cancellation_may_be_repeated() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod"]), false).await;
+        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
         let next = progress(1, "rolling_out", None);
-        change(store, &read(store, 1).await, &next, &[step(20, "prod")]).await;
+        assert_eq!(
+            change(store, &read(store, 1).await, &next, &[step(20, "prod")]).await,
+            RolloutCommit::Stored
+        );
         let cancel = || RolloutOrder::Cancel {
             id: id(20),
             target: TargetName::parse("prod").unwrap(),
@@ -272,7 +284,7 @@ async fn two_that_start_at_once_do_not_both_have_a_target() {
 async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
     run_on_both(async |db| {
         let store = &db.store;
-        create(store, &rollout(1, &["prod"]), false).await;
+        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
         assert_eq!(store.claim_rollout(at(99), LEASE).await.unwrap(), None, "it is not due");
         let claim = store.claim_rollout(at(100), LEASE).await.unwrap().unwrap();
         assert_eq!(store.claim_rollout(at(101), LEASE).await.unwrap(), None, "one has it");
@@ -293,8 +305,7 @@ async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
         assert_eq!(store.change_rollout(change, at(300)).await.unwrap(), RolloutCommit::Stored);
         let claim = store.claim_rollout(at(300), LEASE).await.unwrap().unwrap();
         let by = entry(700, "cancel", "x");
-        let _cancelled =
-            store.cancel(&id(20), &by, &the_deployer::store::Reply::without_key()).await.unwrap();
+        let _cancelled = store.cancel(&id(20), &by, &Reply::without_key()).await.unwrap();
         store.rest_rollout(&claim, "[]", at(9000)).await.unwrap();
         assert_eq!(read(store, 1).await.progress.due_at, by.at, "it is due at once");
     })
@@ -349,9 +360,12 @@ async fn old_ones_are_deleted_and_the_deployments_of_open_ones_are_not() {
         let store = &db.store;
         for (n, ended) in [(1, Some(20)), (2, None)] {
             let name = format!("t{n}");
-            create(store, &rollout(n, &[&name]), false).await;
+            assert_eq!(create(store, &rollout(n, &[&name]), false).await, RolloutStart::Started);
             let next = progress(1, "done", ended);
-            change(store, &read(store, n).await, &next, &[step(20 + n, &name)]).await;
+            assert_eq!(
+                change(store, &read(store, n).await, &next, &[step(20 + n, &name)]).await,
+                RolloutCommit::Stored
+            );
         }
         assert_eq!(store.prune_rollouts(at(10), 100).await.unwrap(), 0, "not old enough");
         assert_eq!(store.prune_rollouts(at(30), 100).await.unwrap(), 1);

@@ -1,5 +1,7 @@
 //! What people do to a rollout. An act and its entry in the audit log are one transaction.
 
+use std::collections::BTreeMap;
+
 use crate::deployments::rollouts::start::progress;
 use crate::deployments::rollouts::view::{read_record, view};
 use crate::deployments::rollouts::{RolloutActError, RolloutView};
@@ -36,13 +38,13 @@ impl Deployments {
             let next = progress(&next, rollout.progress.waits.clone(), now);
             let mut changed = rollout.clone();
             changed.progress.clone_from(&next);
-            let shown = view(changed, Default::default())?;
+            let picture = view(changed, BTreeMap::new())?;
             let change = RolloutChange {
                 rollout: &rollout,
                 next: &next,
                 orders: &[],
                 entries: &[entry],
-                answer: reply.answer(&shown),
+                answer: reply.answer(&picture),
                 lease_end: None,
             };
             let commit = self.store.change_rollout(change, now).await;
@@ -50,7 +52,7 @@ impl Deployments {
                 RolloutCommit::Stored => {
                     tracing::info!(target: AUDIT, rollout = %id, act = word, by = by.name, "rollout changed");
                     self.wake.rollouts.notify_one();
-                    return Ok(shown);
+                    return Ok(picture);
                 }
                 RolloutCommit::Overlaps(other) => return Err(RolloutActError::Overlap(other)),
                 RolloutCommit::Lost | RolloutCommit::Busy(_) => {}

@@ -1,110 +1,63 @@
-//! Asks the gates of rollouts, and measures it. The time between two questions to a gate is the caller's business.
+//! Asks the gates of rollouts. The time between two questions to a gate is the caller's business.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
 
 use crate::deployments::Deployments;
-use crate::lookups::gates::{GateClients, GateReply, ValueBound};
+use crate::deployments::rollouts::gate_clients::RolloutGates;
+use crate::lookups::gates::GateReply;
+use crate::lookups::gates::clients::GateClients;
+use crate::lookups::gates::promql::ValueBound;
 use crate::model::lock::Window;
 use crate::model::window::{self, Opening, Weekly};
 use crate::rollout::facts::{GateAnswer, GateResult};
 use crate::rollout::plan::{Bound, Gate};
 use crate::support::clock::Clock;
 
-/// The clients of gates, and what they measure.
-#[derive(Debug)]
-pub(crate) struct RolloutGates {
-    pub(crate) clients: GateClients,
-    pub(crate) metrics: GateMetrics,
-}
-
-/// The metrics of the questions to gates. Clones share them.
-#[derive(Debug, Clone)]
-pub struct GateMetrics {
-    questions: Family<QuestionLabels, Counter>,
-    durations: Family<GateLabel, Histogram, fn() -> Histogram>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct QuestionLabels {
-    gate: &'static str,
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct GateLabel {
-    gate: &'static str,
-}
-
-/// The buckets in seconds: an answer takes milliseconds, and the timeout is 10 s.
-const BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-
-impl GateMetrics {
-    /// Creates the metrics and registers them.
-    pub fn new(registry: &mut Registry) -> Self {
-        let durations: Family<_, _, fn() -> Histogram> =
-            Family::new_with_constructor(|| Histogram::new(BUCKETS));
-        let new = Self { questions: Family::default(), durations };
-        let Self { questions, durations } = new.clone();
-        let help = "Questions to gates of rollouts, by kind and result";
-        registry.register("rollout_gate_questions", help, questions);
-        let help = "Time until a gate of a rollout answered, by kind";
-        registry.register_with_unit("rollout_gate_duration", help, Unit::Seconds, durations);
-        new
-    }
-}
-
 impl Deployments {
     /// Asks a gate, and returns the answer of that step. It takes at most the time of the settings, 10 s by default.
     pub async fn ask_gate(&self, gate: &Gate, step: usize, now: Timestamp) -> GateAnswer {
-        self.gates.ask(&self.clock, gate, step, now).await
+        ask(&self.gates, &self.clock, (gate, step), now).await
     }
 }
 
-impl RolloutGates {
-    async fn ask(&self, clock: &Clock, gate: &Gate, step: usize, now: Timestamp) -> GateAnswer {
-        let watch = clock.stopwatch();
-        let (kind, reply) = self.reply(gate, now).await;
-        let (result, word, value) = match reply {
-            GateReply::Passed(value) => (GateResult::Passed, "passed", value),
-            GateReply::NotPassed(value) => (GateResult::NotPassed, "not_passed", value),
-            GateReply::Unanswered(reason) => (GateResult::Unanswered, "unanswered", reason),
-        };
-        let GateMetrics { questions, durations } = &self.metrics;
-        questions.get_or_create(&QuestionLabels { gate: kind, result: word }).inc();
-        let seconds = Duration::from_micros(watch.micros()).as_secs_f64();
-        durations.get_or_create(&GateLabel { gate: kind }).observe(seconds);
-        GateAnswer { step, at: now, result, value }
-    }
+async fn ask(
+    gates: &RolloutGates,
+    clock: &Clock,
+    (gate, step): (&Gate, usize),
+    now: Timestamp,
+) -> GateAnswer {
+    let watch = clock.stopwatch();
+    let (kind, reply) = reply(&gates.clients, gate, now).await;
+    let (result, word, value) = match reply {
+        GateReply::Passed(value) => (GateResult::Passed, "passed", value),
+        GateReply::NotPassed(value) => (GateResult::NotPassed, "not_passed", value),
+        GateReply::Unanswered(reason) => (GateResult::Unanswered, "unanswered", reason),
+    };
+    gates.metrics.observe(kind, word, Duration::from_micros(watch.micros()));
+    GateAnswer { step, at: now, result, value }
+}
 
-    /// Returns the word for the kind of gate in metrics, and the reply.
-    async fn reply(&self, gate: &Gate, now: Timestamp) -> (&'static str, GateReply) {
-        match gate {
-            Gate::Http { url } => ("http", self.clients.ask_http(url).await),
-            Gate::PromQl { query, bound } => {
-                let bound = match bound {
-                    Bound::AtMost(limit) => ValueBound::AtMost(limit),
-                    Bound::AtLeast(limit) => ValueBound::AtLeast(limit),
-                };
-                ("promql", self.clients.ask_promql(query, bound).await)
-            }
-            Gate::NoAlert { matchers } => {
-                ("no_alert", self.clients.ask_alerts(matchers, now).await)
-            }
-            Gate::Calendar { windows } => ("calendar", decide_calendar(windows, now)),
-            Gate::Bake { .. } => ("bake", unasked("time passes by itself")),
-            Gate::Approval { .. } => ("approval", unasked("a person approves it")),
+/// Returns the word for the kind of gate in metrics, and the reply.
+async fn reply(clients: &GateClients, gate: &Gate, now: Timestamp) -> (&'static str, GateReply) {
+    match gate {
+        Gate::Http { url } => ("http", clients.ask_http(url).await),
+        Gate::PromQl { query, bound } => {
+            let bound = match bound {
+                Bound::AtMost(limit) => ValueBound::AtMost(limit),
+                Bound::AtLeast(limit) => ValueBound::AtLeast(limit),
+            };
+            ("promql", clients.ask_promql(query, bound).await)
         }
+        Gate::NoAlert { matchers } => ("no_alert", clients.ask_alerts(matchers, now).await),
+        Gate::Calendar { windows } => ("calendar", decide_calendar(windows, now)),
+        Gate::Bake { .. } => ("bake", no_question("time passes by itself")),
+        Gate::Approval { .. } => ("approval", no_question("a person approves it")),
     }
 }
 
-fn unasked(reason: &str) -> GateReply {
+fn no_question(reason: &str) -> GateReply {
     GateReply::Unanswered(format!("nothing can be asked: {reason}"))
 }
 
@@ -131,6 +84,7 @@ pub fn decide_calendar(windows: &[Window], now: Timestamp) -> GateReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deployments::rollouts::gate_clients::GateMetrics;
     use crate::lookups::gates::{GATE_TIMEOUT, GateSettings};
     use crate::support::http::OutboundHttp;
     use crate::support::telemetry::Metrics;
@@ -188,7 +142,7 @@ mod tests {
             (Gate::Approval { team: None }, "approval", "a person approves it"),
         ] {
             let now = "2026-11-24T22:30:00Z".parse().unwrap();
-            let answer = gates.ask(&Clock::system(), &gate, 7, now).await;
+            let answer = ask(&gates, &Clock::system(), (&gate, 7), now).await;
             assert_eq!((answer.step, answer.at, answer.result), (7, now, GateResult::Unanswered));
             assert!(answer.value.contains(reason), "{answer:?}");
             let count =

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::deployments::Deployments;
 use crate::deployments::history::HistoryError;
+use crate::deployments::{BackendError, Deployments};
 use crate::git::error::WriteError;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::Deployment;
@@ -79,8 +79,7 @@ impl Deployments {
     async fn digest_of(&self, revision: Option<&DeployId>) -> Result<Option<Digest>, HistoryError> {
         let Some(revision) = revision else { return Ok(None) };
         let record = self.store.deployment_picture(revision).await;
-        let record =
-            record.map_err(|error| HistoryError::Fault(super::BackendError::new(error)))?;
+        let record = record.map_err(|error| HistoryError::Fault(BackendError::new(error)))?;
         Ok(record.and_then(|record| record.pushed).map(|pushed| pushed.digest))
     }
 }
@@ -126,4 +125,114 @@ fn decide(
     }
     // A later push is not on record yet.
     if *live > newest.id { fact(live, live) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::deployment::Pushed;
+    use crate::model::event::{DeploymentRequest, Recipient};
+    use crate::model::id::{AppKey, CommitSha};
+    use crate::model::release::Release;
+    use crate::model::rollback::{Rollback, TreeId};
+    use crate::store::NewRollback;
+
+    fn id(n: u8) -> DeployId {
+        DeployId::parse(format!("20261121-054812123-00000{n}")).unwrap()
+    }
+
+    fn tree(n: u8) -> TreeId {
+        TreeId(format!("{n}").repeat(40))
+    }
+
+    /// The record of deployment `n`, of the rollback to a revision if there is one, with files of that digest.
+    fn record(n: u8, back_to: Option<u8>, digest: &str) -> Deployment {
+        let commit = CommitSha::parse("a".repeat(40)).unwrap();
+        let (repository, tag) = ("acme/shop".parse().unwrap(), "v2".parse().unwrap());
+        let request = DeploymentRequest {
+            forge_id: 7,
+            release: Release { repository, commit: commit.clone(), tag },
+            target: "prod".parse().unwrap(),
+            git_ref: "main".to_owned(),
+            actor: "ann".to_owned(),
+            description: String::new(),
+            production: false,
+            automatic: false,
+            recipient: Recipient::Actor,
+            identity: None,
+            requested_at: None,
+        };
+        let rollback = Rollback {
+            to: id(back_to.unwrap_or(1)),
+            from: None,
+            away: None,
+            tree: tree(1),
+            reason: String::new(),
+            hold: true,
+            with_data: false,
+            with_fewer_pods: false,
+            undoes: None,
+            replaces: None,
+        };
+        let app = AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() };
+        let new = NewRollback {
+            id: id(n),
+            request,
+            app,
+            rollback,
+            template: None,
+            contact: None,
+            address: None,
+            rollout: None,
+        };
+        let mut record = new.deployment(Timestamp::UNIX_EPOCH);
+        record.rollback = record.rollback.filter(|_| back_to.is_some());
+        let digest = Digest(digest.to_owned());
+        record.pushed = Some(Pushed { commit, changed: true, digest, files: Vec::new() });
+        record
+    }
+
+    /// What is decided where revisions 1 and 3 are kept, `latest` has the tree of a number, and 3 is of the rollout.
+    fn live(latest: Option<u8>, newest: Option<&Deployment>) -> Option<LiveFact> {
+        let revisions = vec![(id(3), tree(3)), (id(1), tree(1))];
+        let folders = AppFolders { revisions, latest: latest.map(tree) };
+        let digest = Digest(format!("sha256:{}", latest.unwrap_or_default()));
+        decide(&folders, newest, Some(&digest), &|by| *by == id(3))
+    }
+
+    fn revision(revision: u8, by: u8, is_ours: bool) -> Option<LiveFact> {
+        Some(LiveFact::Revision { revision: id(revision), by: id(by), is_ours })
+    }
+
+    #[test]
+    fn the_newest_record_made_live_what_is_there() {
+        assert_eq!(live(Some(3), Some(&record(3, None, "sha256:3"))), revision(3, 3, true));
+        assert_eq!(live(Some(1), Some(&record(5, Some(1), "sha256:1"))), revision(1, 5, false));
+        let unchanged = record(5, None, "sha256:3");
+        assert_eq!(live(Some(3), Some(&unchanged)), revision(3, 5, false), "it changed nothing");
+    }
+
+    #[test]
+    fn a_push_that_is_not_on_record_yet_is_its_own() {
+        assert_eq!(live(Some(3), Some(&record(1, None, "sha256:1"))), revision(3, 3, true));
+    }
+
+    #[test]
+    fn what_contradicts_the_record_is_looked_at_again() {
+        let newest = record(3, None, "sha256:3");
+        for latest in [Some(1), Some(9), None] {
+            assert_eq!(live(latest, Some(&newest)), None, "{latest:?}");
+        }
+        let rollback = record(5, Some(1), "sha256:1");
+        assert_eq!(live(Some(3), Some(&rollback)), None, "an older state of the folders");
+    }
+
+    #[test]
+    fn without_a_record_the_folders_are_all_there_is() {
+        assert_eq!(live(Some(1), None), revision(1, 1, false));
+        assert_eq!(live(Some(9), None), Some(LiveFact::Edited));
+        assert_eq!(live(None, None), Some(LiveFact::Absent));
+    }
 }

@@ -18,9 +18,10 @@ mod stops; // what stops a deployment to a target now
 mod live; // what is live on a target, as the write path knows it
 mod facts; // the facts of a turn
 pub mod gates; // the questions to gates
+pub mod gate_clients; // their clients and metrics
 mod orders; // the orders of a turn, with all data of their deployments
 mod removals; // apps are taken off where they were not before
-mod turn; // one turn
+pub mod turn; // one turn
 mod trigger; // rollouts that a deployment of the code host starts
 
 use std::collections::BTreeMap;
@@ -38,7 +39,6 @@ use crate::rollout::facts::LiveFact;
 use crate::rollout::plan::{PlanDuration, PlanFault, RolloutPlan};
 use crate::rollout::record::RolloutRecord;
 
-pub use crate::deployments::rollouts::turn::TurnOutcome;
 pub use crate::store::{RolloutFilter, RolloutOrigin};
 
 /// The request for a rollout.

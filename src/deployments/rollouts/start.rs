@@ -1,5 +1,7 @@
 //! Starts a rollout: its record is stored, with the claim on its targets, before anything happens.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::deployments::rollouts::view::view;
@@ -39,24 +41,24 @@ impl Deployments {
         let may_queue = prepared.on_overlap == OverlapPolicy::Queue;
         let ids = (RolloutId::of(self.clock.draw()), RolloutId::of(self.clock.draw()));
         let rollout = new_rollout(prepared, ids, (&by, origin), now);
-        let mut shown = view(rollout.clone(), Default::default())?;
+        let mut picture = view(rollout.clone(), BTreeMap::new())?;
         let entry = AuditRecord {
             app: Some(app.clone()),
             subject: describe(&rollout),
             outcome: "it has begun".to_owned(),
             ..self.ledger.entry("rollout", rollout.reason.clone(), by)
         };
-        let shown_as = |start: &RolloutStart, mut shown: RolloutView| {
-            shown.is_queued = matches!(start, RolloutStart::Queued(_));
-            shown
+        let picture_of = |start: &RolloutStart, mut picture: RolloutView| {
+            picture.is_queued = matches!(start, RolloutStart::Queued(_));
+            picture
         };
-        let answer = |start: &RolloutStart| reply.answer(&shown_as(start, shown.clone()));
+        let answer = |start: &RolloutStart| reply.answer(&picture_of(start, picture.clone()));
         let start = self.store.create_rollout(&rollout, may_queue, &entry, &answer).await;
         let start = start.map_err(BackendError::new)?;
         match &start {
             RolloutStart::Started | RolloutStart::Queued(_) => {}
             // The other replica tells of it.
-            RolloutStart::Repeated => return Ok(shown),
+            RolloutStart::Repeated => return Ok(picture),
             RolloutStart::Overlaps(other) => {
                 return Err(RolloutError::Overlap { app, other: other.clone() });
             }
@@ -67,8 +69,8 @@ impl Deployments {
             reason = rollout.reason, "rollout started"
         );
         self.wake.rollouts.notify_one();
-        shown = shown_as(&start, shown);
-        Ok(shown)
+        picture = picture_of(&start, picture);
+        Ok(picture)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::support::text::truncate_chars;
 use crate::support::time::saturating_add;
 
 /// The time between two questions to a gate, and between two looks at what blocks a target.
-const LOOK_INTERVAL: SignedDuration = SignedDuration::from_secs(15);
+const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(15);
 /// The longest time without a turn: a deployment wakes its rollout when it ends.
 const LONGEST_REST: SignedDuration = SignedDuration::from_mins(5);
 /// The rest after a turn that met another's deployment, or lost a race.
@@ -90,7 +90,7 @@ impl Deployments {
     /// Puts a rollout off whose turn has failed, so that it keeps no other from its turn.
     pub(crate) async fn put_off_rollout(&self, claim: &RolloutClaim) {
         let (waits, due_at) =
-            (&claim.rollout.progress.waits, saturating_add(self.clock.now(), LOOK_INTERVAL));
+            (&claim.rollout.progress.waits, saturating_add(self.clock.now(), POLL_INTERVAL));
         if let Err(error) = self.store.rest_rollout(claim, waits, due_at).await {
             tracing::warn!(rollout = %claim.rollout.id, %error, "rollout not put off");
         }
@@ -187,7 +187,7 @@ fn due_gate(record: &RolloutRecord, now: Timestamp) -> Option<(usize, Gate)> {
     let is_fresh = |answer: &GateAnswer| {
         answer.at >= record.step_since
             && answer.at <= now
-            && now < saturating_add(answer.at, LOOK_INTERVAL)
+            && now < saturating_add(answer.at, POLL_INTERVAL)
     };
     (!answer.is_some_and(is_fresh)).then(|| (record.index, gate.clone()))
 }
@@ -205,7 +205,7 @@ fn next_turn(
     now: Timestamp,
 ) -> Timestamp {
     let longest = saturating_add(now, LONGEST_REST);
-    let soon = saturating_add(now, LOOK_INTERVAL);
+    let soon = saturating_add(now, POLL_INTERVAL);
     let is_blocked = matches!(record.state, RolloutState::Paused(Pause::Blocked(_)));
     let is_undoing = matches!(record.state, RolloutState::Undoing { .. });
     let bake = match record.step() {
@@ -226,6 +226,6 @@ fn next_turn(
 
 /// Writes what a rollout waits for, no more than people read.
 fn write_waits(waits: &[RolloutWait]) -> String {
-    let shown = waits.get(..waits.len().min(MAX_WAITS)).unwrap_or_default();
-    serde_json::to_string(shown).unwrap_or_else(|_| "[]".to_owned())
+    let first_waits = waits.get(..waits.len().min(MAX_WAITS)).unwrap_or_default();
+    serde_json::to_string(first_waits).unwrap_or_else(|_| "[]".to_owned())
 }

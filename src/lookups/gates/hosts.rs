@@ -1,5 +1,5 @@
 //! The hosts that an HTTP gate may be at. Developers write its address, and the service is in a network that they may
-//! not reach: it goes only to hosts that the operator allows. Pure.
+//! not reach: it goes only to hosts that the operator allows. No request goes out here.
 //!
 //! A host that the operator names may be anywhere. One that only a glob covers must be on the Internet or in
 //! `outbound.private_networks`: whoever can add a name below a domain could let it lead to any address otherwise.
@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 
 use reqwest::Url;
 
-use crate::lookups::gates::MAX_QUESTION_BYTES;
+use crate::lookups::gates::MAX_ADDRESS_BYTES;
 use crate::support::globs::Globs;
 use crate::support::http::public::PublicOnly;
 
@@ -43,8 +43,8 @@ impl GateHosts {
     /// # Errors
     /// The reason why it may not. The address itself is not in it.
     pub(super) fn check(&self, url: &str) -> Result<(Url, HostAccess), String> {
-        if url.len() > MAX_QUESTION_BYTES {
-            return Err(format!("the gate's address takes more than {MAX_QUESTION_BYTES} bytes"));
+        if url.len() > MAX_ADDRESS_BYTES {
+            return Err(format!("the gate's address takes more than {MAX_ADDRESS_BYTES} bytes"));
         }
         let parsed = Url::parse(url).ok().filter(Url::has_host);
         let url = parsed
@@ -168,7 +168,7 @@ mod tests {
             "https:///",
             "",
             "https://[::1/s3cret",
-            &format!("https://shop.example.com/{}", "s3cret".repeat(400)),
+            &format!("https://shop.example.com/{}", "s3cret".repeat(2000)),
         ] {
             let reason = check(&["*", "shop.example.com"], url).unwrap_err();
             assert!(!reason.contains("s3cret"), "{url}: {reason}");

@@ -37,7 +37,7 @@ impl ValueBound<'_> {
 
 /// Parses a decimal such as `0.05`, `-3` or `1e-7`. Two texts are compared as the nearest numbers of 64 bits, which is
 /// how Prometheus computes: what it writes as `0.05` is equal to a bound of 0.05.
-pub fn parse_decimal(text: &str) -> Option<f64> {
+fn parse_decimal(text: &str) -> Option<f64> {
     let digits = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E');
     let number = text.bytes().all(digits).then(|| text.parse::<f64>().ok());
     number.flatten().filter(|number| number.is_finite())
@@ -228,7 +228,7 @@ mod tests {
             ("vector", r#"[{"metric":{},"value":[1,2]}]"#, "cannot be read"),
             ("vector", r#"{"a":1}"#, "cannot be read"),
             ("scalar", r#"[1,"one"]"#, "cannot be read"),
-            ("scalar", r#"[1]"#, "cannot be read"),
+            ("scalar", "[1]", "cannot be read"),
         ] {
             let text = judge_with(kind, result).unwrap_err();
             assert!(text.contains(reason), "{reason}: {text}");

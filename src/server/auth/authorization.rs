@@ -42,7 +42,9 @@ impl Authenticator {
     ) -> Result<(), Problem> {
         let token = match &caller.standing {
             RightsSource::Everybody => return Ok(()),
-            RightsSource::Token(rights) if rights.hold(Scope::Admin, &Resource::Everywhere, &[]) => {
+            RightsSource::Token(rights)
+                if rights.hold(Scope::Admin, &Resource::Everywhere, &[]) =>
+            {
                 return Ok(());
             }
             RightsSource::Token(_) => {

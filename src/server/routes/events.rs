@@ -136,7 +136,8 @@ pub(super) fn take_stream_slots(
             limit = call.shared.state.limits.streams,
             "limit of concurrent event streams reached"
         );
-        let detail = "too many deployments, rollouts and logs are followed at once; try again later";
+        let detail =
+            "too many deployments, rollouts and logs are followed at once; try again later";
         Problem::new(ProblemKind::Overloaded, detail)
     };
     let log = match kind {

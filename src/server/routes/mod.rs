@@ -20,11 +20,11 @@ use crate::api::observations::{ObservationAnswer, ObservationReport, REPORT_BYTE
 use crate::api::plans::{PlanAnswer, PlanRequest};
 use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
 use crate::api::revisions::{RevisionDetail, RevisionList};
+use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
 use crate::api::rollouts::{
     RolloutActRequest, RolloutDetail, RolloutList, RolloutPlanAnswer, RolloutStartRequest,
     RolloutSummary,
 };
-use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
 use crate::model::snapshot::ClusterSnapshot;
 use crate::server::auth::CallerSurface;

@@ -118,13 +118,7 @@ mod tests {
     use super::*;
     use crate::cli::live_lines;
 
-    fn frame(
-        rows: &[TargetRow],
-        drawn: usize,
-        tick: usize,
-        width: usize,
-        seconds: f64,
-    ) -> String {
+    fn frame(rows: &[TargetRow], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
         live_lines::frame(&lines(rows, live_lines::spinner(tick), seconds), drawn, width)
     }
 

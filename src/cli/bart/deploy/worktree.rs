@@ -23,7 +23,10 @@ pub(in crate::cli::bart) struct Tree {
 }
 
 /// Reads the working folder. A ref that is not on this machine is no error: the code host decides whether it exists.
-pub(in crate::cli::bart) fn read_tree(folder: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
+pub(in crate::cli::bart) fn read_tree(
+    folder: &Path,
+    git_ref: Option<&str>,
+) -> Result<Tree, CliError> {
     let unknown = |reason: String| {
         CliError::usage(format!("which commit is to be deployed? {reason}"))
             .hint("name a branch, a tag or a commit with --ref")

@@ -5,8 +5,8 @@ use anstyle::Style;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::rollouts::{
-    GateOutcome, GateReading, RolloutDetail, RolloutGateState, RolloutStatus,
-    RolloutSummary, RolloutTargetStatus, RolloutTargetSummary, RolloutWaitSummary,
+    GateOutcome, GateReading, RolloutDetail, RolloutGateState, RolloutStatus, RolloutSummary,
+    RolloutTargetStatus, RolloutTargetSummary, RolloutWaitSummary,
 };
 use crate::cli::live_lines::StyledLine;
 use crate::cli::output::{BAD, BOLD, DIM, GOOD, NOTE};
@@ -108,11 +108,9 @@ fn rows(rollout: &RolloutDetail, now: Timestamp, spinner: &str) -> Vec<Row> {
     for (number, step) in rollout.steps.iter().enumerate() {
         match &step.gate {
             Some(gate) => rows.push(gate_row(rollout, (number, gate), now, spinner)),
-            None => rows.extend(
-                targets_of(rollout, number).map(|target| {
-                    target_row(target, wait_of(rollout, Some(&target.target)), now, spinner)
-                }),
-            ),
+            None => rows.extend(targets_of(rollout, number).map(|target| {
+                target_row(target, wait_of(rollout, Some(&target.target)), now, spinner)
+            })),
         }
     }
     rows
@@ -148,14 +146,14 @@ fn target_row(
         }
         RolloutTargetStatus::Complete => ("✓", GOOD, Place::Complete),
         RolloutTargetStatus::Undone | RolloutTargetStatus::Unchanged => ("↩", GOOD, Place::Current),
-        RolloutTargetStatus::Superseded | RolloutTargetStatus::Skipped => ("-", DIM, Place::Current),
+        RolloutTargetStatus::Superseded | RolloutTargetStatus::Skipped => {
+            ("-", DIM, Place::Current)
+        }
         RolloutTargetStatus::UndoPending => ("·", NOTE, Place::Current),
         RolloutTargetStatus::Failed | RolloutTargetStatus::UndoFailed => ("✗", BAD, Place::Current),
     };
     let time = match state {
-        RolloutTargetStatus::Deploying => {
-            span(now.duration_since(started_at.unwrap_or(*since)))
-        }
+        RolloutTargetStatus::Deploying => span(now.duration_since(started_at.unwrap_or(*since))),
         RolloutTargetStatus::Undoing => span(now.duration_since(*since)),
         RolloutTargetStatus::Complete | RolloutTargetStatus::Failed => {
             started_at.map_or_else(String::new, |start| span(since.duration_since(start)))
@@ -253,9 +251,8 @@ pub(super) fn news(before: Option<&RolloutDetail>, rollout: &RolloutDetail) -> V
     }
     for (place, target) in rollout.targets.iter().enumerate() {
         let text = target_text(rollout, target);
-        let earlier = before.and_then(|before| {
-            Some(target_text(before, before.targets.get(place)?))
-        });
+        let earlier =
+            before.and_then(|before| Some(target_text(before, before.targets.get(place)?)));
         let is_news = target.state != RolloutTargetStatus::Pending || before.is_some();
         if is_news && earlier.as_ref() != Some(&text) {
             lines.push(text);
@@ -287,7 +284,8 @@ fn gate_text(rollout: &RolloutDetail, number: usize, gate: &RolloutGateState) ->
     }
     let is_turn = number == rollout.summary.index;
     let state = rollout.summary.state;
-    (is_turn && state == RolloutStatus::RollingOut).then(|| format!("{name}: waiting for {condition}\n"))
+    (is_turn && state == RolloutStatus::RollingOut)
+        .then(|| format!("{name}: waiting for {condition}\n"))
 }
 
 fn target_text(rollout: &RolloutDetail, target: &RolloutTargetSummary) -> String {

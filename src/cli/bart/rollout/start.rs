@@ -162,7 +162,11 @@ impl RolloutStartArgs {
         output.print(&plan, || plan_text::format_plan(&plan, output::width()))
     }
 
-    fn request(&self, repository: String, git_ref: String) -> Result<RolloutStartRequest, CliError> {
+    fn request(
+        &self,
+        repository: String,
+        git_ref: String,
+    ) -> Result<RolloutStartRequest, CliError> {
         let mut labels = BTreeMap::new();
         for (key, value) in &self.labels {
             if labels.insert(key.clone(), value.clone()).is_some_and(|before| before != *value) {
@@ -238,23 +242,49 @@ mod tests {
             (&["1.0"][..], "required"),
             (&["1.0", "production", "--targets", "a"], "cannot be used with"),
             (&["1.0", "--labels", "region"], "write it like region=eu"),
-            (&["1.0", "--targets", "a", "--on-failure", "explode"], "possible values: undo, pause, continue"),
+            (
+                &["1.0", "--targets", "a", "--on-failure", "explode"],
+                "possible values: undo, pause, continue",
+            ),
             (&["1.0", "--targets", "a", "--wait", "--no-wait"], "cannot be used with"),
         ] {
             let error = parse(arguments).err().unwrap();
             assert!(error.contains(message), "{arguments:?}: {error}");
         }
         let start = parse(&["1.0", "production", "--wait"]).unwrap();
-        assert_eq!((start.name.as_deref(), start.wait), (Some("production"), Duration::from_hours(24)));
+        assert_eq!(
+            (start.name.as_deref(), start.wait),
+            (Some("production"), Duration::from_hours(24))
+        );
         assert_eq!(parse(&["1.0", "p", "--wait=2h"]).unwrap().wait, Duration::from_hours(2));
     }
 
     #[test]
     fn every_option_is_in_the_request() {
         let arguments = [
-            "1.0", "--targets", "canary-1,prod-*", "--targets", "edge", "--labels", "region=eu,tier=1", "--match",
-            "prod-.*", "--parallel", "2", "--max-failures", "1", "--on-failure", "continue", "--bake", "10m",
-            "--timeout", "15m", "--queue", "--reason", "the sale", "--dry-run",
+            "1.0",
+            "--targets",
+            "canary-1,prod-*",
+            "--targets",
+            "edge",
+            "--labels",
+            "region=eu,tier=1",
+            "--match",
+            "prod-.*",
+            "--parallel",
+            "2",
+            "--max-failures",
+            "1",
+            "--on-failure",
+            "continue",
+            "--bake",
+            "10m",
+            "--timeout",
+            "15m",
+            "--queue",
+            "--reason",
+            "the sale",
+            "--dry-run",
         ];
         let request = parse(&arguments).unwrap().request("a/b".to_owned(), "main".to_owned());
         insta::assert_snapshot!(serde_json::to_string(&request.ok().unwrap()).unwrap(), @r#"

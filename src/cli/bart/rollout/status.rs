@@ -136,9 +136,7 @@ impl RolloutListArgs {
 }
 
 /// Returns the ids of the newest rollouts that the caller may see, for a shell that completes one.
-pub(in crate::cli::bart) async fn recent_ids(
-    server: &ServiceEndpoint,
-) -> Vec<(String, String)> {
+pub(in crate::cli::bart) async fn recent_ids(server: &ServiceEndpoint) -> Vec<(String, String)> {
     let query = [("limit", MAX_RECENT.to_string())];
     let page: Result<RolloutList, CliError> = server.get("/api/v1/rollouts", &query).await;
     let rollouts = page.map_or_else(|_| Vec::new(), |page| page.rollouts);

@@ -31,13 +31,11 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{LIMIT, Params, quote_value};
 use crate::store::DeploymentPlace;
 
-
 type Body<T> = Result<Payload<T>, Problem>;
 
 /// The words of a rollout's states, as [`RolloutStatus`] has them.
-const STATES: &[&str] = &[
-    "created", "rolling_out", "paused", "undoing", "done", "undone", "undo_failed", "cancelled",
-];
+const STATES: &[&str] =
+    &["created", "rolling_out", "paused", "undoing", "done", "undone", "undo_failed", "cancelled"];
 
 /// The parameters of the list.
 pub(super) const QUERY: &[Parameter] = &[
@@ -272,7 +270,8 @@ async fn filter_visible(
             *count += 1;
         }
     }
-    let is_visible = |(rollout, count): &(RolloutView, usize)| rollout.record.targets.len() == *count;
+    let is_visible =
+        |(rollout, count): &(RolloutView, usize)| rollout.record.targets.len() == *count;
     let pairs = rollouts.into_iter().zip(counts).filter(is_visible);
     Ok(pairs.map(|(rollout, _)| rollout).collect())
 }

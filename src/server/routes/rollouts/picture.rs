@@ -81,9 +81,9 @@ impl From<RolloutView> for RolloutDetail {
 
 /// Returns the word for the state, and its reason. One that is queued says behind which it waits.
 fn status(rollout: &RolloutView) -> (RolloutStatus, Option<String>) {
-    let queued = rollout.is_queued.then(|| {
-        "it waits until another rollout with one of its targets has ended".to_owned()
-    });
+    let queued = rollout
+        .is_queued
+        .then(|| "it waits until another rollout with one of its targets has ended".to_owned());
     match &rollout.record.state {
         RolloutState::Created => (RolloutStatus::Created, queued),
         RolloutState::RollingOut => (RolloutStatus::RollingOut, queued),

@@ -32,14 +32,18 @@ pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> 
     let is_filtered = !targets.is_empty() || !labels.is_empty() || pattern.is_some();
     let selection = match name {
         Some(_) if is_filtered => {
-            return Err("`name` is a rollout of the WAML, which has its own targets: leave `targets`, \
+            return Err(
+                "`name` is a rollout of the WAML, which has its own targets: leave `targets`, \
                         `labels` and `match` out, or `name`"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         Some(name) => {
             RolloutSelection::Definition(RolloutName::parse(name).map_err(id_error("name"))?)
         }
-        None => RolloutSelection::Targets(TargetFilter { patterns: targets, regex: pattern, labels }),
+        None => {
+            RolloutSelection::Targets(TargetFilter { patterns: targets, regex: pattern, labels })
+        }
     };
     let on_failure = on_failure.map(|policy| match policy {
         RolloutFailurePolicy::Undo => FailurePolicy::Undo,

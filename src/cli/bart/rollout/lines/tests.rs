@@ -45,7 +45,8 @@ fn rollout(state: &str, index: usize, targets: Vec<Json>, more: &Json) -> Rollou
 
 /// A rollout in its last step: two targets under way, one to come.
 fn in_the_middle() -> RolloutDetail {
-    let started = json!({"started_at": "2026-11-21T11:58:48Z", "deployment": "20261121-115848000-3f9a2c"});
+    let started =
+        json!({"started_at": "2026-11-21T11:58:48Z", "deployment": "20261121-115848000-3f9a2c"});
     rollout(
         "rolling_out",
         2,
@@ -92,7 +93,8 @@ fn a_gate_shows_its_last_answer_and_a_pause_its_reason() {
     let done = vec![target("canary-1", 0, "complete", &json!({}))];
     let waiting = rollout("rolling_out", 1, done.clone(), &json!({"steps": gate, "waits": waits}));
     insta::assert_snapshot!(show(&waiting, None), @"");
-    let more = json!({"steps": gate, "needs_person": true, "reason": "the gate did not pass in time"});
+    let more =
+        json!({"steps": gate, "needs_person": true, "reason": "the gate did not pass in time"});
     insta::assert_snapshot!(show(&rollout("paused", 1, done, &more), None), @"");
 }
 
@@ -107,7 +109,8 @@ fn the_way_back_shows_what_is_left_to_do() {
         target("prod-4", 0, "superseded", &json!({"note": "ada deployed 1.1 there"})),
         target("prod-5", 0, "undoing", &json!({})),
     ];
-    let more = json!({"reason": "prod-2 failed", "steps": [{"targets": [], "parallel": 1, "gate": null}]});
+    let more =
+        json!({"reason": "prod-2 failed", "steps": [{"targets": [], "parallel": 1, "gate": null}]});
     insta::assert_snapshot!(show(&rollout("undoing", 0, targets, &more), None), @"");
 }
 
