@@ -32,4 +32,6 @@ pub mod acts; // what people do to a rollout
 #[cfg(test)]
 mod simulation; // a world with targets, people and outages, moved by hand
 #[cfg(test)]
-mod tests; // stories, and random ones
+mod tests; // stories
+#[cfg(test)]
+mod random_tests; // random ones

@@ -45,6 +45,11 @@ pub(super) struct Simulation {
     pub(super) unreadable: BTreeSet<TargetName>,
     /// Targets whose former revision is not kept any more.
     pub(super) pruned: BTreeSet<TargetName>,
+    /// The manifest repository cannot be read: what is live is not known anywhere.
+    pub(super) is_git_away: bool,
+    /// Gates cannot be asked.
+    pub(super) are_gates_away: bool,
+    pub(super) withdrawn: Option<String>,
     pub(super) gate: GateResult,
     /// The orders that were carried out, as sentences.
     pub(super) orders: Vec<String>,
@@ -92,6 +97,9 @@ impl Simulation {
             gone: BTreeSet::new(),
             unreadable: BTreeSet::new(),
             pruned: BTreeSet::new(),
+            is_git_away: false,
+            are_gates_away: false,
+            withdrawn: None,
             gate: GateResult::NotPassed,
             orders: Vec::new(),
             undone: Vec::new(),
@@ -123,6 +131,7 @@ impl Simulation {
             self.record.targets.iter().filter(|one| !self.unreadable.contains(&one.target));
         let targets = targets.map(|one| {
             let live = match &self.live[&one.target] {
+                _ if self.is_git_away => LiveFact::Unknown("the repository to answer".to_owned()),
                 None => LiveFact::Absent,
                 Some((revision, by)) => {
                     let is_ours = self.deployments.contains_key(by);
@@ -147,7 +156,11 @@ impl Simulation {
         });
         let (step, at) = (self.record.index, self.now);
         let gate = GateAnswer { step, at, result: self.gate, value: "2.5".to_owned() };
-        RolloutFacts { targets: targets.collect(), gate: Some(gate), withdrawn: None }
+        RolloutFacts {
+            targets: targets.collect(),
+            gate: (!self.are_gates_away).then_some(gate),
+            withdrawn: self.withdrawn.clone(),
+        }
     }
 
     /// Decides by a record and facts that may be old by now.

@@ -1,9 +1,7 @@
-//! Stories of rollouts, and thousands of random ones.
+//! Stories of rollouts.
 
 use jiff::SignedDuration;
-use proptest::prelude::*;
 
-use crate::model::id::TargetName;
 use crate::rollout::acts::RolloutAct;
 use crate::rollout::facts::GateResult;
 use crate::rollout::plan::{Bound, FailurePolicy, Gate, PlanFault, RolloutPlan, RolloutStep};
@@ -76,7 +74,7 @@ fn a_target_where_the_app_never_was_fails_again_and_is_nobody_elses() {
     for _ in 0..2 {
         world.refuses("new-a", "a rule is broken");
         assert!(matches!(world.record.state, RolloutState::Paused(Pause::Failure(_))));
-        world.act(RolloutAct::Retry).unwrap();
+        world.act(retry()).unwrap();
         world.advance();
         assert_eq!(world.state("new-a"), TargetState::Deploying);
     }
@@ -434,153 +432,4 @@ fn a_plan_says_how_long_it_takes() {
     let duration = plan(steps, FailurePolicy::Undo).duration();
     assert_eq!(duration.shortest, MINUTE * 10);
     assert_eq!(duration.longest, Some(MINUTE * 55));
-}
-
-/// Draws of a random story.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-}
-
-fn random_plan(dice: &mut Dice) -> RolloutPlan {
-    let mut steps = Vec::new();
-    let mut number = 0;
-    for _ in 0..=dice.roll(4) {
-        let names: Vec<String> = (0..=dice.roll(4))
-            .map(|_| {
-                number += 1;
-                let kind = if dice.roll(4) == 0 { "new" } else { "old" };
-                format!("{kind}-{number}")
-            })
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let parallel = usize::try_from(1 + dice.roll(3)).unwrap();
-        steps.push(deploy(&names, parallel));
-        let gate = match dice.roll(4) {
-            0 => Gate::Bake { length: MINUTE * 5 },
-            1 => Gate::Approval { team: None },
-            2 => Gate::Http { url: "https://example.com".to_owned() },
-            _ => continue,
-        };
-        steps.push(RolloutStep::Gate { gate, timeout: Some(MINUTE * 30) });
-    }
-    let policies = [FailurePolicy::Undo, FailurePolicy::Pause, FailurePolicy::Continue];
-    let policy = policies[usize::try_from(dice.roll(3)).unwrap()];
-    let mut plan = plan(steps, policy);
-    plan.max_failures = usize::try_from(dice.roll(3)).unwrap();
-    plan
-}
-
-fn random_target(world: &Simulation, dice: &mut Dice) -> TargetName {
-    let number = dice.roll(world.record.targets.len() as u64);
-    world.record.targets[usize::try_from(number).unwrap()].target.clone()
-}
-
-fn random_act(step: usize, dice: &mut Dice) -> RolloutAct {
-    let reason = "a person wants it".to_owned();
-    match dice.roll(12) {
-        0 => RolloutAct::Cancel { reason },
-        1 | 2 => RolloutAct::Undo { reason },
-        3..=5 => RolloutAct::Pause { reason },
-        6 | 7 => RolloutAct::Resume { reason },
-        8 => RolloutAct::Retry { reason },
-        _ => RolloutAct::Approve { step, by: "ann".to_owned(), reason },
-    }
-}
-
-/// One event of the world.
-fn happen(world: &mut Simulation, dice: &mut Dice) {
-    let name = random_target(world, dice);
-    let open = world.open(&name);
-    match (dice.roll(24), open) {
-        (0..=3, Some(id)) => world.push(&id),
-        (4..=8, Some(id)) => world.complete(&id),
-        (9, Some(id)) => world.fail(&id, "crashes"),
-        (10, Some(id)) => world.refuse(&id),
-        (11, _) => drop(world.take_over(&name)),
-        (12, _) => drop(world.locked.insert(name)),
-        (13 | 14, _) => drop(world.locked.remove(&name)),
-        (15, _) => drop(world.unreadable.insert(name)),
-        (16 | 17, _) => drop(world.unreadable.remove(&name)),
-        (18, _) if dice.roll(20) == 0 => drop(world.gone.insert(name)),
-        (19, _) => world.pass(MINUTE * i32::try_from(dice.roll(12)).unwrap()),
-        (20, _) => world.pass(-MINUTE),
-        (21, _) => {
-            let results = [GateResult::Passed, GateResult::NotPassed, GateResult::Unanswered];
-            world.gate = results[usize::try_from(dice.roll(3)).unwrap()];
-        }
-        (22, _) if dice.roll(6) == 0 => drop(world.act(random_act(world.record.index, dice))),
-        _ => {}
-    }
-}
-
-/// Everything becomes well again, people resume what waits for them, and the rollout comes to its end.
-fn calm_down(world: &mut Simulation) {
-    world.locked.clear();
-    world.unreadable.clear();
-    world.gate = GateResult::Passed;
-    for _ in 0..500 {
-        world.advance();
-        if let RolloutState::Paused(Pause::Person(_) | Pause::Failure(_)) = world.record.state {
-            world.act(resume()).unwrap();
-            continue;
-        }
-        if world.record.state.is_end() {
-            return;
-        }
-        drop(world.act(approve(world.record.index)));
-        let targets: Vec<TargetName> =
-            world.record.targets.iter().map(|one| one.target.clone()).collect();
-        for name in targets {
-            if let Some(id) = world.open(&name) {
-                world.complete(&id);
-            }
-        }
-        world.pass(MINUTE);
-    }
-    panic!("it has no end: {:#?}", world.record);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Random facts, outages, people, clocks that jump, decisions that are lost by a crash, and replicas that decide by
-    /// what was true some time ago: the index moves one by one, nothing is created twice, the way back has its order,
-    /// and there is an end at which each target is where the record says.
-    #[test]
-    fn a_rollout_ends_whatever_happens(seed in prop_oneof![9 => any::<u64>(), 1 => Just(7_702_491_981_949_482_892)]) {
-        let mut dice = Dice(seed);
-        let mut world = Simulation::new(random_plan(&mut dice));
-        let mut stale = (world.record.clone(), world.facts());
-        for _ in 0..150 {
-            happen(&mut world, &mut dice);
-            let (record, facts) = match dice.roll(5) {
-                0 => stale.clone(),
-                _ => (world.record.clone(), world.facts()),
-            };
-            let decision = world.decide(&record, &facts);
-            // A crash before it is stored.
-            if dice.roll(5) > 0 {
-                world.store(record.version, decision);
-            }
-            if dice.roll(4) == 0 {
-                stale = (world.record.clone(), world.facts());
-            }
-        }
-        calm_down(&mut world);
-        world.matches_record();
-        let has_turned_back = matches!(world.record.state, RolloutState::Undone);
-        for one in &world.record.targets {
-            let is_left = matches!(one.state, TargetState::Complete | TargetState::Failed);
-            prop_assert!(!(has_turned_back && is_left), "not undone: {:?}", one);
-        }
-    }
 }

@@ -87,7 +87,7 @@ impl Compiler<'_> {
                 return None;
             }
         }
-        if targets == 0 && self.faults.is_empty() {
+        if steps.iter().all(|step| step.targets.is_none()) {
             let help = "add a step with targets: `- targets: [\"prod-*\"]`";
             self.fault(root.key("steps"), "the rollout has no target", "needs targets", help);
         }

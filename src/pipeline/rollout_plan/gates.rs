@@ -58,7 +58,7 @@ pub fn compile_gate(
 ) -> Option<RolloutStep> {
     let mut compiler = GateCompiler { path, repository, faults };
     let GateDefinition { bake, approval, http, promql, no_alert, calendar } = gate;
-    let asked = Some(GATE_TIMEOUT);
+    let default = Some(GATE_TIMEOUT);
     if let Some(length) = bake {
         let length = parse_wait(length, path.key("bake"), compiler.faults)?;
         return Some(RolloutStep::Gate { gate: Gate::Bake { length }, timeout: None });
@@ -72,15 +72,15 @@ pub fn compile_gate(
         return Some(RolloutStep::Gate { gate: Gate::Approval { team }, timeout: timeout? });
     }
     if let Some(http) = http {
-        let timeout = compiler.timeout("http", http.timeout.as_deref(), asked);
+        let timeout = compiler.timeout("http", http.timeout.as_deref(), default);
         return Some(RolloutStep::Gate { gate: compiler.http(http)?, timeout: timeout? });
     }
     if let Some(promql) = promql {
-        let timeout = compiler.timeout("promql", promql.timeout.as_deref(), asked);
+        let timeout = compiler.timeout("promql", promql.timeout.as_deref(), default);
         return Some(RolloutStep::Gate { gate: compiler.promql(promql)?, timeout: timeout? });
     }
     if let Some(no_alert) = no_alert {
-        let timeout = compiler.timeout("no_alert", no_alert.timeout.as_deref(), asked);
+        let timeout = compiler.timeout("no_alert", no_alert.timeout.as_deref(), default);
         return Some(RolloutStep::Gate { gate: compiler.no_alert(no_alert)?, timeout: timeout? });
     }
     let windows = calendar.as_deref()?;

@@ -277,10 +277,10 @@ impl TargetFilter {
         if self.labels.is_empty() {
             return format!("it is deployed to {}", suggest::list(names()));
         }
-        let Clusters::Known(known) = clusters else {
+        let Clusters::Known(configured) = clusters else {
             return "the service has no configured clusters, and so no labels".to_owned();
         };
-        let labels = waml.targets().into_iter().filter_map(|target| known.get(target));
+        let labels = waml.targets().into_iter().filter_map(|target| configured.get(target));
         let labels = labels.flat_map(|target| &target.labels);
         let mut labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
         labels.sort();
@@ -296,7 +296,7 @@ impl TargetFilter {
 fn has_labels(clusters: &Clusters, target: &TargetName, labels: &BTreeMap<String, String>) -> bool {
     let cluster = match clusters {
         Clusters::Any(_) => None,
-        Clusters::Known(known) => known.get(target),
+        Clusters::Known(configured) => configured.get(target),
     };
     labels
         .iter()

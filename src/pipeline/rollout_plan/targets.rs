@@ -175,7 +175,9 @@ impl<'a> TargetPool<'a> {
         let text = || glob.to_owned();
         self.globs += 1;
         if self.globs > MAX_GLOBS {
-            return Err(TargetFault::TooManyGlobs);
+            // Reported once.
+            let is_first = self.globs == MAX_GLOBS + 1;
+            return if is_first { Err(TargetFault::TooManyGlobs) } else { Ok(Vec::new()) };
         }
         let globs =
             compile_glob(glob).map_err(|problem| TargetFault::Glob { glob: text(), problem })?;
@@ -206,7 +208,7 @@ impl<'a> TargetPool<'a> {
     fn is_configured(&self, name: &TargetName) -> bool {
         match self.clusters {
             None | Some(Clusters::Any(_)) => true,
-            Some(Clusters::Known(known)) => known.contains_key(name),
+            Some(Clusters::Known(configured)) => configured.contains_key(name),
         }
     }
 

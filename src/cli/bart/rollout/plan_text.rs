@@ -23,8 +23,8 @@ pub(super) fn format_plan(plan: &RolloutPlanAnswer, width: Option<usize>) -> Str
     let names = targets.iter().map(|target| target.target.chars().count()).max().unwrap_or(0);
     let numbers = steps.len().to_string().len();
     for (index, step) in steps.iter().enumerate() {
-        let number = format!("{:>numbers$}", index + 1);
-        let indent = " ".repeat(numbers);
+        let number = format!("  {:>numbers$}", index + 1);
+        let indent = " ".repeat(numbers + 2);
         let of_step: Vec<&PlannedTarget> =
             targets.iter().filter(|target| target.step == index).collect();
         match (&step.gate, of_step.as_slice()) {
@@ -74,7 +74,7 @@ fn target_line(target: &PlannedTarget, names: usize) -> String {
 
 fn gate_line(gate: &RolloutGateState) -> String {
     let limit = gate.timeout_seconds.map(SignedDuration::from_secs);
-    let limit = limit.map_or(String::new(), |limit| format!(", at most {limit:#}"));
+    let limit = limit.map_or(String::new(), |limit| format!("; it fails after {limit:#}"));
     format!("wait for {}{limit}", gate.condition)
 }
 
@@ -201,26 +201,28 @@ mod tests {
     #[test]
     fn a_plan_shows_its_sequence_and_what_follows_a_failure() {
         insta::assert_snapshot!(text(&plan()), @r#"
-        devx/shop 1.0 to 6 targets, rollout production  acme/shop 649008fb
+    devx/shop 1.0 to 6 targets, rollout production  acme/shop 649008fb
 
-        1  canary-1   20261121-054812123-3f9a2c (0.9)
-        2  wait for the bake time of 10m
-        3  3 targets, 2 at a time
-           prod-eu-1  20261121-054812123-3f9a2c (0.9)
-           prod-eu-2  the app is not there
-           prod-us-1  20261121-054812123-3f9a2c (0.9)  locked by ann: the database moves
-        4  wait for `sum(rate(errors_total{app="shop"}[5m])) /
-          sum(rate(requests_total{app="shop"}[5m]))` to be at most 0.01, at most 10m
-        5  wait for the approval of a member of acme/sre
-        6  2 targets, all at once
-           edge-1     edited by hand: deploy or roll back there first
-           edge-2     what is live is not known
+      1  canary-1   20261121-054812123-3f9a2c (0.9)
+      2  wait for the bake time of 10m
+      3  3 targets, 2 at a time
+         prod-eu-1  20261121-054812123-3f9a2c (0.9)
+         prod-eu-2  the app is not there
+         prod-us-1  20261121-054812123-3f9a2c (0.9)  locked by ann: the database
+           moves
+      4  wait for `sum(rate(errors_total{app="shop"}[5m])) /
+        sum(rate(requests_total{app="shop"}[5m]))` to be at most 0.01; it fails
+        after 10m
+      5  wait for the approval of a member of acme/sre
+      6  2 targets, all at once
+         edge-1     edited by hand: deploy or roll back there first
+         edge-2     what is live is not known
 
-        If a target fails or takes longer than 15m, or a gate does not pass in time,
-          every changed target gets its former revision back.
-        It takes 10m and the deployments' own time; a gate may take as long as it takes.
-        Nothing was started.
-        "#);
+    If a target fails or takes longer than 15m, or a gate does not pass in time,
+      every changed target gets its former revision back.
+    It takes 10m and the deployments' own time; a gate may take as long as it takes.
+    Nothing was started.
+    "#);
     }
 
     #[test]
@@ -236,20 +238,20 @@ mod tests {
             overlap: Some("r-20261121-054812123-3f9a2c".to_owned()),
             ..plan()
         };
-        insta::assert_snapshot!(text(&only), @r"
-        devx/shop 1.0 to 2 targets  acme/shop 649008fb
+        insta::assert_snapshot!(text(&only), @"
+    devx/shop 1.0 to 2 targets  acme/shop 649008fb
 
-        1  2 targets, one after the other
-           a  20261121-054812123-3f9a2c (0.9)
-           b  the app is not there
+      1  2 targets, one after the other
+         a  20261121-054812123-3f9a2c (0.9)
+         b  the app is not there
 
-        If more than 1 target fails or takes longer than 15m, the rollout waits for a
-          person.
-        It takes as long as the deployments do, and 30m at most.
-        note: rollout r-20261121-054812123-3f9a2c of the app has one of these targets
-          and has not ended: this one is refused, or waits with --queue
-        Nothing was started.
-        ");
+    If more than 1 target fails or takes longer than 15m, the rollout waits for a
+      person.
+    It takes as long as the deployments do, and 30m at most.
+    note: rollout r-20261121-054812123-3f9a2c of the app has one of these targets
+      and has not ended: this one is refused, or waits with --queue
+    Nothing was started.
+    ");
     }
 
     #[test]
@@ -264,11 +266,11 @@ mod tests {
             sentence(RolloutFailurePolicy::Continue, 0, steps),
             sentence(RolloutFailurePolicy::Continue, 0, Vec::new()),
         ];
-        insta::assert_snapshot!(sentences.join("\n"), @r"
-        If more than 3 targets fail or take longer than 15m, every changed target gets its former revision back.
-        If a target fails or takes longer than 15m, or a gate does not pass in time, the rollout waits for a person.
-        A target that fails or takes longer than 15m stops nothing. A gate that does not pass in time pauses it.
-        A target that fails or takes longer than 15m stops nothing.
-        ");
+        insta::assert_snapshot!(sentences.join("\n"), @"
+    If more than 3 targets fail or take longer than 15m, every changed target gets its former revision back.
+    If a target fails or takes longer than 15m, or a gate does not pass in time, the rollout waits for a person.
+    A target that fails or takes longer than 15m stops nothing. A gate that does not pass in time pauses it.
+    A target that fails or takes longer than 15m stops nothing.
+    ");
     }
 }
