@@ -1,6 +1,7 @@
 //! The `OpenAPI` document: whole, kept as a snapshot, and true of what the program answers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -386,7 +387,8 @@ async fn one_is_rolled_out(contract: &mut Contract) {
     let mut deployer = Deployer::prepared_local().await;
     deployer.starts().await;
     let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
-    let broken = two.replace(&format!("  {TARGET}:\n"), &format!("  {TARGET}:\n    template: none\n"));
+    let broken =
+        two.replace(&format!("  {TARGET}:\n"), &format!("  {TARGET}:\n    template: none\n"));
     let text = format!(
         "{broken}rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - approval: {{team: acme/sre}}\n    \
          - http: {{url: 'https://shop.example.com/health', timeout: 10m}}\n    - targets: [{TARGET}]\n"
@@ -400,7 +402,8 @@ async fn one_is_rolled_out(contract: &mut Contract) {
         body
     };
     let deploys = async |tag: &str| {
-        let answer = post(&deployer, "/api/v1/deployments", &body(tag, json!({"target": "dev"}))).await;
+        let answer =
+            post(&deployer, "/api/v1/deployments", &body(tag, json!({"target": "dev"}))).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         deployer.settle().await;
         deployer.clock.advance(Duration::from_secs(1));
@@ -427,7 +430,8 @@ async fn one_is_rolled_out(contract: &mut Contract) {
     deploys("v1").await;
     let lock = json!({"scope": {"target": TARGET}, "reason": "the books are closed"});
     let lock = post(&deployer, "/api/v1/locks", &lock).await.json()["id"].clone();
-    let id = starts(contract, body("v2", json!({"name": "production", "reason": "the sale"}))).await;
+    let id =
+        starts(contract, body("v2", json!({"name": "production", "reason": "the sale"}))).await;
     for more in [
         json!({"name": "production", "dry_run": true}),
         json!({"targets": ["*"], "bake": "10m", "dry_run": true}),
@@ -443,7 +447,10 @@ async fn one_is_rolled_out(contract: &mut Contract) {
     deployer.clock.advance(Duration::from_mins(11));
     deployer.settle().await;
     let back = reads(contract, &id).await;
-    assert_eq!((&back["state"], &back["targets"][0]["state"]), (&json!("undone"), &json!("undone")));
+    assert_eq!(
+        (&back["state"], &back["targets"][0]["state"]),
+        (&json!("undone"), &json!("undone"))
+    );
 
     let unlock = format!("/api/v1/locks/{}/remove", lock.as_str().unwrap());
     assert_eq!(post(&deployer, &unlock, &json!({"reason": "over"})).await.status, 200);
@@ -464,7 +471,9 @@ async fn one_is_rolled_out(contract: &mut Contract) {
     acts(contract, &id, "cancel", 200).await;
     deployer.settle().await;
     contract.holds("get", "/api/v1/deployments", &get(&deployer, "/api/v1/deployments").await);
-    let one = get(&deployer, "/api/v1/deployments?tag=v3&limit=1").await.json()["deployments"][0]["id"].clone();
+    let one =
+        get(&deployer, "/api/v1/deployments?tag=v3&limit=1").await.json()["deployments"][0]["id"]
+            .clone();
     let one = get(&deployer, &format!("/api/v1/deployments/{}", one.as_str().unwrap())).await;
     contract.holds("get", "/api/v1/deployments/{id}", &one);
     for query in ["", "?limit=1", "?state=undone"] {

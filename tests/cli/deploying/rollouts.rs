@@ -45,7 +45,8 @@ async fn a_release_goes_to_all_targets_and_each_has_its_lines() {
     let plan = developer.runs(&server, &[&start[..], &["--dry-run"]].concat()).await;
     plan.ended(0, &["dev", "prod-1", "prod-2", "Nothing was started"]);
     let said = developer.runs(&server, &start).await;
-    let lines = ["rolling out, 0 of 3 targets", "dev: complete in ", "prod-1: complete", "done, 3 of 3"];
+    let lines =
+        ["rolling out, 0 of 3 targets", "dev: complete in ", "prod-1: complete", "done, 3 of 3"];
     said.ended(0, &lines);
     assert_eq!(said.out, "", "there is no result for programs");
     let files = home.manifests().files();
@@ -59,7 +60,10 @@ async fn a_release_goes_to_all_targets_and_each_has_its_lines() {
     list.ended(0, &["ROLLOUT", "devx/shop", "3/3"]);
     let list = developer.runs(&server, &["rollout", "list", "--all", "--state", "paused"]).await;
     assert!(!list.ended(0, &[]).out.contains("devx/shop"));
-    developer.runs(&server, &["rollout", "list", "--state", "x"]).await.ended(2, &["use created, "]);
+    developer
+        .runs(&server, &["rollout", "list", "--state", "x"])
+        .await
+        .ended(2, &["use created, "]);
 }
 
 #[tokio::test]
@@ -69,9 +73,11 @@ async fn a_person_approves_pauses_and_turns_back() {
     let started = developer.runs(&server, &["rollout", "start", "1.0", "production", "--no-wait"]);
     started.await.ended(0, &["started r-", "to 3 targets", "--watch"]);
     let id = newest(&process).await["id"].as_str().unwrap().to_owned();
-    process.until("it waits for an approval", async || {
-        (newest(&process).await["index"] == 1).then_some(())
-    }).await;
+    process
+        .until("it waits for an approval", async || {
+            (newest(&process).await["index"] == 1).then_some(())
+        })
+        .await;
     let status = developer.runs(&server, &["rollout", "status", &id]).await;
     status.ended(0, &["[approval]", "waiting", "dev", "complete", "bart rollout approve"]);
     let act = async |act: &str| {
@@ -85,7 +91,8 @@ async fn a_person_approves_pauses_and_turns_back() {
     watched.ended(0, &["[approval]: passed: approved by", "done, 3 of 3"]);
     act("retry").await.ended(1, &["nothing is tried again"]);
     act("undo").await.ended(0, &["undoing"]);
-    let watched = developer.runs(&server, &["rollout", "status", &id, "--watch", "-o", "json"]).await;
+    let watched =
+        developer.runs(&server, &["rollout", "status", &id, "--watch", "-o", "json"]).await;
     assert_eq!(watched.ended(1, &[]).json()["state"], "undone");
     act("cancel").await.ended(1, &["it has ended"]);
     let no_reason = developer.runs(&server, &["rollout", "undo", &id]).await;
@@ -103,7 +110,10 @@ async fn what_fails_is_undone_and_the_exit_code_says_so() {
     let start = ["rollout", "start", "2.0", "--targets", "dev,prod-1", "-o", "json"];
     let said = developer.runs(&server, &start).await;
     let rollout = said.ended(1, &[]).json();
-    assert_eq!((&rollout["state"], &rollout["targets"][0]["state"]), (&json!("undone"), &json!("undone")));
+    assert_eq!(
+        (&rollout["state"], &rollout["targets"][0]["state"]),
+        (&json!("undone"), &json!("undone"))
+    );
     assert!(rollout["targets"][1]["failure"].is_string(), "{rollout:#}");
     let unknown = developer.runs(&server, &["rollout", "start", "2.0", "--targets", "moon"]).await;
     unknown.ended(1, &["moon"]);
@@ -125,11 +135,16 @@ async fn ctrl_c_ends_the_display_and_not_the_rollout() {
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.unwrap().success());
     let said = Said::until_the_end_of(child).await;
-    said.ended(130, &["continues without this command", "bart rollout status r-", "bart rollout pause r-"]);
+    said.ended(
+        130,
+        &["continues without this command", "bart rollout status r-", "bart rollout pause r-"],
+    );
     held.let_go();
-    process.until("it ends by itself", async || {
-        (newest(&process).await["state"] == "done").then_some(())
-    }).await;
+    process
+        .until("it ends by itself", async || {
+            (newest(&process).await["state"] == "done").then_some(())
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -149,7 +164,10 @@ async fn a_terminal_of_80_columns_shows_a_line_for_each_target() {
     let shown = text(&screen(&output.stdout, 80));
     assert!(output.status.success(), "{shown}");
     let lines: Vec<&str> = shown.lines().collect();
-    assert!(lines[0].starts_with("✓ r-") && lines[0].contains("devx/shop 1.0  done  3 of 3"), "{shown}");
+    assert!(
+        lines[0].starts_with("✓ r-") && lines[0].contains("devx/shop 1.0  done  3 of 3"),
+        "{shown}"
+    );
     for (line, target) in [(1, "dev"), (2, "prod-1"), (3, "prod-2")] {
         let start = format!("✓ {target:<6}  complete");
         assert!(lines[line].starts_with(&start), "{shown}");

@@ -315,7 +315,7 @@ pub(super) fn word(state: RolloutStatus) -> &'static str {
 
 pub(super) fn word_of_target(state: RolloutTargetStatus) -> &'static str {
     match state {
-        RolloutTargetStatus::UndoPending => "to be undone",
+        RolloutTargetStatus::UndoPending => "to undo",
         RolloutTargetStatus::UndoFailed => "undo failed",
         state => state.as_str(),
     }

@@ -86,7 +86,7 @@ mod tests {
             ("ref", json!(""), "ref: "),
             ("tag", json!("a b"), "tag: "),
             ("name", json!("production"), "`name` is a rollout of the WAML"),
-            ("reason", json!("by ops\u{202e}x"), "reason: "),
+            ("reason", json!("by ops\u{202e}x"), "the reason has"),
         ] {
             let mut wrong = body.clone();
             wrong[key] = value;

@@ -73,7 +73,14 @@ fn show(rollout: &RolloutDetail, height: Option<usize>) -> String {
 #[test]
 fn every_target_and_gate_has_its_line_of_80_columns() {
     let text = show(&in_the_middle(), None);
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r"
+    ⠋ r-20261121-115000000-3f9a2c  devx/shop 1.0  rolling out  1 of 4, 10 min
+    ✓ canary-1              complete       42 s
+    ✓ [bake]                passed               the bake time of 10m
+    ⠋ prod-clust…pe-west-1  deploying    1m 12s  2 of 5 updated, 1 available; shop-
+    ⠋ prod-2                deploying    1m 12s
+    · prod-3                pending
+    ");
     assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
 }
 
@@ -92,10 +99,19 @@ fn a_gate_shows_its_last_answer_and_a_pause_its_reason() {
     }]);
     let done = vec![target("canary-1", 0, "complete", &json!({}))];
     let waiting = rollout("rolling_out", 1, done.clone(), &json!({"steps": gate, "waits": waits}));
-    insta::assert_snapshot!(show(&waiting, None), @"");
+    insta::assert_snapshot!(show(&waiting, None), @r"
+    ⠋ r-20261121-115000000-3f9a2c  devx/shop 1.0  rolling out  1 of 1, 10 min
+    ✓ canary-1  complete
+    ⠋ [promql]  waiting       2 min  not yet: 0.07 is above 0.01
+    ");
     let more =
         json!({"steps": gate, "needs_person": true, "reason": "the gate did not pass in time"});
-    insta::assert_snapshot!(show(&rollout("paused", 1, done, &more), None), @"");
+    insta::assert_snapshot!(show(&rollout("paused", 1, done, &more), None), @r"
+    ! r-20261121-115000000-3f9a2c  devx/shop 1.0  paused  1 of 1, 10 min
+      the gate did not pass in time
+    ✓ canary-1  complete
+    · [promql]  pending              not yet: 0.07 is above 0.01
+    ");
 }
 
 #[test]
@@ -111,7 +127,15 @@ fn the_way_back_shows_what_is_left_to_do() {
     ];
     let more =
         json!({"reason": "prod-2 failed", "steps": [{"targets": [], "parallel": 1, "gate": null}]});
-    insta::assert_snapshot!(show(&rollout("undoing", 0, targets, &more), None), @"");
+    insta::assert_snapshot!(show(&rollout("undoing", 0, targets, &more), None), @r"
+    ⠋ r-20261121-115000000-3f9a2c  devx/shop 1.0  undoing  0 of 5, 10 min
+      prod-2 failed
+    · prod-1  to undo
+    ↩ prod-2  undone               shop-7c9 cannot pull its image
+    ✗ prod-3  undo failed          roll it back with `bart rollback prod-3`
+    - prod-4  superseded           ada deployed 1.1 there
+    ⠋ prod-5  undoing        30 s
+    ");
 }
 
 #[test]
@@ -126,7 +150,17 @@ fn a_low_terminal_shows_what_is_under_way() {
     let steps = json!({"steps": [{"targets": [], "parallel": 2, "gate": null}]});
     let rollout = rollout("rolling_out", 0, targets, &steps);
     let text = show(&rollout, Some(10));
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r"
+    ⠋ r-20261121-115000000-3f9a2c  devx/shop 1.0  rolling out  40 of 100, 10 min
+    ✓ 40 before are complete
+    ⠋ prod-40  deploying      30 s
+    ⠋ prod-41  deploying      30 s
+    · prod-42  pending
+    · prod-43  pending
+    · prod-44  pending
+    · prod-45  pending
+    · 54 more are pending
+    ");
     for height in [0, 5, 10, 24, 50, 103, 200] {
         let count = show(&rollout, Some(height)).lines().count();
         assert!(count < height.max(7), "{count} lines on {height}");
@@ -138,7 +172,13 @@ fn a_low_terminal_shows_what_is_under_way() {
 #[test]
 fn a_log_gets_a_line_for_each_change() {
     let middle = in_the_middle();
-    insta::assert_snapshot!(news(None, &middle).concat(), @"");
+    insta::assert_snapshot!(news(None, &middle).concat(), @r"
+    r-20261121-115000000-3f9a2c: rolling out, 1 of 4 targets
+    [bake]: passed
+    canary-1: complete in 42 s (20261121-115848000-3f9a2c)
+    prod-cluster-of-europe-west-1: deploying: 2 of 5 updated, 1 available; shop-7c9 cannot pull its image (20261121-115848000-3f9a2c)
+    prod-2: deploying (20261121-115848000-3f9a2c)
+    ");
     assert_eq!(news(Some(&middle), &middle), Vec::<String>::new());
     let mut next = middle.clone();
     next.waits.clear();
