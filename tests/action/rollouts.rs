@@ -70,6 +70,8 @@ async fn a_rollout_has_its_own_targets_and_its_own_task() {
         assert!(job.deployments().await.is_empty());
         job.github.settled();
     }
-    let run = Job::new("", "v1").await.run().await;
+    let job = Job::new("", "v1").await;
+    let run = job.run().await;
+    job.github.settled();
     assert!(run.code == 2 && run.log.contains("or a `rollout`"), "{}", run.log);
 }

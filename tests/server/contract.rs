@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use the_deployer::model::deploy_clock::DeployMark;
@@ -384,6 +385,7 @@ async fn one_is_asked_for_here(contract: &mut Contract) {
 async fn one_is_rolled_out(contract: &mut Contract) {
     const LIST: &str = "/api/v1/rollouts";
     const ONE: &str = "/api/v1/rollouts/{id}";
+    const MINUTE: SignedDuration = SignedDuration::from_mins(1);
     let mut deployer = Deployer::prepared_local().await;
     deployer.starts().await;
     let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
@@ -440,12 +442,11 @@ async fn one_is_rolled_out(contract: &mut Contract) {
     }
     let _started = deployer.stepped().advance_rollouts().await.unwrap();
     assert_eq!(reads(contract, &id).await["waits"][0]["target"], "dev");
-    deployer.settle().await;
+    deployer.works_for(MINUTE).await;
     acts(contract, &id, "approve", 200).await;
-    deployer.settle().await;
+    deployer.works_for(MINUTE).await;
     assert_eq!(reads(contract, &id).await["steps"][2]["gate"]["answer"]["result"], "unanswered");
-    deployer.clock.advance(Duration::from_mins(11));
-    deployer.settle().await;
+    deployer.works_for(MINUTE * 11).await;
     let back = reads(contract, &id).await;
     assert_eq!(
         (&back["state"], &back["targets"][0]["state"]),
@@ -716,6 +717,7 @@ async fn a_body_that_is_no_map_is_refused_in_words_of_ours() {
         }
         let real = path
             .replace("locks/{id}", "locks/0123abcd")
+            .replace("rollouts/{id}", "rollouts/r-20261121-054812123-3f9a2c")
             .replace("{id}", &id)
             .replace("{target}", TARGET)
             .replace("{namespace}", "devx")

@@ -71,7 +71,7 @@ pub(in crate::cli::bart) struct RolloutStartArgs {
     /// or it goes on. Default: undo
     #[arg(long, value_name = "POLICY", value_parser = ["undo", "pause", "continue"])]
     on_failure: Option<String>,
-    /// The time to wait after each target, and then look at its health: `10m`
+    /// The time to wait between two targets, or two groups of --parallel targets: `10m`
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     bake: Option<SignedDuration>,
     /// The longest time that each target may take: `15m`
@@ -86,7 +86,7 @@ pub(in crate::cli::bart) struct RolloutStartArgs {
     /// Only print the plan
     #[arg(long)]
     dry_run: bool,
-    /// RolloutStartArgs it, and do not wait for its end
+    /// Start it, and do not wait for its end
     #[arg(long)]
     no_wait: bool,
     /// The longest wait for its end: `--wait=2h`

@@ -15,7 +15,7 @@ use crate::api::rollouts::{
     RolloutSummary,
 };
 use crate::deployments::rollouts::{
-    PreparedRollout, RolloutActError, RolloutError, RolloutFilter, RolloutRequest, RolloutView,
+    PreparedRollout, RolloutActError, RolloutError, RolloutFilter, RolloutView,
 };
 use crate::model::callers::Scope;
 use crate::model::id::{RepoName, RolloutId, TargetName};
@@ -30,8 +30,6 @@ use crate::server::openapi::{Form, Parameter, ParameterForm};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{LIMIT, Params, quote_value};
 use crate::store::DeploymentPlace;
-
-type Body<T> = Result<Payload<T>, Problem>;
 
 /// The words of a rollout's states, as [`RolloutStatus`] has them.
 const STATES: &[&str] =
@@ -86,19 +84,16 @@ pub(super) async fn get(
 /// Starts a rollout, or shows the plan of one.
 pub(super) async fn start(
     call: AuthenticatedRequest,
-    body: Body<RolloutStartRequest>,
+    Payload(body): Payload<RolloutStartRequest>,
 ) -> Result<Response, Problem> {
-    let Payload(body) = body?;
     let is_dry_run = body.dry_run;
     let request = request::read(body).map_err(unprocessable)?;
     let repository = request.repository.clone();
     let hidden = call.authorize(Scope::Read, Resource::Repository(repository, None)).await.err();
-    let prepared = match (prepare(&call, request).await, hidden) {
-        (Ok(prepared), _) => prepared,
-        // A caller who may not see the repository learns nothing of it.
-        (Err(_), Some(hidden)) => return Err(hidden),
-        (Err(problem), None) => return Err(problem),
-    };
+    let prepared = call.deployments().prepare_rollout(request).await;
+    // A caller who may not see the repository learns nothing of it.
+    let prepared = prepared.map_err(|error| hidden.unwrap_or_else(|| error.into()))?;
+    authorize_start(&call, &prepared).await?;
     let deployments = call.deployments();
     if is_dry_run {
         let preview = deployments.preview_rollout(&prepared).await?;
@@ -111,25 +106,34 @@ pub(super) async fn start(
     Ok((StatusCode::ACCEPTED, Json(RolloutSummary::from(rollout))).into_response())
 }
 
-/// Fixes the sequence of a rollout, and checks the caller's rights on each target of it.
-async fn prepare(
+/// Fails unless the caller may deploy to every target of a new rollout; the problem names the first where that is
+/// missing. A caller who may see none of them learns no target.
+async fn authorize_start(
     call: &AuthenticatedRequest,
-    request: RolloutRequest,
-) -> Result<PreparedRollout, Problem> {
-    let prepared = call.deployments().prepare_rollout(request).await?;
+    prepared: &PreparedRollout,
+) -> Result<(), Problem> {
+    let resource = |target: &TargetName| {
+        Resource::Repository(prepared.release.repository.clone(), Some(target.clone()))
+    };
     for (_, target) in prepared.plan.sequence() {
+        let Err(problem) = call.authorize(Scope::Deploy, resource(target)).await else { continue };
+        for (_, other) in prepared.plan.sequence() {
+            if call.can_read(&resource(other)).await? {
+                return Err(problem);
+            }
+        }
         let repository = prepared.release.repository.clone();
-        let resource = Resource::Repository(repository, Some(target.clone()));
-        call.authorize(Scope::Deploy, resource).await?;
+        call.authorize(Scope::Read, Resource::Repository(repository, None)).await?;
+        return Err(problem);
     }
-    Ok(prepared)
+    Ok(())
 }
 
 /// Pauses a rollout before its next target.
 pub(super) async fn pause(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    body: Body<RolloutActRequest>,
+    Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let reason = read_act(&call, &id, body).await?;
     act(&call, &id, RolloutAct::Pause { reason }).await
@@ -139,7 +143,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    body: Body<RolloutActRequest>,
+    Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let reason = read_act(&call, &id, body).await?;
     act(&call, &id, RolloutAct::Resume { reason }).await
@@ -149,7 +153,7 @@ pub(super) async fn resume(
 pub(super) async fn cancel(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    body: Body<RolloutActRequest>,
+    Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let reason = read_act(&call, &id, body).await?;
     act(&call, &id, RolloutAct::Cancel { reason }).await
@@ -159,7 +163,7 @@ pub(super) async fn cancel(
 pub(super) async fn undo(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    body: Body<RolloutActRequest>,
+    Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let reason = read_act(&call, &id, body).await?;
     act(&call, &id, RolloutAct::Undo { reason }).await
@@ -169,7 +173,7 @@ pub(super) async fn undo(
 pub(super) async fn retry(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    body: Body<RolloutActRequest>,
+    Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let reason = read_act(&call, &id, body).await?;
     act(&call, &id, RolloutAct::Retry { reason }).await
@@ -179,7 +183,7 @@ pub(super) async fn retry(
 pub(super) async fn approve(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    body: Body<RolloutActRequest>,
+    Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let rollout = load(&call, &id).await?;
     match rollout.record.step() {
@@ -189,7 +193,7 @@ pub(super) async fn approve(
         }
         _ => authorize(&call, Scope::Deploy, &rollout).await?,
     }
-    let Payload(RolloutActRequest { reason: why }) = body?;
+    let RolloutActRequest { reason: why } = body;
     let reason = reason(&why).map_err(unprocessable)?;
     // Of this step: the next gate may be for another team.
     let (step, by) = (rollout.record.index, call.caller.name.clone());
@@ -200,11 +204,11 @@ pub(super) async fn approve(
 async fn read_act(
     call: &AuthenticatedRequest,
     id: &RolloutId,
-    body: Body<RolloutActRequest>,
+    body: RolloutActRequest,
 ) -> Result<String, Problem> {
     let rollout = load(call, id).await?;
     authorize(call, Scope::Deploy, &rollout).await?;
-    let Payload(RolloutActRequest { reason: why }) = body?;
+    let RolloutActRequest { reason: why } = body;
     reason(&why).map_err(unprocessable)
 }
 

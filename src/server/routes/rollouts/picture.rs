@@ -21,8 +21,8 @@ impl From<&RolloutView> for RolloutSummary {
     fn from(rollout: &RolloutView) -> Self {
         let record = &rollout.record;
         let Release { repository, commit, tag } = &record.release;
-        let count = |wanted: TargetState| {
-            record.targets.iter().filter(|target| target.state == wanted).count()
+        let count = |state: TargetState| {
+            record.targets.iter().filter(|target| target.state == state).count()
         };
         let failures = record.targets.iter().filter(|target| target.failure.is_some()).count();
         let (state, reason) = status(rollout);
