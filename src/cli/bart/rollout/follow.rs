@@ -121,12 +121,11 @@ pub(super) fn judge(rollout: &RolloutDetail) -> CommandOutcome {
 
 /// Returns the remarks after the end: what failed, what is left, and how to act.
 pub(super) fn remarks(rollout: &RolloutDetail) -> String {
-    let mut text = String::new();
-    for target in &rollout.targets {
-        for remark in [&target.failure, &target.note].into_iter().flatten() {
-            text += &output::note_line(format!("{}: {remark}", target.target));
-        }
-    }
+    let remarks = rollout.targets.iter().filter_map(|target| {
+        let remark = lines::remark(target)?;
+        Some(output::note_line(format!("{}: {remark}", target.target)))
+    });
+    let text: String = remarks.collect();
     text + &commands(rollout)
 }
 

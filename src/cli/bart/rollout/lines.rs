@@ -178,9 +178,26 @@ fn target_row(
 
 /// Returns what a target waits for, or the reason of its state.
 pub(super) fn detail(target: &RolloutTargetSummary, wait: Option<&RolloutWaitSummary>) -> String {
-    let RolloutTargetSummary { failure, note, .. } = target;
-    let reason = note.as_ref().or(failure.as_ref()).cloned();
+    let reason = remark(target).or(target.note.as_deref()).map(str::to_owned);
     wait.map(|wait| wait.waiting.what.clone()).or(reason).unwrap_or_default()
+}
+
+/// Returns what a person should know of a target: what to do, who has it, or why it failed.
+pub(super) fn remark(target: &RolloutTargetSummary) -> Option<&str> {
+    let RolloutTargetSummary { state, failure, note, .. } = target;
+    match state {
+        RolloutTargetStatus::UndoFailed
+        | RolloutTargetStatus::Superseded
+        | RolloutTargetStatus::Skipped => note.as_deref().or(failure.as_deref()),
+        RolloutTargetStatus::Pending
+        | RolloutTargetStatus::Deploying
+        | RolloutTargetStatus::Complete
+        | RolloutTargetStatus::Failed
+        | RolloutTargetStatus::UndoPending
+        | RolloutTargetStatus::Undoing
+        | RolloutTargetStatus::Undone
+        | RolloutTargetStatus::Unchanged => failure.as_deref(),
+    }
 }
 
 fn gate_row(

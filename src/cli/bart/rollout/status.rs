@@ -182,7 +182,7 @@ fn waits(rollout: &RolloutDetail, times: TimeFormatter) -> String {
             .gives_up_at
             .map_or(String::new(), |at| format!(", gives up {}", times.ahead(at)));
         text += &format!(
-            "  {DIM}waits{DIM:#} {target}{} since {}{gives_up}\n",
+            "  {DIM}waits for{DIM:#} {target}{}, since {}{gives_up}\n",
             waiting.what,
             times.ago(waiting.since)
         );
