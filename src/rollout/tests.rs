@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use crate::rollout::acts::RolloutAct;
 use crate::rollout::facts::GateResult;
-use crate::rollout::plan::{Bound, FailurePolicy, Gate, PlanFault, RolloutPlan, RolloutStep};
+use crate::rollout::plan::{Bound, FailurePolicy, Gate, PlanFault, RolloutStep};
 use crate::rollout::record::{Pause, RolloutState, TargetState};
 use crate::rollout::simulation::{Simulation, deploy, plan, target};
 
