@@ -76,7 +76,7 @@ fn a_target_where_the_app_never_was_fails_again_and_is_nobody_elses() {
     for _ in 0..2 {
         world.refuses("new-a", "a rule is broken");
         assert!(matches!(world.record.state, RolloutState::Paused(Pause::Failure(_))));
-        world.act(RolloutAct::Retry).unwrap();
+        world.act(retry()).unwrap();
         world.advance();
         assert_eq!(world.state("new-a"), TargetState::Deploying);
     }
