@@ -41,17 +41,17 @@ impl LiveLines {
         spinner(self.tick)
     }
 
-    /// Returns the columns and lines of the terminal.
-    pub(super) fn size(&self) -> (usize, usize) {
-        let size = terminal_size::terminal_size_of(std::io::stderr());
-        size.map_or(SIZE, |(width, height)| (usize::from(width.0), usize::from(height.0)))
-    }
-
     /// Draws the lines over those that were drawn before.
     pub(super) fn draw(&mut self, lines: &[StyledLine]) {
-        output::draw(&frame(lines, self.drawn, self.size().0));
+        output::draw(&frame(lines, self.drawn, screen_size().0));
         (self.drawn, self.tick) = (lines.len(), self.tick.wrapping_add(1));
     }
+}
+
+/// Returns the columns and lines of the terminal.
+pub(super) fn screen_size() -> (usize, usize) {
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    size.map_or(SIZE, |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }
 
 /// Returns the sign of that frame. Pure.

@@ -8,7 +8,7 @@ use super::lines;
 use crate::api::rollouts::{RolloutCommand, RolloutDetail, RolloutStatus, RolloutSummary};
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::error::{CliError, CommandOutcome};
-use crate::cli::live_lines::LiveLines;
+use crate::cli::live_lines::{self, LiveLines};
 use crate::cli::output::{self, NOTE};
 use crate::cli::verbatim::Verbatim;
 use crate::model::id::RolloutId;
@@ -92,7 +92,7 @@ impl RolloutDisplay {
 
     fn redraw(&mut self) {
         let Some(rollout) = self.newest.as_ref().filter(|_| self.lines.is_live()) else { return };
-        let height = Some(self.lines.size().1);
+        let height = Some(live_lines::screen_size().1);
         let frame = lines::lines(rollout, self.clock.now(), self.lines.spinner(), height);
         self.lines.draw(&frame);
     }

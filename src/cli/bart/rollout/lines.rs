@@ -117,10 +117,10 @@ fn rows(rollout: &RolloutDetail, now: Timestamp, spinner: &str) -> Vec<Row> {
 }
 
 /// Returns the targets of a step, in their order.
-fn targets_of<'a>(
-    rollout: &'a RolloutDetail,
+fn targets_of(
+    rollout: &RolloutDetail,
     number: usize,
-) -> impl Iterator<Item = &'a RolloutTargetSummary> {
+) -> impl Iterator<Item = &RolloutTargetSummary> {
     rollout.targets.iter().filter(move |target| target.step == number)
 }
 

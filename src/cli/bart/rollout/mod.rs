@@ -25,7 +25,7 @@ Examples:
   bart rollout status --watch              the newest of the app in this folder
   bart rollout undo r-20261121-054812123-3f9a2c --reason 'checkout fails'")]
 pub(super) enum RolloutArgs {
-    Start(start::RolloutStartArgs),
+    Start(Box<start::RolloutStartArgs>),
     Status(status::RolloutStatusArgs),
     List(status::RolloutListArgs),
     Pause(act::PauseArgs),
