@@ -217,6 +217,13 @@ impl Repository<'_> {
         told.map(|(a, b, c)| (a.clone(), b.clone(), c.clone())).collect()
     }
 
+    /// Task and payload of each deployment, oldest first.
+    pub(crate) fn payloads(&self) -> Vec<(String, Json)> {
+        let state = self.world.state();
+        let deployments = state.repo(self.id).deployments.iter();
+        deployments.map(|one| (one.task.clone(), one.payload.clone())).collect()
+    }
+
     /// Every check run of a commit, oldest first: its fields as sent, and `annotations`.
     pub(crate) fn check_runs(&self, sha: &str) -> Vec<Json> {
         let state = self.world.state();

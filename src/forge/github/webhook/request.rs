@@ -8,7 +8,7 @@ use crate::forge::github::webhook::field::{
 use crate::forge::github::webhook::naming;
 use crate::forge::github::webhook::payload::{self, Body, DeploymentPayload, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::status::ROLLBACK_TASK;
+use crate::forge::status::is_own_task;
 use crate::model::event::{
     DeploymentRequest, EventRefusal, GHOST, Recipient, RolloutTrigger, UnusedPart, WebhookEvent,
 };
@@ -102,7 +102,7 @@ fn not_ours(
         return Ok(None);
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
-    if task == ROLLBACK_TASK || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
+    if is_own_task(task) || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
         return Ok(Some(ignore(
             UnusedPart::Task,
             format!("task {} is not used", quote_text(task)),
