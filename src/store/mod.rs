@@ -83,6 +83,7 @@ pub use crate::store::idempotency_keys::{
 };
 pub use crate::store::insights::{
     ChangeFailure, DeploymentKind, DeploymentPlace, InsightScope, OutcomeCount, PackedMarks,
+    RolloutOutcome,
 };
 pub use crate::store::intake::Accepted;
 pub use crate::store::interval_metrics::IntervalMetrics;
