@@ -37,6 +37,7 @@ use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
 use crate::deployments::rollouts::gate_clients::{GateMetrics, RolloutGates};
+use crate::deployments::rollouts::metrics::RolloutProgressMetrics;
 use crate::deployments::templates::InUse;
 use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
@@ -155,6 +156,7 @@ impl App {
             environments: settings.webhook.rules.environments.clone(),
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
+            rollout_metrics: RolloutProgressMetrics::default(),
             gates: Arc::new(rollout_gates(&settings, &registry)?),
             watches: wiring::watches(&settings, &clock),
             clock,

@@ -116,6 +116,7 @@ pub(super) fn loops(
     let metrics = registry.register(controller::metrics::WorkerMetrics::new);
     let controller = Arc::new(Controller::new(deployments.clone(), workers, metrics));
     registry.register(|registry| deployments.store.interval_metrics().register(registry));
+    registry.register(|registry| deployments.rollout_metrics.register(registry));
     let metrics = registry.register(outbox::metrics::OutboxMetrics::new);
     let sinks = sinks(settings, deployments.clone(), client, unproxied);
     let outbox = Arc::new(Outbox::new(sinks, outbox, metrics));

@@ -8,6 +8,7 @@ use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
 use crate::deployments::rollouts::gate_clients::RolloutGates;
+use crate::deployments::rollouts::metrics::RolloutProgressMetrics;
 use crate::deployments::signals::{ForgeHour, SweepHints, Wake};
 use crate::deployments::templates::InUse;
 use crate::deployments::watched_cluster::WatchedCluster;
@@ -50,6 +51,8 @@ pub struct Deployments {
     pub(crate) external_url: String,
     pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
+    /// The metrics of rollouts.
+    pub(crate) rollout_metrics: RolloutProgressMetrics,
     /// The gates of rollouts.
     pub(crate) gates: Arc<RolloutGates>,
     /// The clusters that the service watches.

@@ -1,7 +1,7 @@
 //! The way back: each changed target gets its former revision, the failed ones first, then in reverse order.
 
 use crate::rollout::advance::{LiveOwner, Order, Turn, has_pushed, owner_of, superseded_note};
-use crate::rollout::facts::DeploymentFact;
+use crate::rollout::facts::{DeploymentFact, TargetFacts};
 use crate::rollout::record::{
     FormerRevision, RolloutRecord, RolloutState, RolloutTarget, TargetState,
 };

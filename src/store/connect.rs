@@ -87,6 +87,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (41, "preview environments", include_str!("../../migrations/0041_environments.sql")),
     (42, "rollouts", include_str!("../../migrations/0042_rollouts.sql")),
     (43, "requests for rollouts", include_str!("../../migrations/0043_rollout_requests.sql")),
+    (44, "reports about rollouts", include_str!("../../migrations/0044_rollout_reports.sql")),
 ];
 
 /// The connections to one database.

@@ -76,6 +76,11 @@ impl Store {
         let sql = "DELETE FROM rollouts WHERE id IN (SELECT r.id FROM rollouts r \
              WHERE r.ended_at < $1 ORDER BY r.id LIMIT $2)";
         let rollouts = self.run(query(sql, (ended_before, limit.max(1))), DOING).await?;
+        if rollouts > 0 {
+            let sql = "DELETE FROM rollout_reports WHERE NOT EXISTS \
+                 (SELECT 1 FROM rollouts r WHERE r.id = rollout_reports.rollout)";
+            self.run(query(sql, ()), DOING).await?;
+        }
         let sql = "DELETE FROM rollout_requests WHERE (repository, forge_id) IN \
              (SELECT r.repository, r.forge_id FROM rollout_requests r \
              WHERE r.done_at < $1 ORDER BY r.done_at LIMIT $2)";

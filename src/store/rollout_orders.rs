@@ -18,7 +18,7 @@ use crate::store::query::query;
 use crate::store::rollbacks::{self, NewRollback};
 use crate::store::rollouts::{RolloutProgress, StoredRollout, claim_targets, free_targets};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, intake, lane, removals, rollout_requests};
+use crate::store::{audit, intake, lane, removals, rollout_reports, rollout_requests};
 
 /// A change of a rollout, all or nothing.
 #[derive(Debug)]
@@ -121,6 +121,9 @@ impl Store {
         if !update(&mut write, rollout, next, lease_end).await? {
             // Dropped, it is undone.
             return Ok(RolloutCommit::Lost);
+        }
+        if next.version != rollout.progress.version {
+            rollout_reports::announce(&mut write, &rollout.id, now);
         }
         if was_open && next.ended_at.is_some() {
             wake_queued(&mut write, rollout, now);

@@ -21,7 +21,7 @@ use crate::store::lease::end_of;
 use crate::store::query::{LONGEST_PAGE, Query, placeholders, query, query_of};
 use crate::store::row::{self, Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, rollout_requests};
+use crate::store::{audit, rollout_reports, rollout_requests};
 
 /// A rollout as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -428,7 +428,9 @@ async fn insert(
         is_claimed,
         (created_at, since, ended_at, due_at),
     );
-    query_of(sql, values).execute(write.sql(), DOING).await.map(drop)
+    query_of(sql, values).execute(write.sql(), DOING).await?;
+    rollout_reports::announce(write, id, *created_at);
+    Ok(())
 }
 
 pub(super) fn read_rollout(row: &Row) -> Result<StoredRollout, StoreError> {

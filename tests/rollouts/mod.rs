@@ -6,3 +6,5 @@ mod back; // the way back, byte for byte
 mod meetings; // locks, people, other rollouts, and targets that vanish
 mod crashes; // the process dies, and two replicas race
 mod triggers; // a deployment of GitHub starts one
+mod commit_status; // what the commit of the release shows, and GitHub's deployments
+mod slack_thread; // what the team's channel reads

@@ -19,7 +19,7 @@ use crate::store::accept;
 
 const LEASE: Duration = Duration::from_mins(2);
 
-fn rollout_id(n: i64) -> RolloutId {
+pub(super) fn rollout_id(n: i64) -> RolloutId {
     RolloutId::parse(format!("r-{}", id(n))).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn targets(names: &[&str]) -> Vec<TargetName> {
     names.iter().map(|name| TargetName::parse(*name).unwrap()).collect()
 }
 
-fn progress(version: i64, state: &str, ended: Option<i64>) -> RolloutProgress {
+pub(super) fn progress(version: i64, state: &str, ended: Option<i64>) -> RolloutProgress {
     RolloutProgress {
         state: state.to_owned(),
         version,
@@ -40,7 +40,7 @@ fn progress(version: i64, state: &str, ended: Option<i64>) -> RolloutProgress {
 }
 
 /// A rollout of `acme/web` to these targets.
-fn rollout(n: i64, names: &[&str]) -> StoredRollout {
+pub(super) fn rollout(n: i64, names: &[&str]) -> StoredRollout {
     StoredRollout {
         id: rollout_id(n),
         undo_id: rollout_id(n + 500),
@@ -64,7 +64,11 @@ fn rollout(n: i64, names: &[&str]) -> StoredRollout {
     }
 }
 
-async fn create(store: &Store, rollout: &StoredRollout, may_queue: bool) -> RolloutStart {
+pub(super) async fn create(
+    store: &Store,
+    rollout: &StoredRollout,
+    may_queue: bool,
+) -> RolloutStart {
     let n = store.rollouts(&RolloutFilter::default(), None, 500).await.unwrap().0.len();
     let number = 800 + i64::try_from(n).unwrap();
     let entry = entry(number, "rollout", "the fair");
@@ -78,7 +82,7 @@ fn step(n: i64, target: &str) -> RolloutOrder {
     RolloutOrder::Deploy { id: id(n), request: Box::new(request) }
 }
 
-async fn change(
+pub(super) async fn change(
     store: &Store,
     read: &StoredRollout,
     next: &RolloutProgress,
@@ -89,7 +93,7 @@ async fn change(
     store.change_rollout(change, at(10)).await.unwrap()
 }
 
-async fn read(store: &Store, n: i64) -> StoredRollout {
+pub(super) async fn read(store: &Store, n: i64) -> StoredRollout {
     store.rollout(&rollout_id(n)).await.unwrap().unwrap()
 }
 

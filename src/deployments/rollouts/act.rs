@@ -27,15 +27,15 @@ impl Deployments {
             let rollout = self.store.rollout(id).await.map_err(BackendError::new)?;
             let rollout = rollout.ok_or_else(|| RolloutActError::Unknown(id.clone()))?;
             let (record, now) = (read_record(&rollout)?, self.clock.now());
-            let next = record.apply(act.clone(), now)?;
+            let after = record.apply(act.clone(), now)?;
             let (word, reason) = describe(&act);
             let entry = AuditRecord {
                 app: Some(rollout.app.clone()),
                 subject: format!("rollout {}", rollout.id),
-                outcome: format!("it is {}", next.state.as_str()),
+                outcome: format!("it is {}", after.state.as_str()),
                 ..self.ledger.entry(word, reason, by.clone())
             };
-            let next = progress(&next, rollout.progress.waits.clone(), now);
+            let next = progress(&after, rollout.progress.waits.clone(), now);
             let mut changed = rollout.clone();
             changed.progress.clone_from(&next);
             let picture = view(changed, BTreeMap::new())?;
@@ -51,7 +51,9 @@ impl Deployments {
             match commit.map_err(BackendError::new)? {
                 RolloutCommit::Stored => {
                     tracing::info!(target: AUDIT, rollout = %id, act = word, by = by.name, "rollout changed");
+                    self.rollout_metrics.observe(&record, &after);
                     self.wake.rollouts.notify_one();
+                    self.wake.outbox();
                     return Ok(picture);
                 }
                 RolloutCommit::Overlaps(other) => return Err(RolloutActError::Overlap(other)),

@@ -14,6 +14,8 @@ mod preview; // what a rollout would do
 mod start; // stores a rollout
 mod act; // what people do to a rollout
 mod view; // rollouts as they are shown
+mod news; // the state of one, for those who tell of it
+pub mod metrics;
 mod stops; // what stops a deployment to a target now
 mod live; // what is live on a target, as the write path knows it
 mod facts; // the facts of a turn

@@ -165,8 +165,9 @@ impl Deployments {
 
     fn report_move(&self, before: &RolloutRecord, after: &RolloutRecord, orders: usize) {
         let (rollout, state, index) = (&after.id, after.state.as_str(), after.index);
+        self.rollout_metrics.observe(before, after);
+        self.wake.outbox();
         if before.state.as_str() != state {
-            self.wake.outbox();
             tracing::info!(%rollout, state, index, orders, "rollout has another state");
         } else if before.index != index || orders > 0 {
             tracing::info!(%rollout, state, index, orders, "rollout goes on");

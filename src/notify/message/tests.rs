@@ -68,7 +68,11 @@ fn news(deployment: &Deployment) -> News<'_> {
         undo: None,
         holds: Holds::Automation,
         undeliverable: None,
-        stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
+        stamp: Stamp::Deployment {
+            deployment: deployment.id.clone(),
+            sink: "channel".to_owned(),
+            seq: 1,
+        },
     }
 }
 
