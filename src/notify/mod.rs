@@ -22,4 +22,4 @@ pub mod webhook; // the receivers of events
 pub mod argocd; // pushes for a cluster's Argo CD
 pub mod bigquery; // rows of deployments that have ended
 #[cfg(test)]
-mod fixture; // a deployment, for tests
+pub(crate) mod fixture; // a deployment, for tests

@@ -1,7 +1,7 @@
 //! Tests a deployment after its push: the whole service beside a cluster of its own.
 
 pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
-mod clock; // the time of each step
+pub(crate) mod clock; // the time of each step
 mod agent; // a cluster that the service does not reach
 mod agent_process; // the program in it
 mod announced; // what programs and commits are told meanwhile
