@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::comments::PullRequestCommit;
-use crate::model::environment::{EnvironmentCommit, EnvironmentState, EnvironmentWorkload};
-use crate::model::id::RepoName;
+use crate::forge::github::client::comments::PullRequestState;
+use crate::model::environment::{EnvironmentCommit, EnvironmentState};
+use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::SinkFamily;
 use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::DeliveryFailure;
-use crate::outbox::environments::comment::{CommentPlan, CommentText, comment_mark, plan_comment};
+use crate::outbox::environments::comment::{CommentPlan, comment_mark, plan_comments};
 use crate::outbox::environments::status::{
     FailedAttempt, StatusStep, commit_status, failure_outcome, next_step, sent_outcome,
 };
@@ -38,8 +38,9 @@ use crate::store::{
 use crate::support::lease::{Lease, Moment};
 use crate::support::time::saturating_add;
 
-/// The commits that are asked for at most, of which none is the pull request's: each costs a call.
-const MAX_FOREIGN: u32 = 3;
+/// The most commits beside the head for which the code host is asked whether they are of the pull request: each costs a
+/// call.
+const MAX_COMPARED: usize = 4;
 /// The permits of the code host's rate limit that are left to deployments.
 const RESERVE: u32 = 8;
 /// The poll interval of the lane: for retries, and other replicas' reports.
@@ -231,16 +232,12 @@ impl Outbox {
         let EnvironmentCommentClaim { repository, number, .. } = claim;
         let workloads = self.store.environment_of(repository, *number).await?;
         let (mut calls, mut shown) = (CallCount::default(), claim.shown.clone());
-        let attempt = match plan_comment(&workloads, &claim.shown) {
-            CommentPlan::Nothing(reason) => {
-                Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned()))
-            }
-            CommentPlan::Write(text) => match self.quota_outcome(repository, false, false).await? {
+        let plans = plan_comments(&workloads, &claim.shown);
+        let attempt = match reason_for_silence(&plans) {
+            Some(reason) => Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned())),
+            None => match self.quota_outcome(repository, false, false).await? {
                 Some(outcome) => Attempt::without_call(outcome),
-                None => match self
-                    .guard(held, self.call_comment(claim, workloads, text, &mut calls))
-                    .await
-                {
+                None => match self.guard(held, self.call_comment(claim, plans, &mut calls)).await {
                     Ok((outcome, written)) => {
                         shown = written;
                         Attempt::answered(outcome)
@@ -272,35 +269,51 @@ impl Outbox {
         Ok(())
     }
 
-    /// Writes the comment, or changes the one that is there. Workloads whose commit is none of the pull request's, by
-    /// mistake or by malice, do not silence the others.
+    /// Chooses the commit that the comment is about: the head of the pull request where a workload carries it, else the
+    /// first of these that is one of the pull request's. Workloads that carry another commit, by mistake, by malice or
+    /// because nothing of them has changed, neither silence the others nor hold them back.
+    async fn choose_plan(
+        &self,
+        claim: &EnvironmentCommentClaim,
+        mut plans: Vec<(CommitSha, CommentPlan)>,
+    ) -> Result<CommentPlan, ForgeError> {
+        let EnvironmentCommentClaim { repository, number, .. } = claim;
+        let forge = &self.deployments.forge;
+        let head = match forge.pull_request(repository, *number).await? {
+            PullRequestState::Missing => {
+                return Ok(CommentPlan::Nothing("there is no such pull request"));
+            }
+            PullRequestState::Closed => {
+                return Ok(CommentPlan::Nothing("the pull request is closed"));
+            }
+            PullRequestState::Open { head } => head,
+        };
+        if let Some(place) = plans.iter().position(|(commit, _)| *commit == head) {
+            return Ok(plans.swap_remove(place).1);
+        }
+        for (commit, plan) in plans.into_iter().take(MAX_COMPARED) {
+            if forge.is_ancestor(repository, &commit, &head).await? {
+                return Ok(plan);
+            }
+        }
+        Ok(CommentPlan::Nothing("the commit is none of the pull request's"))
+    }
+
+    /// Writes the comment, or changes the one that is there.
     async fn call_comment(
         &self,
         claim: &EnvironmentCommentClaim,
-        mut workloads: Vec<EnvironmentWorkload>,
-        mut text: CommentText,
+        plans: Vec<(CommitSha, CommentPlan)>,
         calls: &mut CallCount,
     ) -> CommentResult {
         let EnvironmentCommentClaim { repository, number, shown, .. } = claim;
         let forge = &self.deployments.forge;
-        let nothing =
-            |reason: &str| Ok((EnvironmentOutcome::Nothing(reason.to_owned()), shown.clone()));
-        let mut foreign_commits = 0;
-        loop {
-            match forge.pull_request_commit(repository, *number, &text.commit).await? {
-                PullRequestCommit::Missing => return nothing("there is no such pull request"),
-                PullRequestCommit::Closed => return nothing("the pull request is closed"),
-                PullRequestCommit::Foreign => foreign_commits += 1,
-                PullRequestCommit::Contained => break,
+        let text = match self.choose_plan(claim, plans).await? {
+            CommentPlan::Write(text) => text,
+            CommentPlan::Nothing(reason) => {
+                return Ok((EnvironmentOutcome::Nothing(reason.to_owned()), shown.clone()));
             }
-            workloads.retain(|one| one.commit.commit != text.commit);
-            match plan_comment(&workloads, shown) {
-                CommentPlan::Write(next) if foreign_commits < MAX_FOREIGN => text = next,
-                CommentPlan::Write(_) | CommentPlan::Nothing(_) => {
-                    return nothing("the commit is none of the pull request's");
-                }
-            }
-        }
+        };
         let text = &text;
         let mark = comment_mark(&self.deployments.external_url);
         let body = format!("{mark}\n{}", text.body);
@@ -393,6 +406,17 @@ impl Outbox {
         let (outcome, observation) = failure_outcome(attempt, failure, now);
         Attempt { outcome, observation: Some(observation) }
     }
+}
+
+/// Returns the reason why nothing is written, whichever of the commits are the pull request's; `None` where something may
+/// be.
+fn reason_for_silence(plans: &[(CommitSha, CommentPlan)]) -> Option<&'static str> {
+    let reasons = plans.iter().map(|(_, plan)| match plan {
+        CommentPlan::Nothing(reason) => Some(*reason),
+        CommentPlan::Write(_) => None,
+    });
+    let reasons = reasons.collect::<Option<Vec<_>>>()?;
+    Some(reasons.first().copied().unwrap_or("no workload carries a commit of it"))
 }
 
 /// The reason why a call has no answer that counts.
