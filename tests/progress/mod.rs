@@ -3,6 +3,7 @@
 pub(crate) mod cluster; // the service, its cluster, and what Argo CD and the controllers do there
 pub(crate) mod clock; // the time of each step
 mod agent; // a cluster that the service does not reach
+mod agent_reads; // what an agent adds to its reports, and what callers read of them
 mod agent_process; // the program in it
 mod announced; // what programs and commits are told meanwhile
 mod commits; // commits of others that hold a revision

@@ -39,7 +39,7 @@ impl FromRequestParts<Arc<Shared>> for ReportingAgent {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let PathParam(cluster) = PathParam::<TargetName>::from_request_parts(parts, shared).await?;
-        shared.state.auth.admit_agent(parts, &cluster)?;
+        shared.state.auth.admit_agent(parts, &cluster).await?;
         let place = shared.state.deployments.enter_report(&cluster)?;
         Ok(Self { cluster, _place: place })
     }
