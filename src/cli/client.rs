@@ -35,6 +35,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_mins(1);
 /// The pause before an act whose answer was lost is repeated with its key.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The replicas of the service that are asked at most, until a load balancer has led to the one that knows the answer.
+const MAX_REPLICAS_ASKED: usize = 10;
+/// The pause before another replica is asked.
+const REPLICA_PAUSE: Duration = Duration::from_millis(100);
 /// The longest body of an answer, in bytes: the longest list has a few MiB.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
@@ -143,9 +147,23 @@ impl ServiceEndpoint {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, CliError> {
-        let request = service_client()?.get(self.address(path, query)?);
-        let (status, body) = self.answer(self.authorize(request)?).await?;
+        let (status, body) = self.ask(self.address(path, query)?).await?;
         self.read(status, &body)
+    }
+
+    /// Reads an address, at another replica of the service where that is the one that knows the answer. Each client has a
+    /// connection of its own, which a load balancer may lead elsewhere.
+    async fn ask(&self, address: Url) -> Result<(StatusCode, Vec<u8>), CliError> {
+        let mut replicas = 1;
+        loop {
+            let request = service_client()?.get(address.clone());
+            let (status, body) = self.answer(self.authorize(request)?).await?;
+            if status != StatusCode::MISDIRECTED_REQUEST || replicas == MAX_REPLICAS_ASKED {
+                return Ok((status, body));
+            }
+            replicas += 1;
+            tokio::time::sleep(REPLICA_PAUSE).await;
+        }
     }
 
     /// Returns whether the service is ready; it answers with an error's status while it is not.
@@ -160,8 +178,7 @@ impl ServiceEndpoint {
         &self,
         path: &str,
     ) -> Result<Option<T>, CliError> {
-        let request = service_client()?.get(self.address(path, &[])?);
-        let (status, body) = self.answer(self.authorize(request)?).await?;
+        let (status, body) = self.ask(self.address(path, &[])?).await?;
         if status == StatusCode::NOT_FOUND { Ok(None) } else { self.read(status, &body).map(Some) }
     }
 

@@ -91,6 +91,17 @@ const READING: &str = "reading the progress in a cluster";
 const RELEASES: u32 = 16;
 
 impl Store {
+    /// Returns the process that has the lease of a cluster.
+    pub async fn cluster_holder(
+        &self,
+        cluster: &TargetName,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT holder AS id FROM cluster_leases WHERE cluster = $1 AND lease_end > $2";
+        let row = query(sql, (cluster, now)).first(&self.pool, READING).await?;
+        row.map(|row| row.text("id")).transpose()
+    }
+
     /// Takes the lease of a cluster, unless another process has it.
     pub async fn lease_cluster(
         &self,

@@ -2,8 +2,59 @@
 
 use std::time::Duration;
 
+use the_deployer::model::deployment::State;
+
+use crate::cli::{program, said};
 use crate::harness::deployer::Deployer;
 use crate::progress::agent::{AGENT_TOKEN, Reported, first_report};
+use crate::progress::cluster::{Pods, TARGET};
+
+const ALL: Pods = Pods { updated: 2, available: 2 };
+
+#[tokio::test]
+async fn a_replica_that_the_agent_does_not_report_to_names_the_other_and_bart_goes_there() {
+    let mut deployer = Deployer::prepared().await;
+    deployer.shares_database();
+    deployer.pushes_to_host().await;
+    let mut reported = Reported::start(deployer, "").await;
+    let other = reported.world.deployer.another().await;
+    let shop = reported.world.app("shop");
+    let id = reported.world.push(&shop, "v1").await;
+    reported.world.sync(id, "shop", 1).await;
+    reported.world.bring(id, "shop", 1, ALL).await;
+    reported.world.reaches(id, State::Succeeded).await;
+    let url = format!("http://{}/api/v1/apps/{TARGET}/devx/shop/pods", other.address());
+    let answer = reqwest::get(url).await.unwrap();
+    assert_eq!(answer.status(), 421);
+    let text = answer.text().await.unwrap();
+    assert!(text.contains("reports to another replica of the service, 20"), "{text}");
+    reported.balancer.lead_to(&[other.address(), reported.service()]);
+    let server = reported.balancer.url.clone();
+    for _ in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bart = program("bart", folder.path());
+        bart.env("BART_SERVER", &server).args(["status", "--app", "devx/shop"]);
+        let output = tokio::task::spawn_blocking(move || bart.output().unwrap()).await.unwrap();
+        let text = said(&output);
+        assert!(output.status.success() && text.contains("2 of 2"), "{text}");
+    }
+    // Where no replica follows the cluster, a caller is told to come again.
+    reported.stop_agent().await;
+    reported.world.stop.cancel();
+    reported.world.deployer.clock.advance(Duration::from_secs(16));
+    let begun = std::time::Instant::now();
+    loop {
+        let (status, answer) = reported.pods("shop").await;
+        if status == 503 && answer["detail"].as_str().unwrap().contains("no replica") {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "{status}: {answer}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    reported.world.deployer.settle().await;
+    reported.world.deployer.settled().await;
+    drop(other);
+}
 
 #[tokio::test]
 async fn a_token_that_is_changed_in_its_file_needs_no_restart() {

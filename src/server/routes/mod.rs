@@ -143,10 +143,11 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .reads("listPods", "The workloads and pods of an app, as its cluster has them now.")
         .about(
             "The cluster is asked for each answer. There is nothing to see on a target whose cluster \
-             the service does not watch.",
+             the service does not watch. Where an agent reports the cluster, the replica that it reports to knows the \
+             pods; another one answers 421 and names it.",
         )
         .gives::<LiveStateAnswer>(200, "The workloads and pods.")
-        .fails(&[ProblemKind::NotFound])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Misdirected])
         .post(&format!("{APP}/remove"), apps::remove)
         .acts("removeApp", "Takes an app off a target, with all its manifests.")
         .takes::<RemovalRequest>()
