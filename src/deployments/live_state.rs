@@ -232,7 +232,7 @@ impl Deployments {
         let cluster = self.watched_cluster(target)?;
         let ClusterLink::Connection(connection) = &cluster.link else {
             let detail = format!(
-                "an agent reports what happens on {target}, and logs do not leave that cluster; read them with \
+                "an agent reports what happens on {target}, and whole logs do not leave that cluster; read them with \
                  `kubectl logs`, or where the cluster's logs are stored"
             );
             return Err(LiveStateError::Refused(detail));

@@ -37,6 +37,8 @@ pub(super) struct Reported {
     pub(super) world: Watched,
     pub(super) balancer: Balancer,
     agent: Option<RunningAgent>,
+    /// The agent sends the ends of logs, too.
+    pub(super) sends_logs: bool,
 }
 
 struct RunningAgent {
@@ -86,7 +88,7 @@ impl Reported {
         });
         let world = Box::pin(Watched::start_configured(deployer)).await;
         let address = world.deployer.stepped().address();
-        Self { world, balancer: Balancer::of(&[address]).await, agent: None }
+        Self { world, balancer: Balancer::of(&[address]).await, agent: None, sends_logs: false }
     }
 
     pub(super) fn start_agent(&mut self) {
@@ -108,6 +110,7 @@ impl Reported {
             cluster: TargetName::parse(TARGET).unwrap(),
             connection: ClusterConnection::new(access, OutboundHttp::default(), clock.clone()),
             previews: false,
+            failure_logs: self.sends_logs,
             limits: quick_limits(),
             report_limits: ReportLimits { changes: 3, ..ReportLimits::default() },
             times: AgentTimes {

@@ -1,15 +1,76 @@
-//! What callers read of a cluster with an agent, and a token that is changed while the service runs.
+//! What an agent adds to its reports, and what callers read of them: the ends of logs, the pods at each of several
+//! replicas; and a token that is changed while the service runs.
 
 use std::time::Duration;
 
+use serde_json::json;
 use the_deployer::model::deployment::State;
 
 use crate::cli::{program, said};
+use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::harness::deployer::Deployer;
 use crate::progress::agent::{AGENT_TOKEN, Reported, first_report};
-use crate::progress::cluster::{Pods, TARGET};
+use crate::progress::cluster::{Pods, TARGET, crashing_pod, pod, pod_name};
 
 const ALL: Pods = Pods { updated: 2, available: 2 };
+const NONE: Pods = Pods { updated: 1, available: 0 };
+
+#[tokio::test]
+async fn an_agent_that_may_sends_the_end_of_the_log_without_secrets() {
+    for deployer in Deployer::prepared_on_both().await {
+        let mut reported = Reported::start_silent(deployer, "").await;
+        reported.sends_logs = true;
+        reported.start_agent();
+        let world = &reported.world;
+        let (shop, cart) = (world.app("shop"), world.app("cart"));
+        let (crashing, slow) = (world.push(&shop, "v1").await, world.push(&cart, "v1").await);
+        let crashed = world.crashes(crashing, "shop").await;
+        assert_eq!(crashed.log_tail.last().unwrap(), "no such table: users");
+        assert!(!crashed.log_tail.concat().contains("ghp_a"), "{:?}", crashed.log_tail);
+        // A pod that runs and is not ready: its log is read when its probes have had their time.
+        world.sync(slow, "cart", 1).await;
+        world.bring(slow, "cart", 1, NONE).await;
+        let key = ("devx".to_owned(), pod_name("cart", 1), "cart".to_owned());
+        world.server.edit(|cluster| cluster.logs.insert(key, "waiting for the queue\n".to_owned()));
+        let mut running = pod("cart", 1, &json!({"ready": false, "state": {"running": {}}}));
+        running["status"]["phase"] = json!("Running");
+        world.server.apply(running);
+        for second in 0..60 {
+            world.deployer.works().await;
+            let deployment = world.deployer.deployment(slow).await;
+            assert!(second > 20 || deployment.log_tail.is_empty(), "{second}: {deployment:?}");
+            if !deployment.log_tail.is_empty() {
+                break;
+            }
+            world.deployer.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        let unready = world.deployer.deployment(slow).await;
+        assert_eq!(unready.log_tail, ["waiting for the queue"], "{unready:?}");
+        world.recovers(crashing, "shop").await;
+        world.bring(slow, "cart", 1, ALL).await;
+        world.reaches(slow, State::Succeeded).await;
+        Box::pin(reported.ends()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_the_agent_may_not_read_holds_no_failure_back() {
+    let mut reported = Reported::start_silent(Deployer::prepared().await, "").await;
+    reported.sends_logs = true;
+    reported.world.server.fail(FaultRule::always(Fault::Status(403)).of(Verb::Log, "pods"));
+    reported.start_agent();
+    let world = &reported.world;
+    let shop = world.app("shop");
+    let id = world.push(&shop, "v1").await;
+    world.sync(id, "shop", 1).await;
+    world.bring(id, "shop", 1, NONE).await;
+    world.server.apply(crashing_pod("shop", 1));
+    let crashed = world.until(id, "failing", |one| one.summary.contains("exit code 1")).await;
+    assert!(crashed.log_tail.is_empty(), "{crashed:?}");
+    world.recovers(id, "shop").await;
+    Box::pin(reported.ends()).await;
+}
 
 #[tokio::test]
 async fn a_replica_that_the_agent_does_not_report_to_names_the_other_and_bart_goes_there() {
