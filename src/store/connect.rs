@@ -85,6 +85,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (37, "deploy clock", include_str!("../../migrations/0037_deploy_clock.sql")),
     (39, "phases in the outbox", include_str!("../../migrations/0039_outbox_phases.sql")),
     (41, "preview environments", include_str!("../../migrations/0041_environments.sql")),
+    (45, "outcomes for insights", include_str!("../../migrations/0045_insight_outcomes.sql")),
 ];
 
 /// The connections to one database.
