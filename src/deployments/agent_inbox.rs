@@ -31,7 +31,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(6);
 /// The most logs that are kept, of up to 32 KiB each.
 const MAX_LOGS: usize = 64;
 /// The time for which a log is kept: the failure that it belongs to is recorded within seconds, and the next release of a
-/// StatefulSet has pods of the same names.
+/// `StatefulSet` has pods of the same names.
 const LOG_TIME: Duration = Duration::from_mins(1);
 
 /// The way to the loop that follows a cluster with an agent.
