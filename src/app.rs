@@ -4,6 +4,7 @@
 mod access; // credentials for git repositories
 pub mod backup; // backup and restore of the embedded database
 pub mod clusters; // checks that clusters can be watched
+pub mod gates; // checks that the servers of gates can be asked
 mod code_host; // the code host
 mod deployed; // lists what is deployed where
 pub mod stepped; // the service without its loops, for tests
@@ -35,12 +36,15 @@ use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
+use crate::deployments::rollouts::gate_clients::{GateMetrics, RolloutGates};
+use crate::deployments::rollouts::metrics::RolloutProgressMetrics;
 use crate::deployments::templates::InUse;
 use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::inventory;
 use crate::lookups::clients::LookupClients;
+use crate::lookups::gates::clients::GateClients;
 use crate::model::id::DeployId;
 use crate::server::auth::Authenticator;
 use crate::server::connections::{ConnectionMetrics, Connections};
@@ -149,8 +153,11 @@ impl App {
                 budget: Budget { bytes: settings.waml.max_bytes, ..Budget::default() },
             },
             previews: settings.webhook.rules.previews.unwrap_or_default(),
+            environments: settings.webhook.rules.environments.clone(),
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
+            rollout_metrics: RolloutProgressMetrics::default(),
+            gates: Arc::new(rollout_gates(&settings, &registry)?),
             watches: wiring::watches(&settings, &clock),
             clock,
             cpu_pool: CpuPool::new(),
@@ -206,7 +213,8 @@ impl App {
     /// None at present: a failure at the end is logged.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self { loops, index, router, connections, closing, listener, grace, .. } = self;
-        let Loops { controller, outbox, previews, sweeps, followers, deployments } = loops;
+        let Loops { controller, outbox, previews, sweeps, rollouts, followers, deployments } =
+            loops;
         let (store, templates) = (deployments.store.clone(), deployments.templates.clone());
         let stopping = stop.clone();
         tokio::spawn(async move {
@@ -237,6 +245,7 @@ impl App {
                 }
             }
         });
+        let rolling = tokio::spawn(rollouts.run(stop.clone()));
         let ending = tokio::spawn(keep_unwatched_ended(deployments.clone(), stop.clone()));
         let following: Vec<_> =
             followers.into_iter().map(|one| tokio::spawn(one.run(stop.clone()))).collect();
@@ -267,6 +276,8 @@ impl App {
         pruning.abort();
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
+        // A turn that is cut off has changed nothing: another process takes it when its lease ends.
+        let _elapsed = tokio::time::timeout(grace, rolling).await;
         let following = futures::future::join_all(following);
         let _elapsed = tokio::time::timeout(grace, following).await;
         store.close().await;
@@ -301,6 +312,15 @@ fn fact_collector(
             .map_err(cannot_use("the lookups"))?;
     let repositories = repositories.collect();
     Ok(FactCollector::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))
+}
+
+fn rollout_gates(
+    settings: &Settings,
+    registry: &telemetry::Metrics,
+) -> Result<RolloutGates, StartError> {
+    let clients = GateClients::new(settings.gates.clone(), &settings.outbound);
+    let clients = clients.map_err(cannot_use("the gates of rollouts"))?;
+    Ok(RolloutGates { clients, metrics: registry.register(GateMetrics::new) })
 }
 
 fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

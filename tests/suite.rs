@@ -24,6 +24,7 @@ mod outbound;
 mod pipeline;
 mod progress;
 mod notify;
+mod rollouts;
 mod scenarios;
 mod server;
 mod service;

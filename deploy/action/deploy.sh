@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Asks GitHub for a deployment to each target, and waits for their ends where that is wanted.
+# Asks GitHub for a deployment to each target, or for one that starts a rollout, and waits for their ends where that
+# is wanted.
 #
 # Everything from outside is data: inputs come as variables, go into JSON by jq, and are printed so
 # that the runner takes none of it for a command. Runs on bash 3.2 (macOS), curl and jq.
@@ -46,7 +47,7 @@ main() {
 # Inputs
 
 read_inputs() {
-  tag=${INPUT_TAG-} ref=${INPUT_REF:-${GITHUB_SHA-}} task=${INPUT_TASK:-deploy} wait=${INPUT_WAIT:-false}
+  tag=${INPUT_TAG-} ref=${INPUT_REF:-${GITHUB_SHA-}} task=${INPUT_TASK:-deploy} rollout=${INPUT_ROLLOUT-} wait=${INPUT_WAIT:-false}
   token=${INPUT_TOKEN-}
   unset INPUT_TOKEN # no child of ours needs it
   repository=${GITHUB_REPOSITORY-}
@@ -60,7 +61,14 @@ read_inputs() {
     is_among "$word" ${targets[@]+"${targets[@]}"} || targets+=("$word")
   done
   for word in $(words_of "${INPUT_PRODUCTION-}"); do globs+=("$word"); done
-  ((${#targets[@]} > 0)) || wrong '`targets` is empty: name at least one'
+  if [[ -n $rollout ]]; then
+    ((${#targets[@]} == 0)) || wrong 'both `targets` and `rollout` are given: a rollout has its own targets'
+    [[ -z ${INPUT_TASK-} ]] || wrong 'both `task` and `rollout` are given: the task of a rollout is `rollout`'
+    [[ $rollout =~ ^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$ ]] || wrong '`rollout` is no name of a rollout of the WAML'
+    # It is one deployment, whose statuses are those of the whole.
+    task=rollout targets=("rollout/$rollout")
+  fi
+  ((${#targets[@]} > 0)) || wrong '`targets` is empty: name at least one, or a `rollout`'
   ((${#targets[@]} <= MOST_TARGETS)) || wrong "\`targets\` has more than $MOST_TARGETS"
   [[ -n $tag ]] || wrong '`tag` is empty: name the image tag to deploy'
   [[ -n $ref ]] || wrong '`ref` is empty, and there is no GITHUB_SHA'
@@ -122,10 +130,11 @@ deployment() {
   done
   jq -n --arg ref "$ref" --arg environment "$1" --arg tag "$tag" --arg request "$2" --arg task "$task" \
     --arg description "$description" --argjson production "$production" --arg actor "${GITHUB_ACTOR-}" \
-    --arg contexts "${INPUT_REQUIRED_CONTEXTS-}" '
+    --arg contexts "${INPUT_REQUIRED_CONTEXTS-}" --arg rollout "$rollout" '
     ($contexts | split("\n") | map(gsub("^\\s+|\\s+$"; "")) | map(select(. != ""))) as $contexts |
     {ref: $ref, environment: $environment, task: $task, auto_merge: false,
-     payload: ({tag: $tag, request: $request} + (if $actor == "" then {} else {actor: $actor} end)),
+     payload: ({tag: $tag, request: $request} + (if $actor == "" then {} else {actor: $actor} end)
+       + (if $rollout == "" then {} else {rollout: $rollout} end)),
      description: (if ($description | length) > 140 then $description[:139] + "…" else $description end)}
     + (if $contexts == ["*"] then {} else {required_contexts: $contexts} end)
     + (if $production == null then {} else {production_environment: $production} end)'

@@ -9,12 +9,12 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use crate::api::observations::{
-    ObservationAnswer, ObservationReport, ObservedChange, ObservedKind,
+    ObservationAnswer, ObservationReport, ObservedChange, ObservedKind, ObservedLog,
 };
 use crate::api::problem::ProblemBody;
 use crate::cluster::object::WatchedKind;
 use crate::cluster::relay::report::{
-    ClusterReport, ReportVerdict, ReportedChange, ReportedObject, ReportedSight,
+    ClusterReport, ReportVerdict, ReportedChange, ReportedLog, ReportedObject, ReportedSight,
 };
 use crate::model::id::TargetName;
 use crate::support::cause::innermost_cause;
@@ -177,7 +177,7 @@ async fn read_answer(response: Response) -> ReportOutcome {
 
 /// Writes a report in the words of the API.
 fn write(report: ClusterReport) -> ObservationReport {
-    let ClusterReport { session, sequence, changes, sights, is_last } = report;
+    let ClusterReport { session, sequence, changes, sights, logs, is_last } = report;
     let kinds = sights.map(|sights| {
         let kind = |(kind, sight): (WatchedKind, ReportedSight)| {
             let (state, since, reason) = match sight {
@@ -199,8 +199,14 @@ fn write(report: ClusterReport) -> ObservationReport {
         sequence,
         changes: changes.into_iter().map(write_change).collect(),
         kinds,
+        logs: logs.map(|logs| logs.into_iter().map(write_log).collect()),
         last: is_last,
     }
+}
+
+fn write_log(log: ReportedLog) -> ObservedLog {
+    let ReportedLog { namespace, pod, container, tail } = log;
+    ObservedLog { namespace, pod, container, lines: tail.lines().to_vec() }
 }
 
 fn write_change(change: ReportedChange) -> ObservedChange {

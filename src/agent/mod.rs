@@ -10,17 +10,21 @@
 //! answer, the present objects are all that is remembered.
 
 mod client; // requests and answers
+mod failure_logs; // the ends of logs of containers that fail
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::client::ReportOutcome;
 pub use crate::agent::client::{ReportClient, ReportTarget};
+use crate::agent::failure_logs::FailureLogs;
 use crate::cluster::connection::client::ClusterConnection;
+use crate::cluster::relay::report::ReportedLog;
 use crate::cluster::relay::sender::{ReportLimits, ReportSender};
 use crate::cluster::watch::health::{ClusterHealth, KindSight};
 use crate::cluster::watch::metrics::WatchMetrics;
@@ -34,6 +38,8 @@ use crate::support::retry::backoff;
 const MAX_EVENTS: usize = 1000;
 /// The number of replicas that are asked in vain before that is logged.
 const USUAL_MISDIRECTIONS: u32 = 8;
+/// The interval of looks at pods that run and are not ready: after the time of their probes their logs are read.
+const OVERDUE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for a report at the end: a pod has half a minute.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
@@ -76,6 +82,8 @@ pub struct ClusterAgent {
     pub connection: ClusterConnection,
     /// True if workloads of others are watched, too.
     pub previews: bool,
+    /// True if the ends of logs of containers that fail are reported, too.
+    pub failure_logs: bool,
     /// How often and how much the API server is asked.
     pub limits: WatchLimits,
     /// How much a report has.
@@ -110,11 +118,13 @@ struct RunningAgent {
 impl ClusterAgent {
     /// Watches and reports until `stop`.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { cluster, connection, previews, limits, report_limits, times, client, clock } =
-            self;
+        let Self { cluster, previews, limits, report_limits, times, client, clock, .. } = self;
+        let connection = Arc::new(self.connection);
+        let mut logs = self.failure_logs.then(|| FailureLogs::new(Arc::clone(&connection)));
+        let agent_clock = clock.clone();
         let health = ClusterHealth::new(cluster.clone());
         let watch = ClusterWatch {
-            connection: connection.into(),
+            connection,
             previews,
             limits,
             health: health.clone(),
@@ -123,8 +133,11 @@ impl ClusterAgent {
         };
         let mut events = watch.start(&stop);
         let now = Instant::now();
+        let sender = ReportSender::new(random_digits(), report_limits);
+        let mut overdue = tokio::time::interval(OVERDUE_INTERVAL);
+        overdue.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut agent = RunningAgent {
-            sender: ReportSender::new(random_digits(), report_limits),
+            sender: if logs.is_some() { sender.with_logs() } else { sender },
             health,
             times,
             client,
@@ -149,7 +162,16 @@ impl ClusterAgent {
                     for event in more.take(MAX_EVENTS) {
                         agent.sender.apply(event, &agent.health);
                     }
+                    if let Some(logs) = &mut logs {
+                        logs.read(agent.sender.failing_containers(false, agent_clock.now()));
+                    }
                 }
+                _ = overdue.tick(), if logs.is_some() => {
+                    if let Some(logs) = &mut logs {
+                        logs.read(agent.sender.failing_containers(true, agent_clock.now()));
+                    }
+                }
+                log = next_log(&mut logs) => agent.sender.add_log(log),
                 outcome = wait_for(&mut agent.sending) => agent.take_outcome(outcome),
                 () = tokio::time::sleep_until(due) => {}
             }
@@ -166,6 +188,14 @@ async fn wait_for(sending: &mut Option<BoxFuture<'static, ReportOutcome>>) -> Re
             *sending = None;
             outcome
         }
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the next log; for ever where none are read.
+async fn next_log(logs: &mut Option<FailureLogs>) -> ReportedLog {
+    match logs {
+        Some(logs) => logs.next().await,
         None => std::future::pending().await,
     }
 }

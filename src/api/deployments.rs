@@ -57,6 +57,9 @@ pub struct DeploymentSummary {
     /// The rollback, if it is one; otherwise null.
     #[serde(default, deserialize_with = "super::or_default")]
     pub rollback: Option<RollbackSummary>,
+    /// The rollout that made it, or the undo of one; null if none did.
+    #[serde(default)]
+    pub rollout: Option<String>,
     /// The time when its event was stored.
     pub received_at: Timestamp,
     /// The time when its revision was in the manifest repository.

@@ -54,6 +54,8 @@ impl Form {
     /// A name of an object in a cluster, RFC 1123.
     pub(crate) const POD: Self =
         Self { pattern: "^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", least: 1, most: 253 };
+    pub(crate) const ROLLOUT_ID: Self =
+        Self { pattern: "^r-[0-9]{8}-[0-9]{9}-[0-9a-f]{6}$", least: 27, most: 27 };
     pub(crate) const LOCK_ID: Self = Self { pattern: "^[0-9a-f]{8}$", least: 8, most: 8 };
     pub(crate) const TAG: Self =
         Self { pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$", least: 1, most: 128 };
@@ -122,6 +124,8 @@ of_forms! {
     OfRepository: Form::REPOSITORY,
     OfRef: Form::REF,
     OfReason: Form::LINE,
+    OfName: Form::NAME,
+    OfSlug: Form::SLUG,
     OfOwner: Form::OWNER,
     OfDuration: Form::DURATION,
     OfPlace: Form::PLACE,

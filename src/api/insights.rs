@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::deploy_clock::DeployInterval;
 use crate::model::deployment::State;
-use crate::model::insights::{DoraFigures, LapseSummary};
+use crate::model::insights::{DoraFigures, LapseSummary, RolloutFigures};
 
 /// The figures of the deployments that were received in a window.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +26,9 @@ pub struct InsightsAnswer {
     pub intervals: Vec<IntervalSummary>,
     /// DORA's four figures.
     pub dora: DoraFigures,
+    /// The figures of the rollouts that were started in the window.
+    #[serde(default)]
+    pub rollouts: RolloutFigures,
 }
 
 /// The number of deployments in a state.

@@ -20,6 +20,7 @@ pub mod pods; // apps in their clusters
 pub mod problem; // errors
 pub mod revisions; // revisions of an app
 pub mod rollbacks; // rollbacks and holds
+pub mod rollouts; // one release over many targets
 pub mod service; // the caller, the code host and the targets
 
 use serde::de::DeserializeOwned;

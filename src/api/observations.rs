@@ -12,6 +12,8 @@ use serde_json::Value as Json;
 pub const REPORT_BYTES: usize = 1024 * 1024;
 /// The most changes of a report.
 pub const MAX_CHANGES: usize = 2000;
+/// The most logs of a report.
+pub const MAX_LOGS: usize = 8;
 
 /// A report of an agent. The reports of one session are numbered from 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,10 @@ pub struct ObservationReport {
     pub changes: Vec<ObservedChange>,
     /// How each kind is seen; null unless the agent has nothing more to report at present.
     pub kinds: Option<Vec<ObservedKind>>,
+    /// The ends of logs of containers that fail: at most 8. Null from an agent that sends none, so that no failure waits
+    /// for its log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logs: Option<Vec<ObservedLog>>,
     /// True if the agent stops after it, and another one may take its place at once.
     pub last: bool,
 }
@@ -65,6 +71,21 @@ pub struct ObservedKind {
     /// The reason why it is `unseen` or `hidden`, without secrets.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// The end of the log of a container that fails.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ObservedLog {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container; null where the pod does not tell which one.
+    pub container: Option<String>,
+    /// The last lines, oldest first, without secrets: the last 20 are read, and masked again. None where the log could
+    /// not be read.
+    pub lines: Vec<String>,
 }
 
 /// The answer to a report.

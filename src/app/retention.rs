@@ -35,6 +35,9 @@ pub(super) async fn run_pruning(
                 Ok(deleted) => tracing::info!(deleted, days, "old deployments deleted"),
                 Err(error) => tracing::warn!(%error, "old deployments could not be deleted"),
             }
+            if let Err(error) = prune_rollouts(&store, clock.now(), days).await {
+                tracing::warn!(%error, "old rollouts could not be deleted");
+            }
             if let Err(error) = prune_foreign(&store, clock.now(), days).await {
                 tracing::warn!(%error, "old records of clusters could not be deleted");
             }
@@ -60,6 +63,15 @@ async fn bound(store: &Store) -> Result<(), StoreError> {
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Deletes all old rollouts, and the requests that started them.
+async fn prune_rollouts(store: &Store, now: Timestamp, days: u32) -> Result<(), StoreError> {
+    let Some(before) = end_of_age(now, days) else { return Ok(()) };
+    while store.prune_rollouts(before, BATCH).await? > 0 {
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 /// Deletes all old records of other people's workloads in clusters.

@@ -15,7 +15,7 @@ use crate::cluster::watch::schedule::WatchLimits;
 use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::sweep::SweepReport;
 use crate::controller::unwatched::end_unwatched;
-use crate::deployments::removal;
+use crate::deployments::{Deployments, removal};
 use crate::server;
 use crate::store::{Store, StoreError};
 
@@ -56,6 +56,11 @@ impl SteppedApp {
         &self.loops.deployments.store
     }
 
+    /// Returns the use cases, for those that a test calls itself.
+    pub fn deployments(&self) -> &Deployments {
+        &self.loops.deployments
+    }
+
     /// Follows the clusters until `stop`, beside the steps of the test.
     pub fn follow_clusters(&self, limits: WatchLimits, stop: &CancellationToken) {
         for follower in &self.loops.followers {
@@ -73,6 +78,7 @@ impl SteppedApp {
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut count = removal::keep_records_once(&self.loops.deployments).await?;
         count += end_unwatched(&self.loops.deployments).await?;
+        count += self.advance_rollouts().await?;
         while self.step().await? {
             count += 1;
         }
@@ -87,6 +93,26 @@ impl SteppedApp {
     /// [`StoreError`]
     pub async fn step(&self) -> Result<bool, StoreError> {
         Ok(self.loops.controller.step().await?.is_some())
+    }
+
+    /// Gives the next rollout that is due one turn; returns false if there was none.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn advance_rollout(&self) -> Result<bool, StoreError> {
+        Ok(self.loops.rollouts.step().await?.is_some())
+    }
+
+    /// Gives each rollout that is due its turn, until all wait; returns the number of turns.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn advance_rollouts(&self) -> Result<usize, StoreError> {
+        let mut count = self.loops.rollouts.answer_requests().await?;
+        while self.loops.rollouts.step().await?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Computes the previews that are due; returns the number of attempts.

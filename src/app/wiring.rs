@@ -19,6 +19,7 @@ use crate::config::slack::SlackSettings;
 use crate::config::webhook::{WebhookSecret, WebhookSettings};
 use crate::controller::clusters::{ClusterFollower, FollowerSettings};
 use crate::controller::previews::{self, PreviewLoop};
+use crate::controller::rollouts::{RolloutLoop, RolloutMetrics};
 use crate::controller::sweep::{self, Sweeps};
 use crate::controller::{self, Controller};
 use crate::deployments::watched_cluster::{ClusterLink, WatchedCluster};
@@ -66,6 +67,7 @@ pub(super) struct Loops {
     pub(super) previews: Option<PreviewLoop>,
     /// `None` where sweeps are off.
     pub(super) sweeps: Option<Sweeps>,
+    pub(super) rollouts: Arc<RolloutLoop>,
     /// The watches of clusters.
     pub(super) followers: Vec<Arc<ClusterFollower>>,
     pub(super) deployments: Deployments,
@@ -114,6 +116,7 @@ pub(super) fn loops(
     let metrics = registry.register(controller::metrics::WorkerMetrics::new);
     let controller = Arc::new(Controller::new(deployments.clone(), workers, metrics));
     registry.register(|registry| deployments.store.interval_metrics().register(registry));
+    registry.register(|registry| deployments.rollout_metrics.register(registry));
     let metrics = registry.register(outbox::metrics::OutboxMetrics::new);
     let sinks = sinks(settings, deployments.clone(), client, unproxied);
     let outbox = Arc::new(Outbox::new(sinks, outbox, metrics));
@@ -122,7 +125,9 @@ pub(super) fn loops(
     let previews = settings.webhook.rules.previews.map(|_| previews);
     let sweeps = sweeps(settings, instance, &deployments, registry);
     let followers = followers(settings, instance, &deployments, registry);
-    Loops { controller, outbox, previews, sweeps, followers, deployments }
+    let metrics = registry.register(RolloutMetrics::new);
+    let rollouts = Arc::new(RolloutLoop::new(deployments.clone(), metrics));
+    Loops { controller, outbox, previews, sweeps, rollouts, followers, deployments }
 }
 
 /// Builds the clusters that are watched: those that have a connection, or an agent.

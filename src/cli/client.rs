@@ -35,6 +35,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_mins(1);
 /// The pause before an act whose answer was lost is repeated with its key.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The replicas of the service that are asked at most, until a load balancer has led to the one that knows the answer.
+const MAX_REPLICAS_ASKED: usize = 10;
+/// The pause before another replica is asked.
+const REPLICA_PAUSE: Duration = Duration::from_millis(100);
 /// The longest body of an answer, in bytes: the longest list has a few MiB.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
@@ -127,6 +131,11 @@ impl ServiceEndpoint {
         Self { server: Some(url.into()), token }
     }
 
+    /// Makes the endpoint of the service on this machine.
+    pub(super) fn local(token: Option<SecretString>) -> Self {
+        Self { server: None, token }
+    }
+
     /// Returns the service's address.
     pub(super) fn url(&self) -> &str {
         self.server.as_deref().unwrap_or(UNNAMED)
@@ -143,9 +152,21 @@ impl ServiceEndpoint {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, CliError> {
-        let request = service_client()?.get(self.address(path, query)?);
-        let (status, body) = self.answer(self.authorize(request)?).await?;
+        let address = self.address(path, query)?;
+        for _ in 1..MAX_REPLICAS_ASKED {
+            let (status, body) = self.ask(address.clone()).await?;
+            if status != StatusCode::MISDIRECTED_REQUEST {
+                return self.read(status, &body);
+            }
+            // Another replica of the service knows it; each client has a connection of its own.
+            tokio::time::sleep(REPLICA_PAUSE).await;
+        }
+        let (status, body) = self.ask(address).await?;
         self.read(status, &body)
+    }
+
+    async fn ask(&self, address: Url) -> Result<(StatusCode, Vec<u8>), CliError> {
+        self.answer(self.authorize(service_client()?.get(address))?).await
     }
 
     /// Returns whether the service is ready; it answers with an error's status while it is not.

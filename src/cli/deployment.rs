@@ -82,11 +82,14 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         ("tag", &overview.tag),
         ("repository", &overview.repository),
         ("by", &overview.actor),
+        ("rollout", overview.rollout.as_deref().unwrap_or_default()),
         ("template", &template(overview)),
         ("received", &times.ago(overview.received_at)),
         ("page", log_url.as_deref().unwrap_or("-")),
     ] {
-        text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
+        if !value.is_empty() {
+            text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
+        }
     }
     if let Some(WaitingOn { what, since, last_event, gives_up_at }) = &overview.waiting {
         text += &format!("\n{BOLD}waiting for{BOLD:#} {what}\n");

@@ -1,16 +1,17 @@
-//! Follows a deployment by the service's stream of events.
+//! Follows a deployment or a rollout by the service's stream of events.
 
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use serde::de::DeserializeOwned;
 
 use super::client::{self, ServiceEndpoint};
 use super::error::{CliError, CliErrorKind};
 use super::verbatim::Verbatim;
 use crate::api::deployments::{DeploymentPicture, DeploymentSummary};
-use crate::model::deployment::State;
-use crate::model::id::DeployId;
+use crate::api::rollouts::RolloutDetail;
+use crate::model::id::{DeployId, RolloutId};
 
 /// The pause before the next connection after a stream has ended.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -23,36 +24,69 @@ const STREAM: &str = "text/event-stream";
 /// The state of a deployment in an event.
 pub(super) type Picture = DeploymentPicture<Verbatim<DeploymentSummary>>;
 
-/// A stream of one deployment's events that reconnects by itself. A service without such streams is polled.
-pub(super) struct Following<'a> {
+/// The kind of record that a stream follows.
+pub(super) struct RecordKind<P> {
+    /// The name of its events.
+    event: &'static str,
+    /// Returns a text that is the same as long as nothing of interest has changed.
+    fingerprint: fn(&P) -> String,
+    /// Returns whether nothing changes any more.
+    is_final: fn(&P) -> bool,
+}
+
+/// A stream of one record's events that reconnects by itself. A service without such streams is polled.
+pub(super) struct Following<'a, P> {
     server: &'a ServiceEndpoint,
     path: String,
+    kind: RecordKind<P>,
     last: Option<String>,
     way: Way,
     tries: u32,
 }
 
-/// The way to read the deployment's progress.
+/// The way to read the record's progress.
 enum Way {
     /// No stream is open now.
     Closed,
     Stream(Box<(reqwest::Response, Parser)>),
-    /// The service is polled; with the last answer, if there was one.
-    Asking(Option<(State, String, usize)>),
+    /// The service is polled; with the fingerprint of the last answer, if there was one.
+    Asking(Option<String>),
 }
 
 impl ServiceEndpoint {
     /// Follows a deployment.
-    pub(super) fn follow(&self, id: &DeployId) -> Following<'_> {
-        let path = format!("/api/v1/deployments/{id}");
-        Following { server: self, path, last: None, way: Way::Closed, tries: TRIES }
+    pub(super) fn follow(&self, id: &DeployId) -> Following<'_, Picture> {
+        let kind = RecordKind {
+            event: "deployment",
+            fingerprint: |Picture { summary: overview, stages }: &Picture| {
+                format!("{} {} {}", overview.state.as_str(), stages.len(), overview.summary)
+            },
+            is_final: |picture: &Picture| picture.summary.state.is_final(),
+        };
+        self.follow_record(format!("/api/v1/deployments/{id}"), kind)
+    }
+
+    /// Follows a rollout.
+    pub(super) fn follow_rollout(&self, id: &RolloutId) -> Following<'_, Verbatim<RolloutDetail>> {
+        let kind = RecordKind {
+            event: "rollout",
+            fingerprint: |rollout: &Verbatim<RolloutDetail>| {
+                serde_json::to_string(rollout).unwrap_or_default()
+            },
+            is_final: |rollout: &Verbatim<RolloutDetail>| rollout.summary.state.is_end(),
+        };
+        self.follow_record(format!("/api/v1/rollouts/{id}"), kind)
+    }
+
+    fn follow_record<P>(&self, path: String, kind: RecordKind<P>) -> Following<'_, P> {
+        Following { server: self, path, kind, last: None, way: Way::Closed, tries: TRIES }
     }
 }
 
-impl Following<'_> {
-    /// Returns the deployment after the next change; `None` when nothing more will change. Half a minute without an
+impl<P: DeserializeOwned> Following<'_, P> {
+    /// Returns the record after the next change; `None` when nothing more will change. Half a minute without an
     /// answer is an error.
-    pub(super) async fn next(&mut self) -> Result<Option<Picture>, CliError> {
+    pub(super) async fn next(&mut self) -> Result<Option<P>, CliError> {
         loop {
             match self.next_event().await {
                 Ok(StreamEvent::Picture(picture)) => {
@@ -75,7 +109,7 @@ impl Following<'_> {
         }
     }
 
-    async fn next_event(&mut self) -> Result<StreamEvent, CliError> {
+    async fn next_event(&mut self) -> Result<StreamEvent<P>, CliError> {
         if let Way::Closed = self.way {
             self.way = match self.connect().await? {
                 Some(way) => way,
@@ -85,7 +119,7 @@ impl Following<'_> {
         match &mut self.way {
             Way::Stream(open) => {
                 let (response, parser) = &mut **open;
-                let event = listen(response, parser).await.ok_or_else(|| {
+                let event = listen(response, parser, self.kind.event).await.ok_or_else(|| {
                     CliError::io(format!(
                         "the connection to {} broke repeatedly",
                         self.server.url()
@@ -95,7 +129,7 @@ impl Following<'_> {
                 self.last = event.id.or(self.last.take());
                 read(&event.data).map(|picture| StreamEvent::Picture(Box::new(picture)))
             }
-            Way::Asking(before) => ask(self.server, &self.path, before).await,
+            Way::Asking(before) => ask(self.server, &self.path, &self.kind, before).await,
             Way::Closed => Ok(StreamEvent::Nothing),
         }
     }
@@ -128,8 +162,8 @@ impl Following<'_> {
 }
 
 /// An event of the stream.
-enum StreamEvent {
-    Picture(Box<Picture>),
+enum StreamEvent<P> {
+    Picture(Box<P>),
     /// Nothing has changed.
     Nothing,
     /// The stream has ended for good.
@@ -141,11 +175,15 @@ fn is_stream(response: &reqwest::Response) -> bool {
     kind.is_some_and(|kind| kind.starts_with(STREAM))
 }
 
-/// Reads the next event of a deployment; `None` if the stream breaks off.
-async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option<Event> {
+/// Reads the next event of that kind; `None` if the stream breaks off.
+async fn listen(
+    response: &mut reqwest::Response,
+    parser: &mut Parser,
+    kind: &str,
+) -> Option<Event> {
     loop {
         while let Some(event) = parser.next() {
-            if matches!(event.kind.as_str(), "" | "deployment") {
+            if event.kind.is_empty() || event.kind == kind {
                 return Some(event);
             }
         }
@@ -155,15 +193,15 @@ async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option
 }
 
 /// Polls the service for a change since the last answer.
-async fn ask(
+async fn ask<P: DeserializeOwned>(
     server: &ServiceEndpoint,
     path: &str,
-    before: &mut Option<(State, String, usize)>,
-) -> Result<StreamEvent, CliError> {
-    let picture: Picture = server.get(path, &[]).await?;
-    let Picture { summary: overview, stages } = &picture;
-    let now = Some((overview.state, overview.summary.clone(), stages.len()));
-    let event = match (now == *before, overview.state.is_final()) {
+    kind: &RecordKind<P>,
+    before: &mut Option<String>,
+) -> Result<StreamEvent<P>, CliError> {
+    let picture: P = server.get(path, &[]).await?;
+    let now = Some((kind.fingerprint)(&picture));
+    let event = match (now == *before, (kind.is_final)(&picture)) {
         (true, true) => StreamEvent::Over,
         (true, false) => StreamEvent::Nothing,
         (false, _) => StreamEvent::Picture(Box::new(picture)),
@@ -172,7 +210,7 @@ async fn ask(
     Ok(event)
 }
 
-fn read(data: &str) -> Result<Picture, CliError> {
+fn read<P: DeserializeOwned>(data: &str) -> Result<P, CliError> {
     serde_json::from_str(data)
         .map_err(|error| CliError::io(format!("an event of the service cannot be read: {error}")))
 }
@@ -245,7 +283,8 @@ pub(crate) fn fuzz(data: &[u8]) {
     let expected = events(&mut std::iter::once(stream));
     assert_eq!(events(&mut stream.chunks(usize::from(*size).max(1))), expected);
     for event in expected {
-        let _ = read(&event.data);
+        let _ = read::<Picture>(&event.data);
+        let _ = read::<Verbatim<RolloutDetail>>(&event.data);
     }
 }
 

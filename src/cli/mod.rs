@@ -20,6 +20,7 @@ mod client; // the service's API
 mod names; // suggestions for mistyped names
 mod verbatim; // answers passed on unchanged
 mod event_stream; // the service's stream of events
+mod live_lines; // lines that are redrawn in place
 mod table; // tables that fit the terminal
 mod changes; // changes of objects, as a terminal shows them
 mod deployment; // deployments as a terminal shows them

@@ -220,7 +220,11 @@ fn news(deployment: &Deployment) -> News<'_> {
         holds: Holds::Automation,
         undo: None,
         undeliverable: None,
-        stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
+        stamp: Stamp::Deployment {
+            deployment: deployment.id.clone(),
+            sink: "channel".to_owned(),
+            seq: 1,
+        },
     }
 }
 

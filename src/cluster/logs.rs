@@ -16,7 +16,7 @@ use kube::client::Body;
 use crate::cluster::connection::client::{ClusterClient, ClusterConnection, describe};
 use crate::cluster::connection::error::UNAUTHORIZED;
 use crate::cluster::connection::request::{RequestError, ServerRefusal, send};
-use crate::cluster::failure::{LogTail, MASKED_LINES};
+use crate::cluster::failure::{LOG_LINES, LogTail, MASKED_LINES};
 use crate::support::http::body::read_bounded;
 use crate::support::log_text::{LogMask, remove_controls};
 use crate::support::text::truncate_chars;
@@ -76,6 +76,27 @@ pub async fn tail(
         let seconds = TAIL_DEADLINE.as_secs();
         Err(PodLogError::Unavailable(format!("the log did not come within {seconds} seconds")))
     })
+}
+
+/// Reads the end of the log of a container that fails, or of the run before where the present one has said nothing yet.
+///
+/// # Errors
+/// [`PodLogError`], at the latest after ten seconds.
+pub async fn failure_tail(
+    connection: &ClusterConnection,
+    namespace: &str,
+    pod: &str,
+    container: Option<&str>,
+) -> Result<LogTail, PodLogError> {
+    let present = tail(connection, namespace, pod, container, false, LOG_LINES).await;
+    if present.as_ref().is_ok_and(|tail| !tail.lines().is_empty()) {
+        return present;
+    }
+    match tail(connection, namespace, pod, container, true, LOG_LINES).await {
+        // Nothing ran before.
+        Err(PodLogError::NoLog(_)) => present,
+        previous => previous,
+    }
 }
 
 /// The server cuts an answer at its end, which is the part that counts: then fewer lines are asked for.

@@ -14,7 +14,7 @@ use crate::model::deploy_clock::{DeployMark, MarkClock, MarkTime};
 pub(super) fn cluster_marks(
     expected: &ExpectedRevision,
     application: Option<&ArgoApplication>,
-    records: &[ProgressRecord],
+    records: &[&ProgressRecord],
     now: Timestamp,
 ) -> Vec<MarkTime> {
     // A push without a commit names an old one, which was synced long before.
@@ -24,7 +24,7 @@ pub(super) fn cluster_marks(
         record.key.deploy_id.as_ref() == Some(&expected.deploy_id)
             && record.key.workload.kind != WatchedKind::Application
     };
-    let started = records.iter().filter(is_its).map(|record| record.started);
+    let started = records.iter().copied().filter(is_its).map(|record| record.started);
     let first = started.min_by_key(|time| time.at);
     marks.extend(first.map(|time| mark_of(DeployMark::RolloutBegan, time, now)));
     marks

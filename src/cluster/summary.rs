@@ -48,7 +48,7 @@ pub enum DeploymentState {
 /// count, which has taken a workload over.
 pub fn summarize(
     expected: &ExpectedRevision,
-    records: &[ProgressRecord],
+    records: &[&ProgressRecord],
     wait: SyncWait,
 ) -> DeploymentProgress {
     let newest = |key: &ObjectKey| {
@@ -57,7 +57,7 @@ pub fn summarize(
                 && record.key.deploy_id.as_ref() == Some(&expected.deploy_id)
                 && !matches!(record.state, RecordState::Removed { .. })
         };
-        records.iter().filter(is_its).max_by_key(|record| record.order())
+        records.iter().copied().filter(is_its).max_by_key(|record| record.order())
     };
     let parts: Vec<(&ObjectKey, Option<&ProgressRecord>)> =
         expected.parts().into_iter().map(|key| (key, newest(key))).collect();
@@ -135,9 +135,9 @@ fn find_end(records: &[&ProgressRecord]) -> Option<DeploymentState> {
 fn find_jump(
     expected: &ExpectedRevision,
     missing: &[&ObjectKey],
-    records: &[ProgressRecord],
+    records: &[&ProgressRecord],
 ) -> Option<DeploymentState> {
-    let is_later = |record: &ProgressRecord| {
+    let is_later = |record: &&ProgressRecord| {
         missing.contains(&&record.key.workload)
             && record.key.deploy_id.as_ref().is_some_and(|id| *id > expected.deploy_id)
     };

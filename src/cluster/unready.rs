@@ -19,6 +19,11 @@ pub(super) struct UnreadyPods {
 }
 
 impl UnreadyPods {
+    /// Returns the workloads that have such pods.
+    pub(super) fn workloads(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.since.keys()
+    }
+
     /// Forgets the pods of a workload.
     pub(super) fn forget(&mut self, workload: &ObjectKey) {
         self.since.remove(workload);

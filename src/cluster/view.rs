@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::cluster::argocd::ArgoApplication;
 use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::index::ClusterIndex;
@@ -189,36 +190,6 @@ impl ClusterView {
         }
     }
 
-    /// Returns the marks that are new, and forgets the clocks that show no more.
-    fn take_marks(
-        &mut self,
-        finished: &BTreeMap<DeployId, ClockTime>,
-        now: Timestamp,
-    ) -> Vec<(DeployId, Vec<MarkTime>)> {
-        let (index, tracker, open) = (&self.index, &self.tracker, &self.open);
-        let mut new_marks = Vec::new();
-        self.clocks.retain(|id, clock| {
-            let expected = &clock.expected;
-            let application = expected.application.as_ref().and_then(|key| index.get(key));
-            let application = application.and_then(WatchedObject::application);
-            let records = records_of(tracker, expected);
-            let mut times = cluster_marks(expected, application, &records, now);
-            times.extend(finished.get(id).map(|at| mark_of(DeployMark::Finished, *at, now)));
-            times.retain(|time| clock.marks.get(time.mark).is_none());
-            for time in &times {
-                clock.marks.insert(*time);
-            }
-            if !times.is_empty() {
-                new_marks.push((id.clone(), times));
-            }
-            let is_synced = clock.marks.get(DeployMark::Synced).is_some();
-            let may_sync = application.is_some() && expected.changed && !is_synced;
-            let has_ended = !open.contains_key(id) || finished.contains_key(id);
-            !has_ended || (may_sync && is_recent(expected, now))
-        });
-        new_marks
-    }
-
     /// Notes that people were told how a deployment stands, by the process that watched before.
     pub fn mark_announced(&mut self, id: &DeployId, is_syncing: bool) {
         if let Some(deployment) = self.open.get_mut(id) {
@@ -299,11 +270,13 @@ impl ClusterView {
         let (index, tracker) = (&self.index, &self.tracker);
         let has_no_argo_cd = index.is_unavailable(WatchedKind::Application);
         let mut deployments = Vec::new();
+        // Collected once, for the state of a deployment and for its clock.
+        let mut open_records = BTreeMap::new();
         for (id, deployment) in &mut self.open {
             let expected = &deployment.expected;
             let parts = expected.parts();
-            let records = records_of(tracker, expected);
-            let mut progress = summarize(expected, &records, tracker.sync_wait(expected));
+            let records: &[_] = open_records.entry(id).or_insert(records_of(tracker, expected));
+            let mut progress = summarize(expected, records, tracker.sync_wait(expected));
             if parts.is_empty() || (expected.workloads.is_empty() && has_no_argo_cd) {
                 progress = end_at_push(expected);
             }
@@ -320,7 +293,7 @@ impl ClusterView {
             if deployment.shown.as_ref() == Some(&progress) {
                 continue;
             }
-            let failure = find_failure(expected, &progress, &records);
+            let failure = find_failure(expected, &progress, records);
             let is_end = progress.waiting.is_none();
             let is_syncing = progress.state == DeploymentState::Syncing;
             let announced = &mut deployment.announced;
@@ -333,10 +306,25 @@ impl ClusterView {
             deployments.push(DeploymentNews { deploy_id, progress, is_announced, failure });
         }
         let finished = deployments.iter().filter_map(|news| match news.progress.state {
-            DeploymentState::Finished { at } => Some((news.deploy_id.clone(), at)),
+            DeploymentState::Finished { at } => Some((&news.deploy_id, at)),
             _ => None,
         });
-        let marks = self.take_marks(&finished.collect(), now);
+        let finished: BTreeMap<&DeployId, ClockTime> = finished.collect();
+        let mut marks = Vec::new();
+        // A clock that shows no more is forgotten.
+        self.clocks.retain(|id, clock| {
+            let finished_at = finished.get(id).copied();
+            let is_open = open_records.contains_key(id) && finished_at.is_none();
+            let records = open_records.remove(id);
+            let records = records.unwrap_or_else(|| records_of(tracker, &clock.expected));
+            let application = clock.expected.application.as_ref().and_then(|key| index.get(key));
+            let application = application.and_then(WatchedObject::application);
+            let times = clock.take_marks(application, &records, finished_at, now);
+            if !times.is_empty() {
+                marks.push((id.clone(), times));
+            }
+            is_open || (application.is_some() && clock.may_sync(now))
+        });
         let has_ended = |news: &&DeploymentNews| news.progress.waiting.is_none();
         for ended in deployments.iter().filter(has_ended) {
             let Some(deployment) = self.open.remove(&ended.deploy_id) else { continue };
@@ -347,6 +335,31 @@ impl ClusterView {
             }
         }
         ClusterNews { records, deployments, marks, vanished }
+    }
+}
+
+impl FollowedClock {
+    /// Returns the marks that are new.
+    fn take_marks(
+        &mut self,
+        application: Option<&ArgoApplication>,
+        records: &[&ProgressRecord],
+        finished_at: Option<ClockTime>,
+        now: Timestamp,
+    ) -> Vec<MarkTime> {
+        let mut times = cluster_marks(&self.expected, application, records, now);
+        times.extend(finished_at.map(|at| mark_of(DeployMark::Finished, at, now)));
+        times.retain(|time| self.marks.get(time.mark).is_none());
+        for time in &times {
+            self.marks.insert(*time);
+        }
+        times
+    }
+
+    /// Checks that Argo CD may sync the revision yet.
+    fn may_sync(&self, now: Timestamp) -> bool {
+        let is_synced = self.marks.get(DeployMark::Synced).is_some();
+        self.expected.changed && !is_synced && is_recent(&self.expected, now)
     }
 }
 
@@ -390,20 +403,18 @@ fn wait_for_sight(progress: &mut DeploymentProgress, unseen: &ClusterUnseen) {
 }
 
 /// Returns the records of all that tells how a deployment stands.
-fn records_of(tracker: &ProgressTracker, expected: &ExpectedRevision) -> Vec<ProgressRecord> {
-    expected
-        .watched_objects()
-        .into_iter()
-        .flat_map(|key| tracker.records_of(key))
-        .cloned()
-        .collect()
+fn records_of<'a>(
+    tracker: &'a ProgressTracker,
+    expected: &ExpectedRevision,
+) -> Vec<&'a ProgressRecord> {
+    expected.watched_objects().into_iter().flat_map(|key| tracker.records_of(key)).collect()
 }
 
 /// Finds the workload that cannot run, and why.
 fn find_failure(
     expected: &ExpectedRevision,
     progress: &DeploymentProgress,
-    records: &[ProgressRecord],
+    records: &[&ProgressRecord],
 ) -> Option<(ObjectKey, FailureCause)> {
     match &progress.state {
         DeploymentState::Failed { workload, cause } => Some((workload.clone(), cause.clone())),
@@ -411,7 +422,8 @@ fn find_failure(
             let is_its = |record: &&ProgressRecord| {
                 record.key.deploy_id.as_ref() == Some(&expected.deploy_id)
             };
-            let mut open = records.iter().filter(is_its).filter(|record| record.is_open());
+            let records = records.iter().copied().filter(is_its);
+            let mut open = records.filter(|record| record.is_open());
             open.find_map(|record| {
                 Some((record.key.workload.clone(), record.failing.as_ref()?.cause.clone()))
             })

@@ -5,10 +5,10 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
-use crate::config::redact::has_credentials;
 use crate::config::resolver::Resolver;
 use crate::model::id::Namespace;
 use crate::model::target;
+use crate::support::secret_text::has_credentials;
 
 /// The path of Argo CD's webhook, below the prefix that it is served under.
 const PATH: &str = "/api/webhook";

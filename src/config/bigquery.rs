@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
-use crate::config::redact::has_credentials;
 use crate::config::resolver::Resolver;
 use crate::config::secret;
 use crate::notify::bigquery::key::ServiceAccountKey;
@@ -15,6 +14,7 @@ use crate::notify::bigquery::token::BigQueryAccess;
 use crate::notify::bigquery::{BIGQUERY_API, BigQuerySettings};
 use crate::support::credential::Credential;
 use crate::support::host::{is_encrypted_or_local, is_local};
+use crate::support::secret_text::has_credentials;
 
 /// The default table.
 const TABLE: &str = "deployments";

@@ -9,14 +9,11 @@ use serde::Deserialize;
 
 use crate::cluster::connection::settings::ClusterAccess;
 use crate::config::auth::sha256_of;
-use crate::config::credential::{ONE_OF, Secret};
+use crate::config::credential::Secret;
 use crate::config::kubernetes::find_service_account;
 use crate::config::resolver::Resolver;
 use crate::model::callers::{AgentToken, ApiToken};
 use crate::model::id::TargetName;
-
-/// The shortest token, in characters: a shorter one could be guessed.
-const SHORTEST: usize = 20;
 
 /// The agent inside a cluster, `the-deployer agent`, which reports what happens there. The service then needs no
 /// connection to the API server.
@@ -24,7 +21,7 @@ const SHORTEST: usize = 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentCredentials {
     /// The agent's token, which is good for its reports alone: of at least 20 characters, and another one for each
-    /// cluster. It is read when the service starts.
+    /// cluster. A file is read again while the service runs.
     token: Secret,
 }
 
@@ -38,14 +35,16 @@ impl Resolver<'_> {
         let mut tokens: Vec<AgentToken> = Vec::new();
         for (n, name, AgentCredentials { token }) in agents {
             let path = format!("clusters[{n}].agent.token");
-            let Some(secret) = self.secret(&path, token, ONE_OF) else { continue };
+            let Some(credential) = self.credential(&path, token) else { continue };
             let help = "make one with `the-deployer config token`";
-            if secret.expose_secret().chars().count() < SHORTEST {
-                let message = format!("this token has less than {SHORTEST} characters");
+            let shortest = AgentToken::MIN_CHARACTERS;
+            if credential.secret.expose_secret().chars().count() < shortest {
+                let message = format!("this token has less than {shortest} characters");
                 self.report.error(&path, message, help);
             }
-            let sha256 = sha256_of(&secret);
-            if let Some(other) = tokens.iter().find(|other| other.sha256 == sha256) {
+            let sha256 = sha256_of(&credential.secret);
+            let is_same = |other: &&AgentToken| sha256_of(&other.credential.secret) == sha256;
+            if let Some(other) = tokens.iter().find(is_same) {
                 let message = format!("the agent of {} has the same token", other.cluster);
                 self.report.error(&path, message, help);
             }
@@ -55,7 +54,7 @@ impl Resolver<'_> {
             }
             // An invalid name is reported already.
             let Ok(cluster) = TargetName::parse(name) else { continue };
-            tokens.push(AgentToken { cluster, sha256 });
+            tokens.push(AgentToken { cluster, credential });
         }
         tokens
     }

@@ -44,7 +44,7 @@ pub(super) struct Cluster {
     #[serde(default)]
     #[schemars(extend("format" = "line"))]
     version: Option<String>,
-    /// Free labels, for selections.
+    /// Free labels, `region: eu`: templates and policies see them, and rollouts select targets by them.
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
     /// Its own offers, if they differ from the `platform` of all.

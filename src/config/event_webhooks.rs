@@ -5,11 +5,11 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
-use crate::config::redact::has_credentials;
 use crate::config::resolver::Resolver;
 use crate::model::announcement::Announcement;
 use crate::notify::signature::SigningSecret;
 use crate::support::host::is_encrypted_or_local;
+use crate::support::secret_text::has_credentials;
 
 /// The largest number of webhooks: the service polls the queue of each.
 const MAX: usize = 20;

@@ -30,6 +30,7 @@ pub mod kubernetes; // the connections to their API servers
 pub mod cluster_agent; // the agents of those that the service does not reach
 pub mod argocd; // the targets in Argo CD, and its notification of pushes
 pub mod lookups; // registries and secret stores
+pub mod gates; // the servers that the gates of rollouts ask
 pub mod outbound; // proxy and certificates of outgoing HTTP
 pub mod slack; // Slack messages
 pub mod event_webhooks; // webhooks with events

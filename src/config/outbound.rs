@@ -30,7 +30,8 @@ pub(super) struct Outbound {
     /// Default: `NO_PROXY`.
     no_proxy: Option<Vec<String>>,
     /// Private networks, such as `10.1.0.0/16`, to which foreign host names may resolve: those of registries that only
-    /// `*` covers, and of redirects by registries. Default: none, only public addresses.
+    /// `*` covers, of redirects by registries, and of HTTP gates that only a glob covers. Default: none, only public
+    /// addresses.
     private_networks: Option<Vec<String>>,
 }
 
@@ -113,7 +114,7 @@ impl Resolver<'_> {
     }
 
     fn proxy_url(&mut self, url: &str) {
-        if crate::config::redact::has_credentials(url) {
+        if crate::support::secret_text::has_credentials(url) {
             let message = "the address has a user name or a password in it, which logs would show";
             let help = "remove it, and give `proxy_username` and `proxy_password`";
             self.report.error("outbound.proxy", message, help);

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::config::report::RULE;
 use crate::model::violation::{Position, Violation};
 use crate::support::secret_mask::mask_values;
+use crate::support::secret_text::has_credentials;
 use crate::support::text::with_line_feeds;
 use crate::waml::node::{Node, Path, Step};
 use crate::waml::yaml::{self, Budget};
@@ -58,6 +59,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
                 *last == "secret"
             }
             ["registries", last] => *last == "password",
+            ["gates", .., last] => *last == "token",
             ["notify", "slack", last] => matches!(*last, "token" | "webhook"),
             ["outbound", last] => *last == "proxy_password",
             _ => false,
@@ -75,14 +77,6 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             .help("put it into a file or a variable, and write `{file: PATH}` or `{env: NAME}`");
         violations.push(violation.at(path.to_string(), Some(node.origin.position.clone())));
     }
-}
-
-/// Returns whether an address has a user name or a password in it. Over ssh a user name is none: the key is the secret.
-pub(super) fn has_credentials(text: &str) -> bool {
-    let (scheme, rest) = text.split_once("://").unwrap_or_default();
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let in_front = authority.rsplit_once('@').map(|(user, _)| user);
-    in_front.is_some_and(|user| scheme != "ssh" || user.contains(':')) || text.contains("password=")
 }
 
 /// Returns whether the text is an address of a Slack webhook, or a Slack token: either lets everybody write who sees

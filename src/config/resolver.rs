@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::redact::has_credentials;
 use crate::config::report::ConfigReport;
 use crate::support::globs::{GlobError, Globs, check_glob};
+use crate::support::secret_text::has_credentials;
 
 /// The longest duration that may be set; a longer one is a mistake.
 pub(super) const LONGEST: Duration = Duration::from_hours(24);

@@ -16,6 +16,7 @@ use crate::config::bigquery::BigQuery;
 use crate::config::clusters::Cluster;
 use crate::config::event_webhooks::{EventWebhook, EventWebhookSettings};
 use crate::config::forge::{Forge, ForgeSettings};
+use crate::config::gates::Gates;
 use crate::config::limits::{LimitSettings, Limits};
 use crate::config::lookups::Registry;
 use crate::config::manifests::{ManifestRepositorySettings, Manifests};
@@ -28,6 +29,7 @@ use crate::config::templates::{Templates, TemplatesSettings};
 use crate::config::waml::{Waml, WamlSettings};
 use crate::config::webhook::WebhookSettings;
 use crate::lookups::clients::LookupSettings;
+use crate::lookups::gates::GateSettings;
 use crate::model::callers::{AgentToken, ApiToken, GitHubTeams, Pages};
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;
@@ -65,6 +67,8 @@ pub(super) struct File {
     pub(super) outbound: Option<Outbound>,
     /// The registries in which the service looks up images.
     pub(super) registries: Option<Vec<Registry>>,
+    /// The servers that the gates of rollouts ask: see `docs/rollouts.md`.
+    pub(super) gates: Option<Gates>,
     /// The receivers of messages about deployments, beside the code host.
     pub(super) notify: Option<Notify>,
     /// The callers of the API and the readers of the pages.
@@ -108,6 +112,8 @@ pub struct Settings {
     pub outbound: http::OutboundHttp,
     /// The registries and secret stores for lookups.
     pub lookups: LookupSettings,
+    /// The servers that the gates of rollouts ask.
+    pub gates: GateSettings,
     /// Slack, if messages go there.
     pub slack: Option<SlackSettings>,
     /// The programs that receive events.
@@ -144,6 +150,7 @@ impl Resolver<'_> {
             platform,
             outbound,
             registries,
+            gates,
             notify,
             auth,
             limits,
@@ -171,6 +178,7 @@ impl Resolver<'_> {
         let outbound = self.outbound(outbound.unwrap_or_default());
         let lookups =
             self.lookups(registries.unwrap_or_default(), cluster_lookups, &clusters, &kubernetes);
+        let gates = self.gates(gates.unwrap_or_default());
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let notify = notify.unwrap_or_default();
         let slack = notify.slack.map(|slack| self.slack(slack));
@@ -195,6 +203,7 @@ impl Resolver<'_> {
             clusters,
             outbound,
             lookups,
+            gates,
             slack: slack.flatten(),
             event_webhooks,
             bigquery: bigquery.flatten(),

@@ -99,6 +99,10 @@ registries:
 - {host: ghcr.io, username: deployer, password: {env: HOOK}}
 - {host: "localhost:5000", insecure: true}
 - {host: "*"}
+gates:
+  prometheus: {url: "https://prometheus.example.com", token: {env: TOKEN}, timeout: 3s}
+  alertmanager: {url: "http://alertmanager.monitoring:9093"}
+  http: {allowed_hosts: ["*.example.com"]}
 notify:
   slack:
     token: {env: BOT}
@@ -146,6 +150,7 @@ fn everything_can_be_set() {
         clusters,
         outbound,
         lookups,
+        gates,
         slack,
         event_webhooks,
         bigquery,
@@ -228,11 +233,12 @@ fn everything_can_be_set() {
     assert_eq!((address.as_str(), mount.as_str()), ("https://vault.example.com", "kv"));
     assert_eq!((namespace.as_deref(), &token.file), (Some("team"), &None));
     assert_eq!((lookups.secrets.len(), limits.lookups.as_secs()), (1, 7));
+    assert!(gates.alertmanager.is_some() && gates.prometheus.unwrap().timeout.as_secs() == 3);
     assert_eq!((limits.workers, limits.lease.as_secs(), limits.body), (8, 45, 2_000_000));
     let times = [limits.header_timeout, limits.body_timeout, limits.idle_timeout];
     assert_eq!(times.map(|time| time.as_secs()), [4, 5, 61]);
     assert_eq!((limits.write_timeout.as_secs(), limits.connections), (3, 100));
-    assert_eq!(limits.connections_per_address, 50, "half of all");
+    assert_eq!(limits.connections_per_address, 50);
 }
 
 #[test]
@@ -363,7 +369,7 @@ fn the_page_has_every_key() {
     ]);
     names.extend(["Notify", "Slack", "EventWebhook", "BigQuery", "Auth", "GitHubCallers", "Ssh"]);
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
-    names.extend(["Limits", "Forge", "Templates", "Signing"]);
+    names.extend(["Limits", "Forge", "Templates", "Signing", "Gates", "GateApi", "HttpGates"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
     for key in types.flat_map(|definition| definition["properties"].as_object().unwrap().keys()) {
         let is_documented = page.contains(&format!("{key}:"));

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use schemars::Schema;
 use serde_json::Value as Json;
 
-use crate::config::redact::has_credentials;
 use crate::config::settings::File;
 use crate::model::violation::{Position, Violation};
+use crate::support::secret_text::has_credentials;
 use crate::waml::node::{Map, MappingEntry, Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::suggest;
 

@@ -387,6 +387,12 @@ impl Controller {
         match self.store.begin_push(claim, findings, self.clock.now()).await? {
             PushTurn::Yes => {}
             PushTurn::Superseded { by } => return Err(Abort::Superseded(by)),
+            // A rollout waits for the end of the lock, and orders its rollback again.
+            PushTurn::Locked(lock) if deployment.rollout.is_some() => {
+                let message = format!("{} is locked by {}: {}", lock.scope, lock.by, lock.reason);
+                let rejection = Violation::error("locks", message).into();
+                return Err(Abort::AttemptError(AttemptError::Rejected(rejection)));
+            }
             PushTurn::Locked(lock) => return Err(rollback_locked(&lock).into()),
             // Another deployment took one of its routes or objects since they were looked at, and has it for good.
             PushTurn::Claimed(conflict) => {

@@ -9,8 +9,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::cluster::connection::client::ClusterConnection;
-use crate::cluster::failure::{FailureCause, LOG_LINES};
+use crate::cluster::failure::FailureCause;
 use crate::cluster::logs;
 use crate::cluster::view::ClusterNews;
 use crate::controller::clusters::{ClusterFollower, MAX_READS, PAUSE};
@@ -24,6 +23,9 @@ use crate::store::{ClusterChange, FailureUndo};
 const MAX_LOGS: usize = 8;
 /// The time for all logs of one recording: news is told without them rather than late.
 const LOGS_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The time for a log that an agent sends: it reads it when it reports the pod.
+const AGENT_LOG_DEADLINE: Duration = Duration::from_secs(3);
 
 impl ClusterFollower {
     /// Decides of each failure whether it is rolled back.
@@ -67,18 +69,17 @@ impl ClusterFollower {
         }
     }
 
-    /// Reads the ends of the logs that say more about new causes. A log that does not come in time is left out; those
-    /// of a cluster with an agent do not leave it.
+    /// Reads the ends of the logs that say more about new causes, from the cluster or from what its agent sends. A log
+    /// that does not come in time is left out.
     pub(super) async fn read_logs(&self, news: &ClusterNews) -> BTreeMap<DeployId, Vec<String>> {
         let mut logs = BTreeMap::new();
-        let ClusterLink::Connection(connection) = &self.link else { return logs };
         let room = Semaphore::new(MAX_LOGS);
         let mut reading = FuturesUnordered::new();
         for news in &news.deployments {
             if let Some((workload, cause)) = &news.failure
                 && cause.has_log()
             {
-                let (tail, room) = (self.read_log(connection, &workload.namespace, cause), &room);
+                let (tail, room) = (self.read_log(&workload.namespace, cause), &room);
                 reading.push(async move {
                     let _place = room.acquire().await;
                     (news.deploy_id.clone(), tail.await)
@@ -94,26 +95,27 @@ impl ClusterFollower {
         logs
     }
 
-    /// Reads the end of a container's log, or of the run before where the present one has said nothing yet.
-    async fn read_log(
-        &self,
-        connection: &ClusterConnection,
-        namespace: &str,
-        cause: &FailureCause,
-    ) -> Vec<String> {
+    async fn read_log(&self, namespace: &str, cause: &FailureCause) -> Vec<String> {
+        let connection = match &self.link {
+            ClusterLink::Connection(connection) => connection,
+            ClusterLink::Agent(inbox) => {
+                let now = self.deployments.clock.now();
+                return inbox
+                    .log_of(namespace, cause, AGENT_LOG_DEADLINE, now)
+                    .await
+                    .lines()
+                    .to_vec();
+            }
+        };
         let Some(pod) = &cause.pod else { return Vec::new() };
-        for previous in [false, true] {
-            let container = cause.container.as_deref();
-            let tail = logs::tail(connection, namespace, pod, container, previous, LOG_LINES).await;
-            match tail {
-                Ok(tail) if !tail.lines().is_empty() => return tail.lines().to_vec(),
-                Ok(_) => {}
-                Err(error) => {
-                    let cluster = self.health.cluster();
-                    tracing::debug!(%cluster, pod, previous, %error, "log not read");
-                }
+        let container = cause.container.as_deref();
+        match logs::failure_tail(connection, namespace, pod, container).await {
+            Ok(tail) => tail.lines().to_vec(),
+            Err(error) => {
+                let cluster = self.health.cluster();
+                tracing::debug!(%cluster, pod, %error, "log not read");
+                Vec::new()
             }
         }
-        Vec::new()
     }
 }

@@ -10,7 +10,7 @@
 //! [`Deployments`](crate::deployments::Deployments). The outbox sends the messages about it.
 //!
 //! Read `worker.rs` first: it claims deployments and starts attempts. [`outcome`] decides what follows an
-//! attempt, without side effects. [`clusters`], [`previews`] and [`sweep`] are loops of their own.
+//! attempt, without side effects. [`clusters`], [`previews`], [`rollouts`] and [`sweep`] are loops of their own.
 
 pub mod clusters; // follows pushed deployments in a cluster
 mod cluster_source; // the events of a cluster: of watches, or of an agent's reports
@@ -23,6 +23,7 @@ mod attempt; // one claimed deployment: lease, panic, shutdown, stages
 pub mod metrics;
 pub mod outcome; // what follows each end and each failure, pure
 pub mod previews; // the loop of previews of pull requests
+pub mod rollouts; // the loop of rollouts
 pub mod sweep; // recovery of missed events
 mod worker; // the loop that claims deployments
 

@@ -61,6 +61,10 @@ impl Deployments {
                 Ok(None)
             }
             WebhookEvent::Deployment(request) => self.accept(delivery, request).await.map(Some),
+            WebhookEvent::Rollout(trigger) => {
+                self.accept_rollout(trigger).await?;
+                Ok(None)
+            }
         }
     }
 

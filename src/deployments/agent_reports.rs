@@ -29,7 +29,7 @@ impl Deployments {
         cluster: &TargetName,
         report: ClusterReport,
     ) -> Result<ReportVerdict, InboxError> {
-        self.agent_inbox(cluster)?.report(report).await
+        self.agent_inbox(cluster)?.report(report, self.clock.now()).await
     }
 
     fn agent_inbox(&self, cluster: &TargetName) -> Result<&AgentInbox, InboxError> {

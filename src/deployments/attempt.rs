@@ -51,6 +51,14 @@ impl Deployments {
         })
     }
 
+    /// Checks that a deployment is a step of a rollout that a caller of the API started: the caller's rights on each target
+    /// were checked then, also those of tokens and administrators, whom the code host has in no team. An event has none.
+    async fn is_authorized_step(&self, deployment: &Deployment) -> Result<bool, DeployError> {
+        let Some(id) = &deployment.rollout else { return Ok(false) };
+        let rollout = self.store.rollout(id).await?;
+        Ok(rollout.is_some_and(|rollout| rollout.origin.event.is_none()))
+    }
+
     /// Plans on a thread of its own and within a bound: a template's computation cannot be
     /// interrupted. Returns the claims of what the app has live, too.
     async fn compute_plan(
@@ -63,6 +71,12 @@ impl Deployments {
         let (deployments, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
             self.cpu_pool.run_blocking(move || deployments.read(&request, &waml)).await??;
+        let mut questions = questions;
+        if let Some(questions) = &mut questions
+            && self.is_authorized_step(deployment).await?
+        {
+            questions.actor = None;
+        }
         let has_questions = questions.is_some();
         let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {

@@ -7,10 +7,13 @@ use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
+use crate::deployments::rollouts::gate_clients::RolloutGates;
+use crate::deployments::rollouts::metrics::RolloutProgressMetrics;
 use crate::deployments::signals::{ForgeHour, SweepHints, Wake};
 use crate::deployments::templates::InUse;
 use crate::deployments::watched_cluster::WatchedCluster;
 use crate::forge::Forge;
+use crate::forge::github::webhook::environments::Environments;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
 use crate::manifests::argocd::application::Source;
@@ -42,10 +45,16 @@ pub struct Deployments {
     pub(crate) facts: FactCollector,
     pub(crate) waml: WamlFile,
     pub(crate) previews: PreviewRules,
+    /// The targets that events may deploy to.
+    pub(crate) environments: Environments,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
     pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
+    /// The metrics of rollouts.
+    pub(crate) rollout_metrics: RolloutProgressMetrics,
+    /// The gates of rollouts.
+    pub(crate) gates: Arc<RolloutGates>,
     /// The clusters that the service watches.
     pub(crate) watches: Arc<BTreeMap<TargetName, WatchedCluster>>,
 }

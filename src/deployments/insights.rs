@@ -8,8 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::deployments::{BackendError, Deployments};
 use crate::model::deploy_clock::{DeployInterval, DeployMarks, Lapse};
 use crate::model::deployment::State;
-use crate::model::insights::{DoraFigures, LapseSample, LapseSummary, count_per_day, percentage};
-use crate::store::{ChangeFailure, DeploymentKind, InsightScope, OutcomeCount, PackedMarks};
+use crate::model::insights::{
+    DoraFigures, LapseSample, LapseSummary, RolloutFigures, count_per_day, percentage,
+};
+use crate::store::{
+    ChangeFailure, DeploymentKind, InsightScope, OutcomeCount, PackedMarks, RolloutOutcome,
+};
 
 /// The figures of a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +28,8 @@ pub struct Insights {
     pub intervals: Vec<(DeployInterval, LapseSummary)>,
     /// DORA's four figures.
     pub dora: DoraFigures,
+    /// The figures of rollouts.
+    pub rollouts: RolloutFigures,
 }
 
 /// The deployments whose marks are in memory at a time, some megabytes.
@@ -32,6 +38,8 @@ const SLICE: u32 = 20_000;
 const MAX_SLICES: u32 = 10;
 /// The most failed changes that are looked at.
 const MAX_FAILURES: u32 = 2_000;
+/// The most rollouts that are looked at.
+const MAX_ROLLOUTS: u32 = 5_000;
 
 /// The lengths of all deployments so far.
 #[derive(Debug, Default)]
@@ -50,6 +58,7 @@ impl Insights {
             outcomes: BTreeMap::new(),
             intervals: DeployInterval::ALL.map(nothing).to_vec(),
             dora: DoraFigures::default(),
+            rollouts: RolloutFigures::default(),
         }
     }
 }
@@ -89,6 +98,8 @@ impl Deployments {
             failures,
         )
         .await?;
+        let rollouts = self.store.rollout_outcomes(&scope, MAX_ROLLOUTS).await;
+        let rollouts = rollouts.map_err(BackendError::new)?;
         let window = scope.until.duration_since(scope.since);
         let mut outcomes = BTreeMap::new();
         for one in changes.iter().chain(&rollbacks).chain(&unfinished) {
@@ -102,6 +113,7 @@ impl Deployments {
             outcomes,
             intervals: DeployInterval::ALL.map(|interval| (interval, take(interval))).to_vec(),
             dora: dora(&changes, &failures, lead_time.summarize(), window),
+            rollouts: rollout_figures(&rollouts),
         })
     }
 
@@ -151,6 +163,33 @@ async fn sample_slice(
         samples
     });
     reading.await.map_err(BackendError::new)
+}
+
+/// Sums up the rollouts of a window.
+fn rollout_figures(rollouts: &[RolloutOutcome]) -> RolloutFigures {
+    let mut duration = LapseSample::default();
+    let mut figures = RolloutFigures { started: rollouts.len() as u64, ..Default::default() };
+    for RolloutOutcome { state, started_at, ended_at } in rollouts {
+        let count = match state.as_str() {
+            "done" => &mut figures.done,
+            "undone" => &mut figures.undone,
+            "undo_failed" => &mut figures.undo_failed,
+            "cancelled" => &mut figures.cancelled,
+            _ => {
+                figures.open += 1;
+                continue;
+            }
+        };
+        *count += 1;
+        if let Some(ended_at) = ended_at {
+            let millis = ended_at.as_millisecond() - started_at.as_millisecond();
+            duration.add(Lapse::Millis(u64::try_from(millis).unwrap_or(0)));
+        }
+    }
+    let RolloutFigures { started, open, undone, undo_failed, .. } = figures;
+    figures.undo_percent = percentage(undone + undo_failed, started - open);
+    figures.duration = duration.summarize();
+    figures
 }
 
 /// Computes DORA's figures of the changes of a window.

@@ -17,7 +17,7 @@ use crate::cluster::object::Marks;
 use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, PodRow};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::deployments::Deployments;
-use crate::deployments::agent_inbox::AgentInbox;
+use crate::deployments::agent_inbox::{AgentInbox, InboxError};
 use crate::deployments::watched_cluster::{ClusterLink, WatchedCluster};
 use crate::model::app_instance::AppInstance;
 use crate::model::id::TargetName;
@@ -124,6 +124,9 @@ pub enum LiveStateError {
     /// The cluster does not answer, or does not let the service look.
     #[error("{0}")]
     Unavailable(String),
+    /// Another replica of the service knows it.
+    #[error("{0}")]
+    Misdirected(String),
 }
 
 impl Deployments {
@@ -165,16 +168,37 @@ impl Deployments {
         let turn = take_turn(cluster).await;
         let (_turn, _left) = turn.map_err(|error| no_state(target, &error))?;
         let (read, digest) = tokio::join!(inbox.app_state(instance), self.live_digest(instance));
-        let snapshot = read.map_err(|error| {
-            LiveStateError::Unavailable(format!(
-                "the state of {target} cannot be read: {error}; try again in a moment"
-            ))
-        })?;
+        let snapshot = match read {
+            Ok(snapshot) => snapshot,
+            Err(InboxError::OtherReplica) => return Err(self.name_follower(target).await),
+            Err(error @ (InboxError::NoAgent | InboxError::Busy)) => {
+                return Err(LiveStateError::Unavailable(format!(
+                    "the state of {target} cannot be read: {error}; try again in a moment"
+                )));
+            }
+        };
         let snapshot = snapshot.ok_or_else(|| {
             let reason = "its agent does not report, or has not reported everything yet";
             LiveStateError::Unavailable(format!("the state of {target} is not known: {reason}"))
         })?;
         self.show_app(instance, snapshot, digest)
+    }
+
+    /// Makes the error for a cluster whose agent reports to another replica, which alone knows its pods.
+    async fn name_follower(&self, target: &TargetName) -> LiveStateError {
+        match self.store.cluster_holder(target, self.clock.now()).await {
+            Ok(Some(holder)) => LiveStateError::Misdirected(format!(
+                "the agent of {target} reports to another replica of the service, {holder}, which alone knows its pods; \
+                 ask again on a new connection, which a load balancer leads there in the end"
+            )),
+            Ok(None) => LiveStateError::Unavailable(format!(
+                "no replica of the service follows {target} at present; one takes it over within 15 seconds, so try again \
+                 then"
+            )),
+            Err(error) => LiveStateError::Unavailable(format!(
+                "the state of {target} cannot be read: {error}; try again in a moment"
+            )),
+        }
     }
 
     fn show_app(
@@ -208,7 +232,7 @@ impl Deployments {
         let cluster = self.watched_cluster(target)?;
         let ClusterLink::Connection(connection) = &cluster.link else {
             let detail = format!(
-                "an agent reports what happens on {target}, and logs do not leave that cluster; read them with \
+                "an agent reports what happens on {target}, and whole logs do not leave that cluster; read them with \
                  `kubectl logs`, or where the cluster's logs are stored"
             );
             return Err(LiveStateError::Refused(detail));

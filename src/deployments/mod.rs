@@ -25,6 +25,7 @@ pub mod cpu_pool; // the limit on computations at the same time
 mod planning; // what deployments, previews and dry runs share
 pub mod rollback; // a former revision made live again, holds
 pub mod removal; // removes an app from a target
+pub mod rollouts; // one release over many targets
 pub mod ledger; // what needs only the database: locks, owners, audit log
 pub mod locks; // locks and cancellations
 pub mod dry_run; // what a deployment would do

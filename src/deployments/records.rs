@@ -4,7 +4,7 @@ use crate::deployments::{BackendError, Deployments, history};
 use crate::git::history::revisions::LatestChange;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
-use crate::model::id::DeployId;
+use crate::model::id::{DeployId, RolloutId};
 use crate::store::{Notification, StoreError};
 
 impl Deployments {
@@ -40,6 +40,11 @@ impl Deployments {
     /// Returns the address of a deployment's page.
     pub(crate) fn page_of(&self, id: &DeployId) -> String {
         format!("{}/deployments/{id}", self.external_url)
+    }
+
+    /// Returns the address of a rollout.
+    pub(crate) fn rollout_page_of(&self, id: &RolloutId) -> String {
+        format!("{}/api/v1/rollouts/{id}", self.external_url)
     }
 
     /// Returns one deployment with all messages about it, in every state.

@@ -16,7 +16,7 @@ use crate::manifests::removal;
 use crate::model::audit::Principal;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord};
+use crate::model::removal::{NewRemoval, RemovalEnd, RemovalOrder, RemovalRecord};
 use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;
@@ -59,6 +59,9 @@ pub enum RemovalError {
     /// The app was changed during the check.
     #[error("{0}")]
     Changed(String),
+    /// The order of a rollout does not count any more: this deployment is the newest one, or the rollout has moved on.
+    #[error("the rollout does not order it any more")]
+    Superseded(Option<DeployId>),
     /// The manifest repository does not accept the change; the text is for the caller too.
     #[error("{0}")]
     Repository(String),
@@ -84,7 +87,19 @@ impl Deployments {
     ) -> Result<RemovalResult, RemovalError> {
         let deployments = self.clone();
         // A task of its own: a caller that stops waiting must not leave it half recorded.
-        let task = tokio::spawn(async move { remove(&deployments, request, reply).await });
+        let task = tokio::spawn(async move { remove(&deployments, request, None, reply).await });
+        task.await.unwrap_or_else(|fault| Err(BackendError::new(fault).into()))
+    }
+
+    /// Removes an app for a rollout that goes back, as long as its order counts.
+    pub(super) async fn remove_as_ordered(
+        &self,
+        request: NewRemoval,
+        order: RemovalOrder,
+    ) -> Result<RemovalResult, RemovalError> {
+        let (deployments, reply) = (self.clone(), Reply::without_key());
+        let task =
+            tokio::spawn(async move { remove(&deployments, request, Some(order), reply).await });
         task.await.unwrap_or_else(|fault| Err(BackendError::new(fault).into()))
     }
 }
@@ -93,6 +108,7 @@ impl Deployments {
 async fn remove(
     deployments: &Deployments,
     request: NewRemoval,
+    order: Option<RemovalOrder>,
     reply: Reply<RemovalResult>,
 ) -> Result<RemovalResult, RemovalError> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
@@ -126,11 +142,15 @@ async fn remove(
     if footprint.is_empty() {
         return find_past_removal(deployments, &request).await;
     }
-    let removal = judge(deployments, &request, &footprint)?;
+    let mut removal = judge(deployments, &request, &footprint)?;
     if request.dry_run {
         return Ok(RemovalResult { removal, outcome: RemovalOutcome::Would });
     }
-    carry_out(deployments, manifests, (removal, &request.by, &reply), footprint).await
+    if let Some(order) = &order {
+        removal.id = order.id.clone();
+    }
+    let by = (&request.by, order.as_ref());
+    carry_out(deployments, manifests, (removal, by, &reply), footprint).await
 }
 
 /// Returns the result of a removal that a process which died began under the same key; `None` where
@@ -198,19 +218,27 @@ fn judge(
 async fn carry_out(
     deployments: &Deployments,
     manifests: &ServedRepository,
-    (removal, by, reply): (RemovalRecord, &Principal, &Reply<RemovalResult>),
+    (removal, (by, order), reply): (
+        RemovalRecord,
+        (&Principal, Option<&RemovalOrder>),
+        &Reply<RemovalResult>,
+    ),
     footprint: Footprint,
 ) -> Result<RemovalResult, RemovalError> {
     let RemovalRecord { id, app, target, .. } = &removal;
     let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
-    let turn =
-        deployments.store.begin_removal((&removal, by), key_lease, asked_at.wall, HOLD).await;
+    let (store, act) = (&deployments.store, (&removal, by));
+    let turn = match order {
+        None => store.begin_removal(act, key_lease, asked_at.wall, HOLD).await,
+        Some(order) => store.begin_ordered_removal(act, order, asked_at.wall, HOLD).await,
+    };
     match turn.map_err(BackendError::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(other) => return Err(busy_error(&other, app, target)),
         ActTurn::Acting(other) => {
             return Err(RemovalError::Busy(format!("removal {other} of {app} is under way")));
         }
+        ActTurn::Superseded(by) => return Err(RemovalError::Superseded(by)),
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
     let (change, lease) = (build_edit(&removal, footprint), Lease::requested_at(asked_at, HOLD));

@@ -21,6 +21,8 @@ pub struct Wake {
     outbox: watch::Sender<()>,
     /// Wakes the loop of previews.
     pub(crate) previews: Notify,
+    /// Wakes the loop of rollouts.
+    pub(crate) rollouts: Notify,
 }
 
 impl Wake {

@@ -3,7 +3,7 @@
 pub use octocrab::models::StatusState as CommitState;
 
 use crate::model::deployment::ForgeState;
-use crate::model::id::{DeployId, TargetName};
+use crate::model::id::{DeployId, RolloutId, TargetName};
 use crate::model::release::Release;
 
 /// The status of a deployment for a code host.
@@ -19,7 +19,7 @@ pub struct DeploymentStatus {
     pub environment_url: Option<String>,
 }
 
-/// A deployment that began here, as the code host is to have it: a rollback.
+/// A deployment that began here, as the code host is to have it: a rollback, or a target of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDeployment {
     /// The deploy id; it is in the payload, by which the deployment is found again.
@@ -32,10 +32,21 @@ pub struct NewDeployment {
     pub description: String,
     /// True if the environment is a production one.
     pub production: bool,
+    /// The rollout, or its undo, that made it.
+    pub rollout: Option<RolloutId>,
+    /// Its task: [`ROLLBACK_TASK`] or [`ROLLOUT_TASK`].
+    pub task: &'static str,
 }
 
-/// The task of a deployment that the service itself created. Its webhook event is ignored.
+/// The task of a rollback, which the service itself created. Its webhook event is ignored.
 pub const ROLLBACK_TASK: &str = "rollback";
+/// The task of a deployment to a target of a rollout, which the service itself created. Its webhook event is ignored, too.
+pub const ROLLOUT_TASK: &str = "rollout-target";
+
+/// Checks that the service itself creates deployments with that task.
+pub fn is_own_task(task: &str) -> bool {
+    [ROLLBACK_TASK, ROLLOUT_TASK].contains(&task)
+}
 
 /// A status that a deployment has at the host, from any author.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -104,18 +104,22 @@ impl Http {
         }
     }
 
-    async fn send_once(
+    /// Sends a request, with one try.
+    pub(super) async fn send_once(
         &self,
         host: &str,
         request: RequestBuilder,
         limit: usize,
     ) -> Result<HttpAnswer, FactUnavailable> {
-        let exchange = async {
-            // The semaphore is never closed; if it were, no request would need to wait.
-            let _turn = self.turns.acquire().await;
-            read(request.send().await?, limit).await
+        let deadline = tokio::time::Instant::now() + self.one_try;
+        // The semaphore is never closed; if it were, no request would need to wait.
+        let Ok(_turn) = tokio::time::timeout_at(deadline, self.turns.acquire()).await else {
+            let why =
+                format!("{host} was not asked: other requests took all of {:?}", self.one_try);
+            return Err(FactUnavailable::new(why));
         };
-        match tokio::time::timeout(self.one_try, exchange).await {
+        let exchange = async { read(request.send().await?, limit).await };
+        match tokio::time::timeout_at(deadline, exchange).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 let cause = innermost_cause(&error);

@@ -4,6 +4,7 @@
 //! registry     does an image's tag exist?       OCI distribution API
 //! vault        which keys does a secret have?   Vault, key-value engine version 2
 //! kubernetes   does a secret exist?             the API server, metadata only
+//! gates        does a rollout's gate pass?      an address, Prometheus, Alertmanager
 //! clients      all of these, as configured
 //! image, challenge                              pure
 //! http                                          the HTTP client that they share
@@ -18,6 +19,7 @@ pub mod image; // the parts of an image's name
 pub mod registry;
 pub mod vault;
 pub mod kubernetes;
+pub mod gates; // questions of a rollout's gates
 
 mod challenge; // a registry's challenge for a login
 mod http; // one request, tried at most twice

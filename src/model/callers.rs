@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::id::{TargetName, TeamName};
+use crate::support::credential::Credential;
 use crate::support::globs::Globs;
 
 /// A token that may call the API, known by its hash only.
@@ -19,13 +20,18 @@ pub struct ApiToken {
     pub rights: Arc<Rights>,
 }
 
-/// The token of a cluster's agent, known by its hash only: it may report what happens there, and nothing else.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The token of a cluster's agent: it may report what happens there, and nothing else.
+#[derive(Debug, Clone)]
 pub struct AgentToken {
     /// The cluster.
     pub cluster: TargetName,
-    /// The SHA-256 of its text.
-    pub sha256: [u8; 32],
+    /// Its text, which may change in its file while the service runs.
+    pub credential: Credential,
+}
+
+impl AgentToken {
+    /// The fewest characters: a shorter one could be guessed.
+    pub const MIN_CHARACTERS: usize = 20;
 }
 
 /// The permissions of a token: acts, targets and apps.

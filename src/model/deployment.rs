@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::deploy_clock::DeployMarks;
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
-use crate::model::id::{AppKey, CommitSha, DeployId};
+use crate::model::id::{AppKey, CommitSha, DeployId, RolloutId};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::model::violation::Violations;
@@ -49,6 +49,9 @@ pub struct Deployment {
     pub pushed: Option<Pushed>,
     /// The rollback's data, if the deployment is a rollback.
     pub rollback: Option<Rollback>,
+    /// The rollout that made it, or the undo of one.
+    #[serde(default)]
+    pub rollout: Option<RolloutId>,
     /// The manual edit where this deployment wrote, or would have written.
     pub hand_edit: Option<HandEdit>,
     /// The template and its version, `backend-default@latest`, once known.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{CommitSha, RepoName, TargetName};
+use crate::model::id::{CommitSha, RepoName, RolloutName, TargetName};
 use crate::model::release::Release;
 use crate::model::words::words;
 
@@ -14,6 +14,8 @@ pub enum WebhookEvent {
     Ping,
     /// A GitHub Deployment was created: one release to one target.
     Deployment(DeploymentRequest),
+    /// A GitHub Deployment was created that starts a rollout.
+    Rollout(RolloutTrigger),
     /// A push to a branch.
     Push(BranchPush),
     /// A pull request has a new head, or has ended.
@@ -145,7 +147,7 @@ pub struct DeploymentRequest {
     /// True if the code host calls the environment a production one.
     #[serde(default)]
     pub production: bool,
-    /// True if a program asked, and no person: a workflow, a rollout.
+    /// True if a program asked, and no person: a workflow, or a rollout that one started.
     #[serde(default)]
     pub automatic: bool,
     /// The receiver of messages for people. It gets no rights by that.
@@ -157,6 +159,29 @@ pub struct DeploymentRequest {
     /// The time of the request by the code host's clock; `None` where it came to the service itself.
     #[serde(default)]
     pub requested_at: Option<Timestamp>,
+}
+
+/// A request to start a rollout that the WAML names, as the code host sent it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutTrigger {
+    /// The forge's own number of the deployment; a second event with it is the same request.
+    pub forge_id: i64,
+    /// The release.
+    pub release: Release,
+    /// The requested branch or tag.
+    pub git_ref: String,
+    /// The name of the rollout in the WAML.
+    pub name: RolloutName,
+    /// The login of the person or program that asked, or [`GHOST`]; at most 100 characters.
+    pub actor: String,
+    /// The reason, if they gave one; at most 500 characters.
+    pub description: String,
+    /// True if a program asked, and no person.
+    pub automatic: bool,
+    /// The receiver of messages for people.
+    pub recipient: Recipient,
+    /// The code host's numbers of the repository and its owner, where it sent them.
+    pub identity: Option<RepositoryIdentity>,
 }
 
 /// A repository by the forge's own numbers: they stay when it is renamed.

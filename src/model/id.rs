@@ -183,6 +183,13 @@ string_id!(
     |text| text.strip_prefix("r-").is_some_and(is_deploy_id)
 );
 string_id!(
+    /// The name of a rollout in a WAML.
+    RolloutName,
+    "name of a rollout",
+    "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit",
+    is_rfc1123_label
+);
+string_id!(
     /// Names a lock: eight hexadecimal digits.
     LockId,
     "lock id",

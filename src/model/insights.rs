@@ -50,6 +50,27 @@ pub struct DoraFigures {
     pub unrestored: u64,
 }
 
+/// The figures of the rollouts of a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RolloutFigures {
+    /// The number of rollouts that were started.
+    pub started: u64,
+    /// The number of them that have not ended.
+    pub open: u64,
+    /// The number of them that are done.
+    pub done: u64,
+    /// The number of them that were undone.
+    pub undone: u64,
+    /// The number of them whose undo failed.
+    pub undo_failed: u64,
+    /// The number of them that a person cancelled.
+    pub cancelled: u64,
+    /// Those that were undone, or whose undo failed, of 100 that have ended; null where none has.
+    pub undo_percent: Option<f64>,
+    /// The time from the start to the end of those that have ended.
+    pub duration: LapseSummary,
+}
+
 impl LapseSample {
     /// Adds one length.
     pub fn add(&mut self, lapse: Lapse) {

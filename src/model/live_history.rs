@@ -229,7 +229,7 @@ impl AppFolders {
     }
 
     /// Returns the tree of a revision, where it is kept.
-    fn tree_of(&self, id: &DeployId) -> Option<&TreeId> {
+    pub fn tree_of(&self, id: &DeployId) -> Option<&TreeId> {
         self.revisions.iter().find(|(revision, _)| revision == id).map(|(_, tree)| tree)
     }
 

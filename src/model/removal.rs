@@ -1,11 +1,12 @@
-//! A removal: an app taken off a target by a person, with a reason. The act and its record.
+//! A removal: an app taken off a target by a person, or by a rollout that goes back, with a reason. The act and its
+//! record.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::audit::Principal;
 use crate::model::facts::LiveObject;
-use crate::model::id::{AppKey, CommitSha, DeployId, RepoName, TargetName};
+use crate::model::id::{AppKey, CommitSha, DeployId, RepoName, RolloutId, TargetName};
 use crate::model::revision::Digest;
 use crate::support::text::refuse_invisible;
 
@@ -24,6 +25,17 @@ pub struct NewRemoval {
     pub with_data: bool,
     /// True if the request only asks what would be removed.
     pub dry_run: bool,
+}
+
+/// The order of a rollout that takes an app off a target where it was not before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovalOrder {
+    /// The id of the removal, drawn beforehand.
+    pub id: DeployId,
+    /// The rollout.
+    pub rollout: RolloutId,
+    /// The version of its record: once there is another one, the order does not count any more.
+    pub version: i64,
 }
 
 /// The objects that a removal removes.

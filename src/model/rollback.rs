@@ -33,6 +33,10 @@ pub struct Rollback {
     /// person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<DeployId>,
+    /// The deployment or rollback that must still be the newest pushed one when this one begins to push; `None` where it
+    /// replaces whatever is live. A rollout takes back what it deployed, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<DeployId>,
 }
 
 /// A request for a rollback.

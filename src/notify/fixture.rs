@@ -12,7 +12,7 @@ use crate::model::release::Release;
 use crate::model::revision::Digest;
 
 /// Returns a deployment of `shop/web` to `prod` in that state, with its push where it succeeded.
-pub(super) fn deployment(state: State) -> Deployment {
+pub(crate) fn deployment(state: State) -> Deployment {
     let commit = |c: &str| CommitSha::parse(c.repeat(40)).unwrap();
     Deployment {
         id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
@@ -54,6 +54,7 @@ pub(super) fn deployment(state: State) -> Deployment {
             files: vec!["deployment.yaml".to_owned()],
         }),
         rollback: None,
+        rollout: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

@@ -4,7 +4,7 @@
 //! ```text
 //! threading (pure)  the messages that a team got so far ─▶ the next message and its thread
 //! route (pure)      the channel of a message, and the default channel as a fallback
-//! message (pure)    a deployment and its outcome ─▶ SlackMessage: blocks, and the same as text
+//! message (pure)    a deployment and its outcome, or a rollout ─▶ SlackMessage: blocks, and the same as text
 //! slack             SlackMessage ─▶ Slack, by a bot's token or an incoming webhook
 //! events (pure)     a change ─▶ CloudEvents ─ signature ─ webhook ─▶ programs
 //! argocd            a push ─▶ GitHub's event of it, signed ─▶ a cluster's Argo CD
@@ -22,4 +22,4 @@ pub mod webhook; // the receivers of events
 pub mod argocd; // pushes for a cluster's Argo CD
 pub mod bigquery; // rows of deployments that have ended
 #[cfg(test)]
-mod fixture; // a deployment, for tests
+pub(crate) mod fixture; // a deployment, for tests

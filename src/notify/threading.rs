@@ -103,6 +103,38 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[EarlierEnd]
     }
 }
 
+/// The thread of the rollout that a deployment belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RolloutThread {
+    /// Its first message is still to be sent.
+    Waits,
+    /// Its first message is there, or has no place that is known.
+    Begun(Option<MessageRef>),
+}
+
+/// Decides about the message to a channel for a deployment of a rollout. The rollout's thread tells of successes; a
+/// failure goes into it with its whole reason, and a recovery still ends the thread of the failures before.
+pub fn within_rollout(action: Action, thread: RolloutThread) -> Action {
+    match action {
+        Action::Post { kind: NewsKind::Deployed | NewsKind::RolledBack, .. } => {
+            Action::Skip("the messages of its rollout say so")
+        }
+        Action::Post { kind: kind @ (NewsKind::Rejected | NewsKind::GivenUp), .. } => {
+            match thread {
+                RolloutThread::Waits => Action::Defer,
+                RolloutThread::Begun(thread) => {
+                    let broadcast = thread.is_none();
+                    Action::Post { kind, thread, broadcast }
+                }
+            }
+        }
+        Action::Post { kind: kind @ NewsKind::Recovered { .. }, thread, .. } => {
+            Action::Post { kind, thread, broadcast: false }
+        }
+        other @ (Action::Skip(_) | Action::Defer) => other,
+    }
+}
+
 /// Decides about the message to the person who started it: failures only.
 pub fn for_person(state: ForgeState) -> Action {
     let post = |kind| Action::Post { kind, thread: None, broadcast: true };
@@ -240,6 +272,23 @@ mod tests {
             for_channel(FAILURE, ChannelPrefs::default(), &before),
             Action::Post { .. }
         ));
+    }
+
+    #[test]
+    fn a_deployment_of_a_rollout_speaks_in_its_thread_and_of_failures_alone() {
+        let post = |kind| Action::Post { kind, thread: None, broadcast: true };
+        let begun = || RolloutThread::Begun(Some(at("5.0", None)));
+        let deployed = within_rollout(post(NewsKind::Deployed), begun());
+        assert!(matches!(deployed, Action::Skip(_)));
+        assert!(matches!(within_rollout(post(NewsKind::RolledBack), begun()), Action::Skip(_)));
+        let kind = NewsKind::Rejected;
+        let reply = Action::Post { kind, thread: Some(at("5.0", None)), broadcast: false };
+        assert_eq!(within_rollout(post(kind), begun()), reply);
+        assert_eq!(within_rollout(post(kind), RolloutThread::Waits), Action::Defer);
+        assert_eq!(within_rollout(post(kind), RolloutThread::Begun(None)), post(kind));
+        let recovered = NewsKind::Recovered { failures: 1 };
+        let quietly = Action::Post { kind: recovered, thread: None, broadcast: false };
+        assert_eq!(within_rollout(post(recovered), begun()), quietly);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A message of the outbox and a workload of a preview environment, for unit tests.
+//! A message of the outbox, a workload of a preview environment and a rollout, for unit tests.
 
 use jiff::Timestamp;
 
@@ -6,8 +6,9 @@ use crate::model::deployment::ForgeState;
 use crate::model::environment::{
     EnvironmentCommit, EnvironmentState, EnvironmentWorkload, WorkloadName,
 };
-use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
+use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, RolloutId, TargetName};
 use crate::model::notice::Sink;
+use crate::model::rollout_news::{RolloutNews, RolloutPhase, RolloutTargetNews, TargetProgress};
 use crate::model::status::ForgeStatus;
 use crate::store::OutboxMessage;
 
@@ -52,5 +53,39 @@ pub(super) fn environment_workload(name: &str, state: EnvironmentState) -> Envir
         first_at: 1_000_000,
         began_at: 1_000_000,
         ended_at: (state != EnvironmentState::Waiting).then_some(1_042_500),
+    }
+}
+
+/// Returns a rollout of `devx/web` in that phase. Each character is a target, `prod-1` and so on: `.` pending, `>` under
+/// way, `c` complete, `f` failed, `u` undone, `x` not undone, `-` left out.
+pub(super) fn rollout_news(phase: RolloutPhase, targets: &str) -> RolloutNews {
+    let progress = |letter| match letter {
+        '>' => TargetProgress::UnderWay,
+        'c' => TargetProgress::Complete,
+        'f' => TargetProgress::Failed,
+        'u' => TargetProgress::Undone,
+        'x' => TargetProgress::UndoFailed,
+        '-' => TargetProgress::Dropped,
+        _ => TargetProgress::Pending,
+    };
+    let target = |(number, letter): (usize, char)| RolloutTargetNews {
+        target: TargetName::parse(format!("prod-{}", number + 1)).unwrap(),
+        progress: progress(letter),
+        reason: None,
+    };
+    RolloutNews {
+        id: RolloutId::parse("r-20261121-054812123-0a1b2c").unwrap(),
+        name: None,
+        app: AppKey { namespace: "devx".parse().unwrap(), slug: "web".parse().unwrap() },
+        repository: RepoName::parse("acme/web").unwrap(),
+        commit: CommitSha::parse("ab".repeat(20)).unwrap(),
+        tag: ImageTag::parse("v42").unwrap(),
+        starter: "octocat".to_owned(),
+        phase,
+        since: "2026-11-21T05:50:00Z".parse().unwrap(),
+        index: 1,
+        steps: 3,
+        wait: None,
+        targets: targets.chars().enumerate().map(target).collect(),
     }
 }

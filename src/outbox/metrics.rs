@@ -19,8 +19,10 @@ pub struct OutboxMetrics {
     oldest: Family<FamilyLabel, Gauge>,
     closed: Family<FamilyLabel, Gauge>,
     limited: Family<RequestsLabel, Gauge>,
-    environments: Family<EnvironmentLabel, Counter>,
+    environments: Family<StateReportLabel, Counter>,
     environments_waiting: Gauge,
+    rollouts: Family<StateReportLabel, Counter>,
+    rollouts_waiting: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -40,7 +42,7 @@ struct ReportLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EnvironmentLabel {
+struct StateReportLabel {
     report: &'static str,
     outcome: &'static str,
 }
@@ -58,6 +60,8 @@ impl OutboxMetrics {
             limited,
             environments,
             environments_waiting,
+            rollouts,
+            rollouts_waiting,
         } = new.clone();
         registry.register(
             "environment_reports",
@@ -68,6 +72,16 @@ impl OutboxMetrics {
             "environment_reports_waiting",
             "Statuses and comments about preview environments that wait",
             environments_waiting,
+        );
+        registry.register(
+            "rollout_reports",
+            "Statuses and messages about rollouts, by outcome",
+            rollouts,
+        );
+        registry.register(
+            "rollout_reports_waiting",
+            "Statuses and messages about rollouts that wait",
+            rollouts_waiting,
         );
         registry.register("reports", "Messages, by family of receivers and outcome", reports);
         registry.register("outbox_waiting", "Messages that wait, by family of receivers", waiting);
@@ -118,12 +132,22 @@ impl OutboxMetrics {
 
     /// Counts an attempt to tell of a preview environment.
     pub(super) fn environment_report(&self, report: &'static str, outcome: &'static str) {
-        self.environments.get_or_create(&EnvironmentLabel { report, outcome }).inc();
+        self.environments.get_or_create(&StateReportLabel { report, outcome }).inc();
     }
 
     /// Records the number of reports about preview environments that wait.
     pub(super) fn environments_waiting(&self, count: u64) {
         self.environments_waiting.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Counts an attempt to tell of a rollout.
+    pub(super) fn rollout_report(&self, report: &'static str, outcome: &'static str) {
+        self.rollouts.get_or_create(&StateReportLabel { report, outcome }).inc();
+    }
+
+    /// Records the number of reports about rollouts that wait.
+    pub(super) fn rollouts_waiting(&self, count: u64) {
+        self.rollouts_waiting.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Records the times until which the code host takes no requests, no writes, and has no hourly

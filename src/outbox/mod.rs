@@ -7,12 +7,15 @@
 //!
 //! Read `relay.rs` first: it has the loops. `outcome.rs` has the retry policies. `circuit_breaker.rs` decides whether a
 //! family is called at all and how fast, and [`quota`] which messages are worth a call where the code host takes so
-//! many an hour. [`sinks`] has an adapter for each kind of receiver. `environments/` tells commits and pull requests of
-//! preview environments, with what deployments leave of these limits.
+//! many an hour. [`sinks`] has an adapter for each kind of receiver. `report.rs` has lanes that tell of present states, not of
+//! changes: `environments/` of preview environments, with what deployments leave of these limits, and `rollouts/`.
 
 mod circuit_breaker; // circuit breaker and rate limit of a family, pure
 mod confirm; // checks of final statuses
+mod report; // reports of present states: the lanes, and what they share
+mod report_outcome; // what is recorded of a report after an attempt, pure
 mod environments; // preview environments, in a lane of their own
+mod rollouts; // rollouts: a commit status and a Slack thread each
 mod delivery; // results of a delivery, plain values
 #[cfg(test)]
 mod fixture; // a message, for tests

@@ -157,6 +157,21 @@ impl HourlyQuota {
         if has_room { QuotaDecision::Send } else { QuotaDecision::Defer(saturating_add(now, REST)) }
     }
 
+    /// Decides about the commit status of a rollout, of which there is one for all its deployments.
+    pub(super) fn decide_rollout(
+        &self,
+        repository: &RepoName,
+        is_pending: bool,
+        now: Timestamp,
+    ) -> QuotaDecision {
+        let limit = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
+        let priority = if is_pending { Priority::Pending } else { Priority::End };
+        let load = self.accounts.get(&account(self.hourly, repository));
+        load.map_or(QuotaDecision::Send, |load| {
+            load.decide(priority, SignedDuration::ZERO, limit, now)
+        })
+    }
+
     /// Returns the time until which even ends have to wait, for the account that waits longest.
     pub(super) fn spent_until(&self) -> Option<Timestamp> {
         let limit = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
@@ -312,6 +327,19 @@ mod tests {
         assert_eq!(decide(0, 160, false), QuotaDecision::Defer(at(301)));
         assert_eq!(decide(399, 0, false), QuotaDecision::Send);
         assert_eq!(decide(400, 0, false), QuotaDecision::Defer(at(301)));
+    }
+
+    #[test]
+    fn a_rollout_tells_its_end_before_how_far_it_is() {
+        let web = RepoName::parse("acme/web").unwrap();
+        let decide = |used: usize, is_pending| {
+            let calls = vec![call((Sink::Forge, ForgeState::Success), Some(0)); used];
+            HourlyQuota::new(HOURLY, &calls, at(1)).decide_rollout(&web, is_pending, at(1))
+        };
+        assert_eq!(decide(0, true), QuotaDecision::Send);
+        assert!(matches!(decide(300, true), QuotaDecision::Shed(_)));
+        assert_eq!(decide(300, false), QuotaDecision::Send);
+        assert_eq!(decide(480, false), QuotaDecision::Defer(at(3600)));
     }
 
     /// However two hundred deployments come within half an hour: the end of each, and `inactive`

@@ -21,7 +21,9 @@ use crate::outbox::metrics::OutboxMetrics;
 use crate::outbox::outcome;
 use crate::outbox::quota::{Hourly, HourlyQuota};
 use crate::outbox::sinks::Sinks;
-use crate::store::{DeliveryOutcome, LeaseState, OutboxBacklog, OutboxMessage, Store, StoreError};
+use crate::store::{
+    DeliveryOutcome, LeaseState, OutboxBacklog, OutboxMessage, RolloutSink, Store, StoreError,
+};
 use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 use crate::support::rate_limit::Rate;
@@ -36,6 +38,13 @@ const POLL: Duration = Duration::from_secs(1);
 /// The time for which a sender that has found messages waits for more: under load each look at the
 /// database costs more than a message.
 const GATHER_DELAY: Duration = Duration::from_millis(25);
+
+/// The lanes of reports of present states.
+const REPORT_LANES: [ReportLane; 3] = [
+    ReportLane::Environments,
+    ReportLane::Rollouts(RolloutSink::Commit),
+    ReportLane::Rollouts(RolloutSink::Channel),
+];
 
 /// The settings of the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +72,15 @@ pub struct Outbox {
     pub(super) metrics: OutboxMetrics,
     /// The senders, one for each configured family, and for each other that had messages so far.
     senders: Mutex<BTreeMap<SinkFamily, Arc<Sender>>>,
+}
+
+/// Reports that are sent one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReportLane {
+    /// Those about preview environments.
+    Environments,
+    /// Those about rollouts to one receiver.
+    Rollouts(RolloutSink),
 }
 
 /// The sender of one family of sinks.
@@ -118,8 +136,10 @@ impl Outbox {
         }
         // Separate tasks, which end with this one: a panic in them stops no message.
         let mut tasks = JoinSet::new();
-        let (outbox, ending) = (Arc::clone(&self), stop.clone());
-        tasks.spawn(async move { outbox.relay_environments(&ending).await });
+        for lane in REPORT_LANES {
+            let (outbox, ending) = (Arc::clone(&self), stop.clone());
+            tasks.spawn(async move { outbox.relay_lane(lane, &ending).await });
+        }
         tasks.spawn(async move {
             while !stop.is_cancelled() {
                 if let Err(error) = self.measure().await {
@@ -137,8 +157,10 @@ impl Outbox {
         for sender in self.senders_for(&self.store.waiting().await?) {
             count += self.send_to(&sender).await?;
         }
-        while self.send_environment().await? {
-            count += 1;
+        for lane in REPORT_LANES {
+            while self.send_report(lane).await? {
+                count += 1;
+            }
         }
         Ok(count)
     }
@@ -153,14 +175,17 @@ impl Outbox {
         let senders = self.senders_for(&backlogs);
         let waiting_senders = senders.iter().filter(|sender| has_waiting(&sender.family));
         let time = waiting_senders.map(|sender| sender.breaker().next_call(now));
-        let environment = self.next_environment(now).await?;
-        Ok(time.chain(environment).filter(|time| *time > now).min())
+        let mut times: Vec<Timestamp> = time.collect();
+        for lane in REPORT_LANES {
+            times.extend(self.next_report(lane, now).await?);
+        }
+        Ok(times.into_iter().filter(|time| *time > now).min())
     }
 
-    /// Returns the sender for the code host, whose limits hold for preview environments too.
-    pub(super) fn forge_sender(&self) -> Arc<Sender> {
+    /// Returns the sender of a family, whose limits hold for reports of present states too.
+    pub(super) fn sender(&self, family: SinkFamily) -> Arc<Sender> {
         let mut senders = lock(&self.senders);
-        self.sender_of(&mut senders, SinkFamily::Forge)
+        self.sender_of(&mut senders, family)
     }
 
     /// Returns the senders of all configured families; retries until the database answers, or `stop`.
@@ -252,6 +277,8 @@ impl Outbox {
             self.metrics.family(&sender.family.to_string(), backlog, open_until, now);
         }
         self.metrics.environments_waiting(self.store.environments_waiting().await?);
+        self.metrics.rollouts_waiting(self.store.rollout_reports_waiting().await?);
+        self.deployments.rollout_metrics.record_open(&self.store.open_rollouts().await?);
         // Health checks read this count, so that they cost no query.
         let quota = self.quota(&SinkFamily::Forge, now).await?;
         let hour_used_up = quota.and_then(|quota| quota.spent_until());

@@ -14,9 +14,14 @@ pub enum RolloutAct {
         reason: String,
     },
     /// Goes on, also past targets that have failed.
-    Resume,
-    /// Approves the gate of the current step.
+    Resume {
+        /// The reason.
+        reason: String,
+    },
+    /// Approves the gate of a step, which must be the current one.
     Approve {
+        /// The number of the step, as the person saw it: the next gate may be for other people.
+        step: usize,
         /// The person.
         by: String,
         /// The reason.
@@ -33,7 +38,10 @@ pub enum RolloutAct {
         reason: String,
     },
     /// Deploys to the failed targets of the current step again, or tries an undo that failed again.
-    Retry,
+    Retry {
+        /// The reason.
+        reason: String,
+    },
 }
 
 /// The reason why an act is refused, with what can be done.
@@ -50,13 +58,13 @@ impl RolloutRecord {
         let mut next = self.clone();
         match act {
             RolloutAct::Pause { reason } => next.pause(reason, now)?,
-            RolloutAct::Resume => next.resume(now)?,
-            RolloutAct::Approve { by, reason } => {
-                next.approve(GateApproval { by, reason, at: now })?;
+            RolloutAct::Resume { reason: _ } => next.resume(now)?,
+            RolloutAct::Approve { step, by, reason } => {
+                next.approve(step, GateApproval { by, reason, at: now })?;
             }
             RolloutAct::Cancel { reason } => next.cancel(reason, now)?,
             RolloutAct::Undo { reason } => next.undo(reason, now)?,
-            RolloutAct::Retry => next.retry(now)?,
+            RolloutAct::Retry { reason: _ } => next.retry(now)?,
         }
         next.version += 1;
         Ok(next)
@@ -84,16 +92,16 @@ impl RolloutRecord {
         };
         self.accepted_failures = self.failures();
         if matches!(self.step(), Some(RolloutStep::Gate { .. }))
-            && matches!(self.state, RolloutState::Paused(Pause::Failure(_)))
+            && matches!(self.state, RolloutState::Paused(Pause::Failure(_) | Pause::Person(_)))
         {
-            // A gate that took too long has its whole time again.
+            // A gate that took too long, or that nobody asked meanwhile, has its whole time again.
             self.step_since = now;
         }
         self.set_state(RolloutState::RollingOut, now);
         Ok(())
     }
 
-    fn approve(&mut self, approval: GateApproval) -> Result<(), ActRefusal> {
+    fn approve(&mut self, step: usize, approval: GateApproval) -> Result<(), ActRefusal> {
         match self.state {
             RolloutState::RollingOut | RolloutState::Paused(_) => {}
             _ => return Err(ActRefusal(format!("it is {}: no gate waits", self.state.as_str()))),
@@ -102,6 +110,11 @@ impl RolloutRecord {
             return Err(ActRefusal("no gate waits for an approval now".to_owned()));
         };
         let index = self.index;
+        if index != step {
+            return Err(ActRefusal(
+                "the gate has passed meanwhile, and another one waits".to_owned(),
+            ));
+        }
         self.gates.entry(index).or_default().approval.get_or_insert(approval);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Advances a rollout: from its record, the facts and the time to its next record and the orders that bring it about.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
@@ -65,7 +66,7 @@ pub enum Order {
 }
 
 /// What a rollout waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolloutWait {
     /// The target that waits; `None` where a gate or the whole does.
     pub target: Option<TargetName>,
@@ -176,8 +177,8 @@ fn observe_deployment(
             target.set_state(TargetState::Complete, now);
         }
         DeploymentFact::Blocked { reason } if target.attempts < MAX_ATTEMPTS => {
+            // Its id stays: an earlier attempt may have changed what is live.
             target.set_note(TargetState::Pending, reason, now);
-            target.deployment = None;
         }
         DeploymentFact::Blocked { reason } | DeploymentFact::Failed { reason, .. } => {
             target.fail(reason, now);
@@ -204,6 +205,11 @@ fn observe_former_deployment(target: &mut RolloutTarget, facts: &TargetFacts, no
         Some(DeploymentFact::Open { .. }) if target.state == TargetState::Pending => {
             target.set_state(TargetState::Deploying, now);
         }
+        // It was not begun: what was edited or removed is judged at its turn.
+        Some(DeploymentFact::Blocked { .. })
+            if !matches!(facts.live, LiveFact::Revision { .. }) => {}
+        // Nobody removed what was never there.
+        _ if facts.live == LiveFact::Absent && !has_pushed(facts) => {}
         _ => {
             if let LiveOwner::Other(note) = owner_of(&facts.live, deployment) {
                 target.set_note(TargetState::Superseded, note, now);
@@ -244,6 +250,23 @@ pub(super) fn owner_of(live: &LiveFact, deployment: &DeployId) -> LiveOwner {
         LiveFact::Revision { .. } => LiveOwner::Older,
         LiveFact::Absent => LiveOwner::Other("the app was removed there".to_owned()),
         LiveFact::Edited => LiveOwner::Other("the manifests were edited by hand there".to_owned()),
+    }
+}
+
+/// Checks that the rollout's deployment has changed what is live, or may have.
+pub(super) fn has_pushed(facts: &TargetFacts) -> bool {
+    match &facts.deployment {
+        Some(DeploymentFact::Open { is_pushed, .. } | DeploymentFact::Failed { is_pushed, .. }) => {
+            *is_pushed
+        }
+        Some(DeploymentFact::Blocked { .. } | DeploymentFact::Cancelled) => false,
+        // Of a record that is missing, what is live says it.
+        Some(
+            DeploymentFact::Complete { .. }
+            | DeploymentFact::Superseded { .. }
+            | DeploymentFact::Missing,
+        )
+        | None => true,
     }
 }
 

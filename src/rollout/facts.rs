@@ -32,6 +32,8 @@ pub struct TargetFacts {
     pub deployment: Option<DeploymentFact>,
     /// The rollout's undo there, where the record names one.
     pub undo: Option<DeploymentFact>,
+    /// The reason why the revision before cannot be made live again, where that is known.
+    pub unrestorable: Option<String>,
 }
 
 /// The live revision of the app on a target.

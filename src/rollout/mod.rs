@@ -29,7 +29,10 @@ pub mod advance; // the next step
 mod forward; // steps that deploy, and gates
 mod undo; // back to the former revisions
 pub mod acts; // what people do to a rollout
+mod news; // what people are told of it
 #[cfg(test)]
 mod simulation; // a world with targets, people and outages, moved by hand
 #[cfg(test)]
-mod tests; // stories, and random ones
+mod tests; // stories
+#[cfg(test)]
+mod random_tests; // random ones

@@ -167,6 +167,19 @@ pub struct GateApproval {
 }
 
 impl RolloutRecord {
+    /// Checks that it is done, and no more targets are without the release than failures are accepted.
+    pub fn is_success(&self) -> bool {
+        let others = self.targets.iter().filter(|one| one.state != TargetState::Complete);
+        self.state == RolloutState::Done && others.count() <= self.plan.max_failures
+    }
+
+    /// Checks that it has ended, and each deployment that was under way when a person cancelled it has, too: another
+    /// rollout may have its targets.
+    pub fn is_settled(&self) -> bool {
+        let is_open = |one: &RolloutTarget| one.state == TargetState::Deploying;
+        self.state.is_final() && !self.targets.iter().any(is_open)
+    }
+
     /// Makes the record of a rollout that begins now. The plan must be [checked](RolloutPlan::check).
     pub fn new(
         (id, undo_id): (RolloutId, RolloutId),
@@ -224,6 +237,14 @@ impl RolloutRecord {
 }
 
 impl RolloutState {
+    /// Checks that the rollout begins nothing more, unless a person acts.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Done | Self::Undone | Self::UndoFailed | Self::Cancelled { .. } => true,
+            Self::Created | Self::RollingOut | Self::Paused(_) | Self::Undoing { .. } => false,
+        }
+    }
+
     /// Checks that nothing begins any more by itself, whatever the facts are.
     pub fn is_end(&self) -> bool {
         match self {

@@ -43,6 +43,13 @@ pub(super) struct Simulation {
     pub(super) locked: BTreeSet<TargetName>,
     pub(super) gone: BTreeSet<TargetName>,
     pub(super) unreadable: BTreeSet<TargetName>,
+    /// Targets whose former revision is not kept any more.
+    pub(super) pruned: BTreeSet<TargetName>,
+    /// The manifest repository cannot be read: what is live is not known anywhere.
+    pub(super) is_git_away: bool,
+    /// Gates cannot be asked.
+    pub(super) are_gates_away: bool,
+    pub(super) withdrawn: Option<String>,
     pub(super) gate: GateResult,
     /// The orders that were carried out, as sentences.
     pub(super) orders: Vec<String>,
@@ -89,6 +96,10 @@ impl Simulation {
             locked: BTreeSet::new(),
             gone: BTreeSet::new(),
             unreadable: BTreeSet::new(),
+            pruned: BTreeSet::new(),
+            is_git_away: false,
+            are_gates_away: false,
+            withdrawn: None,
             gate: GateResult::NotPassed,
             orders: Vec::new(),
             undone: Vec::new(),
@@ -120,6 +131,7 @@ impl Simulation {
             self.record.targets.iter().filter(|one| !self.unreadable.contains(&one.target));
         let targets = targets.map(|one| {
             let live = match &self.live[&one.target] {
+                _ if self.is_git_away => LiveFact::Unknown("the repository to answer".to_owned()),
                 None => LiveFact::Absent,
                 Some((revision, by)) => {
                     let is_ours = self.deployments.contains_key(by);
@@ -135,12 +147,20 @@ impl Simulation {
                     .then(|| "locked by ann: freeze".to_owned()),
                 deployment: fact(&one.deployment),
                 undo: fact(&one.undo),
+                unrestorable: self
+                    .pruned
+                    .contains(&one.target)
+                    .then(|| "its revision is not kept any more".to_owned()),
             };
             (one.target.clone(), facts)
         });
         let (step, at) = (self.record.index, self.now);
         let gate = GateAnswer { step, at, result: self.gate, value: "2.5".to_owned() };
-        RolloutFacts { targets: targets.collect(), gate: Some(gate), withdrawn: None }
+        RolloutFacts {
+            targets: targets.collect(),
+            gate: (!self.are_gates_away).then_some(gate),
+            withdrawn: self.withdrawn.clone(),
+        }
     }
 
     /// Decides by a record and facts that may be old by now.
@@ -347,6 +367,13 @@ impl Simulation {
     pub(super) fn fails(&mut self, name: &str, reason: &str) {
         let id = self.open(&target(name)).unwrap_or_else(|| panic!("nothing is open on {name}"));
         self.push(&id);
+        self.fail(&id, reason);
+        self.advance();
+    }
+
+    /// A deployment fails before anything of it was pushed.
+    pub(super) fn refuses(&mut self, name: &str, reason: &str) {
+        let id = self.open(&target(name)).unwrap_or_else(|| panic!("nothing is open on {name}"));
         self.fail(&id, reason);
         self.advance();
     }

@@ -1,8 +1,10 @@
 //! The way back: each changed target gets its former revision, the failed ones first, then in reverse order.
 
-use crate::rollout::advance::{LiveOwner, Order, Turn, owner_of, superseded_note};
-use crate::rollout::facts::{DeploymentFact, TargetFacts};
-use crate::rollout::record::{FormerRevision, RolloutState, RolloutTarget, TargetState};
+use crate::rollout::advance::{LiveOwner, Order, Turn, has_pushed, owner_of, superseded_note};
+use crate::rollout::facts::DeploymentFact;
+use crate::rollout::record::{
+    FormerRevision, RolloutRecord, RolloutState, RolloutTarget, TargetState,
+};
 use crate::support::time::saturating_add;
 
 /// What becomes of the target whose turn it is.
@@ -93,6 +95,9 @@ impl Turn<'_> {
             let note = format!("it is no target of the service any more; {}", way_out(one));
             return UndoStep::Settled(TargetState::UndoFailed, note);
         }
+        if let Some(reason) = &facts.unrestorable {
+            return fail_undo(one, reason);
+        }
         if let Some(reason) = &facts.blocked {
             return UndoStep::Waits(reason.clone());
         }
@@ -136,6 +141,13 @@ impl Turn<'_> {
     }
 }
 
+impl RolloutRecord {
+    /// Lists the targets that are still to be undone, in the order in which they are.
+    pub fn undo_sequence(&self) -> impl Iterator<Item = &RolloutTarget> {
+        undo_order(&self.targets).into_iter().filter_map(|number| self.targets.get(number))
+    }
+}
+
 const UNCHANGED_NOTE: &str = "nothing was pushed there";
 
 /// Returns the numbers of the targets that are to be undone: the failed ones, then the others, each in reverse order.
@@ -145,23 +157,6 @@ fn undo_order(targets: &[RolloutTarget]) -> Vec<usize> {
     let open = targets.iter().enumerate().rev().filter(|(_, one)| is_open(one));
     let (failed, complete): (Vec<_>, Vec<_>) = open.partition(|(_, one)| one.failure.is_some());
     failed.into_iter().chain(complete).map(|(number, _)| number).collect()
-}
-
-/// Checks that the rollout's deployment has changed what is live, or may have.
-fn has_pushed(facts: &TargetFacts) -> bool {
-    match &facts.deployment {
-        Some(DeploymentFact::Open { is_pushed, .. } | DeploymentFact::Failed { is_pushed, .. }) => {
-            *is_pushed
-        }
-        Some(DeploymentFact::Blocked { .. } | DeploymentFact::Cancelled) => false,
-        // Of a record that is missing, what is live says it.
-        Some(
-            DeploymentFact::Complete { .. }
-            | DeploymentFact::Superseded { .. }
-            | DeploymentFact::Missing,
-        )
-        | None => true,
-    }
 }
 
 fn fail_undo(one: &RolloutTarget, reason: &str) -> UndoStep {

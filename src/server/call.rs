@@ -14,7 +14,9 @@ use crate::deployments::Deployments;
 use crate::model::app_instance::AppInstance;
 use crate::model::audit::Principal;
 use crate::model::callers::Scope;
-use crate::model::id::{AppKey, DeployId, IdError, LockId, Namespace, Slug, TargetName};
+use crate::model::id::{
+    AppKey, DeployId, IdError, LockId, Namespace, RolloutId, Slug, TargetName, TeamName,
+};
 use crate::server::auth::{Caller, Resource};
 use crate::server::idempotency::RequestKey;
 use crate::server::problem::{Problem, ProblemKind};
@@ -59,6 +61,11 @@ impl AuthenticatedRequest {
         resource: impl Into<Resource>,
     ) -> Result<(), Problem> {
         self.shared.state.auth.authorize(&self.caller, scope, &resource.into()).await
+    }
+
+    /// Fails unless the caller is a member of the team, or an administrator.
+    pub(super) async fn require_member(&self, team: &TeamName) -> Result<(), Problem> {
+        self.shared.state.auth.require_member(&self.caller, team).await
     }
 
     /// Returns whether the caller may see the resource.
@@ -113,6 +120,15 @@ impl PathParameter for DeployId {
 
 /// `/locks/{id}`.
 impl PathParameter for LockId {
+    type Parts = String;
+
+    fn read(id: String) -> Result<Self, IdError> {
+        Self::parse(id)
+    }
+}
+
+/// `/rollouts/{id}`.
+impl PathParameter for RolloutId {
     type Parts = String;
 
     fn read(id: String) -> Result<Self, IdError> {

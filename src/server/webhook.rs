@@ -22,7 +22,8 @@ use crate::deployments::accept::Acceptance;
 use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
 use crate::forge::github::webhook::{ContentType, MalformedPayload, is_read, naming, parse};
 use crate::model::event::{
-    BranchPush, CheckRerun, DeploymentRequest, EventRefusal, PullRequest, UnusedPart, WebhookEvent,
+    BranchPush, CheckRerun, DeploymentRequest, EventRefusal, PullRequest, RolloutTrigger,
+    UnusedPart, WebhookEvent,
 };
 use crate::model::id::DeliveryId;
 use crate::server::auth::subscriber;
@@ -70,6 +71,7 @@ pub(super) async fn github(
         WebhookEvent::Rerun(rerun) => repeat_preview(&shared, rerun).await,
         WebhookEvent::Refused(refusal) => Err(refuse(&shared, &refusal)),
         WebhookEvent::Deployment(request) => accept(&shared, headers, request).await,
+        WebhookEvent::Rollout(trigger) => accept_rollout(&shared, &trigger).await,
     }
 }
 
@@ -175,6 +177,20 @@ async fn accept(
     shared.count(if duplicate { WebhookOutcome::Duplicate } else { WebhookOutcome::Accepted });
     tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
     Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
+}
+
+/// Stores the request to start a rollout; the WAML is read after the answer.
+async fn accept_rollout(shared: &Shared, trigger: &RolloutTrigger) -> Result<Response, Problem> {
+    let accepted = shared.state.deployments.accept_rollout(trigger).await.map_err(|error| {
+        let repository = &trigger.release.repository;
+        tracing::error!(%repository, %error, "request for a rollout could not be stored");
+        shared.count(WebhookOutcome::NotStored);
+        Problem::new(ProblemKind::Unavailable, "the rollout could not be stored; deliver it again")
+    })?;
+    let outcome = if accepted { WebhookOutcome::Accepted } else { WebhookOutcome::Duplicate };
+    shared.count(outcome);
+    let answer = json!({"rollout": trigger.name, "duplicate": !accepted});
+    Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Problem> {

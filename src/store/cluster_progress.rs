@@ -23,6 +23,7 @@ use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
+use crate::store::rollout_wake;
 use crate::store::row::{self, Row, overview_columns};
 use crate::store::undo::{self, FailureUndo};
 use crate::store::write::WriteTransaction;
@@ -91,6 +92,17 @@ const READING: &str = "reading the progress in a cluster";
 const RELEASES: u32 = 16;
 
 impl Store {
+    /// Returns the process that has the lease of a cluster.
+    pub async fn cluster_holder(
+        &self,
+        cluster: &TargetName,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT holder AS id FROM cluster_leases WHERE cluster = $1 AND lease_end > $2";
+        let row = query(sql, (cluster, now)).first(&self.pool, READING).await?;
+        row.map(|row| row.text("id")).transpose()
+    }
+
     /// Takes the lease of a cluster, unless another process has it.
     pub async fn lease_cluster(
         &self,
@@ -283,6 +295,9 @@ impl Store {
                 self.change_in_cluster(&mut write, change, undo, now).await?;
             }
         }
+        let ends = changes.iter().filter(|change| change.state.is_final());
+        let ends: Vec<&DeployId> = ends.map(|change| &change.deployment).collect();
+        rollout_wake::wake_rollouts(&mut write, &ends, now).await?;
         write.commit().await?;
         for change in &mark_changes {
             self.intervals.observe(change);

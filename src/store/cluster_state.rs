@@ -10,6 +10,7 @@ use crate::model::waiting::WaitingOn;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Query, query};
+use crate::store::rollout_wake;
 use crate::store::row::{Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
 
@@ -127,13 +128,17 @@ async fn end_waiting(
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    for row in waiting.fetch_all(write.sql(), ENDING).await? {
+    let rows = waiting.fetch_all(write.sql(), ENDING).await?;
+    for row in &rows {
         let inactive = ForgeStatus::new(ForgeState::Inactive, status.description());
         let change = ClusterChange::end(row.id("id")?, State::Superseded, inactive);
         let row = set_cluster_state(write, &change, now).await?;
         if let (Some(_), Some(status)) = (row, &change.status) {
             store.enqueue_change(write, &change.deployment, status, now);
         }
+    }
+    for row in &rows {
+        rollout_wake::wake_rollout(write, &row.id("id")?, now);
     }
     Ok(())
 }

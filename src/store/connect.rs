@@ -85,6 +85,10 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (37, "deploy clock", include_str!("../../migrations/0037_deploy_clock.sql")),
     (39, "phases in the outbox", include_str!("../../migrations/0039_outbox_phases.sql")),
     (41, "preview environments", include_str!("../../migrations/0041_environments.sql")),
+    (42, "rollouts", include_str!("../../migrations/0042_rollouts.sql")),
+    (43, "requests for rollouts", include_str!("../../migrations/0043_rollout_requests.sql")),
+    (44, "reports about rollouts", include_str!("../../migrations/0044_rollout_reports.sql")),
+    (45, "outcomes for insights", include_str!("../../migrations/0045_insight_outcomes.sql")),
 ];
 
 /// The connections to one database.

@@ -1,4 +1,4 @@
-//! The claims of those who tell the code host of preview environments, and the outcomes of their attempts.
+//! The claims of those who tell the code host of preview environments.
 
 use jiff::Timestamp;
 
@@ -61,33 +61,6 @@ pub struct ShownComment {
     pub digest: Option<String>,
     /// The commit whose comment a person deleted: it gets no other one.
     pub dismissed: Option<CommitSha>,
-}
-
-/// The outcome of an attempt to tell the code host of a preview environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EnvironmentOutcome {
-    /// The code host has the newest state.
-    Sent {
-        /// The time at which the status is checked again.
-        check_at: Option<Timestamp>,
-        /// True while an earlier status may be applied after it.
-        doubted: bool,
-    },
-    /// There was nothing to send, for this reason.
-    Nothing(String),
-    /// It is tried again.
-    Later {
-        /// The time of the next attempt.
-        at: Timestamp,
-        /// True if it may have arrived nevertheless.
-        unsure: bool,
-        /// True if the attempt failed. False where the code host asked to wait.
-        failed: bool,
-        /// The reason.
-        reason: String,
-    },
-    /// It is not tried any more, for this reason.
-    Refused(String),
 }
 
 /// Binds `$1` to `$4`: the key and the fence.

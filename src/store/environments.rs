@@ -17,11 +17,12 @@ use crate::model::environment::{
 use crate::model::id::{RepoName, TargetName};
 use crate::store::db::Store;
 use crate::store::environment_claims::{
-    EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, ShownComment,
+    EnvironmentCommentClaim, EnvironmentStatusClaim, ShownComment,
 };
 use crate::store::error::StoreError;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
+use crate::store::reports::{Ending, StateOutcome, ending};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -199,7 +200,7 @@ impl Store {
     pub async fn record_environment_status(
         &self,
         claim: &EnvironmentStatusClaim,
-        outcome: &EnvironmentOutcome,
+        outcome: &StateOutcome,
         calls: u32,
         now: Timestamp,
     ) -> Result<LeaseState, StoreError> {
@@ -207,7 +208,7 @@ impl Store {
         let Ending { due_at, done_at, unsure, failures, refused, summary } =
             ending(outcome, claim.failures, claim.unsure, now);
         let (told, doubted) = match outcome {
-            EnvironmentOutcome::Sent { doubted, .. } => (claim.news.as_deref(), *doubted),
+            StateOutcome::Sent { doubted, .. } => (claim.news.as_deref(), *doubted),
             _ => (None, claim.doubted),
         };
         let sql = "UPDATE environment_workloads SET worker = NULL, told = COALESCE($6, told), \
@@ -218,7 +219,7 @@ impl Store {
         let values = (told, unsure, doubted, failures, refused, summary, (due_at, done_at, now));
         let update = query(sql, (claim, claim.turn, values));
         let count = update.execute(write.sql(), RECORDING).await?;
-        count_calls(&mut write, &claim.workload.commit.repository, calls, now);
+        count_calls(&mut write, "environment_calls", &claim.workload.commit.repository, calls, now);
         forget_old(&mut write, now);
         write.commit().await?;
         Ok(LeaseState::by_rows(count))
@@ -228,7 +229,7 @@ impl Store {
     pub async fn record_environment_comment(
         &self,
         claim: &EnvironmentCommentClaim,
-        outcome: &EnvironmentOutcome,
+        outcome: &StateOutcome,
         shown: &ShownComment,
         calls: u32,
         now: Timestamp,
@@ -246,7 +247,7 @@ impl Store {
         let comment = (*comment, commit, digest, dismissed);
         let update = query(sql, (claim, claim.turn, values, comment));
         let count = update.execute(write.sql(), RECORDING).await?;
-        count_calls(&mut write, &claim.repository, calls, now);
+        count_calls(&mut write, "environment_calls", &claim.repository, calls, now);
         forget_old(&mut write, now);
         write.commit().await?;
         Ok(LeaseState::by_rows(count))
@@ -425,52 +426,23 @@ fn wish_comment(repository: &RepoName, number: i64, now: Timestamp) -> Query {
     query(sql, (repository, number, due, now))
 }
 
-/// The part of an outcome that both tables store.
-struct Ending {
-    due_at: Timestamp,
-    done_at: Option<Timestamp>,
-    unsure: bool,
-    failures: u32,
-    refused: bool,
-    summary: String,
-}
-
-/// Returns what an outcome stores; `doubt` is true if an earlier attempt may have arrived.
-fn ending(outcome: &EnvironmentOutcome, failures: u32, doubt: bool, now: Timestamp) -> Ending {
-    let done = |summary: &str, refused| Ending {
-        due_at: now,
-        done_at: Some(now),
-        unsure: false,
-        failures: 0,
-        refused,
-        summary: summary.to_owned(),
-    };
-    match outcome {
-        EnvironmentOutcome::Sent { check_at: None, .. } => done("sent", false),
-        EnvironmentOutcome::Sent { check_at: Some(at), .. } => {
-            Ending { due_at: *at, done_at: None, ..done("sent, and checked again", false) }
-        }
-        EnvironmentOutcome::Nothing(reason) => Ending { unsure: doubt, ..done(reason, false) },
-        EnvironmentOutcome::Refused(reason) => done(reason, true),
-        EnvironmentOutcome::Later { at, unsure, failed, reason } => Ending {
-            due_at: *at,
-            done_at: None,
-            unsure: *unsure,
-            failures: failures.saturating_add(u32::from(*failed)),
-            refused: false,
-            summary: reason.clone(),
-        },
-    }
-}
-
-fn count_calls(write: &mut WriteTransaction, repository: &RepoName, calls: u32, now: Timestamp) {
+/// Counts calls to the code host in that table, which has those of an hour.
+pub(super) fn count_calls(
+    write: &mut WriteTransaction,
+    table: &'static str,
+    repository: &RepoName,
+    calls: u32,
+    now: Timestamp,
+) {
     if calls > 0 {
-        let sql = "INSERT INTO environment_calls (repository, at, calls) VALUES ($1, $2, $3) \
-             ON CONFLICT (repository, at) DO UPDATE SET calls = environment_calls.calls + $3";
-        write.later(query(sql, (repository, now, calls)));
+        let sql = format!(
+            "INSERT INTO {table} (repository, at, calls) VALUES ($1, $2, $3) \
+             ON CONFLICT (repository, at) DO UPDATE SET calls = {table}.calls + $3"
+        );
+        write.later(query_of(sql, (repository, now, calls)));
     }
     let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
-    write.later(query("DELETE FROM environment_calls WHERE at <= $1", since));
+    write.later(query_of(format!("DELETE FROM {table} WHERE at <= $1"), since));
 }
 
 fn forget_old(write: &mut WriteTransaction, now: Timestamp) {
@@ -488,7 +460,7 @@ pub(super) async fn abandon(
     write: &mut WriteTransaction,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    for table in ["environment_workloads", "environment_comments"] {
+    for table in ["environment_workloads", "environment_comments", "rollout_reports"] {
         let sql = format!(
             "UPDATE {table} SET due_at = $1 WHERE worker IS NOT NULL AND done_at IS NULL AND due_at > $1"
         );

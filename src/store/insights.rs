@@ -102,6 +102,17 @@ pub struct ChangeFailure {
     pub restored_at: Option<Timestamp>,
 }
 
+/// The outcome of a rollout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutOutcome {
+    /// The word of its state.
+    pub state: String,
+    /// The time of its start.
+    pub started_at: Timestamp,
+    /// The time of its end.
+    pub ended_at: Option<Timestamp>,
+}
+
 const READING: &str = "reading insights";
 /// The number of ids in one statement.
 const AT_ONCE: usize = 200;
@@ -226,6 +237,42 @@ impl Store {
             ids.extend(row.json::<Rollback>("rollback").ok().and_then(|rollback| rollback.from));
         }
         self.failures(&ids.into_iter().collect::<Vec<_>>(), scope.since).await
+    }
+
+    /// Returns the rollouts that were started in the window, at most so many, the newest.
+    pub async fn rollout_outcomes(
+        &self,
+        scope: &InsightScope,
+        limit: u32,
+    ) -> Result<Vec<RolloutOutcome>, StoreError> {
+        let InsightScope { since, until, target, app, places } = scope;
+        let sql = format!(
+            "SELECT id, repository, namespace, slug, targets, state, created_at, ended_at FROM rollouts \
+             WHERE created_at >= $1 AND created_at < $2 AND ($3 = '' OR namespace = $3) \
+             AND ($4 = '' OR slug = $4) ORDER BY created_at DESC LIMIT {limit}"
+        );
+        let namespace = app.as_ref().map_or("", |app| app.namespace.as_str());
+        let slug = app.as_ref().map_or("", |app| app.slug.as_str());
+        let values = (since, until, namespace, slug);
+        let mut outcomes = Vec::new();
+        for row in query_of(sql, values).fetch_all(&self.pool, READING).await? {
+            let targets: Vec<TargetName> = row.json("targets")?;
+            let (repository, app) = (row.id::<RepoName>("repository")?, row.app()?);
+            let is_visible = |place: &DeploymentPlace| {
+                place.repository == repository
+                    && place.app.as_ref() == Some(&app)
+                    && targets.contains(&place.target)
+            };
+            let has_target = target.as_ref().is_none_or(|target| targets.contains(target));
+            if has_target && places.as_ref().is_none_or(|places| places.iter().any(is_visible)) {
+                outcomes.push(RolloutOutcome {
+                    state: row.text("state")?,
+                    started_at: row.time("created_at")?,
+                    ended_at: row.maybe_time("ended_at")?,
+                });
+            }
+        }
+        Ok(outcomes)
     }
 
     /// Returns the ends of these changes, as far as they were pushed and received since then.

@@ -6,7 +6,7 @@ use crate::model::audit::AuditRecord;
 use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkClock, MarkTime};
 use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{DeliveryId, DeployId};
+use crate::model::id::{DeliveryId, DeployId, RolloutId};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -62,7 +62,8 @@ impl Store {
         let request = renamed_request.as_ref().unwrap_or(request);
         let (repository, target) = (&request.release.repository, &request.target);
         lane::ensure(&mut write, repository, target);
-        let insert = |delivery: &str| insert(delivery, request, id, now);
+        let place = (request.forge_id, None);
+        let insert = |delivery: &str| insert(delivery, request, id, place, now);
         let queries = [insert(delivery.as_str()), lane::entries(repository, target)];
         let [insertion, mut entries] = write.ask_all(queries, DOING).await?;
         if insertion.changed == 0 {
@@ -95,8 +96,15 @@ impl Store {
     }
 }
 
-/// Returns the statement that inserts the deployment, unless the delivery or the deployment exists.
-fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Timestamp) -> Query {
+/// Returns the statement that inserts the deployment at its place in the lane, unless the delivery or the deployment
+/// exists.
+pub(super) fn insert(
+    delivery: &str,
+    request: &DeploymentRequest,
+    id: &DeployId,
+    (place, rollout): (i64, Option<&RolloutId>),
+    now: Timestamp,
+) -> Query {
     let DeploymentRequest {
         forge_id,
         release,
@@ -112,14 +120,14 @@ fn insert(delivery: &str, request: &DeploymentRequest, id: &DeployId, now: Times
     } = request;
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures, production, automatic, recipient, marks, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $17, $5) ON CONFLICT DO NOTHING";
+         attempts, failures, production, automatic, recipient, marks, place, rollout) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING";
     let lane = (id, delivery, &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waiting = (State::Queued.as_str(), now, "waiting for a worker");
     let marks = mark_text::encode(&first_marks(request, now));
-    let values =
-        (lane, request_columns, waiting, production, automatic, recipient.stored_text(), marks);
+    let kind = (production, automatic, recipient.stored_text());
+    let values = (lane, request_columns, waiting, kind, marks, (place, rollout));
     query(sql, values)
 }
 

@@ -13,6 +13,7 @@ use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Query, query};
+use crate::store::rollout_wake;
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -105,6 +106,9 @@ pub(super) async fn supersede(
 ) -> Result<(), StoreError> {
     for (id, by) in superseded {
         end(store, write, id, &superseded_by(lane, by), now).await?;
+    }
+    for (id, _) in superseded {
+        rollout_wake::wake_rollout(write, id, now);
     }
     Ok(())
 }

@@ -21,7 +21,9 @@ use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_state, holds, inactive, lane, locks, mark_text, owners};
+use crate::store::{
+    cluster_state, holds, inactive, lane, locks, mark_text, owners, removals, rollout_wake,
+};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +82,8 @@ struct PushState {
     locks: Vec<Lock>,
     hold: Option<Hold>,
     claims: [Answer; 3],
+    /// The newest pushed deployment of the app, where the deployment may replace no other than a given one.
+    newest: Option<DeployId>,
 }
 
 const BEGINNING: &str = "beginning a push";
@@ -182,6 +186,9 @@ impl Store {
             queries.push(locks::select_stopping((target, app), owner, now));
             queries.push(holds::select_hold(target, app));
             queries.extend(claims::conflict_queries(self, write, (target, app), findings, now));
+            if takes_back(&claim.deployment).is_some() {
+                queries.push(removals::select_newest_pushed(target, app));
+            }
         }
         let mut answers = write.ask_many(queries, BEGINNING).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
@@ -193,6 +200,7 @@ impl Store {
             locks: locks::read_locks(&next().rows)?,
             hold: next().rows.first().map(holds::read_hold).transpose()?,
             claims: [next(), next(), next()],
+            newest: next().rows.first().map(|row| row.id("id")).transpose()?,
         }))
     }
 
@@ -284,6 +292,9 @@ impl Store {
             let push = (ForgeState::Success, commit);
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }
+        if claim.deployment.rollout.is_some() {
+            rollout_wake::wake_rollout(&mut write, id, now);
+        }
         write.commit().await?;
         self.intervals.observe(&MarkChange {
             deployment: id.clone(),
@@ -301,6 +312,11 @@ fn under_name(claim: &Claim, name: &RepoName) -> Claim {
     Claim { deployment: Deployment { request, ..claim.deployment.clone() }, ..claim.clone() }
 }
 
+/// Returns the deployment that this one may take back, where it may replace no other.
+fn takes_back(deployment: &Deployment) -> Option<&DeployId> {
+    deployment.rollback.as_ref().and_then(|rollback| rollback.replaces.as_ref())
+}
+
 /// Returns the answer to a request for the turn to push. An act of a person since the rules ran stops the
 /// push: a lock, or a hold that is newer than the claim. A hold that was there before was judged by its
 /// rule. A push that had begun may have arrived, so no lock stops it any more.
@@ -312,6 +328,13 @@ fn decide_turn(
     let deployment = &claim.deployment;
     if let Some(newer) = superseding(&push_state.lane, deployment) {
         return Ok(PushTurn::Superseded { by: newer.id });
+    }
+    // A rollout takes back what it deployed, and nothing that was pushed since.
+    if let (Some(replaces), Some(newest), State::Running) =
+        (takes_back(deployment), &push_state.newest, deployment.state)
+        && newest != replaces
+    {
+        return Ok(PushTurn::Superseded { by: newest.clone() });
     }
     if let Some(lock) = push_state.locks.first().filter(|_| deployment.state != State::Pushing) {
         return Ok(PushTurn::Locked(Box::new(lock.clone())));

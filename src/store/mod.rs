@@ -26,7 +26,7 @@ mod connect; // connects to the database of a URL
 mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
 pub mod embedded; // backup and restore of the SQLite file
-mod environment_claims; // claims of those who tell of preview environments, and their outcomes
+mod environment_claims; // claims of those who tell of preview environments
 mod environments; // preview environments: reports, and what of them is due
 mod error; // errors and faults
 mod facts; // reads the records that the rules need
@@ -53,9 +53,15 @@ mod queue; // claim, extend, release
 mod read; // queries for pages and people
 mod rebuild; // restores records from the manifest repositories
 mod removals; // records of removals
+mod reports; // outcomes of those who tell of a present state
 mod repositories; // names of repositories
 mod retention; // deletes old deployments
 mod rollbacks; // accepts rollbacks
+mod rollout_requests; // deployments of the code host that start a rollout
+mod rollout_orders; // the transaction in which a rollout moves and its orders become deployments
+mod rollout_wake; // wakes the rollout of a deployment that ends
+mod rollouts; // records of rollouts, and the targets that each has
+mod rollout_reports; // what people were last told of rollouts
 mod row; // reads values from rows
 mod sweeps; // progress of the sweeps
 mod undo; // the rollback of a deployment that failed in its cluster
@@ -70,7 +76,7 @@ pub use crate::store::cluster_state::ClusterChange;
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MAX_DEATHS;
 pub use crate::store::environment_claims::{
-    EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, ShownComment,
+    EnvironmentCommentClaim, EnvironmentStatusClaim, ShownComment,
 };
 pub use crate::store::error::{Ailment, StoreError};
 pub use crate::store::facts::RecordedFacts;
@@ -79,6 +85,7 @@ pub use crate::store::idempotency_keys::{
 };
 pub use crate::store::insights::{
     ChangeFailure, DeploymentKind, DeploymentPlace, InsightScope, OutcomeCount, PackedMarks,
+    RolloutOutcome,
 };
 pub use crate::store::intake::Accepted;
 pub use crate::store::interval_metrics::IntervalMetrics;
@@ -93,7 +100,14 @@ pub use crate::store::previews::{PostedCheck, PreviewClaim, PreviewIntake};
 pub use crate::store::read::{Filter, Page, QueueDepth, StateCounts};
 pub use crate::store::rebuild::{Rebuilt, RememberedDeployment, RestorableRecords};
 pub use crate::store::removals::ActTurn;
+pub use crate::store::reports::StateOutcome;
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
+pub use crate::store::rollout_orders::{RolloutChange, RolloutCommit, RolloutOrder};
+pub use crate::store::rollout_reports::{RolloutReportClaim, RolloutSink, RolloutTold};
+pub use crate::store::rollout_requests::{RolloutRequestClaim, RolloutRequestUpdate};
+pub use crate::store::rollouts::{
+    RolloutClaim, RolloutFilter, RolloutOrigin, RolloutProgress, RolloutStart, StoredRollout,
+};
 pub use crate::store::sweeps::{NextSweep, Sweeping};
 pub use crate::store::undo::{FailureUndo, UndoRequest};

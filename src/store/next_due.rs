@@ -57,7 +57,9 @@ impl Store {
     pub async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT '' AS id, MIN(due_at) AS due_at FROM (\
              SELECT due_at FROM deployments WHERE finished_at IS NULL \
-             UNION ALL SELECT due_at FROM outbox WHERE outcome IS NULL) waiting \
+             UNION ALL SELECT due_at FROM outbox WHERE outcome IS NULL \
+             UNION ALL SELECT due_at FROM rollouts WHERE ended_at IS NULL AND state <> 'paused' \
+             UNION ALL SELECT due_at FROM rollout_requests WHERE done_at IS NULL) waiting \
              WHERE due_at > $1";
         let row = query(sql, now).fetch_one(&self.pool, DOING).await?;
         row.maybe_time("due_at")
@@ -112,6 +114,10 @@ impl Store {
             (bring_down_due!("environment_workloads", "worker IS NOT NULL"), lease_bounds),
             (bring_down_due!("environment_comments", "worker IS NULL"), retry_bounds),
             (bring_down_due!("environment_comments", "worker IS NOT NULL"), lease_bounds),
+            (
+                "UPDATE rollouts SET due_at = $2 WHERE ended_at IS NULL AND due_at > $1",
+                retry_bounds,
+            ),
             (
                 "UPDATE acts SET due_at = $2 WHERE finished_at IS NULL AND due_at > $1",
                 act_bounds,

@@ -60,7 +60,7 @@ pub struct OutboxBacklog {
 pub struct ForgeCalls {
     /// The repository, which determines the account.
     pub repository: RepoName,
-    /// The sink and the state of the status; `None` for a preview.
+    /// The sink and the state of the status; `None` for a preview and for a rollout.
     pub status: Option<(Sink, ForgeState)>,
     /// The time of the calls; `None` while they wait.
     pub at: Option<Timestamp>,
@@ -191,9 +191,9 @@ impl Store {
         let rows = query(backlog, ()).fetch_all(&self.pool, COUNTING).await?;
         let mut calls =
             rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
-        // The first status of a rollback also creates a deployment there.
+        // The first status of a rollback, or of a target of a rollout, also creates a deployment there.
         let deliveries = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
-             CAST(CASE WHEN d.rollback IS NOT NULL AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
+             CAST(CASE WHEN (d.rollback IS NOT NULL OR d.rollout IS NOT NULL) AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
              ELSE 1 END AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome = 'sent' AND o.done_at > $1 \
              ORDER BY o.done_at DESC LIMIT $2";
@@ -206,8 +206,15 @@ impl Store {
              ORDER BY done_at DESC LIMIT $2";
         let environments = "SELECT repository AS id, repository, at AS made_at, calls \
              FROM environment_calls WHERE at > $1 ORDER BY at DESC LIMIT $2";
-        let sources =
-            [(deliveries, true), (repeats, true), (previews, false), (environments, false)];
+        let rollouts = "SELECT repository AS id, repository, at AS made_at, calls \
+             FROM rollout_calls WHERE at > $1 ORDER BY at DESC LIMIT $2";
+        let sources = [
+            (deliveries, true),
+            (repeats, true),
+            (previews, false),
+            (environments, false),
+            (rollouts, false),
+        ];
         for (sql, is_status) in sources {
             for row in query(sql, (since, MAX)).fetch_all(&self.pool, COUNTING).await? {
                 calls.push(calls_of(&row, is_status, Some(row.time("made_at")?))?);

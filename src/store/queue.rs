@@ -17,7 +17,7 @@ use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
 use crate::store::{
     cluster_progress, deaths, environments, idempotency_keys, lane, outbox, previews, removals,
-    repositories, sweeps,
+    repositories, rollouts, sweeps,
 };
 
 /// The number of lanes that one claim tries when other workers change them meanwhile.
@@ -135,6 +135,7 @@ impl Store {
         cluster_progress::abandon(&mut write).await?;
         environments::abandon(&mut write, now).await?;
         previews::abandon(&mut write, now).await?;
+        rollouts::abandon(&mut write, now).await?;
         write.commit().await?;
         Ok(count)
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::model::audit::{AuditRecord, Principal};
-use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::removal::{RemovalEnd, RemovalRecord};
+use crate::model::id::{AppKey, DeployId, RepoName, RolloutId, TargetName};
+use crate::model::removal::{RemovalEnd, RemovalOrder, RemovalRecord};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
@@ -30,6 +30,9 @@ pub enum ActTurn {
     Deploying(DeployId),
     /// Another act on the app is under way.
     Acting(DeployId),
+    /// The order of the rollout does not count any more: this deployment is the newest one by now, or the rollout has
+    /// moved on.
+    Superseded(Option<DeployId>),
 }
 
 const REMOVAL: &str = "removal";
@@ -42,8 +45,30 @@ impl Store {
     /// leases. The key of an idempotent request leads to the record.
     pub async fn begin_removal(
         &self,
+        act: (&RemovalRecord, &Principal),
+        lease: Option<&KeyLease>,
+        now: Timestamp,
+        hold: Duration,
+    ) -> Result<ActTurn, StoreError> {
+        self.begin_act(act, lease, None, now, hold).await
+    }
+
+    /// Does the same for a rollout, as long as its order counts.
+    pub async fn begin_ordered_removal(
+        &self,
+        act: (&RemovalRecord, &Principal),
+        order: &RemovalOrder,
+        now: Timestamp,
+        hold: Duration,
+    ) -> Result<ActTurn, StoreError> {
+        self.begin_act(act, None, Some(order), now, hold).await
+    }
+
+    async fn begin_act(
+        &self,
         (removal, by): (&RemovalRecord, &Principal),
         lease: Option<&KeyLease>,
+        order: Option<&RemovalOrder>,
         now: Timestamp,
         hold: Duration,
     ) -> Result<ActTurn, StoreError> {
@@ -57,10 +82,15 @@ impl Store {
             lane::ensure(&mut write, repository, target);
         }
         let deploying = find_deploying(&mut write, repository.as_ref(), target, app).await?;
-        let turn = match (deploying, find_act(&mut write, target, app).await?) {
-            (Some(id), _) => ActTurn::Deploying(id),
-            (None, Some(id)) => ActTurn::Acting(id),
-            (None, None) => {
+        let superseded = match order {
+            Some(order) => find_superseding(&mut write, order, target, app).await?,
+            None => None,
+        };
+        let turn = match (superseded, deploying, find_act(&mut write, target, app).await?) {
+            (Some(superseded), _, _) => superseded,
+            (None, Some(id), _) => ActTurn::Deploying(id),
+            (None, None, Some(id)) => ActTurn::Acting(id),
+            (None, None, None) => {
                 insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
                 audit::note(&mut write, &entry(removal, by)).await?;
                 idempotency_keys::note_act(&mut write, lease, &removal.id).await?;
@@ -207,6 +237,35 @@ async fn find_deploying(
          AND (repository = $2 OR (namespace = $3 AND slug = $4)) ORDER BY id LIMIT 1";
     let row = query(sql, (target, repository, app)).first(write.sql(), DOING).await?;
     row.map(|row| row.id("id")).transpose()
+}
+
+/// Returns why the order of a rollout does not count any more: the deployment that is the newest one by now, or none where
+/// the rollout has moved on. The lane is locked, so that no other deployment begins to push meanwhile.
+async fn find_superseding(
+    write: &mut WriteTransaction,
+    order: &RemovalOrder,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<Option<ActTurn>, StoreError> {
+    let current = query(
+        "SELECT id FROM rollouts WHERE id = $1 AND version = $2",
+        (&order.rollout, order.version),
+    );
+    let [current, newest] =
+        write.ask_all([current, select_newest_pushed(target, app)], DOING).await?;
+    if current.rows.is_empty() {
+        return Ok(Some(ActTurn::Superseded(None)));
+    }
+    let Some(newest) = newest.rows.first() else { return Ok(None) };
+    let is_ours = newest.maybe_id::<RolloutId>("rollout")?.as_ref() == Some(&order.rollout);
+    Ok(if is_ours { None } else { Some(ActTurn::Superseded(Some(newest.id("id")?))) })
+}
+
+/// Returns the query for the newest pushed deployment of an app to a target; its lane must be locked.
+pub(super) fn select_newest_pushed(target: &TargetName, app: &AppKey) -> Query {
+    let sql = "SELECT id, rollout FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         AND state = 'succeeded' ORDER BY id DESC LIMIT 1";
+    query(sql, (target, app))
 }
 
 /// Returns an act that is under way. One whose process died is under way until its result is

@@ -32,11 +32,17 @@ const OWNERS: &str = "UPDATE owners SET repository = $2 WHERE LOWER(repository) 
 
 /// The statements that rename every other table with a repository's name, but `lanes`: with the
 /// condition that keeps a row from its new name.
-const RECORDS: [&str; 4] = [
+const RECORDS: [&str; 7] = [
     "UPDATE deployments SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
      (SELECT 1 FROM deployments n WHERE n.repository = $2 AND n.forge_id = deployments.forge_id)",
     "UPDATE claims SET repository = $2 WHERE repository = $1",
     "UPDATE acts SET repository = $2 WHERE repository = $1",
+    "UPDATE rollout_claims SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
+     (SELECT 1 FROM rollout_claims n WHERE n.repository = $2 AND n.namespace = rollout_claims.namespace \
+     AND n.slug = rollout_claims.slug AND n.target = rollout_claims.target)",
+    "UPDATE rollouts SET repository = $2 WHERE repository = $1",
+    "UPDATE rollout_requests SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
+     (SELECT 1 FROM rollout_requests n WHERE n.repository = $2 AND n.forge_id = rollout_requests.forge_id)",
     // The next event of the pull request brings it back under its new name.
     "DELETE FROM previews WHERE repository = $1 AND repository <> $2",
 ];

@@ -4,7 +4,7 @@
 //! Kept at any age: deployments that have not ended; those with a message that waits; of each lane the
 //! newest that ended and the newest that succeeded, by which later events are ordered; of each app and target
 //! the newest success, which is live, and the newest that made revisions, to which a rollback can go back;
-//! the rollback that took a hold which still exists. Records of other people's workloads in clusters go by their age
+//! the rollback that took a hold which still exists; the deployments of a rollout that has not ended. Records of other people's workloads in clusters go by their age
 //! alone. Removals, locks, holds and the audit log are kept for ever: people make them, and they stay few.
 
 use jiff::Timestamp;
@@ -66,6 +66,27 @@ impl Store {
         Ok(PrunedBatch { deleted, last })
     }
 
+    /// Deletes up to so many rollouts that ended before that time, and as many requests for rollouts that are done since
+    /// then; returns their number.
+    pub async fn prune_rollouts(
+        &self,
+        ended_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let sql = "DELETE FROM rollouts WHERE id IN (SELECT r.id FROM rollouts r \
+             WHERE r.ended_at < $1 ORDER BY r.id LIMIT $2)";
+        let rollouts = self.run(query(sql, (ended_before, limit.max(1))), DOING).await?;
+        if rollouts > 0 {
+            let sql = "DELETE FROM rollout_reports WHERE NOT EXISTS \
+                 (SELECT 1 FROM rollouts r WHERE r.id = rollout_reports.rollout)";
+            self.run(query(sql, ()), DOING).await?;
+        }
+        let sql = "DELETE FROM rollout_requests WHERE (repository, forge_id) IN \
+             (SELECT r.repository, r.forge_id FROM rollout_requests r \
+             WHERE r.done_at < $1 ORDER BY r.done_at LIMIT $2)";
+        Ok(rollouts + self.run(query(sql, (ended_before, limit.max(1))), DOING).await?)
+    }
+
     /// Deletes up to so many records of other people's workloads that did not change since that time; returns their
     /// number. Those of the service's own workloads go with their deployments.
     pub async fn prune_foreign_progress(
@@ -125,6 +146,8 @@ impl Store {
              AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id \
              AND o.outcome IS NULL) \
              AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.rollback = d.id AND h.ended_at IS NULL) \
+             AND (d.rollout IS NULL OR NOT EXISTS (SELECT 1 FROM rollouts r WHERE r.ended_at IS NULL \
+             AND (r.id = d.rollout OR r.undo_id = d.rollout))) \
              AND EXISTS (SELECT 1 FROM deployments n WHERE n.repository = d.repository \
              AND n.target = d.target AND n.state IN ('succeeded', 'failed') \
              AND (n.place > d.place OR (n.place = d.place AND n.id > d.id))) \

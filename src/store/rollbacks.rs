@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::id::{AppKey, DeployId, RepoName, RolloutId, TargetName};
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
@@ -35,12 +35,14 @@ pub struct NewRollback {
     pub contact: Option<Contact>,
     /// The address of the app.
     pub address: Option<String>,
+    /// The undo of a rollout that it belongs to.
+    pub rollout: Option<RolloutId>,
 }
 
 impl NewRollback {
     /// Returns the deployment that is stored for it at that time.
     pub fn deployment(&self, now: Timestamp) -> Deployment {
-        let Self { id, request, app, rollback, template, contact, address } = self.clone();
+        let Self { id, request, app, rollback, template, contact, address, rollout } = self.clone();
         Deployment {
             id,
             request,
@@ -57,6 +59,7 @@ impl NewRollback {
             violations: Violations::default(),
             pushed: None,
             rollback: Some(rollback),
+            rollout,
             hand_edit: None,
             template,
             templates_commit: None,
@@ -148,7 +151,7 @@ async fn find_open(
 }
 
 /// Returns the greatest place that the lane ever had.
-async fn newest_place(
+pub(super) async fn newest_place(
     write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
@@ -170,12 +173,12 @@ async fn insert(
     place: i64,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let NewRollback { id, request, app, rollback, template, contact, address } = new;
+    let NewRollback { id, request, app, rollback, template, contact, address, rollout } = new;
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, state, received_at, stages, \
          summary, violations, due_at, attempts, failures, contact, address, production, place, \
-         rollback, recipient, marks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
-         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22, $23) ON CONFLICT DO NOTHING";
+         rollback, recipient, marks, rollout) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
+         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22, $23, $24) ON CONFLICT DO NOTHING";
     let release = &request.release;
     let delivery = match &rollback.undoes {
         Some(failed) => undo_delivery(failed),
@@ -187,7 +190,7 @@ async fn insert(
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let contact_columns = (contact.as_ref().map(to_json), address, request.production, place);
     let marks = mark_text::encode(&intake::first_marks(request, now));
-    let rest = (to_json(rollback), request.recipient.stored_text(), marks);
+    let rest = (to_json(rollback), request.recipient.stored_text(), marks, rollout);
     let values = (lane, request_columns, actor_columns, app_columns, contact_columns, rest);
     let count = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(count == 1)

@@ -143,7 +143,7 @@ macro_rules! overview_columns {
              CASE WHEN pushed IS NOT NULL THEN finished_at END AS pushed_at, \
              CASE WHEN LENGTH(waiting) <= 16384 THEN waiting END AS waiting, \
              SUBSTR(summary, 1, 4000) AS summary, SUBSTR(marks, 1, 2000) AS marks, \
-             CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
+             CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, rollout, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
              production, automatic, recipient, ",
@@ -224,6 +224,7 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         violations: Violations::of_record(Vec::new(), row.count("errors")?, row.count("warnings")?),
         pushed: row.json("pushed")?,
         rollback: row.json("rollback")?,
+        rollout: row.maybe_id("rollout")?,
         hand_edit: None,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,

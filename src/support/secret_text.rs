@@ -428,6 +428,14 @@ fn is_given(value: &str) -> bool {
     !is_reference(value) && !matches!(value, "true" | "false" | "none" | "null")
 }
 
+/// Returns whether an address has a user name or a password in it. Over ssh a user name is none: the key is the secret.
+pub fn has_credentials(text: &str) -> bool {
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let in_front = authority.rsplit_once('@').map(|(user, _)| user);
+    in_front.is_some_and(|user| scheme != "ssh" || user.contains(':')) || text.contains("password=")
+}
+
 /// Returns whether a value is neither a switch nor a number, nor an address, a path or a reference to something else.
 pub fn is_value(value: &str) -> bool {
     const SWITCHES: &[&str] = &[

@@ -16,7 +16,7 @@ const DEEPEST: usize = 40;
 /// The limit of operators in an expression: each of them makes the tree one level deeper.
 const MAX_OPERATORS: usize = 200;
 
-/// Checks an expression of an alert.
+/// Checks an expression of an alert or of a gate.
 ///
 /// # Errors
 /// The fault, in one sentence without a full stop.
@@ -31,8 +31,8 @@ pub fn check(expression: &str) -> Result<(), String> {
     let parsed = promql_parser::parser::parse(expression).map_err(|error| one_line(&error))?;
     match parsed.value_type() {
         ValueType::Vector | ValueType::Scalar => Ok(()),
-        ValueType::Matrix => Err("it gives ranges, and an alert needs one value each".to_owned()),
-        ValueType::String => Err("it gives a text, and an alert needs numbers".to_owned()),
+        ValueType::Matrix => Err("it gives ranges, and not one value each".to_owned()),
+        ValueType::String => Err("it gives a text, and not numbers".to_owned()),
     }
 }
 
@@ -235,8 +235,8 @@ mod tests {
             ("sum(rate(a[5m])", "its brackets do not match: there is no `)` at the end"),
             ("a[5m}", "its brackets do not match: there is a `}` too many"),
             ("a{b=\"c}", "a text in it has no closing \""),
-            ("a[5m]", "it gives ranges, and an alert needs one value each"),
-            ("'a'", "it gives a text, and an alert needs numbers"),
+            ("a[5m]", "it gives ranges, and not one value each"),
+            ("'a'", "it gives a text, and not numbers"),
         ] {
             assert_eq!(check(bad), Err(message.to_owned()), "{bad}");
         }

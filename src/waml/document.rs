@@ -8,15 +8,16 @@ use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::id::{AppKey, Namespace, RolloutName, Slug, TargetName};
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::checked_reader::Reader;
 use crate::waml::node::{Node, Path, Value};
+use crate::waml::rollouts::{RolloutDefinition, WrittenRollout};
 use crate::waml::section::{Defaults, Section};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
-use crate::waml::{collect, duplicates, ignored};
+use crate::waml::{collect, duplicates, ignored, rollouts};
 
 /// A WAML, `.weave.yaml` at the root of a service's repository.
 ///
@@ -60,6 +61,10 @@ pub struct Document {
     /// Settings by target; an app is deployed only to targets that are named here.
     #[schemars(extend("propertyNames" = {"format": "target"}))]
     pub deploy: IndexMap<String, Option<Section>>,
+    /// Rollouts by name: one release over several targets, step by step, with gates and undo.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = {"format": "rollout"}))]
+    pub rollouts: Option<IndexMap<String, RolloutDefinition>>,
 }
 
 /// The version of the format.
@@ -146,6 +151,8 @@ pub struct Waml {
     pub defaults: Vec<Defaults>,
     /// `deploy`, by target.
     pub deploy: IndexMap<TargetName, Node>,
+    /// `rollouts`, by name.
+    pub rollouts: IndexMap<RolloutName, WrittenRollout>,
     /// The violations so far that do not prevent reading the file.
     pub violations: Vec<Violation>,
     /// True if `app` is a placeholder for a name that cannot be read.
@@ -154,6 +161,8 @@ pub struct Waml {
     misnamed: BTreeSet<TargetName>,
     /// The settings that every target overrides; found once, because each target's layers are merged for it.
     overridden: OnceLock<Vec<(Path, Position)>>,
+    /// The violations of the rollouts; found once, because they are the same for each target.
+    rollout_violations: OnceLock<Vec<Violation>>,
 }
 
 static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);
@@ -279,11 +288,13 @@ impl Waml {
             links: links(&root),
             defaults,
             deploy,
+            rollouts: rollouts::read(&root),
             root,
             violations: Vec::new(),
             stands_in,
             misnamed: BTreeSet::new(),
             overridden: OnceLock::new(),
+            rollout_violations: OnceLock::new(),
         })
     }
 
@@ -330,6 +341,11 @@ impl Waml {
         find: impl FnOnce(&Self) -> Vec<(Path, Position)>,
     ) -> &[(Path, Position)] {
         self.overridden.get_or_init(|| find(self))
+    }
+
+    /// Returns the violations of the rollouts, by `find`, which is asked once for each file that was read.
+    pub fn rollout_violations(&self, find: impl FnOnce(&Self) -> Vec<Violation>) -> &[Violation] {
+        self.rollout_violations.get_or_init(|| find(self))
     }
 
     /// Lists the targets that the app may be deployed to, in file order.
@@ -420,7 +436,7 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
     if let Value::Map(map) = &mut section.value {
         map.shift_remove("match");
     }
-    match compile(glob.as_text()?) {
+    match compile_glob(glob.as_text()?) {
         Ok(matcher) => Some(Defaults { index, matcher, section }),
         Err(error) => {
             let violation = Violation::error("schema", format!("`match` is not a glob: {error}"))
@@ -436,7 +452,11 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
 /// The longest glob: target names have 63 characters, and a longer glob only costs time.
 const LONGEST_GLOB: usize = 256;
 
-fn compile(text: &str) -> Result<Globs, String> {
+/// Compiles a glob over target names.
+///
+/// # Errors
+/// The problem of the glob, as a sentence without its subject's name.
+pub fn compile_glob(text: &str) -> Result<Globs, String> {
     if text.len() > LONGEST_GLOB {
         return Err(format!("it has more than {LONGEST_GLOB} characters"));
     }

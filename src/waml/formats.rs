@@ -1,7 +1,7 @@
 //! The named forms of text in the schema (`format: slug`), and their rules.
 
 use crate::model::id::{
-    DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName, TemplateName,
+    DeployId, IdError, ImageTag, Namespace, RepoName, RolloutName, Slug, TargetName, TemplateName,
     TemplateVersion, is_rfc1123_label,
 };
 use crate::support::secret_mask::mask_secrets;
@@ -17,6 +17,7 @@ pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
         "repository" => RepoName::parse(text).map(drop).map_err(rule),
         "image-tag" => ImageTag::parse(text).map(drop).map_err(rule),
         "deploy-id" => DeployId::parse(text).map(drop).map_err(rule),
+        "rollout" => RolloutName::parse(text).map(drop).map_err(rule),
         "template" => template(text).map_err(rule),
         "line" => line(text),
         "email" => email(text),
@@ -35,6 +36,7 @@ pub(crate) fn article(format: &str) -> String {
         "repository" => "a repository, OWNER/NAME".to_owned(),
         "image-tag" => "an image tag".to_owned(),
         "deploy-id" => "a deploy id".to_owned(),
+        "rollout" => "a rollout's name".to_owned(),
         "template" => "a template, NAME or NAME@VERSION".to_owned(),
         "line" => "one line of text".to_owned(),
         "email" => "an e-mail address".to_owned(),

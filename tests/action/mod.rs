@@ -5,5 +5,6 @@
 
 mod creating;
 mod job; // a runner, as far as the action sees it
+mod rollouts; // a rollout as one deployment
 mod shape;
 mod waiting;

@@ -12,6 +12,7 @@ mod pauses; // time in which nothing is looked at
 mod property;
 mod recorded;
 mod relay; // from an agent to the service
+mod relay_logs; // the ends of logs that an agent reports
 mod sight;
 mod sync;
 mod world;

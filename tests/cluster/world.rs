@@ -238,8 +238,8 @@ impl World {
     /// How a deployment is shown: by the records that the process has, stored or not.
     pub(super) fn shown(&self, n: u32) -> DeploymentProgress {
         let expected = self.expected.iter().find(|one| one.deploy_id == deploy_id(n)).unwrap();
-        let of_workload = |key| self.tracker.records_of(key).iter().cloned();
-        let records: Vec<ProgressRecord> =
+        let of_workload = |key| self.tracker.records_of(key);
+        let records: Vec<&ProgressRecord> =
             expected.watched_objects().into_iter().flat_map(of_workload).collect();
         summarize(expected, &records, self.tracker.sync_wait(expected))
     }
@@ -247,7 +247,7 @@ impl World {
     /// How a deployment stands, by what is stored.
     pub(super) fn summary(&self, n: u32) -> DeploymentProgress {
         let expected = self.expected.iter().find(|one| one.deploy_id == deploy_id(n)).unwrap();
-        let records: Vec<ProgressRecord> = self.store.values().cloned().collect();
+        let records: Vec<&ProgressRecord> = self.store.values().collect();
         summarize(expected, &records, self.tracker.sync_wait(expected))
     }
 }

@@ -4,6 +4,7 @@ mod gather; // all facts of one deployment
 mod registry;
 mod builds;
 mod strangers; // where developers and registries send us
+mod gates; // of rollouts
 mod secrets; // Vault, and an API server
 mod tls; // an API server as it really is
 

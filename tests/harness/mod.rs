@@ -18,6 +18,7 @@ pub(crate) mod github;
 pub(crate) mod link; // a connection that can be cut
 #[path = "../../src/support/log.rs"]
 pub(crate) mod log;
+pub(crate) mod monitoring; // a real Prometheus and Alertmanager
 pub(crate) mod memory; // how much of it something takes
 pub(crate) mod postgres;
 pub(crate) mod process;

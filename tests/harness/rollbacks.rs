@@ -36,6 +36,7 @@ pub(crate) fn new(n: i64, to: i64) -> NewRollback {
         with_data: false,
         with_fewer_pods: false,
         undoes: None,
+        replaces: None,
         to: id(to),
         from: Some(id(to + 1)),
         away: Some(request("web", "prod", to + 1).release),
@@ -51,5 +52,6 @@ pub(crate) fn new(n: i64, to: i64) -> NewRollback {
         template: Some("backend-default@latest".into()),
         contact: None,
         address: None,
+        rollout: None,
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
 use the_deployer::app::receivers::check_bigquery;
-use the_deployer::model::deployment::State;
+use the_deployer::model::deploy_clock::{DeployInterval, DeployMark};
+use the_deployer::model::deployment::{Deployment, State};
 use the_deployer::notify::bigquery::row::COLUMNS;
 use the_deployer::notify::bigquery::token::BigQueryAccess;
 use the_deployer::notify::bigquery::{BigQuerySettings, BigQueryTable};
@@ -17,7 +18,8 @@ use crate::harness::bigquery::{BigQuery, BigQueryFault as Fault};
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::events::waml;
 use crate::harness::requests::at;
-use crate::progress::cluster::{Pods, Watched};
+use crate::progress::clock::{Times, with_argocd};
+use crate::progress::cluster::{Pods, Watched, unpullable_pod};
 
 const TARGET: &str = "prod-cluster-1";
 
@@ -283,25 +285,82 @@ async fn a_dataset_that_is_missing_and_a_table_of_others_are_told_by_config_chec
 }
 
 #[tokio::test]
-async fn in_a_watched_cluster_the_row_comes_at_the_real_end() {
+async fn in_a_watched_cluster_the_row_waits_for_argo_cd_and_has_all_intervals() {
+    for mut deployer in Deployer::prepared_on_both().await {
+        let bigquery = configure(&mut deployer).await;
+        let (world, argocd) = Box::pin(with_argocd(deployer)).await;
+        argocd.will([503]);
+        let (shop, times) = (world.app("shop"), Times(world.deployer.clock.now()));
+        let id = world.push(&shop, "v1").await;
+        world.sync(id, "shop", 1).await;
+        let pushed = world.reaches(id, State::Progressing).await;
+        assert_eq!(bigquery.rows().len(), 0);
+        world.deployer.works_for(SignedDuration::from_secs(8)).await;
+        world.deployer.clock.advance(Duration::from_secs(33));
+        world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;
+        // Its pods run, and Argo CD has not ended its sync.
+        world.reaches(id, State::Succeeded).await;
+        world.deployer.works_for(SignedDuration::from_secs(30)).await;
+        assert_eq!((bigquery.rows().len(), message(&world.deployer).await.sent_at), (0, None));
+        world.server.apply(times.synced(pushed.pushed.unwrap().commit.as_str()));
+        let is_synced = |one: &Deployment| one.marks.get(DeployMark::Synced).is_some();
+        let deployment = world.until(id, "synced", is_synced).await;
+        world.deployer.settle().await;
+        let rows = bigquery.rows();
+        let [row] = rows.as_slice() else { panic!("one row: {rows:#?}") };
+        assert_eq!(row["pushed_at"], json!(deployment.pushed_at));
+        assert_eq!(row["finished_at"], json!(deployment.finished_at));
+        assert!(deployment.finished_at > deployment.pushed_at);
+        for interval in DeployInterval::ALL {
+            assert!(row[format!("{}_ms", interval.as_str())].is_u64(), "{interval:?}: {row}");
+        }
+        let inserted = bigquery.table("deployments").unwrap().rows.remove(0).0;
+        assert_eq!(inserted, deployment.id.to_string());
+        assert_eq!(bigquery.count("POST insertAll"), 1);
+        world.ends().await;
+        bigquery.settled();
+    }
+}
+
+#[tokio::test]
+async fn after_two_minutes_the_row_comes_with_what_is_known() {
     let mut deployer = Deployer::prepared().await;
     let bigquery = configure(&mut deployer).await;
     let world = Watched::start(deployer, "").await;
     let shop = world.app("shop");
     let id = world.push(&shop, "v1").await;
     world.sync(id, "shop", 1).await;
-    world.reaches(id, State::Progressing).await;
-    assert_eq!(bigquery.rows().len(), 0);
-    world.deployer.clock.advance(Duration::from_secs(9));
     world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;
-    let deployment = world.reaches(id, State::Succeeded).await;
-    world.deployer.settle().await;
+    world.reaches(id, State::Succeeded).await;
+    world.deployer.works_for(SignedDuration::from_secs(119)).await;
+    assert_eq!(bigquery.rows().len(), 0);
+    world.deployer.works_for(SignedDuration::from_secs(2)).await;
     let rows = bigquery.rows();
     let [row] = rows.as_slice() else { panic!("one row: {rows:#?}") };
-    assert_eq!(row["pushed_at"], json!(deployment.pushed_at));
-    assert_eq!(row["finished_at"], json!(deployment.finished_at));
-    assert!(deployment.finished_at > deployment.pushed_at);
-    assert!(row["deployer_ms"].is_u64(), "{row}");
+    assert!(row["deployer_ms"].is_u64() && row["total_ms"].is_null(), "{row}");
+    let told = message(&world.deployer).await;
+    assert_eq!((told.parked, told.skipped), (None, None));
+    world.ends().await;
+    bigquery.settled();
+}
+
+#[tokio::test]
+async fn the_row_of_a_deployment_that_failed_in_its_cluster_waits_for_nothing() {
+    let mut deployer = Deployer::prepared().await;
+    let bigquery = configure(&mut deployer).await;
+    let world = Watched::start(deployer, ", progress: {patience: 1s}").await;
+    let shop = world.app("shop");
+    let id = world.push(&shop, "v1").await;
+    let none = Pods { updated: 1, available: 0 };
+    world.sync(id, "shop", 1).await;
+    world.bring(id, "shop", 1, none).await;
+    world.server.apply(unpullable_pod("shop", 1));
+    world.stands_still(id, "shop", 1, none).await;
+    world.passes_until(id, State::Failed).await;
+    world.deployer.works().await;
+    let rows = bigquery.rows();
+    let [row] = rows.as_slice() else { panic!("one row: {rows:#?}") };
+    assert_eq!((&row["outcome"], &row["failed_in"]), (&json!("failed"), &json!("cluster")));
     world.ends().await;
     bigquery.settled();
 }

@@ -35,8 +35,10 @@ const OTHER_TOKEN: &str = "of-another-agent-0123456789";
 /// The service, a cluster, and the agent in it.
 pub(super) struct Reported {
     pub(super) world: Watched,
-    balancer: Balancer,
+    pub(super) balancer: Balancer,
     agent: Option<RunningAgent>,
+    /// The agent sends the ends of logs, too.
+    pub(super) sends_logs: bool,
 }
 
 struct RunningAgent {
@@ -56,7 +58,7 @@ impl Reported {
         })
     }
 
-    async fn start(deployer: Deployer, progress: &str) -> Self {
+    pub(super) async fn start(deployer: Deployer, progress: &str) -> Self {
         let mut reported = Box::pin(Self::start_silent(deployer, progress)).await;
         reported.start_agent();
         reported
@@ -65,8 +67,17 @@ impl Reported {
     /// Without an agent.
     pub(super) async fn start_silent(mut deployer: Deployer, progress: &str) -> Self {
         deployer.variable("AGENT_TOKEN", AGENT_TOKEN);
+        Box::pin(Self::start_with_token(deployer, "{env: AGENT_TOKEN}", progress)).await
+    }
+
+    /// With this place of the agent's token.
+    pub(super) async fn start_with_token(
+        mut deployer: Deployer,
+        token: &str,
+        progress: &str,
+    ) -> Self {
         deployer.variable("OTHER_TOKEN", OTHER_TOKEN);
-        let link = format!("agent: {{token: {{env: AGENT_TOKEN}}}}{progress}");
+        let link = format!("agent: {{token: {token}}}{progress}");
         deployer.configure(|config| {
             format!(
                 "{config}clusters:\n\
@@ -77,10 +88,10 @@ impl Reported {
         });
         let world = Box::pin(Watched::start_configured(deployer)).await;
         let address = world.deployer.stepped().address();
-        Self { world, balancer: Balancer::of(&[address]).await, agent: None }
+        Self { world, balancer: Balancer::of(&[address]).await, agent: None, sends_logs: false }
     }
 
-    fn start_agent(&mut self) {
+    pub(super) fn start_agent(&mut self) {
         let secret = |text: &str| Credential { secret: text.into(), file: None };
         let access = ClusterAccess::Server {
             server: self.world.server.url(),
@@ -99,6 +110,7 @@ impl Reported {
             cluster: TargetName::parse(TARGET).unwrap(),
             connection: ClusterConnection::new(access, OutboundHttp::default(), clock.clone()),
             previews: false,
+            failure_logs: self.sends_logs,
             limits: quick_limits(),
             report_limits: ReportLimits { changes: 3, ..ReportLimits::default() },
             times: AgentTimes {
@@ -118,7 +130,7 @@ impl Reported {
     }
 
     /// The agent is told to stop.
-    async fn stop_agent(&mut self) {
+    pub(super) async fn stop_agent(&mut self) {
         let RunningAgent { stop, life } = self.agent.take().expect("it runs");
         stop.cancel();
         life.await.unwrap();
@@ -135,11 +147,11 @@ impl Reported {
         self.world.server.watched(0).await;
     }
 
-    fn service(&self) -> SocketAddr {
+    pub(super) fn service(&self) -> SocketAddr {
         self.world.deployer.stepped().address()
     }
 
-    async fn ends(mut self) {
+    pub(super) async fn ends(mut self) {
         self.stop_agent().await;
         self.world.ends().await;
     }
@@ -396,12 +408,12 @@ impl Reported {
         answer_of(client().get(url)).await
     }
 
-    async fn pods(&self, app: &str) -> (u16, Json) {
+    pub(super) async fn pods(&self, app: &str) -> (u16, Json) {
         self.ask(&format!("{app}/pods")).await
     }
 
     /// Sends a report by hand.
-    async fn report(&self, token: &str, cluster: &str, report: &Json) -> (u16, Json) {
+    pub(super) async fn report(&self, token: &str, cluster: &str, report: &Json) -> (u16, Json) {
         answer_of(self.request(cluster).bearer_auth(token).json(report)).await
     }
 
@@ -417,7 +429,7 @@ async fn answer_of(request: reqwest::RequestBuilder) -> (u16, Json) {
     (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap())
 }
 
-fn first_report(agent: &str) -> Json {
+pub(super) fn first_report(agent: &str) -> Json {
     json!({"agent": agent, "generation": 1, "sequence": 1, "changes": []})
 }
 

@@ -113,7 +113,7 @@ async fn programs_are_told_of_each_phase_once_and_of_the_end_when_pods_run() {
         );
         assert_eq!(record["app"]["slug"], "shop");
         assert!(record["finishedAt"].is_null(), "{record}");
-        ends(world, &receiver).await;
+        Box::pin(ends(world, &receiver)).await;
     }
 }
 
@@ -146,7 +146,7 @@ async fn a_service_is_deployed_when_it_runs_and_not_when_it_fails_in_its_cluster
     world.bring(third, "shop", 2, ALL).await;
     world.reaches(third, State::Succeeded).await;
     assert_eq!(receiver.kinds().last().unwrap(), "service.deployed");
-    ends(world, &receiver).await;
+    Box::pin(ends(world, &receiver)).await;
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_sender_that_dies_while_it_tells_of_a_phase_tells_the_same_again_under
         world.bring(id, "shop", 1, ALL).await;
         world.reaches(id, State::Succeeded).await;
         assert_eq!(receiver.kinds(), WELL);
-        ends(world, &receiver).await;
+        Box::pin(ends(world, &receiver)).await;
     }
 }
 

@@ -15,7 +15,7 @@ use crate::progress::cluster::{Pods, TARGET, Watched};
 const ALL: Pods = Pods { updated: 2, available: 2 };
 
 /// A service with a cluster that is watched, and whose Argo CD wants to hear of pushes.
-async fn with_argocd(mut deployer: Deployer) -> (Watched, ArgoCd) {
+pub(crate) async fn with_argocd(mut deployer: Deployer) -> (Watched, ArgoCd) {
     let argocd = ArgoCd::start().await;
     deployer.variable("ARGOCD", SECRET);
     let webhook =
@@ -36,7 +36,7 @@ fn application(status: &Json) -> Json {
 }
 
 /// Argo CD's times, as Kubernetes writes them: so many seconds after one.
-struct Times(Timestamp);
+pub(crate) struct Times(pub(crate) Timestamp);
 
 impl Times {
     fn after(&self, seconds: i64) -> String {
@@ -53,7 +53,7 @@ impl Times {
         }))
     }
 
-    fn synced(&self, commit: &str) -> Json {
+    pub(crate) fn synced(&self, commit: &str) -> Json {
         let (started, finished) = (self.after(10), self.after(40));
         application(&json!({
             "sync": {"status": "Synced", "revision": commit}, "reconciledAt": self.after(41),

@@ -93,6 +93,36 @@ pub(crate) async fn rests(world: &Watched) {
     world.deployer.settle().await;
 }
 
+/// The workload's image cannot be pulled, until it is given up.
+async fn fails(world: &Watched, web: &Repository<'_>, name: &str, sha: &str, generation: u32) {
+    brings(world, name, sha, generation, NONE);
+    world.server.apply(unpullable_pod(name, generation));
+    let is_named = || {
+        let last = web.commit_statuses(sha).pop();
+        last.is_some_and(|(_, state, text)| state == "pending" && text.contains("image"))
+    };
+    until(world, "the cause", is_named).await;
+    let mut object = workload(name, "none", generation, Some(NONE), CREATED);
+    object["metadata"]["labels"] = json!({});
+    object["metadata"]["annotations"] = json!({
+        "the-deployer.dev/repository": "example/web", "the-deployer.dev/pull-request": "1",
+        "the-deployer.dev/commit": sha, "deployment.kubernetes.io/revision": generation.to_string(),
+    });
+    object["status"]["conditions"] = json!([
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
+    ]);
+    world.server.apply(object);
+    for _ in 0..60 {
+        world.deployer.works().await;
+        if told(web, sha, name).last().unwrap() == "failure" {
+            break;
+        }
+        world.deployer.clock.advance(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    until_told(world, web, sha, name, "failure").await;
+}
+
 /// The process is killed and starts again.
 async fn restarts(world: &mut Watched) {
     world.stop.cancel();
@@ -146,6 +176,69 @@ async fn a_commit_that_is_none_of_the_pull_requests_does_not_silence_the_others(
 }
 
 #[tokio::test]
+async fn a_commit_of_others_that_is_never_ready_or_fails_does_not_hold_the_comment_back() {
+    Watched::on_both_with(", progress: {previews: true, patience: 5s}", async |world| {
+        let (web, number, sha) = opens(world).await;
+        brings(world, "web", &sha, 1, NONE);
+        until_told(world, &web, &sha, "web", "pending").await;
+        world.deployer.clock.advance(Duration::from_secs(1));
+        let foreign = web.tip("main");
+        brings(world, "stray", &foreign, 1, NONE);
+        until_told(world, &web, &foreign, "stray", "pending").await;
+        brings(world, "web", &sha, 1, ALL);
+        until_told(world, &web, &sha, "web", "success").await;
+        rests(world).await;
+        let first = web.comments(number);
+        let [(_, _, body)] = first.as_slice() else { panic!("{first:?}") };
+        assert!(body.contains(&sha[..8]) && !body.contains("stray"), "{body}");
+        // That it fails is a matter of its own commit alone.
+        fails(world, &web, "stray", &foreign, 1).await;
+        rests(world).await;
+        assert_eq!(web.comments(number), first);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_workload_that_keeps_an_older_commit_of_the_pull_request_counts_not_at_all() {
+    Watched::on_both_with(ON, async |world| {
+        let (web, number, older) = opens(world).await;
+        let head = web.updates_pull_request(number, &[("page.html", "two")]).await;
+        brings(world, "web", &head, 1, NONE);
+        until_told(world, &web, &head, "web", "pending").await;
+        // The tool brings what has not changed with the commit that changed it last, and after the rest.
+        world.deployer.clock.advance(Duration::from_secs(1));
+        brings(world, "api", &older, 1, NONE);
+        until_told(world, &web, &older, "api", "pending").await;
+        brings(world, "web", &head, 1, ALL);
+        until_told(world, &web, &head, "web", "success").await;
+        rests(world).await;
+        let first = web.comments(number);
+        let [(_, _, body)] = first.as_slice() else { panic!("{first:?}") };
+        assert!(body.contains(&head[..8]) && !body.contains("`Deployment api`"), "{body}");
+        brings(world, "api", &older, 1, ALL);
+        until_told(world, &web, &older, "api", "success").await;
+        rests(world).await;
+        assert_eq!(web.comments(number), first, "it is about the head");
+        // No workload carries the next head: the comment is about the commits that are there.
+        web.updates_pull_request(number, &[("README.md", "docs")]).await;
+        let next = web.opens_pull_request("docs", &[("docs.html", "one")]).await;
+        let built = web.tip("docs");
+        web.updates_pull_request(next, &[("README.md", "docs")]).await;
+        brings_with(world, "docs", 1, ALL, |annotations| {
+            annotations["the-deployer.dev/commit"] = json!(built);
+            annotations["the-deployer.dev/pull-request"] = json!(next.to_string());
+        });
+        until_told(world, &web, &built, "docs", "success").await;
+        rests(world).await;
+        let comments = web.comments(next);
+        assert_eq!(comments.len(), 1, "{comments:?}");
+        assert!(comments[0].2.contains(&built[..8]), "{comments:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn several_workloads_of_a_pull_request_get_one_comment_which_the_next_commit_changes() {
     Watched::on_both_with(ON, async |world| {
         let (web, number, sha) = opens(world).await;
@@ -189,36 +282,7 @@ async fn a_failure_is_told_with_its_cause_and_makes_no_comment_but_changes_one()
     let settings = ", progress: {previews: true, patience: 5s}";
     Watched::on_both_with(settings, async |world| {
         let (web, number, sha) = opens(world).await;
-        let fails = async |world: &Watched, sha: &str, generation: u32| {
-            brings(world, "web", sha, generation, NONE);
-            world.server.apply(unpullable_pod("web", generation));
-            let is_named = || {
-                let last = web.commit_statuses(sha).pop();
-                last.is_some_and(|(_, state, text)| state == "pending" && text.contains("image"))
-            };
-            until(world, "the cause", is_named).await;
-            let mut object = workload("web", "none", generation, Some(NONE), CREATED);
-            object["metadata"]["labels"] = json!({});
-            object["metadata"]["annotations"] = json!({
-                "the-deployer.dev/repository": "example/web", "the-deployer.dev/pull-request": "1",
-                "the-deployer.dev/commit": sha,
-                "deployment.kubernetes.io/revision": generation.to_string(),
-            });
-            object["status"]["conditions"] = json!([
-                {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
-            ]);
-            world.server.apply(object);
-            for _ in 0..60 {
-                world.deployer.works().await;
-                if told(&web, sha, "web").last().unwrap() == "failure" {
-                    break;
-                }
-                world.deployer.clock.advance(Duration::from_secs(1));
-                tokio::time::sleep(Duration::from_millis(300)).await;
-            }
-            until_told(world, &web, sha, "web", "failure").await;
-        };
-        fails(world, &sha, 1).await;
+        fails(world, &web, "web", &sha, 1).await;
         rests(world).await;
         assert!(web.comments(number).is_empty(), "{:?}", web.comments(number));
         let (_, _, cause) = web.commit_statuses(&sha).pop().unwrap();
@@ -232,7 +296,7 @@ async fn a_failure_is_told_with_its_cause_and_makes_no_comment_but_changes_one()
         assert_eq!(ready.len(), 1, "{ready:?}");
 
         let bad = web.updates_pull_request(number, &[("page.html", "three")]).await;
-        fails(world, &bad, 3).await;
+        fails(world, &web, "web", &bad, 3).await;
         rests(world).await;
         let failed = web.comments(number);
         assert_eq!((failed.len(), failed[0].0), (1, ready[0].0));

@@ -141,10 +141,12 @@ async fn who_lost_the_lease_requests_no_rollback_and_no_failure_has_two() {
                     with_data: false,
                     with_fewer_pods: false,
                     undoes: Some(second.id.clone()),
+                    replaces: None,
                 },
                 template: None,
                 contact: None,
                 address: None,
+                rollout: None,
                 id,
             };
             let entry = AuditRecord {

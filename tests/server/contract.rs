@@ -1,7 +1,9 @@
 //! The `OpenAPI` document: whole, kept as a snapshot, and true of what the program answers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use the_deployer::model::deploy_clock::DeployMark;
@@ -239,8 +241,8 @@ async fn everything_is_read(full: &Full, contract: &mut Contract) {
     assert_eq!(deployments.len(), 7);
     for (route, method, said) in operations(&contract.document) {
         let is_json = said["responses"]["200"]["content"].get("application/json").is_some();
-        // No cluster is watched here.
-        if method != "get" || !is_json || route.ends_with("/pods") {
+        // No cluster is watched here, and nothing was rolled out.
+        if method != "get" || !is_json || route.ends_with("/pods") || route.contains("/rollouts/") {
             continue;
         }
         let ids = match &route {
@@ -379,6 +381,108 @@ async fn one_is_asked_for_here(contract: &mut Contract) {
     deployer.settled().await;
 }
 
+/// A release that goes to two targets, meets what there is on its way, and comes back.
+async fn one_is_rolled_out(contract: &mut Contract) {
+    const LIST: &str = "/api/v1/rollouts";
+    const ONE: &str = "/api/v1/rollouts/{id}";
+    const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+    let mut deployer = Deployer::prepared_local().await;
+    deployer.starts().await;
+    let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
+    let broken =
+        two.replace(&format!("  {TARGET}:\n"), &format!("  {TARGET}:\n    template: none\n"));
+    let text = format!(
+        "{broken}rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - approval: {{team: acme/sre}}\n    \
+         - http: {{url: 'https://shop.example.com/health', timeout: 10m}}\n    - targets: [{TARGET}]\n"
+    );
+    deployer.service_repository("example/shop").somebody_writes(".weave.yaml", &text);
+    let body = |tag: &str, more: Json| {
+        let mut body = json!({"repository": "example/shop", "ref": "main", "tag": tag});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let deploys = async |tag: &str| {
+        let answer =
+            post(&deployer, "/api/v1/deployments", &body(tag, json!({"target": "dev"}))).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        deployer.settle().await;
+        deployer.clock.advance(Duration::from_secs(1));
+    };
+    let starts = async |contract: &mut Contract, body: Json| {
+        deployer.clock.advance(Duration::from_secs(1));
+        let answer = post(&deployer, LIST, &body).await;
+        assert!(answer.status.is_success() && contract.allows(LIST, &body), "{answer:?}");
+        contract.holds("post", LIST, &answer);
+        answer.json()["id"].as_str().unwrap_or_default().to_owned()
+    };
+    let reads = async |contract: &mut Contract, id: &str| {
+        let answer = get(&deployer, &format!("{LIST}/{id}")).await;
+        contract.holds("get", ONE, &answer);
+        answer.json()
+    };
+    let acts = async |contract: &mut Contract, id: &str, act: &str, status: u16| {
+        let (route, body) = (format!("{ONE}/{act}"), json!({"reason": "checkout fails"}));
+        let answer = post(&deployer, &format!("{LIST}/{id}/{act}"), &body).await;
+        assert_eq!(answer.status, status, "{act}: {answer:?}");
+        assert!(contract.allows(&route, &body));
+        contract.holds("post", &route, &answer);
+    };
+    deploys("v1").await;
+    let lock = json!({"scope": {"target": TARGET}, "reason": "the books are closed"});
+    let lock = post(&deployer, "/api/v1/locks", &lock).await.json()["id"].clone();
+    let named = json!({"name": "production", "reason": "the sale"});
+    let id = starts(contract, body("v2", named)).await;
+    for more in [
+        json!({"name": "production", "dry_run": true}),
+        json!({"targets": ["*"], "bake": "10m", "dry_run": true}),
+    ] {
+        starts(contract, body("v2", more)).await;
+    }
+    let _started = deployer.stepped().advance_rollouts().await.unwrap();
+    assert_eq!(reads(contract, &id).await["waits"][0]["target"], "dev");
+    deployer.works_for(MINUTE).await;
+    acts(contract, &id, "approve", 200).await;
+    deployer.works_for(MINUTE).await;
+    assert_eq!(reads(contract, &id).await["steps"][2]["gate"]["answer"]["result"], "unanswered");
+    deployer.works_for(MINUTE * 11).await;
+    let back = reads(contract, &id).await;
+    let states = [&back["state"], &back["targets"][0]["state"]];
+    assert_eq!(states, ["undone", "undone"]);
+    let unlock = format!("/api/v1/locks/{}/remove", lock.as_str().unwrap());
+    assert_eq!(post(&deployer, &unlock, &json!({"reason": "over"})).await.status, 200);
+    let more = json!({"targets": ["*"], "on_failure": "pause", "timeout": "15m", "parallel": 1});
+    let id = starts(contract, body("v3", more)).await;
+    acts(contract, &id, "pause", 200).await;
+    acts(contract, &id, "resume", 200).await;
+    deployer.settle().await;
+    assert!(reads(contract, &id).await["targets"][1]["failure"].is_string());
+    acts(contract, &id, "retry", 200).await;
+    deployer.settle().await;
+    deploys("v4").await;
+    acts(contract, &id, "undo", 200).await;
+    deployer.settle().await;
+    acts(contract, &id, "undo", 409).await;
+    let id = starts(contract, body("v5", json!({"targets": ["dev"], "labels": {}}))).await;
+    acts(contract, &id, "cancel", 200).await;
+    deployer.settle().await;
+    contract.holds("get", "/api/v1/deployments", &get(&deployer, "/api/v1/deployments").await);
+    let newest = get(&deployer, "/api/v1/deployments?tag=v3&limit=1").await.json();
+    let one = &newest["deployments"][0]["id"];
+    let one = get(&deployer, &format!("/api/v1/deployments/{}", one.as_str().unwrap())).await;
+    contract.holds("get", "/api/v1/deployments/{id}", &one);
+    for query in ["", "?limit=1", "?state=undone"] {
+        contract.holds("get", LIST, &get(&deployer, &format!("{LIST}{query}")).await);
+    }
+    let events = get(&deployer, &format!("{LIST}/{id}/events")).await;
+    let data = events.text.lines().find_map(|line| line.strip_prefix("data:")).unwrap();
+    let route = "/api/v1/rollouts/{id}/events";
+    let said = &contract.document["paths"][route]["get"]["responses"]["200"];
+    let schema = said["content"]["text/event-stream"]["schema"].clone();
+    let picture = serde_json::from_str(data).unwrap();
+    contract.is_right(&format!("get {route} 200"), &picture, &schema);
+    deployer.settled().await;
+}
+
 /// One that is pushed, and cannot run in its cluster.
 async fn one_waits_for_its_cluster(contract: &mut Contract) {
     let deployer = Deployer::prepared().await;
@@ -469,7 +573,7 @@ async fn one_is_reported_by_an_agent(contract: &mut Contract) {
         }
         // The loop begins to follow the cluster.
         assert_eq!(answer.status, 421);
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(is_taken);
     let other = json!({"agent": "b", "generation": 1, "sequence": 1});
@@ -485,13 +589,14 @@ async fn one_is_reported_by_an_agent(contract: &mut Contract) {
 }
 
 /// What these programs never say: no log breaks off, their templates are built in, their manifest repository is there, the clusters'
-/// time is of a file that is kept, no revision fails in its cluster, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 14] = [
+/// time is of a file that is kept, no revision fails in its cluster, no rollout waits for one, and a stream of events stays open as long as its deployment waits.
+const UNSEEN: [&str; 16] = [
     "AppPage.missing",
     "ClusterSnapshot.taken_at",
     "ContainerLogLine.error",
     "Deployment.templates_commit",
     "DeploymentDetail.templates_commit",
+    "DeploymentPicture.rollout",
     "DeploymentPicture.templates_commit",
     "DeploymentPicture.waiting",
     "MissingRepository.repository",
@@ -501,6 +606,7 @@ const UNSEEN: [&str; 14] = [
     "RevisionFailure.at",
     "RevisionFailure.deployment",
     "RevisionFailure.summary",
+    "RolloutWaitSummary.last_event",
 ];
 
 #[tokio::test]
@@ -510,6 +616,7 @@ async fn answers_are_what_the_document_says() {
     everything_is_done(&full, &mut contract).await;
     full.settled().await;
     one_is_asked_for_here(&mut contract).await;
+    Box::pin(one_is_rolled_out(&mut contract)).await;
     Box::pin(one_waits_for_its_cluster(&mut contract)).await;
     Box::pin(one_is_reported_by_an_agent(&mut contract)).await;
     let unseen = contract.unseen();
@@ -604,6 +711,7 @@ async fn a_body_that_is_no_map_is_refused_in_words_of_ours() {
         }
         let real = path
             .replace("locks/{id}", "locks/0123abcd")
+            .replace("rollouts/{id}", "rollouts/r-20261121-054812123-3f9a2c")
             .replace("{id}", &id)
             .replace("{target}", TARGET)
             .replace("{namespace}", "devx")
@@ -624,7 +732,7 @@ async fn what_targets_offer_is_not_sent_again_while_nothing_has_changed() {
     let path = "/api/v1/platform?repository=example/shop";
     let first = get(&deployer, path).await;
     assert_eq!(first.status, 200);
-    deployer.clock.advance(std::time::Duration::from_hours(1));
+    deployer.clock.advance(Duration::from_hours(1));
     let again =
         request(&deployer, Method::GET, path).header("if-none-match", &first.headers["etag"]);
     let again = send(again).await;

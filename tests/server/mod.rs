@@ -9,6 +9,7 @@ mod world; // requests, answers, and a program to ask
 mod shop; // the program with an app deployed
 mod acting; // POST /api/v1/apps/…/remove
 mod rolling; // rollbacks and holds
+mod rollouts; // one release over many targets
 mod locks; // locks, cancellations, plans
 mod repeated; // Idempotency-Key
 mod contract; // the OpenAPI document, and that answers are as it says

@@ -135,7 +135,10 @@ fn holds(value: &Json, word: &str, means: &Json) -> bool {
             let mut names = means.as_array().unwrap().iter();
             value.is_null() || names.all(|name| value.get(name.as_str().unwrap()).is_some())
         }
-        "additionalProperties" => means.is_boolean(),
+        "additionalProperties" => {
+            let is_of_type = |one: &Json| has_type(one, means["type"].as_str().unwrap());
+            means.is_boolean() || value.as_object().is_none_or(|map| map.values().all(is_of_type))
+        }
         other => panic!("the validator does not know `{other}`"),
     }
 }

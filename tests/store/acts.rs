@@ -160,6 +160,7 @@ async fn an_arrival_and_a_removal_at_once_agree() {
                         db.store.finish(&claimed.unwrap(), &succeeded(), at(63)).await.unwrap();
                 }
                 ActTurn::Acting(id) => panic!("{id}"),
+                ActTurn::Superseded(_) => panic!("no rollout ordered it"),
             }
         }
     })

@@ -7,8 +7,8 @@ use the_deployer::model::environment::{
 };
 use the_deployer::model::id::{CommitSha, RepoName, TargetName};
 use the_deployer::store::{
-    ClusterFindings, ClusterLease, EnvironmentOutcome, EnvironmentStatusClaim, LeaseState,
-    ShownComment, Store, WorkloadRecord,
+    ClusterFindings, ClusterLease, EnvironmentStatusClaim, LeaseState, ShownComment, StateOutcome,
+    Store, WorkloadRecord,
 };
 
 use super::LEASE;
@@ -17,7 +17,7 @@ use crate::harness::requests::at;
 
 const WAITING: EnvironmentState = EnvironmentState::Waiting;
 const READY: EnvironmentState = EnvironmentState::Ready;
-const SENT: EnvironmentOutcome = EnvironmentOutcome::Sent { check_at: None, doubted: false };
+const SENT: StateOutcome = StateOutcome::Sent { check_at: None, doubted: false };
 
 fn cluster() -> TargetName {
     TargetName::parse("dev").unwrap()
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
     async fn end(
         &self,
         claim: &EnvironmentStatusClaim,
-        outcome: &EnvironmentOutcome,
+        outcome: &StateOutcome,
         seconds: i64,
     ) -> LeaseState {
         let now = at(seconds);
@@ -135,8 +135,7 @@ async fn the_same_news_is_due_once_and_what_was_overtaken_never() {
             (&claim.told, &claim.news),
             (&Some("ready".to_owned()), &Some("ready".to_owned()))
         );
-        let _state =
-            watch.end(&claim, &EnvironmentOutcome::Nothing("sent before".to_owned()), 9).await;
+        let _state = watch.end(&claim, &StateOutcome::Nothing("sent before".to_owned()), 9).await;
     })
     .await;
 }
@@ -242,8 +241,7 @@ async fn what_the_forge_refuses_is_never_due_again_and_what_is_silent_never() {
         let watch = Watch::begin(&db.store).await;
         watch.report(report("web", 'a', WAITING), 1).await;
         let claim = watch.claim(1).await.unwrap();
-        let _state =
-            watch.end(&claim, &EnvironmentOutcome::Refused("no commit".to_owned()), 1).await;
+        let _state = watch.end(&claim, &StateOutcome::Refused("no commit".to_owned()), 1).await;
         watch.report(report("web", 'a', READY), 2).await;
         assert_eq!(watch.claim(2).await, None);
         let silent = EnvironmentReport { announced: false, ..report("api", 'b', READY) };

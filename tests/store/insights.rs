@@ -154,7 +154,7 @@ async fn a_change_fails_in_its_cluster_or_is_rolled_back_and_the_next_success_re
 }
 
 #[tokio::test]
-async fn marks_are_read_from_an_index_of_narrow_columns() {
+async fn marks_and_outcomes_are_read_from_indexes_of_narrow_columns() {
     run_on_both(async |db| {
         for target in ["", " AND target || '' = 'prod'"] {
             let sql = format!(
@@ -164,6 +164,19 @@ async fn marks_are_read_from_an_index_of_narrow_columns() {
             );
             if let Some(plan) = db.sqlite_plan(&sql).await {
                 assert!(plan.contains("USING COVERING INDEX deployments_changes"), "{plan}");
+            }
+        }
+        for (columns, rest) in [
+            ("state AS id, state, cluster_state, COUNT(*) AS n", "GROUP BY state, cluster_state"),
+            ("'slice' AS id, received_at", "ORDER BY received_at DESC LIMIT 1 OFFSET 9"),
+        ] {
+            let sql = format!(
+                "SELECT {columns} FROM deployments WHERE finished_at IS NOT NULL AND rollback IS NULL \
+                 AND received_at >= 1 AND received_at < 9 {rest}"
+            );
+            if let Some(plan) = db.sqlite_plan(&sql).await {
+                let index = "USING COVERING INDEX deployments_change_outcomes";
+                assert!(plan.contains(index), "{plan}");
             }
         }
     })

@@ -25,6 +25,8 @@ mod owners; // whose apps are
 mod repositories; // names that change
 mod retention; // what is old and not needed
 mod rollbacks; // a rollback's place, and its hold
+mod rollouts; // rollouts: races, claims, turns
+mod rollout_reports; // what people were last told of rollouts
 mod phases; // who gets the states in a cluster
 mod pushes; // who is told of commits
 mod previews; // the newest head of each pull request

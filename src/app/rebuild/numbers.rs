@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::forge::{ListedStatus, ROLLBACK_TASK};
+use crate::forge::{ListedStatus, is_own_task};
 use crate::model::commit_record::{ForgeNumber, PastDeployment};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, ImageTag};
@@ -69,12 +69,10 @@ pub(super) fn own_deployment(
     ids.into_iter().find(|id| past.iter().any(|deployment| deployment.id == *id))
 }
 
-/// Returns the deploy id and the number of a rollback's deployment, which the service created at
-/// the code host with its id.
+/// Returns the deploy id and the number of a deployment that the service created at the code host with
+/// its id: a rollback, or a target of a rollout.
 pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, ForgeNumber)> {
-    if listed["task"] != ROLLBACK_TASK {
-        return None;
-    }
+    listed["task"].as_str().filter(|task| is_own_task(task))?;
     let id = DeployId::parse(listed.pointer("/payload/deploy_id")?.as_str()?).ok()?;
     let number = ForgeNumber {
         forge_id: listed["id"].as_i64()?,

@@ -271,6 +271,7 @@ mod tests {
                 with_data: false,
                 with_fewer_pods: false,
                 undoes: None,
+                replaces: None,
                 to: first.past.id.clone(),
                 from: None,
                 away: None,

@@ -11,7 +11,7 @@ use crate::cli::output::{self, BOLD, DIM, note_line};
 use crate::cli::table::{Column, layout};
 use crate::cli::verbatim::Verbatim;
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
-use crate::model::insights::{DoraFigures, LapseSummary};
+use crate::model::insights::{DoraFigures, LapseSummary, RolloutFigures};
 use crate::support::time_text::{self, DURATIONS};
 
 /// The longest window: a quarter.
@@ -79,8 +79,9 @@ impl InsightsArgs {
 
 /// Formats the figures.
 fn page(insights: &InsightsAnswer, width: Option<usize>) -> String {
-    let InsightsAnswer { since, until: _, complete, deployments, outcomes, intervals, dora } =
-        insights;
+    let InsightsAnswer {
+        since, until: _, complete, deployments, outcomes, intervals, dora, ..
+    } = insights;
     let outcome =
         |OutcomeSummary { state, count }: &OutcomeSummary| format!("{count} {}", state.as_str());
     let outcomes: Vec<String> = outcomes.iter().map(outcome).collect();
@@ -116,7 +117,25 @@ fn page(insights: &InsightsAnswer, width: Option<usize>) -> String {
         ]
     };
     text += &format!("\n{}", layout(&columns, intervals.iter().map(row).collect(), width));
-    text + &figures(dora)
+    text + &figures(dora) + &rollout_figures(&insights.rollouts)
+}
+
+/// Formats the figures of rollouts; nothing where there were none.
+fn rollout_figures(rollouts: &RolloutFigures) -> String {
+    let RolloutFigures { started, open, done, undone, undo_failed, cancelled, .. } = *rollouts;
+    if started == 0 {
+        return String::new();
+    }
+    let rate = rollouts.undo_percent.map_or_else(|| "-".to_owned(), |rate| format!("{rate} %"));
+    let mut text = format!("\n{BOLD}rollouts{BOLD:#}\n");
+    for (name, value) in [
+        ("started", format!("{started} ({open} open, {done} done, {cancelled} cancelled)")),
+        ("undo rate", format!("{rate} ({undone} undone, {undo_failed} not to the end)")),
+        ("duration", lengths(&rollouts.duration)),
+    ] {
+        text += &format!("  {DIM}{name:<22}{DIM:#} {value}\n");
+    }
+    text
 }
 
 /// Formats DORA's four figures.
@@ -193,6 +212,10 @@ mod tests {
                 "failed_changes": 3, "change_failure_percent": 2.4, "time_to_restore": lengths(2),
                 "unrestored": 1,
             },
+            "rollouts": {
+                "started": 12, "open": 2, "done": 7, "undone": 1, "undo_failed": 1, "cancelled": 1,
+                "undo_percent": 20.0, "duration": lengths(3),
+            },
         }))
         .unwrap()
     }
@@ -214,6 +237,8 @@ mod tests {
             "472 a day (118 changes succeeded)",
             "2.4 % (3 of 121 changes)",
             "not restored yet       1",
+            "started                12 (2 open, 7 done, 1 cancelled)",
+            "undo rate              20 % (1 undone, 1 not to the end)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -225,11 +250,12 @@ mod tests {
         nothing.outcomes.clear();
         (nothing.deployments, nothing.complete) = (0, true);
         nothing.dora = DoraFigures::default();
+        nothing.rollouts = RolloutFigures::default();
         for interval in &mut nothing.intervals {
             interval.lengths = LapseSummary::default();
         }
         let text = plain(&nothing);
-        assert!(text.starts_with("0 received\n"), "{text}");
+        assert!(text.starts_with("0 received\n") && !text.contains("rollouts"), "{text}");
         assert!(text.contains("change failure rate    - (0 of 0 changes)"), "{text}");
     }
 

@@ -14,6 +14,7 @@ mod plan;
 pub(super) mod lock; // bart lock, unlock, locks
 mod cancel;
 mod rollback;
+mod rollout; // bart rollout start, status, list and acts
 mod hold;
 mod remove;
 mod login;
@@ -90,6 +91,8 @@ enum Command {
     Locks(lock::LocksArgs),
     Cancel(cancel::Cancel),
     Rollback(rollback::RollbackArgs),
+    #[command(subcommand)]
+    Rollout(rollout::RolloutArgs),
     Hold(hold::HoldArgs),
     Unhold(hold::Unhold),
     Remove(remove::Remove),
@@ -130,6 +133,7 @@ impl Bart {
             Command::Locks(command) => on_runtime(command.run()),
             Command::Cancel(command) => on_runtime(command.run()),
             Command::Rollback(command) => on_runtime(command.run()),
+            Command::Rollout(command) => on_runtime(command.run()),
             Command::Hold(command) => on_runtime(command.run()),
             Command::Unhold(command) => on_runtime(command.run()),
             Command::Remove(command) => on_runtime(command.run()),

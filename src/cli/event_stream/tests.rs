@@ -7,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
 use super::*;
+use crate::model::deployment::State;
 
 #[test]
 fn events_are_read_in_whatever_pieces_they_come() {

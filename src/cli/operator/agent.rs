@@ -25,7 +25,8 @@ use crate::support::telemetry::{self, LogFormat};
 ///
 /// Run it as a pod of the cluster, with the permissions of deploy/kubernetes/agent: it lists and watches workloads and
 /// pods, and changes nothing. It stores nothing either: while the service does not answer it remembers the present
-/// objects, and reports them when the service is back. Pod templates, variables and logs do not leave the cluster.
+/// objects, and reports them when the service is back. Pod templates and variables do not leave the cluster; the ends of
+/// logs do with --failure-logs.
 ///
 /// The service takes its reports if `clusters[].agent.token` of its configuration has the same token. `HTTPS_PROXY` and
 /// `NO_PROXY` count for both ways, to the service and to the API server.
@@ -52,6 +53,10 @@ pub(super) struct AgentArgs {
     /// Watch workloads of others with the annotations of preview environments, too: every workload and pod is read
     #[arg(long)]
     previews: bool,
+    /// Report the last 20 lines of the log of a container that fails, too, without secrets; only of apps that the service
+    /// deployed. Needs the permission to get pods/log
+    #[arg(long)]
+    failure_logs: bool,
     /// The log filter: `info`, `debug`
     #[arg(long, value_name = "FILTER", env = "THE_DEPLOYER_LOG", default_value = telemetry::DEFAULT_FILTER)]
     log: String,
@@ -90,6 +95,7 @@ impl AgentArgs {
             cluster,
             connection: ClusterConnection::new(access, OutboundHttp::default(), clock.clone()),
             previews: self.previews,
+            failure_logs: self.failure_logs,
             limits: WatchLimits::default(),
             report_limits: ReportLimits::default(),
             times: AgentTimes::default(),

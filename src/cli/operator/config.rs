@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::token::TokenArgs;
-use crate::app::{clusters, receivers, signing};
+use crate::app::{clusters, gates, receivers, signing};
 use crate::cli::diagnostics::{self, SourceTexts as Texts};
 use crate::cli::error::{CliError, CommandOutcome, on_runtime};
 use crate::cli::output::{self, Format, GOOD};
@@ -28,13 +28,13 @@ pub(super) enum Config {
 /// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
 ///
 /// All violations are printed at once, each with its line and what to do. Secrets are read and never shown; a key for
-/// commits is tried, each cluster is asked for the permission to watch it, and BigQuery for its table. Exit code 0 when
-/// the configuration can be used, 1 when not.
+/// commits is tried, each cluster is asked for the permission to watch it, BigQuery for its table, and Prometheus and
+/// Alertmanager for an answer. Exit code 0 when the configuration can be used, 1 when not.
 #[derive(Debug, Args)]
 pub(super) struct ConfigCheckArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// Do not connect to the clusters and BigQuery: this machine may not reach them
+    /// Do not connect to clusters and other servers: this machine may not reach them
     #[arg(long)]
     offline: bool,
     /// The format of the result
@@ -93,6 +93,7 @@ impl ConfigCheckArgs {
             violations.extend(clusters::check_clusters(&loaded.settings).await);
             violations
                 .extend(receivers::check_bigquery(&loaded.settings, Clock::system().now()).await);
+            violations.extend(gates::check_gates(&loaded.settings).await);
         }
         if !violations.is_empty() {
             // Violations that only a trial finds have no line.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
+use crate::cluster::failure::LogTail;
 use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::watched::{UnreadableObject, WatchedObject};
 
@@ -22,8 +23,23 @@ pub struct ClusterReport {
     pub changes: Vec<ReportedChange>,
     /// How each kind is seen, in a report after which the service has all that the agent has.
     pub sights: Option<BTreeMap<WatchedKind, ReportedSight>>,
+    /// The ends of logs of containers that fail; `None` from an agent that sends none.
+    pub logs: Option<Vec<ReportedLog>>,
     /// True if the agent stops after it.
     pub is_last: bool,
+}
+
+/// The end of the log of a container that fails, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedLog {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container; `None` where the pod does not tell which one.
+    pub container: Option<String>,
+    /// The lines; none where the log could not be read.
+    pub tail: LogTail,
 }
 
 /// One telling of the whole by one agent.

@@ -5,10 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use jiff::Timestamp;
+
 use crate::cluster::index::{ClusterIndex, is_older};
 use crate::cluster::object::{ObjectKey, WatchedKind};
+use crate::cluster::relay::failing::{FailingContainer, FailureSearch};
 use crate::cluster::relay::report::{
-    ClusterReport, ReportSession, ReportVerdict, ReportedChange, ReportedObject, ReportedSight,
+    ClusterReport, ReportSession, ReportVerdict, ReportedChange, ReportedLog, ReportedObject,
+    ReportedSight,
 };
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, KindSight};
@@ -16,6 +20,11 @@ use crate::cluster::watched::WatchedObject;
 
 /// While there are changes, objects that the index has dropped are looked for in every so many reports.
 const DROPPED_INTERVAL: u64 = 64;
+
+/// The most logs of a report: each has up to 32 KiB.
+const MAX_LOGS: usize = 2;
+/// The most logs that wait for a report, while the service is away; the oldest go first.
+const MAX_WAITING_LOGS: usize = 32;
 
 /// The bytes that a report has around a change, at most.
 const FRAME_BYTES: usize = 256;
@@ -54,8 +63,19 @@ pub struct ReportSender {
     list: Option<ListProgress>,
     generation: u64,
     sequence: u64,
-    /// The changes of the last report, until the service has taken it.
-    unacknowledged: Option<Vec<ReportedChange>>,
+    /// The last report, until the service has taken it.
+    unacknowledged: Option<ReportContent>,
+    /// The search for containers whose logs are sent, too; `None` where none are.
+    failures: Option<FailureSearch>,
+    /// The logs that wait for a report.
+    logs: VecDeque<ReportedLog>,
+}
+
+/// What the service is to take of a report.
+#[derive(Debug, Clone)]
+struct ReportContent {
+    changes: Vec<ReportedChange>,
+    logs: Vec<ReportedLog>,
 }
 
 /// The changes of a kind that the service does not have.
@@ -96,6 +116,31 @@ impl ReportSender {
             generation: 1,
             sequence: 0,
             unacknowledged: None,
+            failures: None,
+            logs: VecDeque::new(),
+        }
+    }
+
+    /// Finds the containers whose logs are to be sent, too.
+    #[must_use]
+    pub fn with_logs(self) -> Self {
+        Self { failures: Some(FailureSearch::default()), ..self }
+    }
+
+    /// Returns the containers that fail since the last call; `is_timed` says that time has passed as well.
+    pub fn failing_containers(&mut self, is_timed: bool, now: Timestamp) -> Vec<FailingContainer> {
+        let Some(failures) = &mut self.failures else { return Vec::new() };
+        if is_timed {
+            failures.note_time();
+        }
+        failures.run(&self.index, now)
+    }
+
+    /// Takes the end of a log, for the next report.
+    pub fn add_log(&mut self, log: ReportedLog) {
+        self.logs.push_back(log);
+        if self.logs.len() > MAX_WAITING_LOGS {
+            self.logs.pop_front();
         }
     }
 
@@ -120,6 +165,10 @@ impl ReportSender {
                 }
                 self.pending_of(kind).is_list_due |= is_first;
                 self.note_list(kind);
+                // An owner may have come after its pods.
+                if let Some(failures) = &mut self.failures {
+                    self.index.workloads().into_iter().for_each(|key| failures.note(key));
+                }
             }
             ClusterEvent::Deleted(object) => {
                 self.index.delete_object(&object);
@@ -147,7 +196,10 @@ impl ReportSender {
 
     /// Checks that the service does not have all that is here.
     pub fn has_work(&self) -> bool {
-        self.unacknowledged.is_some() || self.has_new_sights || self.has_changes()
+        self.unacknowledged.is_some()
+            || self.has_new_sights
+            || self.has_changes()
+            || !self.logs.is_empty()
     }
 
     /// Checks that there are changes of objects beside those of the last report.
@@ -159,16 +211,18 @@ impl ReportSender {
     /// Makes the next report: the last one again until it is answered, then one with the next changes. There is always
     /// one: without changes it says that the agent lives.
     pub fn next_report(&mut self, is_last: bool) -> ClusterReport {
-        let changes = if let Some(changes) = &self.unacknowledged {
-            changes.clone()
+        let content = if let Some(content) = &self.unacknowledged {
+            content.clone()
         } else {
             self.sequence = self.sequence.saturating_add(1);
             if !self.has_changes() || self.sequence.is_multiple_of(DROPPED_INTERVAL) {
                 self.mark_dropped();
             }
             let changes = self.draft();
-            self.unacknowledged.insert(changes).clone()
+            let logs = self.logs.drain(..self.logs.len().min(MAX_LOGS)).collect();
+            self.unacknowledged.insert(ReportContent { changes, logs }).clone()
         };
+        let ReportContent { changes, logs } = content;
         let is_whole = !self.has_changes();
         if is_whole {
             self.has_new_sights = false;
@@ -182,6 +236,7 @@ impl ReportSender {
             sequence: self.sequence,
             changes,
             sights: is_whole.then(|| WatchedKind::ALL.into_iter().map(sight_of).collect()),
+            logs: self.failures.is_some().then_some(logs),
             is_last,
         }
     }
@@ -228,7 +283,12 @@ impl ReportSender {
     /// Begins to tell everything anew.
     fn begin_session(&mut self) {
         self.generation = self.generation.saturating_add(1);
-        (self.sequence, self.unacknowledged, self.list) = (0, None, None);
+        // Whether the service had the logs is not known.
+        let logs = self.unacknowledged.take().map(|content| content.logs).unwrap_or_default();
+        for log in logs.into_iter().rev() {
+            self.logs.push_front(log);
+        }
+        (self.sequence, self.list) = (0, None);
         self.has_new_sights = true;
         self.known.clear();
         self.pending.clear();
@@ -253,8 +313,10 @@ impl ReportSender {
     }
 
     fn take(&mut self, object: WatchedObject) {
-        if let Some(change) = self.index.apply(object) {
-            self.mark(change.key);
+        let Some(change) = self.index.apply(object) else { return };
+        self.mark(change.key);
+        if let (Some(failures), Some(workload)) = (&mut self.failures, change.workload) {
+            failures.note(workload);
         }
     }
 

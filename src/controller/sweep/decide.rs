@@ -115,7 +115,7 @@ pub(super) fn may_be_lost(
     let age = now.duration_since(deployment.created_at);
     let is_ours = deployment.created_at >= installed && age <= OLDEST;
     match deployment.event {
-        WebhookEvent::Deployment(_) => is_ours && age >= YOUNGEST,
+        WebhookEvent::Deployment(_) | WebhookEvent::Rollout(_) => is_ours && age >= YOUNGEST,
         // No delivery will change that.
         WebhookEvent::Refused(_) => is_ours,
         WebhookEvent::Ping

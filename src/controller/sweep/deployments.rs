@@ -134,7 +134,10 @@ impl Sweeps {
         let parse = |entry| listed_deployment::read(repository, entry, &self.settings.rules).ok();
         let deployments: Vec<ListedDeployment> = deployments.iter().filter_map(parse).collect();
         let mut lost = self.find_lost(deployments, run).await?;
-        if lost.iter().any(|deployment| matches!(deployment.event, WebhookEvent::Deployment(_))) {
+        let is_request = |event: &WebhookEvent| {
+            matches!(event, WebhookEvent::Deployment(_) | WebhookEvent::Rollout(_))
+        };
+        if lost.iter().any(|deployment| is_request(&deployment.event)) {
             if !allowance.pay(1) {
                 return Ok(SweepResult::Partial);
             }
@@ -253,8 +256,10 @@ fn identify(lost: &mut Vec<ListedDeployment>, named_repository: Option<&NamedRep
     let Some(NamedRepository { name, identity }) = named_repository else { return };
     lost.retain(|deployment| name.is_same(&deployment.repository));
     for deployment in lost {
-        if let WebhookEvent::Deployment(request) = &mut deployment.event {
-            request.identity = Some(*identity);
+        match &mut deployment.event {
+            WebhookEvent::Deployment(request) => request.identity = Some(*identity),
+            WebhookEvent::Rollout(trigger) => trigger.identity = Some(*identity),
+            _ => {}
         }
     }
 }

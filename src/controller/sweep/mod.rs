@@ -416,6 +416,12 @@ impl Sweeps {
                     Err(result) => Ok(result),
                 }
             }
+            WebhookEvent::Rollout(trigger) => {
+                match self.still_open(&trigger.release.repository, trigger.forge_id).await {
+                    Ok(()) => self.receive(delivery, event, progress).await,
+                    Err(result) => Ok(result),
+                }
+            }
             WebhookEvent::Refused(refusal) => Ok(self.refuse(refusal, progress).await),
             WebhookEvent::Push(push) => {
                 self.deployments.notice_push(push);

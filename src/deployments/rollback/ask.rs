@@ -166,7 +166,7 @@ impl Deployments {
         )))
     }
 
-    pub(super) fn holds_on(&self, target: &TargetName) -> bool {
+    pub(in crate::deployments) fn holds_on(&self, target: &TargetName) -> bool {
         let policies = self.clusters.find(target).map(|target| target.policies);
         policies.unwrap_or_default().holds != Holds::Off
     }
@@ -226,16 +226,18 @@ impl Deployments {
                 with_data,
                 with_fewer_pods,
                 undoes: None,
+                replaces: None,
             },
             template: revision.template,
             contact: revision.contact,
             address: revision.address,
+            rollout: None,
         }
     }
 
     /// Returns true if the configuration calls the target a production one: GitHub may not know it
     /// from the deployment of the revision.
-    fn is_production(&self, target: &TargetName) -> bool {
+    pub(in crate::deployments) fn is_production(&self, target: &TargetName) -> bool {
         let target = self.clusters.find(target);
         target.is_some_and(|target| target.environment == Environment::Production)
     }

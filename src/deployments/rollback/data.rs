@@ -129,8 +129,9 @@ pub(super) async fn judge_again(
     if let Some(message) = describe_gone(&folders, (target, app), &rollback.to) {
         return Err(refusal_error(&message));
     }
-    if rollback.undoes.is_some() && is_overtaken(&folders, rollback) {
-        let message = "the failed revision is not live any more: another one or an edit by hand is";
+    let takes_back = rollback.undoes.is_some() || rollback.replaces.is_some();
+    if takes_back && is_overtaken(&folders, rollback) {
+        let message = "the revision that it takes back is not live any more: another one or an edit by hand is";
         return Err(refusal_error(message));
     }
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;

@@ -45,6 +45,10 @@ impl Deployments {
         if policies.unwrap_or_default().on_failure != OnFailure::Rollback {
             return Ok(None);
         }
+        if failed.rollout.is_some() {
+            let reason = "its rollout decides what follows".to_owned();
+            return Ok(Some(FailureUndo::Refused(reason)));
+        }
         let decision = tokio::time::timeout_at(until, self.prepare_undo(&failed, cause)).await;
         let late = |_elapsed| {
             let reason =

@@ -100,6 +100,7 @@ fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
         with_data: false,
         with_fewer_pods: false,
         undoes: None,
+        replaces: None,
         to: parse(to)?,
         from,
         away: None,

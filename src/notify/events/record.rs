@@ -210,6 +210,7 @@ impl<'a> PlanResult<'a> {
             violations,
             pushed,
             rollback: _,
+            rollout: _,
             hand_edit: _,
             template,
             templates_commit,

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! News ─▶ compose: failure | success ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
+//! RolloutNews ─▶ rollout: overview | notice ─▶ the same
 //! ```
 //!
 //! Texts from outside (a WAML, a tag, a login) go through [`escape`], so that none of them can mention anybody, link
@@ -11,10 +12,11 @@
 pub mod block; // Block Kit, as far as it is used, with its limits
 mod compose; // the messages of a failure and of a success, within the limits
 mod parts; // parts that several messages share
+pub mod rollout; // the messages of a rollout's thread
 pub mod escape; // texts of others, made harmless and cut
 
 use crate::model::deployment::Deployment;
-use crate::model::id::{DeployId, ImageTag};
+use crate::model::id::{DeployId, ImageTag, RolloutId};
 use crate::model::rollback::Holds;
 
 pub use crate::notify::message::block::Block;
@@ -113,15 +115,25 @@ pub struct Undeliverable {
     pub problem: String,
 }
 
-/// A message's place in the outbox.
+/// The name of a message, which Slack keeps with it so that it can be found again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
-    /// The deployment of the message.
-    pub deployment: DeployId,
-    /// The word of its sink.
-    pub sink: String,
-    /// The number of the message among those of the deployment for that sink.
-    pub seq: i64,
+pub enum Stamp {
+    /// A message of the outbox about a deployment.
+    Deployment {
+        /// The deployment of the message.
+        deployment: DeployId,
+        /// The word of its sink.
+        sink: String,
+        /// The number of the message among those of the deployment for that sink.
+        seq: i64,
+    },
+    /// A message about a rollout.
+    Rollout {
+        /// The rollout.
+        rollout: RolloutId,
+        /// The name of the message among those of the rollout.
+        message: String,
+    },
 }
 
 /// A message, ready to be sent.
@@ -133,7 +145,7 @@ pub struct SlackMessage {
     pub blocks: Vec<Block>,
     /// The whole message as text, for when the blocks are refused.
     pub plain: String,
-    /// The id of the message in the outbox.
+    /// The name of the message.
     pub stamp: Stamp,
 }
 
@@ -165,9 +177,14 @@ impl UserId {
 impl Stamp {
     /// Writes one word, by which a message is recognised.
     pub fn mark(&self) -> String {
-        format!("{}/{}/{}", self.deployment, self.sink, self.seq)
+        match self {
+            Self::Deployment { deployment, sink, seq } => format!("{deployment}/{sink}/{seq}"),
+            Self::Rollout { rollout, message } => format!("{rollout}/{message}"),
+        }
     }
 }
 
+#[cfg(test)]
+mod rollout_tests;
 #[cfg(test)]
 mod tests;

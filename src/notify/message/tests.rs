@@ -68,7 +68,11 @@ fn news(deployment: &Deployment) -> News<'_> {
         undo: None,
         holds: Holds::Automation,
         undeliverable: None,
-        stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
+        stamp: Stamp::Deployment {
+            deployment: deployment.id.clone(),
+            sink: "channel".to_owned(),
+            seq: 1,
+        },
     }
 }
 
@@ -213,6 +217,7 @@ fn rolled_back() -> Deployment {
         with_data: false,
         with_fewer_pods: false,
         undoes: None,
+        replaces: None,
         to: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
         from: DeployId::parse("20261121-044812123-0a1b2c").ok(),
         away: Some(release),

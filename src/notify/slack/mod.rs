@@ -34,6 +34,7 @@ use crate::support::sync::lock;
 pub const SLACK_API: &str = "https://slack.com/api";
 
 const POST: &str = "chat.postMessage";
+const UPDATE: &str = "chat.update";
 const FORM: &str = "application/x-www-form-urlencoded";
 /// The event of a message's metadata; Slack wants a name.
 const EVENT: &str = "deployment_told";
@@ -103,6 +104,17 @@ pub enum MessageForm {
     Plain,
 }
 
+/// The new text of a message that Slack has.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageUpdate<'a> {
+    /// The message.
+    pub posted: &'a Posted,
+    /// Its new text.
+    pub message: &'a SlackMessage,
+    /// The form of the message.
+    pub form: MessageForm,
+}
+
 /// A message that Slack has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
@@ -162,6 +174,28 @@ impl SlackClient {
         Ok(posted)
     }
 
+    /// Changes a message of the bot, once. A second time changes nothing.
+    ///
+    /// # Errors
+    /// [`SlackError`]; [`SlackError::Thread`] where the message is gone, and [`SlackError::Blind`] for an incoming
+    /// webhook.
+    pub async fn update(
+        &self,
+        update: MessageUpdate<'_>,
+        now: Timestamp,
+    ) -> Result<(), SlackError> {
+        let MessageUpdate { posted: Posted { channel, ts }, message, form } = update;
+        self.take_turn(channel, now)?;
+        let mut arguments = text_of(message, form);
+        if form == MessageForm::Plain {
+            extend(&mut arguments, json!({"blocks": []}));
+        }
+        extend(&mut arguments, identity(channel, message));
+        extend(&mut arguments, json!({"ts": ts}));
+        let reply = self.call(UPDATE, channel, &arguments, now).await;
+        reply.inspect_err(|error| self.log_refusal(channel, error)).map(|_| ())
+    }
+
     async fn post_through(
         &self,
         url: &SecretString,
@@ -194,7 +228,7 @@ impl SlackClient {
         let url = format!("{api_url}/{method}");
         // Methods that read take no JSON.
         let request = match method {
-            POST | "conversations.open" => self.0.client.post(url).json(arguments),
+            POST | UPDATE | "conversations.open" => self.0.client.post(url).json(arguments),
             _ => self.0.client.post(url).header(CONTENT_TYPE, FORM).body(as_form(arguments)),
         };
         let answer = self.ask(request.bearer_auth(token.expose_secret())).await?;
@@ -263,28 +297,36 @@ impl SlackClient {
 /// Returns the arguments of `chat.postMessage`.
 fn message(post: Post<'_>) -> Json {
     let mut message = content(post);
-    let options = json!({
-        "channel": post.to.as_str(),
-        "parse": "none",
-        "link_names": false,
-        "metadata": {
-            "event_type": EVENT,
-            "event_payload": {"mark": post.message.stamp.mark()},
-        },
-    });
-    extend(&mut message, options);
+    extend(&mut message, identity(post.to.as_str(), post.message));
     if let Some(thread) = post.thread {
         extend(&mut message, json!({"thread_ts": thread, "reply_broadcast": post.broadcast}));
     }
     message
 }
 
-fn content(post: Post<'_>) -> Json {
-    let SlackMessage { text, blocks, plain, .. } = post.message;
-    let mut content = match post.form {
+/// Returns the arguments that a new message and a changed one have in common, beside their text.
+fn identity(channel: &str, message: &SlackMessage) -> Json {
+    json!({
+        "channel": channel,
+        "parse": "none",
+        "link_names": false,
+        "metadata": {
+            "event_type": EVENT,
+            "event_payload": {"mark": message.stamp.mark()},
+        },
+    })
+}
+
+fn text_of(message: &SlackMessage, form: MessageForm) -> Json {
+    let SlackMessage { text, blocks, plain, .. } = message;
+    match form {
         MessageForm::Blocks => json!({"text": text, "blocks": blocks}),
         MessageForm::Plain => json!({"text": plain}),
-    };
+    }
+}
+
+fn content(post: Post<'_>) -> Json {
+    let mut content = text_of(post.message, post.form);
     extend(&mut content, json!({"unfurl_links": false, "unfurl_media": false}));
     content
 }

@@ -1,8 +1,11 @@
 //! Decides whether the comment of a pull request is written, and writes its text. Pure.
 //!
-//! One comment speaks of all clusters: people read the pull request and not the clusters. It is about the newest commit
-//! that workloads of the pull request carry, and is written when all of those are ready.
+//! One comment speaks of all clusters: people read the pull request and not the clusters. It is about one commit, and is
+//! written when all workloads that carry that one are ready: the head of the pull request or, where no workload carries
+//! that, the one of its commits that came last to a workload. Only the code host knows which these are, so there is a plan
+//! for each commit.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -53,47 +56,54 @@ pub(super) fn comment_mark(external_url: &str) -> String {
     format!("<!-- the-deployer:preview-environment {} -->", encode_path(external_url))
 }
 
-/// Decides what the comment of a pull request says, by its workloads as they stand now.
-pub(super) fn plan_comment(workloads: &[EnvironmentWorkload], shown: &ShownComment) -> CommentPlan {
-    let Some((commit, workloads)) = newest_commit(workloads) else {
-        return CommentPlan::Nothing("no workload carries a commit of it");
+/// Decides what the comment of a pull request would say of each commit that its workloads carry, as they stand now: the
+/// commit that came last is the first.
+pub(super) fn plan_comments(
+    workloads: &[EnvironmentWorkload],
+    shown: &ShownComment,
+) -> Vec<(CommitSha, CommentPlan)> {
+    let mut commits: BTreeMap<&CommitSha, Vec<&EnvironmentWorkload>> = BTreeMap::new();
+    for workload in workloads {
+        commits.entry(&workload.commit.commit).or_default().push(workload);
+    }
+    let mut commits: Vec<_> = commits.into_iter().collect();
+    let first_at = |workloads: &[&EnvironmentWorkload]| {
+        workloads.iter().map(|one| (one.first_at, one.began_at)).min()
     };
-    let failed = of_state(&workloads, EnvironmentState::Failed);
+    commits.sort_by_key(|(_, workloads)| Reverse(first_at(workloads)));
+    let plan = |(commit, workloads): (&CommitSha, Vec<_>)| {
+        (commit.clone(), plan_comment(commit, &workloads, shown))
+    };
+    commits.into_iter().map(plan).collect()
+}
+
+/// Decides what the comment says of a commit.
+fn plan_comment(
+    commit: &CommitSha,
+    workloads: &[&EnvironmentWorkload],
+    shown: &ShownComment,
+) -> CommentPlan {
+    let failed = of_state(workloads, EnvironmentState::Failed);
     let is_failure = !failed.is_empty();
     if is_failure && shown.comment.is_none() {
         return CommentPlan::Nothing("a workload has failed; the status of the commit says why");
     }
-    if !is_failure && of_state(&workloads, EnvironmentState::Ready).len() < workloads.len() {
+    if !is_failure && of_state(workloads, EnvironmentState::Ready).len() < workloads.len() {
         return CommentPlan::Nothing("not all workloads are ready");
     }
     if !workloads.iter().any(|one| one.announced) {
         return CommentPlan::Nothing("all was ready before the service saw it");
     }
-    if shown.dismissed.as_ref() == Some(&commit) {
+    if shown.dismissed.as_ref() == Some(commit) {
         return CommentPlan::Nothing("a person deleted the comment about this commit");
     }
     let body =
-        if is_failure { describe_failure(&commit, &failed) } else { describe(&commit, &workloads) };
-    let text = CommentText { commit, body, is_failure };
+        if is_failure { describe_failure(commit, &failed) } else { describe(commit, workloads) };
+    let text = CommentText { commit: commit.clone(), body, is_failure };
     if shown.comment.is_some() && shown.digest == Some(text.digest()) {
         return CommentPlan::Nothing("it says so already");
     }
     CommentPlan::Write(text)
-}
-
-/// Returns the commit that came last to one of the workloads, and the workloads that carry it.
-fn newest_commit(
-    workloads: &[EnvironmentWorkload],
-) -> Option<(CommitSha, Vec<&EnvironmentWorkload>)> {
-    let mut commits: BTreeMap<&CommitSha, Vec<&EnvironmentWorkload>> = BTreeMap::new();
-    for workload in workloads {
-        commits.entry(&workload.commit.commit).or_default().push(workload);
-    }
-    let first_at = |workloads: &[&EnvironmentWorkload]| {
-        workloads.iter().map(|one| (one.first_at, one.began_at)).min()
-    };
-    let newest = commits.into_iter().max_by_key(|(_, workloads)| first_at(workloads))?;
-    Some((newest.0.clone(), newest.1))
 }
 
 fn of_state<'a>(
@@ -167,8 +177,9 @@ mod tests {
         one
     }
 
+    /// Returns the plan for the commit that came last.
     fn plan(workloads: &[EnvironmentWorkload], shown: &ShownComment) -> CommentPlan {
-        plan_comment(workloads, shown)
+        plan_comments(workloads, shown).swap_remove(0).1
     }
 
     fn text(workloads: &[EnvironmentWorkload], shown: &ShownComment) -> CommentText {
@@ -199,11 +210,14 @@ mod tests {
         let first = text(&ready, &NONE);
         assert!(first.body.contains("`Deployment web`") && first.body.contains("`Deployment api`"));
         assert_eq!(plan(&ready, &shown(&first)), CommentPlan::Nothing("it says so already"));
-        // One workload carries a newer commit: those of the older one do not count.
+        // One workload carries a newer commit: those of the older one do not count, and have a plan of their own.
         let mut newer = workload("web", 'b', Waiting);
         newer.first_at += 60_000;
         let mut mixed = [newer, workload("api", 'a', Ready)];
         assert!(matches!(plan(&mixed, &shown(&first)), CommentPlan::Nothing(_)));
+        let plans = plan_comments(&mixed, &shown(&first));
+        let [_, (_, CommentPlan::Write(older))] = plans.as_slice() else { panic!("{plans:?}") };
+        assert!(older.body.contains("aaaaaaaa") && !older.body.contains("web"), "{older:?}");
         mixed[0].state = Ready;
         let second = text(&mixed, &shown(&first));
         assert!(
@@ -233,7 +247,7 @@ mod tests {
         assert!(matches!(plan(&[silent.clone()], &NONE), CommentPlan::Nothing(_)));
         let other = workload("api", 'a', EnvironmentState::Ready);
         assert!(text(&[silent, other], &NONE).body.contains("`Deployment web`"));
-        assert!(matches!(plan(&[], &NONE), CommentPlan::Nothing(_)));
+        assert_eq!(plan_comments(&[], &NONE), []);
     }
 
     #[test]

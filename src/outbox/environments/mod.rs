@@ -5,113 +5,51 @@
 //! its hour. The code host's circuit breaker is shared: an outage is noticed once.
 //!
 //! ```text
-//! watch ─► store ◄─ claim ─ plan (pure) ─ quota ─ call ─► outcome (pure) ─► store
+//! watch ─► store ◄─ claim ─ plan (pure) ─ quota ─ call ─► report_outcome (pure) ─► store
 //! ```
 
 mod comment; // whether and what a comment says, pure
-mod status; // what a commit is told, and what follows a failure, pure
-
-use std::time::Duration;
+mod status; // what a commit is told, pure
 
 use jiff::{SignedDuration, Timestamp};
-use tokio_util::sync::CancellationToken;
 
-use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::comments::PullRequestCommit;
-use crate::model::environment::{EnvironmentCommit, EnvironmentState, EnvironmentWorkload};
-use crate::model::id::RepoName;
+use crate::forge::github::client::comments::PullRequestState;
+use crate::model::environment::{EnvironmentCommit, EnvironmentState};
+use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::SinkFamily;
-use crate::outbox::circuit_breaker::Observation;
-use crate::outbox::delivery::DeliveryFailure;
-use crate::outbox::environments::comment::{CommentPlan, CommentText, comment_mark, plan_comment};
-use crate::outbox::environments::status::{
-    FailedAttempt, StatusStep, commit_status, failure_outcome, next_step, sent_outcome,
-};
+use crate::outbox::environments::comment::{CommentPlan, comment_mark, plan_comments};
+use crate::outbox::environments::status::{StatusStep, commit_status, next_step, sent_report};
 use crate::outbox::quota::QuotaDecision;
 use crate::outbox::relay::{Outbox, Sender};
-use crate::outbox::sinks::github::{delivery_problem, has_no_commit};
+use crate::outbox::report::{Attempt, CallCount, NotCalled, SENDER, warn_of_loss};
+use crate::outbox::report_outcome::{FailedAttempt, sent_outcome, word};
 use crate::store::{
-    EnvironmentCommentClaim, EnvironmentOutcome, EnvironmentStatusClaim, LeaseState, ShownComment,
-    StoreError,
+    EnvironmentCommentClaim, EnvironmentStatusClaim, ShownComment, StateOutcome, StoreError,
 };
 use crate::support::lease::{Lease, Moment};
 use crate::support::time::saturating_add;
 
-/// The commits that are asked for at most, of which none is the pull request's: each costs a call.
-const MAX_FOREIGN: u32 = 3;
+/// The most commits beside the head for which the code host is asked whether they are of the pull request: each costs a
+/// call.
+const MAX_COMPARED: usize = 4;
 /// The permits of the code host's rate limit that are left to deployments.
 const RESERVE: u32 = 8;
-/// The poll interval of the lane: for retries, and other replicas' reports.
-const POLL: Duration = Duration::from_secs(2);
-/// The time for which GitHub may not know a commit yet.
-const COMMIT_LAG: Duration = Duration::from_mins(2);
-/// The sender's name in the database, for people who look into it.
-const NAME: &str = "outbox";
-
 /// The time after a comment without an answer in which it may still appear: until then no other one is written.
 const COMMENT_DOUBT: SignedDuration = SignedDuration::from_mins(1);
 /// The outcome of a comment that was written.
-const WRITTEN: EnvironmentOutcome = EnvironmentOutcome::Sent { check_at: None, doubted: false };
-
-/// An attempt at a report.
-struct Attempt {
-    outcome: EnvironmentOutcome,
-    /// The observation of the code host; `None` where no call was made.
-    observation: Option<Observation>,
-}
-
-/// The number of calls of an attempt that create content.
-#[derive(Debug, Default)]
-struct CallCount(u32);
+const WRITTEN: StateOutcome = StateOutcome::Sent { check_at: None, doubted: false };
 
 /// The result of a call about a comment: the outcome, and the comment as it is now.
-type CommentResult = Result<(EnvironmentOutcome, ShownComment), ForgeError>;
-
-impl Attempt {
-    fn without_call(outcome: EnvironmentOutcome) -> Self {
-        Self { outcome, observation: None }
-    }
-
-    /// Defers the next attempt, if this one may have arrived.
-    fn not_before(mut self, time: Timestamp) -> Self {
-        if let EnvironmentOutcome::Later { at, unsure: true, .. } = &mut self.outcome {
-            *at = time.max(*at);
-        }
-        self
-    }
-
-    fn answered(outcome: EnvironmentOutcome) -> Self {
-        Self { outcome, observation: Some(Observation::Answer) }
-    }
-}
+type CommentResult = Result<(StateOutcome, ShownComment), ForgeError>;
 
 impl Outbox {
-    /// Sends reports about preview environments until `stop`.
-    pub(super) async fn relay_environments(&self, stop: &CancellationToken) {
-        let mut messages = self.deployments.wake.messages();
-        while !stop.is_cancelled() {
-            match self.send_environment().await {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(error) => {
-                    tracing::error!(%error, "reports about preview environments could not be read or recorded");
-                }
-            }
-            tokio::select! {
-                _closed = messages.changed() => {}
-                () = tokio::time::sleep(POLL) => {}
-                () = stop.cancelled() => {}
-            }
-        }
-    }
-
     /// Returns the time at which the next report may be sent, if one waits.
     pub(super) async fn next_environment(
         &self,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let next_call = self.forge_sender().breaker().next_spare_call(RESERVE, now);
+        let next_call = self.sender(SinkFamily::Forge).breaker().next_spare_call(RESERVE, now);
         Ok(self.store.next_environment().await?.map(|due| due.max(next_call)))
     }
 
@@ -123,7 +61,7 @@ impl Outbox {
         if !self.store.has_environment_report(now).await? {
             return Ok(false);
         }
-        let sender = self.forge_sender();
+        let sender = self.sender(SinkFamily::Forge);
         if !sender.breaker().try_acquire_spare(RESERVE, now) {
             return Ok(false);
         }
@@ -138,11 +76,11 @@ impl Outbox {
         let (now, lease) = (asked_at.wall, self.settings.lease);
         // Whoever was held up for longer than that calls nobody any more: another sender has the claim.
         let held = Lease::requested_at(asked_at, lease);
-        if let Some(claim) = self.store.claim_environment_comment(NAME, now, lease).await? {
+        if let Some(claim) = self.store.claim_environment_comment(SENDER, now, lease).await? {
             self.send_comment(sender, &claim, &held).await?;
             return Ok(true);
         }
-        if let Some(claim) = self.store.claim_environment_status(NAME, now, lease).await? {
+        if let Some(claim) = self.store.claim_environment_status(SENDER, now, lease).await? {
             self.send_status(sender, &claim, &held).await?;
             return Ok(true);
         }
@@ -159,30 +97,28 @@ impl Outbox {
         let is_pending = claim.workload.state == EnvironmentState::Waiting;
         let mut calls = CallCount::default();
         let attempt = match next_step(claim) {
-            StatusStep::Nothing(reason) => {
-                Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned()))
-            }
+            StatusStep::Nothing(reason) => Attempt::with_nothing(reason),
             StatusStep::Send { verify } => {
                 let limited = self.quota_outcome(repository, is_pending, claim.unsure).await?;
                 if let Some(outcome) = limited {
                     Attempt::without_call(outcome)
                 } else {
                     let call = self.call_status(claim, verify, &mut calls);
-                    self.finish_status(claim, self.guard(held, call).await)
+                    self.finish_status(claim, self.call_forge(held, call).await)
                 }
             }
         };
-        let Attempt { outcome, observation } = attempt;
-        observe(sender, observation, &outcome, self.clock.now());
+        attempt.observe(sender, self.clock.now());
+        let outcome = attempt.outcome;
         self.metrics.environment_report("status", word(&outcome));
-        if let EnvironmentOutcome::Refused(reason) = &outcome {
+        if let StateOutcome::Refused(reason) = &outcome {
             let EnvironmentCommit { repository, commit, .. } = &claim.workload.commit;
             let (cluster, workload) = (&claim.workload.cluster, &claim.workload.workload);
             tracing::warn!(%cluster, %workload, %repository, %commit, reason, "preview environment not reported");
         }
         let now = self.clock.now();
         let lease = self.store.record_environment_status(claim, &outcome, calls.0, now).await?;
-        warn_of_loss(lease);
+        warn_of_loss(lease, "a preview environment");
         Ok(())
     }
 
@@ -209,7 +145,7 @@ impl Outbox {
     ) -> Attempt {
         let now = self.clock.now();
         match result {
-            Ok(()) => Attempt::answered(sent_outcome(claim, now)),
+            Ok(()) => Attempt::answered(sent_outcome(sent_report(claim), now)),
             Err(error) => {
                 let attempt = FailedAttempt {
                     failures: claim.failures,
@@ -231,76 +167,90 @@ impl Outbox {
         let EnvironmentCommentClaim { repository, number, .. } = claim;
         let workloads = self.store.environment_of(repository, *number).await?;
         let (mut calls, mut shown) = (CallCount::default(), claim.shown.clone());
-        let attempt = match plan_comment(&workloads, &claim.shown) {
-            CommentPlan::Nothing(reason) => {
-                Attempt::without_call(EnvironmentOutcome::Nothing(reason.to_owned()))
-            }
-            CommentPlan::Write(text) => match self.quota_outcome(repository, false, false).await? {
+        let plans = plan_comments(&workloads, &claim.shown);
+        let attempt = match reason_for_silence(&plans) {
+            Some(reason) => Attempt::with_nothing(reason),
+            None => match self.quota_outcome(repository, false, false).await? {
                 Some(outcome) => Attempt::without_call(outcome),
-                None => match self
-                    .guard(held, self.call_comment(claim, workloads, text, &mut calls))
-                    .await
-                {
-                    Ok((outcome, written)) => {
-                        shown = written;
-                        Attempt::answered(outcome)
+                None => {
+                    match self.call_forge(held, self.call_comment(claim, plans, &mut calls)).await {
+                        Ok((outcome, written)) => {
+                            shown = written;
+                            Attempt::answered(outcome)
+                        }
+                        Err(error) => {
+                            let now = self.clock.now();
+                            let attempt = FailedAttempt {
+                                failures: claim.failures,
+                                // What is missing here was there when the status was written.
+                                changed_at: Timestamp::MIN,
+                                is_outdated: claim.shown.comment.is_some(),
+                                unsure: false,
+                            };
+                            self.fail(attempt, error, now)
+                                .not_before(saturating_add(now, COMMENT_DOUBT))
+                        }
                     }
-                    Err(error) => {
-                        let now = self.clock.now();
-                        let attempt = FailedAttempt {
-                            failures: claim.failures,
-                            // What is missing here was there when the status was written.
-                            changed_at: Timestamp::MIN,
-                            is_outdated: claim.shown.comment.is_some(),
-                            unsure: false,
-                        };
-                        self.fail(attempt, error, now)
-                            .not_before(saturating_add(now, COMMENT_DOUBT))
-                    }
-                },
+                }
             },
         };
-        let Attempt { outcome, observation } = attempt;
         let now = self.clock.now();
-        observe(sender, observation, &outcome, now);
+        attempt.observe(sender, now);
+        let outcome = attempt.outcome;
         self.metrics.environment_report("comment", word(&outcome));
-        if let EnvironmentOutcome::Refused(reason) = &outcome {
+        if let StateOutcome::Refused(reason) = &outcome {
             tracing::warn!(%repository, number, reason, "comment on a preview environment not written");
         }
         let record = self.store.record_environment_comment(claim, &outcome, &shown, calls.0, now);
-        warn_of_loss(record.await?);
+        warn_of_loss(record.await?, "a preview environment");
         Ok(())
     }
 
-    /// Writes the comment, or changes the one that is there. Workloads whose commit is none of the pull request's, by
-    /// mistake or by malice, do not silence the others.
+    /// Chooses the commit that the comment is about: the head of the pull request where a workload carries it, else the
+    /// first of these that is one of the pull request's. Workloads that carry another commit, by mistake, by malice or
+    /// because nothing of them has changed, neither silence the others nor hold them back.
+    async fn choose_plan(
+        &self,
+        claim: &EnvironmentCommentClaim,
+        mut plans: Vec<(CommitSha, CommentPlan)>,
+    ) -> Result<CommentPlan, ForgeError> {
+        let EnvironmentCommentClaim { repository, number, .. } = claim;
+        let forge = &self.deployments.forge;
+        let head = match forge.pull_request(repository, *number).await? {
+            PullRequestState::Missing => {
+                return Ok(CommentPlan::Nothing("there is no such pull request"));
+            }
+            PullRequestState::Closed => {
+                return Ok(CommentPlan::Nothing("the pull request is closed"));
+            }
+            PullRequestState::Open { head } => head,
+        };
+        if let Some(place) = plans.iter().position(|(commit, _)| *commit == head) {
+            return Ok(plans.swap_remove(place).1);
+        }
+        for (commit, plan) in plans.into_iter().take(MAX_COMPARED) {
+            if forge.is_ancestor(repository, &commit, &head).await? {
+                return Ok(plan);
+            }
+        }
+        Ok(CommentPlan::Nothing("the commit is none of the pull request's"))
+    }
+
+    /// Writes the comment, or changes the one that is there.
     async fn call_comment(
         &self,
         claim: &EnvironmentCommentClaim,
-        mut workloads: Vec<EnvironmentWorkload>,
-        mut text: CommentText,
+        plans: Vec<(CommitSha, CommentPlan)>,
         calls: &mut CallCount,
     ) -> CommentResult {
         let EnvironmentCommentClaim { repository, number, shown, .. } = claim;
         let forge = &self.deployments.forge;
-        let nothing =
-            |reason: &str| Ok((EnvironmentOutcome::Nothing(reason.to_owned()), shown.clone()));
-        let mut foreign_commits = 0;
-        loop {
-            match forge.pull_request_commit(repository, *number, &text.commit).await? {
-                PullRequestCommit::Missing => return nothing("there is no such pull request"),
-                PullRequestCommit::Closed => return nothing("the pull request is closed"),
-                PullRequestCommit::Foreign => foreign_commits += 1,
-                PullRequestCommit::Contained => break,
+        let text = match self.choose_plan(claim, plans).await? {
+            CommentPlan::Write(text) => text,
+            CommentPlan::Nothing(reason) => {
+                return Ok((StateOutcome::Nothing(reason.to_owned()), shown.clone()));
             }
-            workloads.retain(|one| one.commit.commit != text.commit);
-            match plan_comment(&workloads, shown) {
-                CommentPlan::Write(next) if foreign_commits < MAX_FOREIGN => text = next,
-                CommentPlan::Write(_) | CommentPlan::Nothing(_) => {
-                    return nothing("the commit is none of the pull request's");
-                }
-            }
-        }
+        };
         let text = &text;
         let mark = comment_mark(&self.deployments.external_url);
         let body = format!("{mark}\n{}", text.body);
@@ -326,7 +276,7 @@ impl Outbox {
                 let dismissed = Some(text.commit.clone());
                 let reason = "a person deleted the comment".to_owned();
                 let dismissed = ShownComment { dismissed, ..ShownComment::default() };
-                return Ok((EnvironmentOutcome::Nothing(reason), dismissed));
+                return Ok((StateOutcome::Nothing(reason), dismissed));
             }
         }
         calls.0 += 1;
@@ -339,98 +289,28 @@ impl Outbox {
         repository: &RepoName,
         is_pending: bool,
         unsure: bool,
-    ) -> Result<Option<EnvironmentOutcome>, StoreError> {
+    ) -> Result<Option<StateOutcome>, StoreError> {
         let now = self.clock.now();
         let Some(quota) = self.quota(&SinkFamily::Forge, now).await? else { return Ok(None) };
         let calls = self.store.environment_calls(now).await?;
         Ok(match quota.decide_environment(repository, &calls, is_pending, now) {
             QuotaDecision::Send => None,
-            QuotaDecision::Shed(reason) => Some(EnvironmentOutcome::Nothing(reason)),
+            QuotaDecision::Shed(reason) => Some(StateOutcome::Nothing(reason)),
             QuotaDecision::Defer(at) => {
                 let reason = "the code host's hour is left to deployments".to_owned();
-                Some(EnvironmentOutcome::Later { at, unsure, failed: false, reason })
+                Some(StateOutcome::Later { at, unsure, failed: false, reason })
             }
         })
     }
-
-    /// Makes calls to the code host while the lease of the claim lasts.
-    async fn guard<T>(
-        &self,
-        held: &Lease,
-        call: impl Future<Output = Result<T, ForgeError>>,
-    ) -> Result<T, NotCalled> {
-        let result = self.run_call(held, call).await.map_err(NotCalled::Fault)?;
-        result.map_err(|error| NotCalled::Forge(Box::new(error)))
-    }
-
-    /// Decides what follows a failed attempt.
-    fn fail(&self, attempt: FailedAttempt, error: NotCalled, now: Timestamp) -> Attempt {
-        let failure = match error {
-            NotCalled::Fault(failure) => failure,
-            NotCalled::Forge(error) => match *error {
-                // An App has an account at each owner: an account that GitHub limits delays no other.
-                ForgeError::RateLimited { retry_after, .. }
-                    if self.deployments.forge.knows_deliveries() =>
-                {
-                    let wait = retry_after.try_into().unwrap_or(SignedDuration::MAX);
-                    let reason = error.to_string();
-                    let at = saturating_add(now, wait);
-                    return Attempt::without_call(EnvironmentOutcome::Later {
-                        at,
-                        unsure: attempt.unsure,
-                        failed: false,
-                        reason,
-                    });
-                }
-                _ if has_no_commit(&error) => {
-                    let remedy = Remedy::Late { what: "the commit", until: COMMIT_LAG };
-                    let problem = DeployError { remedy, message: error.to_string() };
-                    DeliveryFailure { problem, unsure: false }
-                }
-                _ => delivery_problem(&error),
-            },
-        };
-        let (outcome, observation) = failure_outcome(attempt, failure, now);
-        Attempt { outcome, observation: Some(observation) }
-    }
 }
 
-/// The reason why a call has no answer that counts.
-enum NotCalled {
-    /// The code host did not do it.
-    Forge(Box<ForgeError>),
-    /// It panicked, or took too long.
-    Fault(DeliveryFailure),
-}
-
-fn observe(
-    sender: &Sender,
-    observation: Option<Observation>,
-    outcome: &EnvironmentOutcome,
-    now: Timestamp,
-) {
-    match (observation, outcome) {
-        (Some(observation), EnvironmentOutcome::Later { reason, .. }) => {
-            sender.observe(observation, now, reason);
-        }
-        (Some(observation), _) => sender.observe(observation, now, ""),
-        (None, _) => sender.breaker().release(1),
-    }
-}
-
-fn warn_of_loss(lease: LeaseState) {
-    if lease == LeaseState::Lost {
-        tracing::warn!("another sender took over a report about a preview environment");
-    }
-}
-
-/// Returns the word that the metric counts.
-fn word(outcome: &EnvironmentOutcome) -> &'static str {
-    match outcome {
-        EnvironmentOutcome::Sent { .. } => "sent",
-        EnvironmentOutcome::Nothing(_) => "skipped",
-        EnvironmentOutcome::Later { failed: true, .. } => "put_off",
-        EnvironmentOutcome::Later { failed: false, .. } => "waits",
-        EnvironmentOutcome::Refused(_) => "refused",
-    }
+/// Returns the reason why nothing is written, whichever of the commits are the pull request's; `None` where something may
+/// be.
+fn reason_for_silence(plans: &[(CommitSha, CommentPlan)]) -> Option<&'static str> {
+    let reasons = plans.iter().map(|(_, plan)| match plan {
+        CommentPlan::Nothing(reason) => Some(*reason),
+        CommentPlan::Write(_) => None,
+    });
+    let reasons = reasons.collect::<Option<Vec<_>>>()?;
+    Some(reasons.first().copied().unwrap_or("no workload carries a commit of it"))
 }

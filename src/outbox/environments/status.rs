@@ -1,26 +1,11 @@
 //! Decides what a commit is told about a workload of others. Pure.
 
-use std::time::Duration;
+use jiff::SignedDuration;
 
-use jiff::{SignedDuration, Timestamp};
-
-use crate::deployments::outcome::Remedy;
 use crate::forge::{CommitState, CommitStatus};
 use crate::model::environment::{EnvironmentState, EnvironmentWorkload};
-use crate::outbox::circuit_breaker::Observation;
-use crate::outbox::delivery::DeliveryFailure;
-use crate::outbox::outcome::RETRY;
-use crate::store::{EnvironmentOutcome, EnvironmentStatusClaim};
-use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy, deferral};
-use crate::support::time::saturating_add;
-
-/// The retries of a refusal where people see an outdated status meanwhile: a right may be granted again.
-const REFUSAL: RetryPolicy =
-    RetryPolicy { first: Duration::from_mins(1), longest: Duration::from_hours(1), failures: 24 };
-/// The delay until it is asked for such a commit again.
-const LATE_RETRY: SignedDuration = SignedDuration::from_secs(20);
-/// The delay of the check of an end that followed a status without an answer.
-const CHECK_DELAY: SignedDuration = SignedDuration::from_mins(1);
+use crate::outbox::report_outcome::SentReport;
+use crate::store::EnvironmentStatusClaim;
 
 /// The next step with a claimed status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,71 +75,25 @@ pub(super) fn rollout_time(workload: &EnvironmentWorkload) -> Option<SignedDurat
     (milliseconds >= 1000).then(|| SignedDuration::from_secs(milliseconds / 1000))
 }
 
-/// Returns the outcome of a status that was sent. A status before it that got no answer may be applied later than this
-/// one; an end is checked again for it.
-pub(super) fn sent_outcome(claim: &EnvironmentStatusClaim, now: Timestamp) -> EnvironmentOutcome {
-    let is_end = claim.workload.state != EnvironmentState::Waiting;
-    let is_check = claim.doubted && !claim.unsure && claim.told == claim.news;
-    let doubted = (claim.unsure || claim.doubted) && !(is_end && is_check);
-    let check_at = (doubted && is_end).then(|| saturating_add(now, CHECK_DELAY));
-    EnvironmentOutcome::Sent { check_at, doubted }
-}
-
-/// An attempt that failed, as far as its outcome depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FailedAttempt {
-    /// The number of attempts that failed before.
-    pub(super) failures: u32,
-    /// The time since which there is something to tell.
-    pub(super) changed_at: Timestamp,
-    /// True if people see an outdated status or comment meanwhile.
-    pub(super) is_outdated: bool,
-    /// True if an attempt before may have arrived: the doubt stays.
-    pub(super) unsure: bool,
-}
-
-/// Decides what follows an attempt that failed, and what it says about the code host.
-pub(super) fn failure_outcome(
-    attempt: FailedAttempt,
-    failure: DeliveryFailure,
-    now: Timestamp,
-) -> (EnvironmentOutcome, Observation) {
-    let DeliveryFailure { problem, unsure } = failure;
-    let (unsure, reason) = (unsure || attempt.unsure, problem.message);
-    let later =
-        |at, failed| EnvironmentOutcome::Later { at, unsure, failed, reason: reason.clone() };
-    let retry = |policy: &RetryPolicy| match policy.next_attempt(attempt.failures, None, now) {
-        Some(at) => later(at, true),
-        None => EnvironmentOutcome::Refused(reason.clone()),
-    };
-    let age = now.duration_since(attempt.changed_at);
-    let is_young = |until: Duration| SignedDuration::try_from(until).is_ok_and(|until| age < until);
-    match problem.remedy {
-        Remedy::Retry { after: None } => (retry(&RETRY.silence), Observation::Silence),
-        Remedy::Retry { after: Some(wait) } => {
-            let wait = wait.min(LONGEST_RETRY_AFTER);
-            (later(deferral(wait, now), false), Observation::Wait(wait))
-        }
-        Remedy::Late { until, .. } if is_young(until) => {
-            (later(saturating_add(now, LATE_RETRY), true), Observation::Answer)
-        }
-        Remedy::GiveUp | Remedy::Doubt if attempt.is_outdated => {
-            (retry(&REFUSAL), Observation::Answer)
-        }
-        Remedy::Late { .. } | Remedy::GiveUp | Remedy::Doubt | Remedy::Reject => {
-            (EnvironmentOutcome::Refused(reason), Observation::Answer)
-        }
+/// Returns what was sent, as far as the outcome depends on it.
+pub(super) fn sent_report(claim: &EnvironmentStatusClaim) -> SentReport {
+    SentReport {
+        is_end: claim.workload.state != EnvironmentState::Waiting,
+        is_repeat: claim.told == claim.news,
+        unsure: claim.unsure,
+        doubted: claim.doubted,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployments::outcome::DeployError;
     use crate::outbox::fixture::environment_workload;
+    use crate::outbox::report_outcome::sent_outcome;
+    use crate::store::StateOutcome;
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(seconds).unwrap()
+    fn at(seconds: i64) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(seconds).unwrap()
     }
 
     fn claim(state: EnvironmentState, told: Option<&str>) -> EnvironmentStatusClaim {
@@ -206,20 +145,20 @@ mod tests {
         let ready = EnvironmentState::Ready;
         let unsure = EnvironmentStatusClaim { unsure: true, ..claim(ready, Some("ready")) };
         assert_eq!(next_step(&unsure), StatusStep::Send { verify: true });
-        let checked = EnvironmentOutcome::Sent { check_at: Some(at(60)), doubted: true };
-        assert_eq!(sent_outcome(&unsure, at(0)), checked);
+        let checked = StateOutcome::Sent { check_at: Some(at(60)), doubted: true };
+        assert_eq!(sent_outcome(sent_report(&unsure), at(0)), checked);
         let doubted = EnvironmentStatusClaim { doubted: true, ..claim(ready, Some("ready")) };
         assert_eq!(next_step(&doubted), StatusStep::Send { verify: true });
-        let settled = EnvironmentOutcome::Sent { check_at: None, doubted: false };
-        assert_eq!(sent_outcome(&doubted, at(60)), settled);
-        assert_eq!(sent_outcome(&claim(ready, None), at(0)), settled);
+        let settled = StateOutcome::Sent { check_at: None, doubted: false };
+        assert_eq!(sent_outcome(sent_report(&doubted), at(60)), settled);
+        assert_eq!(sent_outcome(sent_report(&claim(ready, None)), at(0)), settled);
         // The doubt about a state that passes stays until an end was checked.
         let waiting = claim(EnvironmentState::Waiting, None);
         let passing = EnvironmentStatusClaim { unsure: true, ..waiting };
-        let doubt = EnvironmentOutcome::Sent { check_at: None, doubted: true };
-        assert_eq!(sent_outcome(&passing, at(0)), doubt);
+        let doubt = StateOutcome::Sent { check_at: None, doubted: true };
+        assert_eq!(sent_outcome(sent_report(&passing), at(0)), doubt);
         let end = EnvironmentStatusClaim { doubted: true, ..claim(ready, Some("waiting")) };
-        assert_eq!(sent_outcome(&end, at(0)), checked);
+        assert_eq!(sent_outcome(sent_report(&end), at(0)), checked);
     }
 
     #[test]
@@ -231,34 +170,5 @@ mod tests {
         assert_eq!(status.target_url.as_deref(), Some("https://pr-12.example.com"));
         let waiting = EnvironmentWorkload { state: EnvironmentState::Waiting, ..ready };
         assert_eq!(commit_status(&waiting).target_url, None);
-    }
-
-    fn failed(remedy: Remedy, is_outdated: bool, now: i64) -> EnvironmentOutcome {
-        let problem = DeployError { remedy, message: "no".to_owned() };
-        let attempt = FailedAttempt { failures: 0, changed_at: at(0), is_outdated, unsure: false };
-        failure_outcome(attempt, DeliveryFailure { problem, unsure: false }, at(now)).0
-    }
-
-    fn later(seconds: i64, failed: bool) -> EnvironmentOutcome {
-        let reason = "no".to_owned();
-        EnvironmentOutcome::Later { at: at(seconds), unsure: false, failed, reason }
-    }
-
-    #[test]
-    fn a_refusal_ends_a_report_unless_people_see_something_else() {
-        let refused = EnvironmentOutcome::Refused("no".to_owned());
-        assert_eq!(failed(Remedy::GiveUp, false, 0), refused);
-        assert_eq!(failed(Remedy::GiveUp, true, 0), later(60, true));
-        assert_eq!(failed(Remedy::Reject, true, 0), refused);
-        let late = Remedy::Late { what: "the commit", until: Duration::from_mins(2) };
-        assert_eq!(failed(late, false, 30), later(50, true));
-        assert_eq!(failed(late, false, 120), refused);
-    }
-
-    #[test]
-    fn an_outage_is_waited_out() {
-        assert_eq!(failed(Remedy::Retry { after: None }, false, 0), later(1, true));
-        let wait = Remedy::Retry { after: Some(Duration::from_mins(10)) };
-        assert_eq!(failed(wait, false, 0), later(600, false));
     }
 }

@@ -4,7 +4,7 @@ mod argocd; // push events to a cluster's Argo CD
 mod bigquery; // rows of deployments that have ended
 mod cloudevents; // CloudEvents to programs
 pub(super) mod github; // statuses of deployments and commits, check runs
-mod slack; // messages to the team's channel and the actor
+pub(super) mod slack; // messages to the team's channel and the actor
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -24,11 +24,13 @@ use crate::notify::message::{
 use crate::notify::route::{self, Destination};
 use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::{MessageForm, Post, Posted};
-use crate::notify::threading::{self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef};
+use crate::notify::slack::{MessageForm, MessageUpdate, Post, Posted};
+use crate::notify::threading::{
+    self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef, RolloutThread,
+};
 use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
-use crate::store::{Filter, Notification, OutboxMessage, StoreError};
+use crate::store::{Filter, Notification, OutboxMessage, RolloutTold, StoreError};
 use crate::support::time::saturating_add;
 
 /// The most failures in a row of a lane that are counted; of longer rows the newest count.
@@ -58,12 +60,17 @@ impl Sinks {
         let prefs = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
         let earlier = self.deployments.store.earlier_messages(message, LONGEST_ROW).await?;
         let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
-        let (kind, thread, broadcast) =
-            match threading::for_channel(message.status.state, prefs, &earlier) {
-                Action::Skip(why) => return Ok(nothing_to_send(why)),
-                Action::Defer => return Ok(defer(message, now)),
-                Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
-            };
+        let mut action = threading::for_channel(message.status.state, prefs, &earlier);
+        if deployment.rollout.is_some()
+            && let Some(told) = self.deployments.store.rollout_thread(&deployment.id).await?
+        {
+            action = threading::within_rollout(action, rollout_thread(&told));
+        }
+        let (kind, thread, broadcast) = match action {
+            Action::Skip(why) => return Ok(nothing_to_send(why)),
+            Action::Defer => return Ok(defer(message, now)),
+            Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
+        };
         let team_channel = contact.as_ref().and_then(|contact| contact.slack.as_deref());
         let places = if sink.slack.is_bot() {
             route::places(team_channel, sink.default_channel.as_ref(), kind, thread.as_ref())
@@ -81,7 +88,7 @@ impl Sinks {
         };
         let reader = MessageAudience::Team(team_channel.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
-        send(sink, message, &places, broadcast, news, now).await
+        send_news(sink, message, &places, broadcast, news, now).await
     }
 
     /// Sends a message to the person who started the deployment.
@@ -109,7 +116,7 @@ impl Sinks {
         let news = self.news(message, &deployment, (kind, MessageAudience::Person, person)).await?;
         let place =
             Destination { address: SlackAddress::Person(user), thread: None, undeliverable: None };
-        send(sink, message, &[place], true, news, now).await
+        send_news(sink, message, &[place], true, news, now).await
     }
 
     async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, DeliveryFailure> {
@@ -230,6 +237,14 @@ fn good_before(successes: &[Deployment], id: &DeployId) -> Option<LastGoodReleas
     None
 }
 
+/// Returns the thread of a rollout, by what the channel has of it.
+fn rollout_thread(told: &RolloutTold) -> RolloutThread {
+    match &told.content {
+        None => RolloutThread::Waits,
+        Some(_) => RolloutThread::Begun(told.reference.as_deref().and_then(MessageRef::parse)),
+    }
+}
+
 /// Returns the state of an earlier message.
 fn earlier_message(notification: &Notification) -> EarlierEnd {
     let Notification { status, sent_at, parked, skipped, reference, .. } = notification;
@@ -243,8 +258,8 @@ fn earlier_message(notification: &Notification) -> EarlierEnd {
     EarlierEnd { state: status.state, message }
 }
 
-/// Searches the places where it may be, then posts it to the first place that accepts it.
-async fn send(
+/// Sends the news of a deployment.
+async fn send_news(
     sink: &SlackSink,
     message: &OutboxMessage,
     places: &[Destination],
@@ -252,8 +267,49 @@ async fn send(
     news: News<'_>,
     now: Timestamp,
 ) -> Outcome {
-    if message.unsure {
-        match find_sent(sink, message, places, now).await {
+    let (stamp, since) = (stamp(message), message.at);
+    let search = message.unsure.then_some(MessageSearch { stamp: &stamp, since });
+    let is_personal = message.sink == Sink::Person;
+    let delivery = SlackDelivery { places, broadcast, search, is_personal };
+    let compose = |undeliverable: Option<&Undeliverable>| {
+        message::compose_message(&News { undeliverable: undeliverable.cloned(), ..news.clone() })
+    };
+    send(sink, delivery, &compose, now).await
+}
+
+/// A message to deliver: where it goes, and where it may be already.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::outbox) struct SlackDelivery<'a> {
+    /// The places to try, in order.
+    pub(in crate::outbox) places: &'a [Destination],
+    /// True if the channel shows a reply, too.
+    pub(in crate::outbox) broadcast: bool,
+    /// The search before it, where it may have arrived.
+    pub(in crate::outbox) search: Option<MessageSearch<'a>>,
+    /// True for a message to a person, whom a refusal concerns alone.
+    pub(in crate::outbox) is_personal: bool,
+}
+
+/// The search for a message that may have arrived.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::outbox) struct MessageSearch<'a> {
+    /// The name of the message.
+    pub(in crate::outbox) stamp: &'a Stamp,
+    /// The time before which it was not sent.
+    pub(in crate::outbox) since: Timestamp,
+}
+
+/// Searches the places where it may be, then posts it to the first place that accepts it. `compose` writes it for a
+/// place, with the channel that refused it before.
+pub(in crate::outbox) async fn send(
+    sink: &SlackSink,
+    delivery: SlackDelivery<'_>,
+    compose: &(dyn Fn(Option<&Undeliverable>) -> message::SlackMessage + Sync),
+    now: Timestamp,
+) -> Outcome {
+    let SlackDelivery { places, broadcast, search, is_personal } = delivery;
+    if let Some(search) = search {
+        match find_sent(sink, search, places, now).await {
             Ok(Some((place, posted))) => return Ok(delivery_to(place, Some(posted))),
             Ok(None) => {}
             Err(error) => return search_error_outcome(&error, now),
@@ -261,8 +317,7 @@ async fn send(
     }
     let mut refusals: Vec<Undeliverable> = Vec::new();
     for place in places {
-        let undeliverable = refusals.first().or(place.undeliverable.as_ref()).cloned();
-        let slack_message = message::compose_message(&News { undeliverable, ..news.clone() });
+        let slack_message = compose(refusals.first().or(place.undeliverable.as_ref()));
         match post(sink, place, &slack_message, broadcast, now).await {
             Ok(posted) => return Ok(delivery_to(place, posted)),
             Err(error @ SlackError::Place { .. }) => {
@@ -274,7 +329,33 @@ async fn send(
             Err(error) => return error_outcome(&error, now),
         }
     }
-    refused_everywhere(message, &refusals)
+    refused_everywhere(is_personal, &refusals)
+}
+
+/// Changes a message that was posted; nothing is left to do where it is gone.
+pub(in crate::outbox) async fn update(
+    sink: &SlackSink,
+    posted: &MessageRef,
+    message: &message::SlackMessage,
+    now: Timestamp,
+) -> Outcome {
+    let posted = Posted { channel: posted.channel.clone(), ts: posted.ts.clone() };
+    let mut change = MessageUpdate { posted: &posted, message, form: MessageForm::Blocks };
+    let mut updated = sink.slack.update(change, now).await;
+    if let Err(SlackError::Blocks(why)) = &updated {
+        log_plain_form(message, why);
+        change.form = MessageForm::Plain;
+        updated = sink.slack.update(change, now).await;
+    }
+    match updated {
+        Ok(()) | Err(SlackError::Thread(_)) => Ok(Delivered::Yes { reference: None }),
+        Err(error) => error_outcome(&error, now),
+    }
+}
+
+fn log_plain_form(message: &message::SlackMessage, reason: &str) {
+    let mark = message.stamp.mark();
+    tracing::warn!(mark, reason, "Slack refused the blocks, sent as plain text");
 }
 
 /// Posts the message; if Slack surely refused its form or its thread, once more without.
@@ -303,8 +384,7 @@ async fn post(
         posted = sink.slack.post(post, now).await;
     }
     if let Err(SlackError::Blocks(why)) = &posted {
-        let mark = slack_message.stamp.mark();
-        tracing::warn!(mark, reason = why, "Slack refused the blocks, posted as plain text");
+        log_plain_form(slack_message, why);
         post.form = MessageForm::Plain;
         posted = sink.slack.post(post, now).await;
     }
@@ -314,17 +394,16 @@ async fn post(
 /// Returns the place where the message has arrived already, if it has.
 async fn find_sent<'p>(
     sink: &SlackSink,
-    message: &OutboxMessage,
+    MessageSearch { stamp, since }: MessageSearch<'_>,
     places: &'p [Destination],
     now: Timestamp,
 ) -> Result<Option<(&'p Destination, Posted)>, SlackError> {
-    let (stamp, since) = (stamp(message), message.at);
     let search = async {
         for place in places {
             // Outside its thread, too: the thread may have been gone.
             let top_level = place.thread.is_some().then_some(None);
             for thread in std::iter::once(place.thread.as_deref()).chain(top_level) {
-                let post = sink.slack.find(&place.address, thread, &stamp, since, now).await?;
+                let post = sink.slack.find(&place.address, thread, stamp, since, now).await?;
                 if let Some(posted) = post {
                     return Ok(Some((place, posted)));
                 }
@@ -349,7 +428,7 @@ fn delivery_to(place: &Destination, posted: Option<Posted>) -> Delivered {
 
 fn stamp(message: &OutboxMessage) -> Stamp {
     let OutboxMessage { deployment, sink, seq, .. } = message;
-    Stamp { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
+    Stamp::Deployment { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
 }
 
 fn nothing_to_send(why: &str) -> Delivered {
@@ -407,13 +486,13 @@ fn search_error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
 
 /// Returns the outcome of a message that every place refused. A person who cannot be reached is
 /// named in the channel; a channel that cannot be reached parks the message.
-fn refused_everywhere(message: &OutboxMessage, refusals: &[Undeliverable]) -> Outcome {
+fn refused_everywhere(is_personal: bool, refusals: &[Undeliverable]) -> Outcome {
     let format_refusal = |undeliverable: &Undeliverable| {
         format!("{}: {}", undeliverable.channel, undeliverable.problem)
     };
     let reasons = refusals.iter().map(format_refusal).collect::<Vec<_>>().join("; ");
-    match message.sink {
-        Sink::Person => Ok(Delivered::Nothing(reasons)),
-        _ => Err(DeployError::reject(format!("no channel accepts it: {reasons}")).into()),
+    if is_personal {
+        return Ok(Delivered::Nothing(reasons));
     }
+    Err(DeployError::reject(format!("no channel accepts it: {reasons}")).into())
 }

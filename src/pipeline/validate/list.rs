@@ -4,7 +4,8 @@
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, collision, cron, disks, env,
     hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, ports, probes,
-    removal, rendered, resources, routes, scaling, secrets, slo, stores, traffic, volumes,
+    removal, rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic,
+    volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -181,6 +182,9 @@ pub const RULES: &[Rule] = rules! {
     "versions" Error Settings(traffic::versions);
         "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.";
         "Traefik, \"Weighted Round Robin\"; RFC 1123";
+    "rollouts" Both Settings(rollouts::check);
+        "A rollout has steps with targets of the app, each once, and gates with what they ask and its bound; one that accepts every failure is a warning.";
+        "a promise of the-deployer: a rollout's sequence is fixed and shown before anything happens";
     "ignored" Warning Settings(ignored::check);
         "Every setting has an effect: no value is only a comment, every `match` has a target, and no setting is overridden on every target or made useless by others.";
         "a promise of the-deployer: no setting is ignored silently";

@@ -26,6 +26,7 @@ mod probes;
 mod removal; // objects that keep data, and many objects at once
 mod rendered;
 mod resources;
+mod rollouts; // named in the WAML
 mod routes;
 mod scaling; // … disruption, replicas
 mod schedule;

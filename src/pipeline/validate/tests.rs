@@ -9,6 +9,7 @@ mod live;
 mod deployer;
 mod reserved;
 mod hold;
+mod rollouts;
 
 use std::sync::{Arc, LazyLock};
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use crate::deployments::Deployments;
@@ -11,6 +10,7 @@ use crate::forge::github::webhook::rules::Repositories;
 use crate::model::callers::{AgentToken, ApiToken, GitHubTeams};
 use crate::model::id::{TargetName, TeamName};
 use crate::server::auth::client_ip::Proxies;
+use crate::server::auth::configured_tokens::AgentTokens;
 use crate::server::auth::host_guard::AllowedHosts;
 use crate::server::auth::rate_limit::CallerLimits;
 use crate::server::auth::token_cache::{FingerprintKey, TokenCache};
@@ -48,6 +48,8 @@ pub struct Admission {
 /// The authentication of callers and the authorization of what they do.
 pub(crate) struct Authenticator {
     pub(crate) admission: Admission,
+    /// The tokens of the agents, as they are now.
+    pub(super) agents: AgentTokens,
     pub(super) deployments: Deployments,
     pub(super) people: Mutex<TokenCache>,
     /// The rate limits of callers.
@@ -60,6 +62,7 @@ pub(crate) struct Authenticator {
 impl Authenticator {
     pub(crate) fn new(admission: Admission, deployments: Deployments) -> Self {
         Self {
+            agents: AgentTokens::new(admission.agents.clone()),
             people: Mutex::default(),
             calls: Mutex::new(CallerLimits::new(admission.requests_per_minute)),
             failures: Mutex::new(CallerLimits::new(FAILURES_PER_MINUTE)),
@@ -67,56 +70,5 @@ impl Authenticator {
             admission,
             deployments,
         }
-    }
-}
-
-/// Compares with every token, whichever matches, so that the time reveals nothing.
-pub(super) fn holder<'t>(tokens: &'t [ApiToken], text: &str) -> Option<&'t ApiToken> {
-    find_digest(tokens, text, |token| &token.sha256)
-}
-
-/// Does the same with the tokens of agents.
-pub(super) fn agent_of<'t>(tokens: &'t [AgentToken], text: &str) -> Option<&'t AgentToken> {
-    find_digest(tokens, text, |token| &token.sha256)
-}
-
-fn find_digest<'t, T>(
-    tokens: &'t [T],
-    text: &str,
-    digest: impl Fn(&T) -> &[u8; 32],
-) -> Option<&'t T> {
-    let hash: [u8; 32] = Sha256::digest(text).into();
-    tokens.iter().fold(
-        None,
-        |holder, token| {
-            if digests_equal(digest(token), &hash) { Some(token) } else { holder }
-        },
-    )
-}
-
-/// Compares every byte, whatever the first ones are.
-fn digests_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
-    std::hint::black_box(difference) == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn a_tokens_holder_is_found_by_its_hash() {
-        let token = |name: &str, text: &str| ApiToken {
-            name: name.to_owned(),
-            sha256: Sha256::digest(text).into(),
-            rights: Arc::default(),
-        };
-        let tokens = [token("ci", "one"), token("bart", "two")];
-        let holder = |text: &str| holder(&tokens, text).map(|token| token.name.as_str());
-        assert_eq!(holder("two"), Some("bart"));
-        assert_eq!(holder("three"), None);
-        assert_eq!(holder(""), None);
     }
 }

@@ -14,10 +14,11 @@ use secrecy::SecretString;
 use crate::model::audit::AuthMethod;
 use crate::model::id::TargetName;
 use crate::model::person::{IdentityError, Person};
-use crate::server::auth::admission::{Authenticator, STRANGERS, agent_of, holder};
+use crate::server::auth::admission::{Authenticator, STRANGERS};
 use crate::server::auth::authorization::identity_problem;
 use crate::server::auth::caller::{Caller, RequestId, RightsSource};
 use crate::server::auth::client_ip::{peer, subscriber};
+use crate::server::auth::configured_tokens::{AgentIdentity, holder};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
@@ -55,23 +56,32 @@ impl Authenticator {
     }
 
     /// Checks that a request has the token of a cluster's agent. A wrong one counts as any other wrong token.
-    pub(crate) fn admit_agent(&self, parts: &Parts, cluster: &TargetName) -> Result<(), Problem> {
+    pub(crate) async fn admit_agent(
+        &self,
+        parts: &Parts,
+        cluster: &TargetName,
+    ) -> Result<(), Problem> {
         let unauthorized = |detail| Problem::new(ProblemKind::Unauthorized, detail);
         let Some(text) = bearer(&parts.headers) else {
             let detail = "send the token of the cluster's agent as `Authorization: Bearer TOKEN`";
             return Err(unauthorized(detail));
         };
-        match agent_of(&self.admission.agents, &text) {
-            Some(token) if token.cluster == *cluster => Ok(()),
-            Some(token) => {
-                tracing::warn!(agent = %token.cluster, %cluster, "report of another cluster refused");
+        let now = self.deployments.clock.now();
+        let api_tokens = &self.admission.tokens;
+        match self.agents.identify(cluster, &text, api_tokens, now).await {
+            AgentIdentity::Matches => Ok(()),
+            AgentIdentity::OtherCluster(agent) => {
+                tracing::warn!(%agent, %cluster, "report of another cluster refused");
                 let detail = format!(
-                    "the token is that of the agent of {}, which may not report for {cluster}",
-                    token.cluster
+                    "the token is that of the agent of {agent}, which may not report for {cluster}"
                 );
                 Err(Problem::new(ProblemKind::Forbidden, detail))
             }
-            None => {
+            AgentIdentity::Unreadable => {
+                let detail = "the service cannot read the token of the cluster's agent at present; its log says why";
+                Err(Problem::new(ProblemKind::Unavailable, detail))
+            }
+            AgentIdentity::Unknown => {
                 let address = self.client_ip(&parts.extensions, &parts.headers);
                 let client = address.map_or_else(|| "unknown".to_owned(), subscriber);
                 self.pay(&client)?;

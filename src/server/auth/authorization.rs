@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use secrecy::SecretString;
 
 use crate::model::callers::{Rights, Scope};
-use crate::model::id::{RepoName, TargetName};
+use crate::model::id::{RepoName, TargetName, TeamName};
 use crate::model::person::{IdentityError, RepoPermission};
 use crate::server::auth::admission::Authenticator;
 use crate::server::auth::caller::{Caller, Resource, RightsSource};
@@ -32,6 +32,46 @@ impl Authenticator {
         let allowed = decision.is_ok();
         tracing::debug!(caller = caller.name, ?scope, %resource, allowed, "permission checked");
         decision
+    }
+
+    /// Fails unless the caller is a member of the team. Administrators may act for every team; a program is in none.
+    pub(crate) async fn require_member(
+        &self,
+        caller: &Caller,
+        team: &TeamName,
+    ) -> Result<(), Problem> {
+        let token = match &caller.standing {
+            RightsSource::Everybody => return Ok(()),
+            RightsSource::Token(rights)
+                if rights.hold(Scope::Admin, &Resource::Everywhere, &[]) =>
+            {
+                return Ok(());
+            }
+            RightsSource::Token(_) => {
+                return Err(forbidden(format!(
+                    "this is for members of {team}, and the token {} is no person: a member does it with `bart login`, \
+                     or a token of scope `admin` for everything",
+                    caller.name
+                )));
+            }
+            RightsSource::Person(token) => token,
+        };
+        let membership = self.is_in_one(token, &caller.name, std::slice::from_ref(team)).await;
+        if matches!(membership, Ok(true)) || self.is_trusted(caller, token, Scope::Admin).await? {
+            return Ok(());
+        }
+        Err(match membership {
+            Ok(_) => forbidden(format!(
+                "this is for members of {team}, and GitHub does not show {} as one (a classic token needs the scope \
+                 read:org to show it)",
+                caller.name
+            )),
+            Err(IdentityError::Forbidden(reason)) => forbidden(format!(
+                "this is for members of {team}, and the token cannot show that {} is one: {reason}",
+                caller.name
+            )),
+            Err(error) => identity_problem(error),
+        })
     }
 
     /// Returns whether the caller may see the resource; an error means that this cannot be determined.

@@ -15,6 +15,7 @@ mod client_ip; // the address of a client behind proxies
 mod host_guard; // the service's host names
 mod rate_limit; // rate limits of callers
 mod token_rights; // the rights of API tokens
+mod configured_tokens; // the API tokens, and those of the agents of clusters
 mod token_cache; // GitHub's answers, for a short while
 mod admission; // the configuration, and the Authenticator
 mod people; // people's identity and permissions at GitHub

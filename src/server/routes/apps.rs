@@ -177,6 +177,10 @@ impl From<RemovalError> for Problem {
                     enumerate(paths.into_iter())
                 ),
             ),
+            // Of rollouts alone, which make no request here.
+            error @ RemovalError::Superseded(_) => {
+                Self::new(ProblemKind::Conflict, error.to_string())
+            }
             RemovalError::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             RemovalError::Fault(error) => {
                 tracing::error!(%error, "app could not be removed");

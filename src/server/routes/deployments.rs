@@ -101,14 +101,17 @@ pub(super) async fn cancel(
     Ok(Json(deployments.cancel(&id, reason, call.by(), &reply).await?.into()))
 }
 
+/// Refuses what can be no ref.
+pub(super) fn check_ref(git_ref: &str) -> Result<(), String> {
+    let is_legal =
+        !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
+    if is_legal { Ok(()) } else { Err("ref: this is not a branch, tag or commit".to_owned()) }
+}
+
 fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> {
     let DeployRequest { repository, git_ref, tag, target, description } = body;
     let id_error = |name: &'static str| move |error: IdError| format!("{name}: {error}");
-    let legal_ref =
-        !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
-    if !legal_ref {
-        return Err("ref: this is not a branch, tag or commit".to_owned());
-    }
+    check_ref(&git_ref)?;
     let description = description.unwrap_or_default();
     refuse_invisible("description", &description)?;
     let description = description.chars().filter(|c| !c.is_control());
@@ -213,6 +216,7 @@ impl From<Deployment> for DeploymentSummary {
             violations,
             pushed,
             rollback,
+            rollout,
             hand_edit: _,
             template,
             templates_commit,
@@ -248,6 +252,7 @@ impl From<Deployment> for DeploymentSummary {
             description,
             forge_id: number,
             automatic,
+            rollout: rollout.map(String::from),
             rollback: rollback.map(|rollback| summarize(rollback, state, pushed.is_some())),
             received_at,
             pushed_at,

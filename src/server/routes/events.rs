@@ -1,4 +1,4 @@
-//! `/api/v1/deployments/{id}/events`: the progress of a deployment, as server-sent events
+//! `/api/v1/deployments/{id}/events` and `/api/v1/rollouts/{id}/events`: progress, as server-sent events
 //! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //!
 //! An event carries the whole state, and its id is a digest of it: a client that connects again with the last id hears
@@ -16,18 +16,21 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Sleep;
 
 use crate::api::deployments::DeploymentPicture;
+use crate::api::rollouts::RolloutDetail;
 use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;
-use crate::model::deployment::Deployment;
-use crate::model::id::DeployId;
+use crate::model::id::{DeployId, RolloutId};
+use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, PathParam, no_deployment, unavailable};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
+use crate::server::routes::rollouts;
 
 /// The time in which signals are answered by one read.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -46,30 +49,53 @@ pub(super) const RESUME: &[Parameter] = &[Parameter::text(
     "The id of the last event received; the service does not send that event again.",
 )];
 
+/// The record that a stream follows.
+#[derive(Debug, Clone)]
+enum StreamSubject {
+    Deployment(DeployId),
+    Rollout(RolloutId),
+}
+
 /// Streams one deployment until it has ended.
-pub(super) async fn follow(
+pub(super) async fn follow_deployment(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<DeployId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    follow(call, StreamSubject::Deployment(id), &headers).await
+}
+
+/// Streams one rollout until it has ended.
+pub(super) async fn follow_rollout(
+    call: AuthenticatedRequest,
+    PathParam(id): PathParam<RolloutId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    follow(call, StreamSubject::Rollout(id), &headers).await
+}
+
+async fn follow(
+    call: AuthenticatedRequest,
+    subject: StreamSubject,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let bell = call.deployments().store.changes();
     // Before the state is read: a change between the two is read again.
-    let version = version(&call, &id).await?;
-    let record = load_picture(&call, &id).await?;
-    call.authorize(Scope::Read, call.caller.resource_of(&record)).await?;
+    let version = subject.version(&call).await?;
+    let picture = subject.load(&call).await?;
+    picture.authorize(&call).await?;
     let last_sent = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let (first, is_final) = (render_picture(&record), record.state.is_final());
-    if is_final && last_sent == Some(first.version.as_str()) {
+    if picture.is_final && last_sent == Some(picture.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let slots = take_stream_slots(&call, StreamKind::Deployment)?;
     let now = call.deployments().clock.now();
     let following = Following {
-        id,
+        subject,
         bell,
         version,
         last_sent: last_sent.map(str::to_owned),
-        waiting: Some((first, is_final)),
+        waiting: Some(picture),
         quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
         since: now,
         checked_at: now,
@@ -110,7 +136,8 @@ pub(super) fn take_stream_slots(
             limit = call.shared.state.limits.streams,
             "limit of concurrent event streams reached"
         );
-        let detail = "too many deployments and logs are followed at once; try again later";
+        let detail =
+            "too many deployments, rollouts and logs are followed at once; try again later";
         Problem::new(ProblemKind::Overloaded, detail)
     };
     let log = match kind {
@@ -147,14 +174,14 @@ fn open_stream(call: &AuthenticatedRequest, kind: StreamKind) -> Result<Option<A
 /// An open stream.
 struct Following {
     call: AuthenticatedRequest,
-    id: DeployId,
+    subject: StreamSubject,
     bell: watch::Receiver<()>,
     /// The version of the record that was read last.
     version: String,
     /// The version of the state that was sent last.
     last_sent: Option<String>,
-    /// The state that was read and not sent yet, and whether it is the last.
-    waiting: Option<(VersionedPicture, bool)>,
+    /// The state that was read and not sent yet.
+    waiting: Option<VersionedPicture>,
     /// The time until which signals cause no read.
     quiet: Pin<Box<Sleep>>,
     /// The time when the stream was opened.
@@ -164,16 +191,23 @@ struct Following {
     _slots: StreamSlots,
 }
 
-/// One state of the deployment, and its version.
+/// One state of the record, and its version.
 struct VersionedPicture {
     version: String,
+    /// The name of its event.
+    event: &'static str,
     data: String,
+    /// True if it is the last one.
+    is_final: bool,
+    /// The resources that a caller must be allowed to see.
+    resources: Vec<Resource>,
 }
 
 /// Returns the next event, and the stream after it unless it ends.
 async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
     loop {
-        if let Some((picture, is_final)) = following.waiting.take() {
+        if let Some(picture) = following.waiting.take() {
+            let is_final = picture.is_final;
             if following.last_sent.as_deref() != Some(picture.version.as_str()) {
                 following.last_sent = Some(picture.version.clone());
                 return Some((picture.event(), (!is_final).then_some(following)));
@@ -186,16 +220,16 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
             return None;
         }
         // A client reads a state that cannot be read now when it connects again.
-        let version = version(&following.call, &following.id).await.ok()?;
+        let version = following.subject.version(&following.call).await.ok()?;
         following.quiet = Box::pin(tokio::time::sleep(APART));
         if version == following.version && following.age(following.checked_at) < PERMISSION_LIFETIME
         {
             continue;
         }
         following.version = version;
-        let record = load_picture(&following.call, &following.id).await.ok()?;
-        following.may_see(&record).await.ok()?;
-        following.waiting = Some((render_picture(&record), record.state.is_final()));
+        let picture = following.subject.load(&following.call).await.ok()?;
+        following.check_permission(&picture).await.ok()?;
+        following.waiting = Some(picture);
     }
 }
 
@@ -219,12 +253,12 @@ impl Following {
     }
 
     /// Checks the caller's permission again after a while.
-    async fn may_see(&mut self, record: &Deployment) -> Result<(), Problem> {
+    async fn check_permission(&mut self, picture: &VersionedPicture) -> Result<(), Problem> {
         if self.age(self.checked_at) < PERMISSION_LIFETIME {
             return Ok(());
         }
         self.checked_at = self.call.deployments().clock.now();
-        self.call.authorize(Scope::Read, self.call.caller.resource_of(record)).await
+        picture.authorize(&self.call).await
     }
 
     fn age(&self, since: Timestamp) -> SignedDuration {
@@ -233,27 +267,71 @@ impl Following {
 }
 
 impl VersionedPicture {
+    /// Makes the picture of a state. Equal states have the same version in every replica.
+    fn new(
+        event: &'static str,
+        state: &impl Serialize,
+        is_final: bool,
+        resources: Vec<Resource>,
+    ) -> Self {
+        let data = serde_json::to_string(state).unwrap_or_default();
+        let digest = Sha256::digest(&data);
+        let version = hex::encode(digest.get(..8).unwrap_or_default());
+        Self { version, event, data, is_final, resources }
+    }
+
     fn event(self) -> Event {
-        let Self { version, data } = self;
-        Event::default().event("deployment").id(version).retry(COME_AGAIN).data(data)
+        let Self { version, event, data, .. } = self;
+        Event::default().event(event).id(version).retry(COME_AGAIN).data(data)
+    }
+
+    /// Fails unless the caller may see the record.
+    async fn authorize(&self, call: &AuthenticatedRequest) -> Result<(), Problem> {
+        for resource in &self.resources {
+            call.authorize(Scope::Read, resource.clone()).await?;
+        }
+        Ok(())
     }
 }
 
-/// Renders the state of a record. Equal states have the same version in every replica.
-fn render_picture(record: &Deployment) -> VersionedPicture {
-    let data = serde_json::to_string(&DeploymentPicture::from(record.clone())).unwrap_or_default();
-    let digest = Sha256::digest(&data);
-    VersionedPicture { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
-}
+impl StreamSubject {
+    /// Reads the record as it is now.
+    async fn load(&self, call: &AuthenticatedRequest) -> Result<VersionedPicture, Problem> {
+        match self {
+            Self::Deployment(id) => {
+                let record = call.deployments().store.deployment_picture(id).await;
+                let record = record.map_err(|error| unavailable(&error))?;
+                let record = record.ok_or_else(|| no_deployment(id))?;
+                let (is_final, resource) =
+                    (record.state.is_final(), call.caller.resource_of(&record));
+                let picture = DeploymentPicture::from(record);
+                Ok(VersionedPicture::new("deployment", &picture, is_final, vec![resource]))
+            }
+            Self::Rollout(id) => {
+                let rollout = rollouts::load(call, id).await?;
+                let resources = rollouts::resources(call, &rollout).collect();
+                let is_final = rollout.record.state.is_final();
+                let detail = RolloutDetail::from(rollout);
+                Ok(VersionedPicture::new("rollout", &detail, is_final, resources))
+            }
+        }
+    }
 
-async fn load_picture(call: &AuthenticatedRequest, id: &DeployId) -> Result<Deployment, Problem> {
-    let record = call.deployments().store.deployment_picture(id).await;
-    let record = record.map_err(|error| unavailable(&error))?;
-    record.ok_or_else(|| no_deployment(id))
-}
-
-async fn version(call: &AuthenticatedRequest, id: &DeployId) -> Result<String, Problem> {
-    let version = call.deployments().store.deployment_version(id).await;
-    let version = version.map_err(|error| unavailable(&error))?;
-    version.ok_or_else(|| no_deployment(id))
+    /// Reads the version of the record, which costs less.
+    async fn version(&self, call: &AuthenticatedRequest) -> Result<String, Problem> {
+        let store = &call.deployments().store;
+        match self {
+            Self::Deployment(id) => {
+                let version = store.deployment_version(id).await;
+                let version = version.map_err(|error| unavailable(&error))?;
+                version.ok_or_else(|| no_deployment(id))
+            }
+            Self::Rollout(id) => {
+                let rollout = store.rollout(id).await;
+                let rollout = rollout.map_err(|error| rollouts::unavailable(&error))?;
+                let progress = rollout.ok_or_else(|| rollouts::no_rollout(id))?.progress;
+                Ok(format!("{} {}", progress.version, progress.waits))
+            }
+        }
+    }
 }

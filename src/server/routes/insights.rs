@@ -114,7 +114,7 @@ fn window(value: &str) -> Result<SignedDuration, String> {
 }
 
 fn answer(insights: Insights, until: Timestamp) -> InsightsAnswer {
-    let Insights { since, is_complete, outcomes, intervals, dora } = insights;
+    let Insights { since, is_complete, outcomes, intervals, dora, rollouts } = insights;
     let outcome = |(state, count)| OutcomeSummary { state, count };
     let interval = |(interval, lengths)| IntervalSummary { interval, lengths };
     InsightsAnswer {
@@ -125,6 +125,7 @@ fn answer(insights: Insights, until: Timestamp) -> InsightsAnswer {
         outcomes: outcomes.into_iter().map(outcome).collect(),
         intervals: intervals.into_iter().map(interval).collect(),
         dora,
+        rollouts,
     }
 }
 

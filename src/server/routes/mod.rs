@@ -21,6 +21,10 @@ use crate::api::plans::{PlanAnswer, PlanRequest};
 use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
 use crate::api::revisions::{RevisionDetail, RevisionList};
 use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
+use crate::api::rollouts::{
+    RolloutActRequest, RolloutDetail, RolloutList, RolloutPlanAnswer, RolloutStartRequest,
+    RolloutSummary,
+};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
 use crate::model::snapshot::ClusterSnapshot;
 use crate::server::auth::CallerSurface;
@@ -41,6 +45,7 @@ mod observations; // reports of agents
 mod plan; // dry runs
 mod pods; // apps in their clusters
 mod rollbacks; // rollbacks and holds
+mod rollouts; // one release over many targets
 mod service; // the caller, the code host and the targets
 
 /// The path of the API.
@@ -143,10 +148,11 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .reads("listPods", "The workloads and pods of an app, as its cluster has them now.")
         .about(
             "The cluster is asked for each answer. There is nothing to see on a target whose cluster \
-             the service does not watch.",
+             the service does not watch. Where an agent reports the cluster, the replica that it reports to knows the \
+             pods; another one answers 421 and names it.",
         )
         .gives::<LiveStateAnswer>(200, "The workloads and pods.")
-        .fails(&[ProblemKind::NotFound])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Misdirected])
         .post(&format!("{APP}/remove"), apps::remove)
         .acts("removeApp", "Takes an app off a target, with all its manifests.")
         .takes::<RemovalRequest>()
@@ -196,6 +202,60 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .acts("cancelDeployment", "Ends a deployment whose push has not begun.")
         .takes::<CancelRequest>()
         .gives::<DeploymentSummary>(200, "It is cancelled.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .get("/rollouts", rollouts::list)
+        .reads("listRollouts", "Rollouts, newest first.")
+        .about("A rollout is visible to a caller who may see the app on every target of it.")
+        .query(rollouts::QUERY)
+        .gives::<RolloutList>(200, "One page.")
+        .post("/rollouts", rollouts::start)
+        .acts("startRollout", "Starts a rollout: one release over many targets.")
+        .about(
+            "It needs the right to deploy to every one of its targets. The sequence is fixed when it starts; with \
+             `dry_run` it is only shown. From then on the service carries it out by itself, and takes it back from \
+             every target when one fails.",
+        )
+        .takes::<RolloutStartRequest>()
+        .gives::<RolloutPlanAnswer>(200, "The plan of a dry run; nothing was changed.")
+        .gives::<RolloutSummary>(202, "It is recorded, and will be done.")
+        .fails(&[ProblemKind::Conflict])
+        .get("/rollouts/{id}", rollouts::get)
+        .reads("getRollout", "A rollout with its steps, gates and targets, and what it waits for.")
+        .gives::<RolloutDetail>(200, "The rollout.")
+        .fails(&[ProblemKind::NotFound])
+        .post("/rollouts/{id}/pause", rollouts::pause)
+        .acts("pauseRollout", "Stops a rollout before its next target.")
+        .takes::<RolloutActRequest>()
+        .gives::<RolloutSummary>(200, "It is paused; deployments that are under way go on.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .post("/rollouts/{id}/resume", rollouts::resume)
+        .acts("resumeRollout", "Lets a paused rollout go on, also past targets that have failed.")
+        .takes::<RolloutActRequest>()
+        .gives::<RolloutSummary>(200, "It goes on.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .post("/rollouts/{id}/approve", rollouts::approve)
+        .acts("approveRollout", "Approves the gate at which a rollout waits.")
+        .about(
+            "A gate with a team is for its members and for administrators; any other one is for whoever may deploy to \
+             every target.",
+        )
+        .takes::<RolloutActRequest>()
+        .gives::<RolloutSummary>(200, "It is approved.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .post("/rollouts/{id}/cancel", rollouts::cancel)
+        .acts("cancelRollout", "Ends a rollout where it is.")
+        .takes::<RolloutActRequest>()
+        .gives::<RolloutSummary>(200, "It is cancelled; every target keeps what it has.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .post("/rollouts/{id}/undo", rollouts::undo)
+        .acts("undoRollout", "Gives every changed target its former revision back.")
+        .takes::<RolloutActRequest>()
+        .gives::<RolloutSummary>(200, "The undo has begun.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .post("/rollouts/{id}/retry", rollouts::retry)
+        .acts("retryRollout", "Tries the failed targets of the current step, or failed undos, again.")
+        .takes::<RolloutActRequest>()
+        .gives::<RolloutSummary>(200, "It goes on.")
         .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
         .get("/locks", locks::list)
         .reads("listLocks", "The active locks with their reasons.")
@@ -263,7 +323,7 @@ fn agent_routes() -> Routes<Arc<Shared>> {
 
 fn open() -> Routes<Arc<Shared>> {
     Routes::new()
-        .get("/deployments/{id}/events", events::follow)
+        .get("/deployments/{id}/events", events::follow_deployment)
         .reads("followDeployment", "The progress of a deployment, as server-sent events.")
         .about(
             "Events are called `deployment`; their data is the deployment's current state, and \
@@ -278,6 +338,19 @@ fn open() -> Routes<Arc<Shared>> {
         .ends(
             204,
             "The deployment has ended, and the client has its last event: do not connect again.",
+        )
+        .fails(&[ProblemKind::NotFound])
+        .get("/rollouts/{id}/events", events::follow_rollout)
+        .reads("followRollout", "The progress of a rollout, as server-sent events.")
+        .about(
+            "Events are called `rollout`; otherwise as for a deployment. The stream ends after the event of a state in \
+             which the rollout has ended.",
+        )
+        .headers(events::RESUME)
+        .streams::<RolloutDetail>(200, "A stream of events; the data of each is such an object.")
+        .ends(
+            204,
+            "The rollout has ended, and the client has its last event: do not connect again.",
         )
         .fails(&[ProblemKind::NotFound])
         .get(&format!("{APP}/pods/{{pod}}/log"), pods::log)

@@ -13,11 +13,14 @@ use axum::http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::observations::{
-    MAX_CHANGES, ObservationAnswer, ObservationReport, ObservedChange, ObservedKind,
+    MAX_CHANGES, MAX_LOGS, ObservationAnswer, ObservationReport, ObservedChange, ObservedKind,
+    ObservedLog,
 };
+use crate::cluster::failure::{LOG_LINES, LogTail};
 use crate::cluster::object::{ObjectMeta, WatchedKind};
 use crate::cluster::relay::report::{
-    ClusterReport, ReportSession, ReportVerdict, ReportedChange, ReportedObject, ReportedSight,
+    ClusterReport, ReportSession, ReportVerdict, ReportedChange, ReportedLog, ReportedObject,
+    ReportedSight,
 };
 use crate::deployments::agent_inbox::InboxError;
 use crate::model::id::TargetName;
@@ -27,6 +30,9 @@ use crate::server::state::Shared;
 
 /// The longest name of an agent's process, in characters.
 const LONGEST_NAME: usize = 64;
+
+/// The longest name of an object of Kubernetes, in bytes.
+const LONGEST_OBJECT_NAME: usize = 253;
 
 /// The agent of a cluster, with its place among the reports that are read.
 pub(super) struct ReportingAgent {
@@ -39,7 +45,7 @@ impl FromRequestParts<Arc<Shared>> for ReportingAgent {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let PathParam(cluster) = PathParam::<TargetName>::from_request_parts(parts, shared).await?;
-        shared.state.auth.admit_agent(parts, &cluster)?;
+        shared.state.auth.admit_agent(parts, &cluster).await?;
         let place = shared.state.deployments.enter_report(&cluster)?;
         Ok(Self { cluster, _place: place })
     }
@@ -100,7 +106,8 @@ impl From<InboxError> for Problem {
 
 /// Reads a report, without what this version does not know.
 fn read(report: ObservationReport) -> Result<ClusterReport, String> {
-    let ObservationReport { agent, version, generation, sequence, changes, kinds, last } = report;
+    let ObservationReport { agent, version, generation, sequence, changes, kinds, logs, last } =
+        report;
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !(1..=LONGEST_NAME).contains(&agent.len()) || !agent.chars().all(is_inner) {
         return Err("`agent` is not 1 to 64 letters, digits and `-`".to_owned());
@@ -114,11 +121,15 @@ fn read(report: ObservationReport) -> Result<ClusterReport, String> {
     if changes.len() > MAX_CHANGES {
         return Err(format!("a report has at most {MAX_CHANGES} changes"));
     }
+    if logs.as_ref().is_some_and(|logs| logs.len() > MAX_LOGS) {
+        return Err(format!("a report has at most {MAX_LOGS} logs"));
+    }
     Ok(ClusterReport {
         session: ReportSession { agent, generation },
         sequence,
         changes: changes.into_iter().filter_map(read_change).collect(),
         sights: kinds.map(read_kinds),
+        logs: logs.map(|logs| logs.into_iter().filter_map(read_log).collect()),
         is_last: last,
     })
 }
@@ -138,6 +149,17 @@ fn read_change(observed: ObservedChange) -> Option<ReportedChange> {
         }
         _ => return None,
     })
+}
+
+/// Reads the end of a log, bounded and without secrets, whatever the agent has left in it.
+fn read_log(observed: ObservedLog) -> Option<ReportedLog> {
+    let ObservedLog { namespace, pod, container, lines } = observed;
+    let is_name = |name: &String| (1..=LONGEST_OBJECT_NAME).contains(&name.len());
+    if !is_name(&namespace) || !is_name(&pod) || !container.as_ref().is_none_or(is_name) {
+        return None;
+    }
+    let tail = LogTail::of_lines(&lines.join("\n"), LOG_LINES);
+    Some(ReportedLog { namespace, pod, container, tail })
 }
 
 fn read_kinds(kinds: Vec<ObservedKind>) -> BTreeMap<WatchedKind, ReportedSight> {
@@ -196,6 +218,33 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_log_is_masked_and_bounded_again() {
+        let log = |lines: &[&str]| {
+            let end = json!({"namespace": "devx", "pod": "a", "container": "web", "lines": lines});
+            parse(json!({"agent": "a", "generation": 1, "sequence": 1, "logs": [end]}))
+                .unwrap()
+                .logs
+                .unwrap()
+                .remove(0)
+                .tail
+                .lines()
+                .to_vec()
+        };
+        let token = "login with token ghp_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaB3dE5";
+        let shown = log(&[token, "no such\u{1b}[2J table"]);
+        assert_eq!(shown.len(), 2);
+        assert!(!shown[0].contains("ghp_a") && !shown[1].contains('\u{1b}'), "{shown:?}");
+        let line = "x".repeat(10_000);
+        let shown = log(&[&*line; 50]);
+        assert!(shown.len() == 20 && shown.concat().len() < 20_000, "{}", shown.concat().len());
+        let silent = json!({"agent": "a", "generation": 1, "sequence": 1});
+        assert_eq!(parse(silent).unwrap().logs, None, "an older agent");
+        let nameless =
+            json!({"agent": "a", "generation": 1, "sequence": 1, "logs": [{"pod": "a"}]});
+        assert_eq!(parse(nameless).unwrap().logs, Some(Vec::new()));
+    }
+
+    #[test]
     fn a_report_without_a_session_or_with_too_much_is_refused() {
         for (report, expected) in [
             (json!({}), "`agent`"),
@@ -207,6 +256,10 @@ mod tests {
             (
                 json!({"agent": "a", "generation": 1, "sequence": 1, "changes": vec![json!({}); 2001]}),
                 "at most 2000",
+            ),
+            (
+                json!({"agent": "a", "generation": 1, "sequence": 1, "logs": vec![json!({}); 9]}),
+                "at most 8 logs",
             ),
         ] {
             let message = parse(report).unwrap_err();

@@ -239,6 +239,7 @@ impl From<LiveStateError> for Problem {
             LiveStateError::NotFound(detail) => Self::new(ProblemKind::NotFound, detail),
             LiveStateError::Refused(detail) => Self::new(ProblemKind::Forbidden, detail),
             LiveStateError::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
+            LiveStateError::Misdirected(detail) => Self::new(ProblemKind::Misdirected, detail),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `bart deploy`, against the real service.
+//! `bart deploy` and `bart rollout`, against the real service.
 
 mod github; // where deployments are GitHub's
 mod local; // where the service has the repositories
+mod rollouts; // bart rollout

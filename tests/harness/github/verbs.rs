@@ -198,6 +198,12 @@ impl Repository<'_> {
         });
     }
 
+    /// Somebody deletes a branch.
+    pub(crate) fn deletes_branch(&self, branch: &str) {
+        let mut state = self.world.state();
+        state.repo_mut(self.id).branches.remove(branch).expect("there is such a branch");
+    }
+
     /// Where a branch is.
     pub(crate) fn tip(&self, branch: &str) -> String {
         self.world.state().repo(self.id).branches[branch].clone()
@@ -209,6 +215,13 @@ impl Repository<'_> {
         let of_it = state.repo(self.id).statuses.iter().filter(|status| status.sha == sha);
         let told = of_it.map(|one| (&one.context, &one.state, &one.description));
         told.map(|(a, b, c)| (a.clone(), b.clone(), c.clone())).collect()
+    }
+
+    /// Task and payload of each deployment, oldest first.
+    pub(crate) fn payloads(&self) -> Vec<(String, Json)> {
+        let state = self.world.state();
+        let deployments = state.repo(self.id).deployments.iter();
+        deployments.map(|one| (one.task.clone(), one.payload.clone())).collect()
     }
 
     /// Every check run of a commit, oldest first: its fields as sent, and `annotations`.

@@ -13,6 +13,8 @@ pub(super) struct Message {
     pub(super) blocks: Json,
     pub(super) metadata: Json,
     pub(super) read: bool,
+    /// How often it was changed.
+    pub(super) updates: usize,
 }
 
 /// A message as it is read.
@@ -32,6 +34,8 @@ pub(crate) struct Read {
     pub(crate) thread: Option<String>,
     /// Whether a reply is shown in the channel, too.
     pub(crate) aloud: bool,
+    /// How often it was changed.
+    pub(crate) updates: usize,
 }
 
 impl Message {
@@ -55,6 +59,7 @@ impl Message {
             links,
             thread: self.thread_ts.clone(),
             aloud: self.broadcast || self.thread_ts.is_none(),
+            updates: self.updates,
         }
     }
 

@@ -27,6 +27,7 @@ pub(super) fn call(state: &mut State, method: &str, arguments: &Json, json: bool
             Ok(Err(seconds)) => return Answer::Wait(seconds),
             Err(refusal) => Err(refusal),
         },
+        "chat.update" => update(state, arguments),
         "conversations.open" => open(state, arguments),
         // These take forms only.
         _ if json => Err(("invalid_arguments", Json::Null)),
@@ -88,6 +89,36 @@ fn post_message(state: &mut State, arguments: &Json) -> Result<Result<Json, u64>
     Ok(Ok(json!({"ok": true, "channel": id, "ts": ts, "message": {"type": "message", "ts": ts}})))
 }
 
+/// Changes a message of the bot: what is not given stays.
+fn update(state: &mut State, arguments: &Json) -> Result<Json, Refusal> {
+    scope(state, "chat:write")?;
+    let (channel, ts) = (text(arguments, "channel"), text(arguments, "ts"));
+    if !state.channels.contains_key(channel) {
+        // It takes ids alone.
+        return Err(bare("channel_not_found"));
+    }
+    let blocks = &arguments["blocks"];
+    if blocks.as_array().is_some_and(|blocks| !blocks.is_empty()) {
+        check(blocks)?;
+    }
+    let named = |one: &&mut Message| one.channel == channel && one.ts == ts;
+    let message = state.messages.iter_mut().find(named).ok_or(bare("message_not_found"))?;
+    text(arguments, "text").clone_into(&mut message.text);
+    if !blocks.is_null() {
+        let is_empty = blocks.as_array().is_some_and(Vec::is_empty);
+        message.blocks = if is_empty { Json::Null } else { blocks.clone() };
+    }
+    message.updates += 1;
+    Ok(json!({"ok": true, "channel": channel, "ts": ts, "text": message.text}))
+}
+
+fn check(blocks: &Json) -> Result<(), Refusal> {
+    blocks::check(blocks).map_err(|(error, messages)| {
+        let messages: Vec<_> = messages.iter().map(|text| format!("[ERROR] {text}")).collect();
+        (error, json!({"response_metadata": {"messages": messages}}))
+    })
+}
+
 /// Keeps a message, if it is well formed.
 fn keep(state: &mut State, channel: &str, arguments: &Json) -> Result<String, Refusal> {
     let (said, shown) = (text(arguments, "text"), &arguments["blocks"]);
@@ -97,10 +128,7 @@ fn keep(state: &mut State, channel: &str, arguments: &Json) -> Result<String, Re
     assert!(!said.is_empty(), "blocks without a text for notifications");
     assert!(said.chars().count() <= 40_000, "Slack would cut the text");
     if !shown.is_null() {
-        blocks::check(shown).map_err(|(error, messages)| {
-            let messages: Vec<_> = messages.iter().map(|text| format!("[ERROR] {text}")).collect();
-            (error, json!({"response_metadata": {"messages": messages}}))
-        })?;
+        check(shown)?;
     }
     let thread_ts = arguments["thread_ts"].as_str().map(str::to_owned);
     if let Some(thread) = &thread_ts {
@@ -126,6 +154,7 @@ fn keep(state: &mut State, channel: &str, arguments: &Json) -> Result<String, Re
         blocks: shown.clone(),
         metadata,
         read: false,
+        updates: 0,
     });
     Ok(ts)
 }

@@ -4,7 +4,7 @@
 //! the folder's commit ─▶ checked early ─▶ created, one after the other ─▶ followed, side by side
 //! ```
 
-mod worktree; // the commit to deploy, and whether it was pushed
+pub(super) mod worktree; // the commit to deploy, and whether it was pushed
 mod preflight; // checks before anything is created; holds
 mod github; // GitHub Deployments
 mod create; // creates deployments one after the other
@@ -355,7 +355,7 @@ fn next_steps(rows: &[TargetRow]) -> String {
 }
 
 /// Returns a token that the first Ctrl-C cancels; the second ends the process at once.
-fn interrupts() -> CancellationToken {
+pub(super) fn interrupts() -> CancellationToken {
     let token = CancellationToken::new();
     let stop = token.clone();
     tokio::spawn(async move {

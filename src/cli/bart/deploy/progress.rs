@@ -1,18 +1,12 @@
 //! Shows the progress of deployments: on a terminal one line for each target, redrawn in place; elsewhere a line for
 //! each change.
 
-use std::io::IsTerminal as _;
-
 use anstyle::Style;
 
 use crate::cli::deployment;
+use crate::cli::live_lines::{LiveLines, StyledLine};
 use crate::cli::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
 use crate::model::deployment::State;
-use crate::support::text::reveal_invisible;
-
-const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⢰", "⣠", "⣄", "⡆", "⠇"];
-/// The width of a terminal that does not report one, in columns.
-const WIDTH: usize = 80;
 
 /// One target and its phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,33 +37,26 @@ impl Phase {
 /// The display of rows on standard error.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// True if lines can be redrawn.
-    live: bool,
-    drawn: usize,
-    tick: usize,
+    lines: LiveLines,
     printed: Vec<Option<Phase>>,
 }
 
 impl Progress {
-    /// Makes the progress for standard error. Without colours it uses no other escape sequences either.
+    /// Makes the progress for standard error.
     pub(super) fn new() -> Self {
-        let error = std::io::stderr();
-        let no_colour = anstream::AutoStream::choice(&error) == anstream::ColorChoice::Never;
-        Self { live: error.is_terminal() && !no_colour, drawn: 0, tick: 0, printed: Vec::new() }
+        Self { lines: LiveLines::new(), printed: Vec::new() }
     }
 
     /// Returns whether it is redrawn in place, so that it must be shown repeatedly.
     pub(super) fn is_live(&self) -> bool {
-        self.live
+        self.lines.is_live()
     }
 
     /// Shows the rows, `seconds` after the beginning.
     pub(super) fn show(&mut self, rows: &[TargetRow], seconds: f64) {
-        if self.live {
-            let width = terminal_size::terminal_size_of(std::io::stderr());
-            let width = width.map_or(WIDTH, |(width, _)| usize::from(width.0));
-            output::draw(&frame(rows, self.drawn, self.tick, width, seconds));
-            (self.drawn, self.tick) = (rows.len(), self.tick + 1);
+        if self.lines.is_live() {
+            let lines = lines(rows, self.lines.spinner(), seconds);
+            self.lines.draw(&lines);
             return;
         }
         self.printed.resize(rows.len(), None);
@@ -82,21 +69,14 @@ impl Progress {
     }
 }
 
-/// Returns the lines of a terminal, over those that were drawn before. No line is wider than the terminal: a folded one
-/// would take two lines, and the next frame would begin in the wrong place.
-fn frame(rows: &[TargetRow], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
-    let up = if drawn == 0 { String::new() } else { format!("\x1b[{drawn}A") };
+/// Returns a line for each row.
+fn lines(rows: &[TargetRow], spinner: &str, seconds: f64) -> Vec<StyledLine> {
     let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
-    let line = |row: &TargetRow| {
-        let parts = parts(row, names, tick, seconds);
-        format!("\r\x1b[2K{}\n", fit_line(&parts, width.saturating_sub(1)))
-    };
-    up + &rows.iter().map(line).collect::<String>()
+    rows.iter().map(|row| line(row, names, spinner, seconds)).collect()
 }
 
-fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, String); 4] {
+fn line(row: &TargetRow, names: usize, spinner: &str, seconds: f64) -> StyledLine {
     let TargetRow { target, phase } = row;
-    let spinner = SPINNER.get(tick % SPINNER.len()).copied().unwrap_or("·");
     let target = (BOLD, format!(" {target:<names$}  "));
     let ((style, sign), (colour, word), detail) = match phase {
         Phase::Asked => {
@@ -113,20 +93,7 @@ fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, S
         }
         Phase::Lost(reason) => ((BAD, "?"), (BAD, "not known"), (DIM, reason.clone())),
     };
-    [(style, sign.to_owned()), target, (colour, format!("{word:<11}")), detail]
-}
-
-/// Joins the parts, cut where the terminal ends.
-fn fit_line(parts: &[(Style, String)], width: usize) -> String {
-    let mut left = width;
-    let mut out = String::new();
-    for (style, text) in parts {
-        let text = reveal_invisible(text);
-        let text: String = text.chars().filter(|c| !c.is_control()).take(left).collect();
-        left -= text.chars().count();
-        out += &format!("{style}{text}{style:#}");
-    }
-    out
+    vec![(style, sign.to_owned()), target, (colour, format!("{word:<11}")), detail]
 }
 
 /// Returns a line for a log.
@@ -149,6 +116,11 @@ fn plain(row: &TargetRow, seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::live_lines;
+
+    fn frame(rows: &[TargetRow], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
+        live_lines::frame(&lines(rows, live_lines::spinner(tick), seconds), drawn, width)
+    }
 
     fn rows() -> Vec<TargetRow> {
         let row = |target: &str, phase| TargetRow { target: target.to_owned(), phase };

@@ -13,17 +13,20 @@ const MAX_BRANCHES: usize = 500;
 
 /// The commit to deploy, as far as this machine has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tree {
+pub(in crate::cli::bart) struct Tree {
     /// The ref for the code host: a commit's id, or the value of `--ref`.
-    pub(super) git_ref: String,
+    pub(in crate::cli::bart) git_ref: String,
     /// The WAML of that commit, if the commit is on this machine.
-    pub(super) waml: Option<Vec<u8>>,
+    pub(in crate::cli::bart) waml: Option<Vec<u8>>,
     /// Warnings for the person before the deployment.
-    pub(super) warnings: Vec<String>,
+    pub(in crate::cli::bart) warnings: Vec<String>,
 }
 
 /// Reads the working folder. A ref that is not on this machine is no error: the code host decides whether it exists.
-pub(super) fn read_tree(folder: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
+pub(in crate::cli::bart) fn read_tree(
+    folder: &Path,
+    git_ref: Option<&str>,
+) -> Result<Tree, CliError> {
     let unknown = |reason: String| {
         CliError::usage(format!("which commit is to be deployed? {reason}"))
             .hint("name a branch, a tag or a commit with --ref")

@@ -96,6 +96,7 @@ fn fields(deployment: &DeploymentSummary) -> Vec<String> {
         forge_id: _,
         automatic,
         rollback,
+        rollout: _,
         received_at,
         pushed_at,
         finished_at,

@@ -20,17 +20,18 @@ use crate::model::id::{CommitSha, RepoName};
 /// GitHub takes 2,500 comments on a pull request.
 const PAGES: usize = 25;
 
-/// The relation of a commit to a pull request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PullRequestCommit {
-    /// There is no pull request of that number.
+/// The state of a pull request, as far as a comment needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullRequestState {
+    /// There is none of that number.
     Missing,
-    /// The pull request is closed.
+    /// It is closed.
     Closed,
-    /// The commit is none of the pull request's.
-    Foreign,
-    /// The commit is the head of the pull request, or one before it.
-    Contained,
+    /// It is open.
+    Open {
+        /// Its newest commit.
+        head: CommitSha,
+    },
 }
 
 #[derive(Deserialize)]
@@ -65,18 +66,17 @@ enum Writer {
 }
 
 impl Forge {
-    /// Checks whether a commit is one of an open pull request. The local host has no pull requests.
+    /// Reads a pull request. The local host has none.
     ///
     /// # Errors
     /// [`ForgeError`]
-    pub async fn pull_request_commit(
+    pub async fn pull_request(
         &self,
         repository: &RepoName,
         number: i64,
-        commit: &CommitSha,
-    ) -> Result<PullRequestCommit, ForgeError> {
+    ) -> Result<PullRequestState, ForgeError> {
         #[derive(Deserialize)]
-        struct PullRequestState {
+        struct PullRequestBody {
             state: String,
             head: Head,
         }
@@ -84,20 +84,30 @@ impl Forge {
         struct Head {
             sha: CommitSha,
         }
-        let Self::GitHub(github) = self else { return Ok(PullRequestCommit::Missing) };
+        let Self::GitHub(github) = self else { return Ok(PullRequestState::Missing) };
         let subject = RequestSubject::Repository(repository);
         let route = format!("/repos/{repository}/pulls/{number}");
         let call = ApiCall::get(subject, Permission::READ_PULL_REQUESTS, route).yielding();
-        let Some(request) = github.find::<PullRequestState>(call).await? else {
-            return Ok(PullRequestCommit::Missing);
-        };
-        if request.state != "open" {
-            return Ok(PullRequestCommit::Closed);
-        }
-        let head = request.head.sha;
-        let is_contained =
-            head == *commit || github.contains_commit(repository, head.as_str(), commit).await?;
-        Ok(if is_contained { PullRequestCommit::Contained } else { PullRequestCommit::Foreign })
+        let request = github.find::<PullRequestBody>(call).await?;
+        Ok(match request {
+            None => PullRequestState::Missing,
+            Some(request) if request.state != "open" => PullRequestState::Closed,
+            Some(request) => PullRequestState::Open { head: request.head.sha },
+        })
+    }
+
+    /// Checks that a commit is the head of a pull request, or one before it. The local host has no pull requests.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn is_ancestor(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        head: &CommitSha,
+    ) -> Result<bool, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(false) };
+        Ok(head == commit || github.contains_commit(repository, head.as_str(), commit).await?)
     }
 
     /// Finds the comment of the service's own account that contains the mark; the first one, if there are several.

@@ -14,9 +14,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::client::{CreatedObject, PER_PAGE};
 use crate::forge::github::permission::Permission;
 use crate::forge::github::request::{ApiCall, RequestSubject};
-use crate::forge::{
-    CommitStatus, DeploymentStatus, Forge, ListedStatus, NewDeployment, ROLLBACK_TASK,
-};
+use crate::forge::{CommitStatus, DeploymentStatus, Forge, ListedStatus, NewDeployment};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::truncate_chars;
@@ -85,7 +83,7 @@ impl Forge {
         Ok(deployments)
     }
 
-    /// Makes a deployment of one that began here, a rollback; its number. The local host has none.
+    /// Makes a deployment of one that began here, a rollback or a target of a rollout; its number. The local host has none.
     ///
     /// # Errors
     /// [`ForgeError`]; after [`ForgeError::Unreachable`] look with [`Forge::find_deployment`].
@@ -94,16 +92,17 @@ impl Forge {
         new_deployment: &NewDeployment,
     ) -> Result<Option<i64>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(None) };
-        let NewDeployment { id, release, target, description, production } = new_deployment;
+        let NewDeployment { id, release, target, description, production, rollout, task } =
+            new_deployment;
         let body = json!({
             "ref": release.commit,
             "environment": target,
-            "task": ROLLBACK_TASK,
+            "task": task,
             // A release that was deployed before needs no new checks.
             "required_contexts": [],
             // GitHub would merge the default branch into the ref.
             "auto_merge": false,
-            "payload": {"tag": release.tag, "deploy_id": id},
+            "payload": without_nulls(json!({"tag": release.tag, "deploy_id": id, "rollout": rollout})),
             "description": truncate_chars(description, ForgeStatus::LONGEST),
             "production_environment": production,
         });
@@ -124,7 +123,7 @@ impl Forge {
             self.recent_deployments(&new_deployment.release.repository, SEARCHED).await?;
         let is_same = |deployment: &&Value| {
             let id = deployment.pointer("/payload/deploy_id").and_then(Value::as_str);
-            deployment["task"] == ROLLBACK_TASK && id == Some(new_deployment.id.as_str())
+            deployment["task"] == new_deployment.task && id == Some(new_deployment.id.as_str())
         };
         Ok(deployments.iter().find(is_same).and_then(|deployment| deployment["id"].as_i64()))
     }

@@ -49,6 +49,11 @@ impl Environments {
             .map(|globs| Self { named: Some(globs), ..Self::default() })
     }
 
+    /// Returns whether a target may be deployed to.
+    pub fn allow(&self, target: &TargetName) -> bool {
+        self.classify(target.as_str(), true) == EnvironmentMatch::Ours
+    }
+
     /// Decides if the environment belongs to the service. A tag in the payload says so: only clients of the service put
     /// one there.
     pub(super) fn classify(&self, environment: &str, has_tag: bool) -> EnvironmentMatch {

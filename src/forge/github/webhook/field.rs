@@ -54,8 +54,8 @@ pub(super) enum PayloadField {
     Integer(i64),
     /// `true` or `false`.
     Flag(bool),
-    /// An object; of it what a deployment's payload may name, `tag` and `actor`.
-    Object(Box<[PayloadField; 2]>),
+    /// An object; of it what a deployment's payload may name, `tag`, `actor` and `rollout`.
+    Object(Box<[PayloadField; 3]>),
     /// A value of another kind, by its name: `a list`.
     Other(&'static str),
 }
@@ -197,12 +197,13 @@ impl<'de> Visitor<'de> for FieldVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadField, A::Error> {
-        let mut fields = [PayloadField::Absent, PayloadField::Absent];
-        let [tag, actor] = &mut fields;
+        let mut fields = <[PayloadField; 3]>::default();
+        let [tag, actor, rollout] = &mut fields;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "tag" => *tag = map.next_value()?,
                 "actor" => *actor = map.next_value()?,
+                "rollout" => *rollout = map.next_value()?,
                 _ => _ = map.next_value::<IgnoredAny>()?,
             }
         }

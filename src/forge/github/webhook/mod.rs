@@ -1,7 +1,7 @@
 //! GitHub's webhook deliveries: their signature, and the event in them. Pure.
 //!
 //! ```text
-//! signature::Verifier ─▶ parse ─▶ WebhookEvent::{Ping, Deployment, Refused, Push, PullRequest, Rerun, Ignored} | Malformed
+//! signature::Verifier ─▶ parse ─▶ WebhookEvent::{Ping, Deployment, Rollout, Refused, Push, PullRequest, Rerun, Ignored} | Malformed
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!

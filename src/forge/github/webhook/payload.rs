@@ -83,39 +83,45 @@ pub(super) fn repository(
 impl DeploymentPayload {
     /// Returns whether its creator meant to name a tag, be it a legal one or not.
     pub(super) fn names_a_tag(&self) -> bool {
-        self.parse_tag_and_actor().map_or(true, |[tag, _]| tag != PayloadField::Absent)
+        self.parse_payload().map_or(true, |[tag, ..]| tag != PayloadField::Absent)
     }
 
     /// Returns the tag that the creator of the deployment named, if any.
     pub(super) fn tag(&self) -> Result<Option<String>, MalformedPayload> {
-        let [tag, _] = self.parse_tag_and_actor()?;
+        let [tag, ..] = self.parse_payload()?;
         Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))
     }
 
     /// Returns the login that the creator of the deployment named as the person behind it, if it has the form of one.
     /// Another text is ignored: a deployment does not fail for it.
     pub(super) fn actor(&self) -> Option<String> {
-        let Ok([_, PayloadField::Text(login)]) = self.parse_tag_and_actor() else { return None };
+        let Ok([_, PayloadField::Text(login), _]) = self.parse_payload() else { return None };
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
     }
 
-    /// Reads the `tag` and the `actor` of the creator's payload. Programs that post forms send the object as JSON in a
+    /// Returns the name of the rollout that the creator of the deployment wants to start; absent where it is none.
+    pub(super) fn rollout(&self) -> Result<PayloadField, MalformedPayload> {
+        let [.., rollout] = self.parse_payload()?;
+        Ok(rollout)
+    }
+
+    /// Reads the `tag`, the `actor` and the `rollout` of the creator's payload. Programs that post forms send the object as JSON in a
     /// text; a text of another kind is for people.
-    fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], MalformedPayload> {
+    fn parse_payload(&self) -> Result<[PayloadField; 3], MalformedPayload> {
         match &self.payload {
             PayloadField::Object(fields) => Ok(*fields.clone()),
             PayloadField::Text(text) if text.trim_start().starts_with('{') => {
                 match serde_json::from_str(text) {
                     Ok(PayloadField::Object(fields)) => Ok(*fields),
-                    Ok(_) => Ok(<[PayloadField; 2]>::default()),
+                    Ok(_) => Ok(<[PayloadField; 3]>::default()),
                     Err(_) => Err(field_error(
                         "deployment.payload",
                         "begins like JSON and is not; fix or drop it",
                     )),
                 }
             }
-            _ => Ok(<[PayloadField; 2]>::default()),
+            _ => Ok(<[PayloadField; 3]>::default()),
         }
     }
 }

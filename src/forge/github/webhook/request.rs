@@ -8,15 +8,17 @@ use crate::forge::github::webhook::field::{
 use crate::forge::github::webhook::naming;
 use crate::forge::github::webhook::payload::{self, Body, DeploymentPayload, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::status::ROLLBACK_TASK;
+use crate::forge::status::is_own_task;
 use crate::model::event::{
-    DeploymentRequest, EventRefusal, GHOST, Recipient, UnusedPart, WebhookEvent,
+    DeploymentRequest, EventRefusal, GHOST, Recipient, RolloutTrigger, UnusedPart, WebhookEvent,
 };
-use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
+use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, RolloutName, TargetName};
 use crate::model::release::Release;
 
 /// GitHub's word for a created deployment.
 const CREATED: &str = "created";
+/// The task of a deployment that starts a rollout.
+const TRIGGER_TASK: &str = "rollout";
 /// The limit that `model::event::DeploymentRequest::actor` promises.
 const ACTOR_CHARACTERS: usize = 100;
 /// The limit that `model::event::DeploymentRequest::description` promises.
@@ -49,6 +51,12 @@ pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Mal
             let identity = repository.and_then(|repository| naming::identity(repository, at));
             WebhookEvent::Deployment(DeploymentRequest { identity, ..request })
         }
+        WebhookEvent::Rollout(trigger) => {
+            let at = naming::time(&deployment.created_at);
+            let repository = body.repository.as_ref();
+            let identity = repository.and_then(|repository| naming::identity(repository, at));
+            WebhookEvent::Rollout(RolloutTrigger { identity, ..trigger })
+        }
         other => other,
     })
 }
@@ -63,8 +71,13 @@ pub(super) fn judge(
     if let Some(ignored) = not_ours(repository, deployment, rules)? {
         return Ok(ignored);
     }
-    match request(repository.clone(), deployment, sender, rules) {
-        Ok(request) => Ok(WebhookEvent::Deployment(request)),
+    let event = if starts_rollout(deployment)? {
+        trigger(repository.clone(), deployment, sender, rules).map(WebhookEvent::Rollout)
+    } else {
+        request(repository.clone(), deployment, sender, rules).map(WebhookEvent::Deployment)
+    };
+    match event {
+        Ok(event) => Ok(event),
         Err(MalformedPayload::Field { field, problem }) => {
             // Without its number it can get no status.
             let forge_id = forge_id(&deployment.id)?;
@@ -84,8 +97,12 @@ fn not_ours(
     if let Some(ignored) = rules.not_allowed(repository) {
         return Ok(Some(ignored));
     }
+    // Its environment is no target: the WAML's rollout names those.
+    if starts_rollout(deployment)? {
+        return Ok(None);
+    }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
-    if task == ROLLBACK_TASK || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
+    if is_own_task(task) || !rules.tasks.iter().any(|task_in_use| task_in_use == task) {
         return Ok(Some(ignore(
             UnusedPart::Task,
             format!("task {} is not used", quote_text(task)),
@@ -99,6 +116,40 @@ fn not_ours(
     };
     let reason = format!("environment {} {reason}", quote_text(environment));
     Ok(Some(ignore(UnusedPart::Environment, reason)))
+}
+
+/// Checks that the deployment starts a rollout: it has that task, and its payload names one.
+fn starts_rollout(deployment: &DeploymentPayload) -> Result<bool, MalformedPayload> {
+    let task = deployment.task.text("deployment.task")?;
+    // A payload that cannot be read is the error of a deployment of the service alone.
+    let names_one = || deployment.rollout().is_ok_and(|name| name != PayloadField::Absent);
+    Ok(task == Some(TRIGGER_TASK) && names_one())
+}
+
+fn trigger(
+    repository: RepoName,
+    deployment: &DeploymentPayload,
+    sender: Option<&User>,
+    rules: &Rules,
+) -> Result<RolloutTrigger, MalformedPayload> {
+    let commit = deployment.sha.id("deployment.sha", CommitSha::parse)?;
+    let what = "branch, tag or commit";
+    let git_ref = deployment.git_ref.reference("deployment.ref", REF_BYTES, what)?;
+    let tag = tag(deployment, &git_ref, &commit, rules)?;
+    let name = deployment.rollout()?.id("deployment.payload.rollout", RolloutName::parse)?;
+    let description = deployment.description.text("deployment.description")?.unwrap_or_default();
+    let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
+    Ok(RolloutTrigger {
+        forge_id: forge_id(&deployment.id)?,
+        release: Release { repository, commit, tag },
+        git_ref,
+        name,
+        actor: actor(sender, deployment.creator.as_ref()),
+        description: shorten(description, DESCRIPTION_CHARACTERS),
+        automatic,
+        recipient: recipient(automatic, deployment),
+        identity: None,
+    })
 }
 
 fn request(

@@ -310,3 +310,28 @@ proptest! {
         let _ = parsed(&with(pointers[at], value));
     }
 }
+
+#[test]
+fn the_task_rollout_with_a_name_starts_a_rollout_and_without_one_it_is_another_tools() {
+    let event_of = |payload: Value| {
+        let mut event = with("/deployment/payload", payload);
+        event["deployment"]["task"] = json!("rollout");
+        // An environment that can be no target.
+        event["deployment"]["environment"] = json!("All of production");
+        parse("deployment", ContentType::Json, event.to_string().as_bytes(), &Rules::default())
+    };
+    let event = event_of(json!({"tag": "1.10", "rollout": "production"}));
+    let Ok(WebhookEvent::Rollout(trigger)) = event else { panic!("{event:?}") };
+    assert_eq!((trigger.forge_id, trigger.name.as_str()), (145_988_746, "production"));
+    assert_eq!((trigger.release.tag.as_str(), trigger.actor.as_str()), ("1.10", "octo-dev"));
+    assert!(trigger.identity.is_some() && !trigger.automatic);
+    for payload in [json!({"tag": "1.10"}), json!({"rollout": null}), json!("production")] {
+        let event = event_of(payload.clone());
+        assert!(matches!(event, Ok(WebhookEvent::Ignored { .. })), "{payload}: {event:?}");
+    }
+    for name in [json!(7), json!("no name"), json!("")] {
+        let event = event_of(json!({"rollout": name}));
+        let Ok(WebhookEvent::Refused(refusal)) = event else { panic!("{name}: {event:?}") };
+        assert_eq!(refusal.field, "deployment.payload.rollout", "{name}");
+    }
+}

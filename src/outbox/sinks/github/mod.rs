@@ -13,7 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
-use crate::forge::{CommitState, CommitStatus, DeploymentStatus, NewDeployment};
+use crate::forge::{
+    CommitState, CommitStatus, DeploymentStatus, NewDeployment, ROLLBACK_TASK, ROLLOUT_TASK,
+};
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;
 use crate::outbox::delivery::{Delivered, DeliveryFailure, EndCheck};
@@ -318,9 +320,14 @@ fn context(message: &OutboxMessage) -> String {
 }
 
 fn build_deployment(record: Deployment) -> NewDeployment {
+    let (task, verb) = match record.rollback {
+        Some(_) => (ROLLBACK_TASK, "rolled back"),
+        None => (ROLLOUT_TASK, "rolled out"),
+    };
     let DeploymentRequest { release, target, production, description, actor, .. } = record.request;
-    let description = format!("rolled back by {actor}: {description}");
-    NewDeployment { id: record.id, release, target, description, production }
+    let description = format!("{verb} by {actor}: {description}");
+    let (id, rollout) = (record.id, record.rollout);
+    NewDeployment { id, release, target, description, production, rollout, task }
 }
 
 /// Returns true for GitHub's error `No commit found for SHA: …`.

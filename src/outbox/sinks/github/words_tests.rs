@@ -51,6 +51,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
         violations: violations.into(),
         pushed: None,
         rollback: None,
+        rollout: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

@@ -1,0 +1,369 @@
+//! Gathers the facts of a rollout: how its deployments stand, what is live, and what is in the way. A turn reads the
+//! database a few times, and looks at the manifest repositories only for the targets that are next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use jiff::Timestamp;
+
+use crate::deployments::rollouts::live::{LiveState, revision_of};
+use crate::deployments::rollouts::stops::RolloutStops;
+use crate::deployments::{BackendError, Deployments};
+use crate::forge::error::ForgeError;
+use crate::model::app_instance::AppInstance;
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{DeployId, TargetName};
+use crate::model::live_history::AppFolders;
+use crate::model::removal::RemovalRecord;
+use crate::rollout::facts::{
+    DeploymentFact, GateAnswer, GateResult, LiveFact, RolloutFacts, TargetFacts,
+};
+use crate::rollout::plan::{Gate, RolloutStep};
+use crate::rollout::record::{
+    FormerRevision, Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState,
+};
+use crate::store::StoredRollout;
+use crate::support::time::saturating_add;
+
+/// The most targets of one turn that are looked at in their manifest repositories; the others are looked at in the next
+/// turn.
+const MAX_LOOKS: usize = 16;
+/// The most that are looked at on the way back, where one target follows the other.
+const MAX_UNDO_LOOKS: usize = 4;
+/// The number of looks at the same time.
+const AT_ONCE: usize = 8;
+/// The time for the questions to the code host.
+const FORGE_DEADLINE: Duration = Duration::from_secs(15);
+/// The rules whose violations stop a deployment for some time only.
+const PASSING_RULES: [&str; 3] = ["locks", "hold", "windows"];
+
+/// The facts of one turn, and what its orders need beside them.
+pub(super) struct GatheredFacts {
+    pub(super) facts: RolloutFacts,
+    /// The revisions of the targets that were looked at.
+    pub(super) folders: BTreeMap<TargetName, AppFolders>,
+}
+
+/// What was read of all targets at once.
+struct TurnRecords<'a> {
+    rollout: &'a StoredRollout,
+    deployments: BTreeMap<DeployId, Deployment>,
+    newest: BTreeMap<TargetName, Deployment>,
+    beside: BTreeMap<TargetName, DeployId>,
+    /// Removals without a record of their own.
+    removals: &'a BTreeMap<TargetName, DeploymentFact>,
+    stops: RolloutStops,
+}
+
+impl Deployments {
+    /// Gathers the facts for the next turn of a rollout.
+    pub(super) async fn gather_rollout_facts(
+        &self,
+        rollout: &StoredRollout,
+        record: &RolloutRecord,
+        (removals, gate): (&BTreeMap<TargetName, DeploymentFact>, Option<GateAnswer>),
+    ) -> Result<GatheredFacts, BackendError> {
+        let names: Vec<&TargetName> = record.targets.iter().map(|one| &one.target).collect();
+        let deployments = self.store.rollout_deployments(rollout).await;
+        let newest = self.store.newest_pushed(&record.app, &names).await;
+        let beside = self.store.deployments_beside(rollout).await.map_err(BackendError::new)?;
+        let by_target = |one: Deployment| (one.request.target.clone(), one);
+        let by_id = |one: Deployment| (one.id.clone(), one);
+        let records = TurnRecords {
+            rollout,
+            deployments: deployments.map_err(BackendError::new)?.into_iter().map(by_id).collect(),
+            newest: newest.map_err(BackendError::new)?.into_iter().map(by_target).collect(),
+            beside: beside.into_iter().rev().collect(),
+            removals,
+            stops: self.rollout_stops(&record.app, &rollout.origin.owner).await?,
+        };
+        let next = next_targets(record, gate.as_ref(), self.clock.now());
+        let looks = next.iter().map(|one| self.look_at_instance(&records, record, &one.target));
+        let looks: Vec<_> = looks.collect();
+        let states: BTreeMap<TargetName, LiveState> =
+            stream::iter(looks).buffered(AT_ONCE).collect().await;
+        let mut facts = RolloutFacts { gate, ..RolloutFacts::default() };
+        for one in &record.targets {
+            let fact = self.facts_of(&records, record, one, states.get(&one.target)).await?;
+            facts.targets.insert(one.target.clone(), fact);
+        }
+        let begins = |one: &&RolloutTarget| {
+            let is_free = |facts: &TargetFacts| {
+                facts.blocked.is_none() && !matches!(facts.live, LiveFact::Unknown(_))
+            };
+            one.state == TargetState::Pending && facts.targets.get(&one.target).is_some_and(is_free)
+        };
+        if next.iter().any(begins) {
+            facts.withdrawn = self.find_withdrawal(rollout, record).await;
+        }
+        let folders = states.into_iter().map(|(target, state)| (target, state.folders)).collect();
+        Ok(GatheredFacts { facts, folders })
+    }
+
+    async fn look_at_instance(
+        &self,
+        records: &TurnRecords<'_>,
+        record: &RolloutRecord,
+        target: &TargetName,
+    ) -> (TargetName, LiveState) {
+        let instance = AppInstance { target: target.clone(), app: record.app.clone() };
+        let is_ours = |id: &DeployId| records.deployments.contains_key(id);
+        let state = self.read_live(&instance, records.newest.get(target), &is_ours).await;
+        (target.clone(), state)
+    }
+
+    async fn facts_of(
+        &self,
+        records: &TurnRecords<'_>,
+        record: &RolloutRecord,
+        one: &RolloutTarget,
+        look: Option<&LiveState>,
+    ) -> Result<TargetFacts, BackendError> {
+        let target = &one.target;
+        let cluster = self.clusters.find(target).filter(|_| self.manifests_of(target).is_ok());
+        let live = match look {
+            Some(state) => state.live.clone(),
+            None => records.live_by_record(one),
+        };
+        let is_next = look.is_some();
+        let mut blocked = None;
+        if let Some(cluster) = cluster.as_ref().filter(|_| is_next) {
+            let beside = records.beside.get(target);
+            let beside = beside.map(|id| format!("deployment {id} is under way there"));
+            blocked = match one.state {
+                TargetState::Pending => {
+                    let release = (&record.release, records.rollout.origin.automatic);
+                    self.stop_of(&records.stops, cluster, release).await?
+                }
+                _ => records.stops.lock_on(target),
+            };
+            blocked = blocked.or(beside);
+        }
+        let deployment = self.deployment_fact(records, one.deployment.as_ref()).await?;
+        let undo = self.undo_fact(records, one, look).await?;
+        let unrestorable = match (one.state, &one.before, look) {
+            (TargetState::UndoPending, Some(FormerRevision::Revision(to)), Some(state)) => {
+                self.find_obstacle(to, state).await?
+            }
+            _ => None,
+        };
+        let is_configured = cluster.is_some();
+        Ok(TargetFacts { is_configured, live, blocked, deployment, undo, unrestorable })
+    }
+
+    async fn deployment_fact(
+        &self,
+        records: &TurnRecords<'_>,
+        id: Option<&DeployId>,
+    ) -> Result<Option<DeploymentFact>, BackendError> {
+        let Some(id) = id else { return Ok(None) };
+        let Some(deployment) = records.deployments.get(id) else {
+            return Ok(Some(DeploymentFact::Missing));
+        };
+        let is_refused = deployment.state == State::Failed && deployment.pushed.is_none();
+        if is_refused && self.is_stopped(id).await? {
+            return Ok(Some(DeploymentFact::Blocked { reason: deployment.summary.clone() }));
+        }
+        Ok(Some(read_fact(deployment, records.superseding(deployment))))
+    }
+
+    /// Checks that a lock, a hold or a window is the only reason why a deployment was refused.
+    async fn is_stopped(&self, id: &DeployId) -> Result<bool, BackendError> {
+        let record = self.store.deployment(id).await.map_err(BackendError::new)?;
+        let Some(record) = record else { return Ok(false) };
+        let mut errors = record.violations.iter().filter(|one| one.is_error()).peekable();
+        Ok(errors.peek().is_some() && errors.all(|one| PASSING_RULES.contains(&one.rule.as_ref())))
+    }
+
+    /// Returns how the undo of a target stands: a rollback, or the removal of what was not there before.
+    async fn undo_fact(
+        &self,
+        records: &TurnRecords<'_>,
+        one: &RolloutTarget,
+        look: Option<&LiveState>,
+    ) -> Result<Option<DeploymentFact>, BackendError> {
+        let Some(id) = &one.undo else { return Ok(None) };
+        if one.before == Some(FormerRevision::Absent) {
+            if let Some(fact) = records.removals.get(&one.target) {
+                return Ok(Some(fact.clone()));
+            }
+            let removal = self.store.removal(id).await.map_err(BackendError::new)?;
+            return Ok(Some(removal_fact(removal.as_ref(), look)));
+        }
+        let fact = self.deployment_fact(records, Some(id)).await?;
+        // One that was refused because another release is live by now has failed at nothing.
+        let newest = records.newest.get(&one.target);
+        let other = newest.filter(|newest| {
+            let is_later = one.deployment.as_ref().is_none_or(|ours| newest.id > *ours);
+            is_later && !records.deployments.contains_key(&newest.id)
+        });
+        Ok(match (fact, other) {
+            (Some(DeploymentFact::Failed { is_pushed: false, .. }), Some(other)) => {
+                Some(DeploymentFact::Superseded { by: Some(other.id.clone()) })
+            }
+            (fact, _) => fact,
+        })
+    }
+
+    /// Returns why the revision before cannot be made live again.
+    async fn find_obstacle(
+        &self,
+        to: &DeployId,
+        state: &LiveState,
+    ) -> Result<Option<String>, BackendError> {
+        if let LiveFact::Unknown(_) = state.live {
+            return Ok(None);
+        }
+        if state.folders.tree_of(to).is_none() {
+            return Ok(Some(format!("revision {to} is not kept any more")));
+        }
+        let record = self.store.deployment_picture(to).await.map_err(BackendError::new)?;
+        Ok(record.is_none().then(|| {
+            format!(
+                "the database has no record of revision {to}: `the-deployer rebuild` restores it"
+            )
+        }))
+    }
+
+    /// Returns why the release must not go further: its branch or tag, its commit or its WAML is gone.
+    async fn find_withdrawal(
+        &self,
+        rollout: &StoredRollout,
+        record: &RolloutRecord,
+    ) -> Option<String> {
+        let (repository, git_ref) = (&rollout.repository, &rollout.origin.git_ref);
+        let read = async {
+            self.forge.commit_of(repository, git_ref).await?;
+            self.read_waml(repository, &record.release.commit).await
+        };
+        // While the code host does not answer, the deployments themselves wait for it.
+        match tokio::time::timeout(FORGE_DEADLINE, read).await.ok()? {
+            Err(error @ (ForgeError::NoRef { .. } | ForgeError::NoFile { .. })) => {
+                Some(format!("the release was withdrawn: {error}"))
+            }
+            Err(error @ (ForgeError::NoCommit { .. } | ForgeError::NoRepository { .. })) => {
+                Some(format!("the release is gone: {error}"))
+            }
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+impl TurnRecords<'_> {
+    /// Returns what is live by the newest record; for a target that is not next this is enough.
+    fn live_by_record(&self, one: &RolloutTarget) -> LiveFact {
+        let newest = self.newest.get(&one.target);
+        match (one.state, newest) {
+            // The repository counts, and it is looked at when the turn comes.
+            (TargetState::Pending | TargetState::UndoPending, _) | (_, None) => {
+                LiveFact::Unknown("its turn".to_owned())
+            }
+            (_, Some(newest)) => LiveFact::Revision {
+                revision: revision_of(newest).clone(),
+                is_ours: self.deployments.contains_key(&newest.id),
+                by: newest.id.clone(),
+            },
+        }
+    }
+
+    /// Returns the deployment of others that took the place of one.
+    fn superseding(&self, deployment: &Deployment) -> Option<DeployId> {
+        let target = &deployment.request.target;
+        let newest = self.newest.get(target).map(|newest| &newest.id);
+        let ids = [self.beside.get(target), newest].into_iter().flatten();
+        let mut ids = ids.filter(|id| **id > deployment.id && !self.deployments.contains_key(*id));
+        ids.next().cloned()
+    }
+}
+
+/// Lists the targets that this turn may begin, or undo.
+fn next_targets<'r>(
+    record: &'r RolloutRecord,
+    gate: Option<&GateAnswer>,
+    now: Timestamp,
+) -> Vec<&'r RolloutTarget> {
+    match &record.state {
+        RolloutState::Undoing { .. } => {
+            return record.undo_sequence().take(MAX_UNDO_LOOKS).collect();
+        }
+        RolloutState::Created
+        | RolloutState::RollingOut
+        | RolloutState::Paused(Pause::Blocked(_)) => {}
+        RolloutState::Paused(Pause::Person(_) | Pause::Failure(_))
+        | RolloutState::Done
+        | RolloutState::Undone
+        | RolloutState::UndoFailed
+        | RolloutState::Cancelled { .. } => return Vec::new(),
+    }
+    let pending = |step: usize| -> Vec<&'r RolloutTarget> {
+        let Some(RolloutStep::Deploy { parallel, .. }) = record.plan.steps.get(step) else {
+            return Vec::new();
+        };
+        let of_step = |one: &&RolloutTarget| one.step == step && one.state == TargetState::Pending;
+        record.targets.iter().filter(of_step).take((*parallel).min(MAX_LOOKS)).collect()
+    };
+    let next = pending(record.index);
+    // The next step begins in the turn in which the current one is complete.
+    let is_over = next.is_empty() && may_pass(record, gate, now);
+    if is_over { pending(record.index + 1) } else { next }
+}
+
+/// Checks that the current step may be complete in this turn.
+fn may_pass(record: &RolloutRecord, answer: Option<&GateAnswer>, now: Timestamp) -> bool {
+    let Some(RolloutStep::Gate { gate, .. }) = record.step() else { return true };
+    match gate {
+        Gate::Bake { length } => now >= saturating_add(record.step_since, *length),
+        Gate::Approval { .. } => {
+            record.gates.get(&record.index).is_some_and(|gate| gate.approval.is_some())
+        }
+        Gate::Http { .. } | Gate::PromQl { .. } | Gate::NoAlert { .. } | Gate::Calendar { .. } => {
+            answer.is_some_and(|answer| answer.result == GateResult::Passed)
+        }
+    }
+}
+
+/// Reads how a deployment stands.
+fn read_fact(deployment: &Deployment, other: Option<DeployId>) -> DeploymentFact {
+    let sentence = || match &deployment.waiting {
+        Some(waiting) => waiting.what.clone(),
+        None => deployment.summary.clone(),
+    };
+    match deployment.state {
+        State::Queued | State::Running => {
+            DeploymentFact::Open { is_pushed: false, sentence: sentence() }
+        }
+        // The push may have arrived.
+        State::Pushing | State::Syncing | State::Progressing => {
+            DeploymentFact::Open { is_pushed: true, sentence: sentence() }
+        }
+        State::Succeeded => {
+            let at = deployment.finished_at.unwrap_or(deployment.received_at);
+            DeploymentFact::Complete { at }
+        }
+        State::Failed => DeploymentFact::Failed {
+            reason: deployment.summary.clone(),
+            is_pushed: deployment.pushed.is_some(),
+        },
+        State::Superseded => DeploymentFact::Superseded { by: other },
+        State::Cancelled => DeploymentFact::Cancelled,
+    }
+}
+
+/// Reads how a removal stands; what is live says how one ended that has no commit of its own.
+fn removal_fact(removal: Option<&RemovalRecord>, look: Option<&LiveState>) -> DeploymentFact {
+    let Some(removal) = removal else {
+        let sentence = "its removal to begin".to_owned();
+        return DeploymentFact::Open { is_pushed: false, sentence };
+    };
+    let Some(end) = &removal.ended else {
+        let sentence = "its removal to be pushed".to_owned();
+        return DeploymentFact::Open { is_pushed: false, sentence };
+    };
+    let is_gone = look.is_some_and(|look| look.live == LiveFact::Absent);
+    if end.commit.is_some() || is_gone {
+        return DeploymentFact::Complete { at: end.at };
+    }
+    DeploymentFact::Failed { reason: end.summary.clone(), is_pushed: false }
+}

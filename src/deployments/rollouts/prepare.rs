@@ -1,0 +1,101 @@
+//! Prepares a rollout: resolves the release, reads the app from its WAML, and fixes the sequence of targets.
+
+use crate::deployments::Deployments;
+use crate::deployments::outcome::{DeployError, Remedy};
+use crate::deployments::rollouts::{PreparedRollout, RolloutError, RolloutRequest, RolloutSteps};
+use crate::forge::error::ForgeError;
+use crate::model::id::TargetName;
+use crate::model::release::Release;
+use crate::model::violation::Rejection;
+use crate::pipeline::rollout_plan::{RolloutSelection, plan_rollout};
+use crate::rollout::plan::RolloutPlan;
+use crate::waml::Waml;
+
+impl Deployments {
+    /// Fixes the release and the sequence of a rollout. Stores nothing.
+    pub async fn prepare_rollout(
+        &self,
+        request: RolloutRequest,
+    ) -> Result<PreparedRollout, RolloutError> {
+        let RolloutRequest { repository, git_ref, tag, steps, on_overlap, reason } = request;
+        let commit = self.forge.commit_of(&repository, &git_ref).await?;
+        let release = Release { repository, commit, tag };
+        let waml = self.read_rollout_waml(&release).await?;
+        let (plan, name) = match steps {
+            RolloutSteps::Plan(plan) => {
+                plan.check()?;
+                self.check_targets(&plan, &waml)?;
+                (plan, None)
+            }
+            RolloutSteps::Selection { selection, options } => {
+                let repository = &release.repository;
+                let plan = plan_rollout(&selection, &options, &waml, repository, &self.clusters)?;
+                let name = match selection {
+                    RolloutSelection::Definition(name) => Some(name),
+                    RolloutSelection::Targets(_) => None,
+                };
+                (plan, name)
+            }
+        };
+        let Waml { app, owner, .. } = waml;
+        Ok(PreparedRollout { release, git_ref, app, owner, name, plan, on_overlap, reason })
+    }
+
+    /// Reads the WAML of a release.
+    async fn read_rollout_waml(&self, release: &Release) -> Result<Waml, RolloutError> {
+        let bytes = self.read_waml(&release.repository, &release.commit).await?;
+        let deployments = self.clone();
+        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await?;
+        waml.map_err(|rejection| RolloutError::Waml(describe(&rejection, &self.waml.path)))
+    }
+
+    /// Refuses targets to which the WAML does not deploy, or that the service does not have.
+    fn check_targets(&self, plan: &RolloutPlan, waml: &Waml) -> Result<(), RolloutError> {
+        let missing = |is_there: &dyn Fn(&TargetName) -> bool| -> Vec<TargetName> {
+            let targets = plan.sequence().map(|(_, target)| target);
+            targets.filter(|target| !is_there(target)).cloned().collect()
+        };
+        let targets = missing(&|target| waml.targets().contains(&target));
+        if !targets.is_empty() {
+            let available = waml.targets().into_iter().cloned().collect();
+            return Err(RolloutError::NotDeployed { app: waml.app.clone(), targets, available });
+        }
+        let targets = missing(&|target| self.clusters.find(target).is_some());
+        if !targets.is_empty() {
+            let available = self.clusters.names().into_iter().cloned().collect();
+            return Err(RolloutError::NotConfigured { targets, available });
+        }
+        Ok(())
+    }
+}
+
+fn describe(rejection: &Rejection, path: &str) -> String {
+    let first = rejection.violations.iter().find(|violation| violation.is_error());
+    let first = first.map_or("it cannot be read", |violation| violation.message.as_str());
+    format!("{path} at the commit cannot be deployed: {first}; `bart validate` shows where")
+}
+
+impl From<ForgeError> for RolloutError {
+    fn from(error: ForgeError) -> Self {
+        let is_missing = matches!(
+            error,
+            ForgeError::NoRef { .. }
+                | ForgeError::NoFile { .. }
+                | ForgeError::NoCommit { .. }
+                | ForgeError::NoRepository { .. }
+        );
+        if is_missing {
+            return Self::Unknown(error.to_string());
+        }
+        DeployError::from(error).into()
+    }
+}
+
+impl From<DeployError> for RolloutError {
+    fn from(DeployError { remedy, message }: DeployError) -> Self {
+        match remedy {
+            Remedy::Late { .. } | Remedy::Reject => Self::Unknown(message),
+            Remedy::Retry { .. } | Remedy::Doubt | Remedy::GiveUp => Self::Unavailable(message),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What stops a deployment to a target now: a lock, a closed window, a hold. The rules of a deployment check the same; a
+//! rollout asks before it begins a target, and waits instead of failing.
+
+use jiff::Timestamp;
+
+use crate::deployments::{BackendError, Deployments};
+use crate::model::id::{AppKey, LockId, TargetName};
+use crate::model::lock::{Lock, LockFilter};
+use crate::model::release::Release;
+use crate::model::rollback::{Hold, Holds};
+use crate::model::target::Target;
+use crate::model::window::{self, Opening, Weekly};
+
+/// The stops of one app, by what was read at one time.
+pub(super) struct RolloutStops {
+    locks: Vec<(LockId, Lock)>,
+    app: AppKey,
+    owner: String,
+    now: Timestamp,
+}
+
+impl Deployments {
+    /// Reads the locks that can stop an app of that owner.
+    pub(super) async fn rollout_stops(
+        &self,
+        app: &AppKey,
+        owner: &str,
+    ) -> Result<RolloutStops, BackendError> {
+        let now = self.clock.now();
+        let locks = self.store.locks(now).await.map_err(BackendError::new)?;
+        Ok(RolloutStops { locks, app: app.clone(), owner: owner.to_owned(), now })
+    }
+
+    /// Returns what stops the deployment of a release to a target now: a lock, the calendar, or a hold.
+    pub(super) async fn stop_of(
+        &self,
+        stops: &RolloutStops,
+        target: &Target,
+        (release, automatic): (&Release, bool),
+    ) -> Result<Option<String>, BackendError> {
+        if let Some(stop) = stops.lock_on(&target.name).or_else(|| stops.closed(target)) {
+            return Ok(Some(stop));
+        }
+        let hold = self.store.hold(&target.name, &stops.app).await.map_err(BackendError::new)?;
+        Ok(hold.and_then(|hold| held(&hold, target.policies.holds, release, automatic)))
+    }
+}
+
+impl RolloutStops {
+    /// Returns the lock that stops every deployment to a target, rollbacks as well.
+    pub(super) fn lock_on(&self, target: &TargetName) -> Option<String> {
+        let filter = LockFilter {
+            target: Some(target.clone()),
+            owner: Some(self.owner.clone()),
+            app: Some(self.app.clone()),
+        };
+        let lock =
+            self.locks.iter().map(|(_, lock)| lock).find(|lock| filter.takes(&lock.scope))?;
+        let Lock { scope, reason, by, until, since: _ } = lock;
+        let until = until.map(|until| format!(" until {}", until.strftime("%F %H:%M UTC")));
+        let until = until.unwrap_or_default();
+        Some(format!("{scope} is locked by {by}{until}: {reason}"))
+    }
+
+    /// Returns the window that is closed now.
+    fn closed(&self, target: &Target) -> Option<String> {
+        let windows: Result<Vec<Weekly>, _> =
+            target.policies.windows.iter().map(Weekly::parse).collect();
+        // The rule of a deployment refuses a window that cannot be read.
+        let Opening::Closed { reason, next } = window::at(&windows.ok()?, self.now) else {
+            return None;
+        };
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        let next = next.map(|next| format!(" until {}", next.strftime("%A, %F %H:%M %Z")));
+        Some(format!(
+            "it takes no deployments{}{reason}",
+            next.unwrap_or_else(|| " now".to_owned())
+        ))
+    }
+}
+
+/// Returns the sentence about a hold that stops the release.
+fn held(hold: &Hold, holds: Holds, release: &Release, automatic: bool) -> Option<String> {
+    let is_bad = hold.away.as_ref() == Some(release);
+    let stops = match holds {
+        Holds::Off => false,
+        Holds::Everybody => true,
+        Holds::Automation => is_bad || automatic,
+    };
+    let Hold { by, reason, .. } = hold;
+    let what = if is_bad { "rolled this release back" } else { "holds it" };
+    stops.then(|| format!("{by} {what}: {reason}; `bart unhold` ends the hold"))
+}

@@ -1,0 +1,72 @@
+//! Rollouts as they are shown.
+
+use std::collections::BTreeMap;
+
+use crate::deployments::rollouts::{RolloutPage, RolloutView};
+use crate::deployments::{BackendError, Deployments};
+use crate::model::deployment::State;
+use crate::model::id::{DeployId, RolloutId};
+use crate::rollout::record::RolloutRecord;
+use crate::store::{RolloutFilter, StoredRollout};
+
+impl Deployments {
+    /// Returns the rollout of an id; that of its undo does as well.
+    pub async fn rollout(&self, id: &RolloutId) -> Result<Option<RolloutView>, BackendError> {
+        let Some(rollout) = self.store.rollout(id).await.map_err(BackendError::new)? else {
+            return Ok(None);
+        };
+        let deployments = self.store.rollout_deployments(&rollout).await;
+        let deployments = deployments.map_err(BackendError::new)?.into_iter();
+        let states = deployments.map(|one| (one.id, one.state)).collect();
+        Ok(Some(view(rollout, states)?))
+    }
+
+    /// Returns the newest rollouts that pass the filter, without the states of their deployments.
+    pub async fn rollouts(
+        &self,
+        filter: &RolloutFilter,
+        before: Option<&RolloutId>,
+        limit: u32,
+    ) -> Result<RolloutPage, BackendError> {
+        let page = self.store.rollouts(filter, before, limit).await;
+        let (rollouts, next) = page.map_err(BackendError::new)?;
+        let views = rollouts.into_iter().map(|rollout| view(rollout, BTreeMap::new()));
+        Ok(RolloutPage { rollouts: views.collect::<Result<_, _>>()?, next })
+    }
+}
+
+/// Reads the record of a stored rollout. Its repository may have another name by now.
+pub(super) fn read_record(rollout: &StoredRollout) -> Result<RolloutRecord, BackendError> {
+    let record: Result<RolloutRecord, _> = serde_json::from_str(&rollout.progress.record);
+    let mut record = record.map_err(|error| {
+        BackendError::new(format!("the record of rollout {} cannot be read: {error}", rollout.id))
+    })?;
+    record.release.repository = rollout.repository.clone();
+    Ok(record)
+}
+
+/// Shows a rollout.
+pub(super) fn view(
+    rollout: StoredRollout,
+    deployments: BTreeMap<DeployId, State>,
+) -> Result<RolloutView, BackendError> {
+    let record = read_record(&rollout)?;
+    // They are for people: a form of an older version is not worth an error.
+    let waits = serde_json::from_str(&rollout.progress.waits).unwrap_or_default();
+    let StoredRollout { name, origin, creator, reason, created_at, is_claimed, progress, .. } =
+        rollout;
+    let is_queued = !is_claimed && progress.ended_at.is_none();
+    let (created_by, ended_at) = (creator, progress.ended_at);
+    Ok(RolloutView {
+        record,
+        name,
+        origin,
+        created_by,
+        reason,
+        created_at,
+        ended_at,
+        is_queued,
+        waits,
+        deployments,
+    })
+}

@@ -1,0 +1,323 @@
+//! Rollouts as callers see them: the answer from the record, and what a person can do now.
+
+use crate::api::rollouts::{
+    ApprovalSummary, GateOutcome, GateReading, LiveKind, PlannedTarget, RolloutCommand,
+    RolloutDetail, RolloutFailurePolicy, RolloutGateState, RolloutPlanAnswer, RolloutStatus,
+    RolloutStepState, RolloutSummary, RolloutTargetStatus, RolloutTargetSummary,
+    RolloutWaitSummary,
+};
+use crate::deployments::rollouts::{PreparedRollout, PreviewTarget, RolloutPreview, RolloutView};
+use crate::model::id::{DeployId, RolloutId};
+use crate::model::release::Release;
+use crate::rollout::advance::RolloutWait;
+use crate::rollout::facts::{GateAnswer, GateResult, LiveFact};
+use crate::rollout::plan::{FailurePolicy, Gate, RolloutPlan, RolloutStep};
+use crate::rollout::record::{
+    FormerRevision, GateApproval, GateRecord, Pause, RolloutRecord, RolloutState, RolloutTarget,
+    TargetState,
+};
+
+impl From<&RolloutView> for RolloutSummary {
+    fn from(rollout: &RolloutView) -> Self {
+        let record = &rollout.record;
+        let Release { repository, commit, tag } = &record.release;
+        let count = |state: TargetState| {
+            record.targets.iter().filter(|target| target.state == state).count()
+        };
+        let failures = record.targets.iter().filter(|target| target.failure.is_some()).count();
+        let (state, reason) = status(rollout);
+        Self {
+            id: record.id.to_string(),
+            undo_id: record.undo_id.to_string(),
+            app: record.app.to_string(),
+            repository: repository.to_string(),
+            commit: commit.to_string(),
+            tag: tag.to_string(),
+            name: rollout.name.as_ref().map(ToString::to_string),
+            state,
+            reason,
+            since: record.since,
+            needs_person: needs_person(&record.state),
+            created_by: rollout.created_by.clone(),
+            created_at: rollout.created_at,
+            index: record.index,
+            steps_count: record.plan.steps.len(),
+            targets_count: record.targets.len(),
+            complete: count(TargetState::Complete),
+            failed: failures,
+            version: record.version,
+        }
+    }
+}
+
+impl From<RolloutView> for RolloutSummary {
+    fn from(rollout: RolloutView) -> Self {
+        Self::from(&rollout)
+    }
+}
+
+impl From<RolloutView> for RolloutDetail {
+    fn from(rollout: RolloutView) -> Self {
+        let summary = RolloutSummary::from(&rollout);
+        let commands = commands(&rollout.record);
+        let RolloutView { record, reason, waits, .. } = rollout;
+        let plan = &record.plan;
+        let steps = steps(plan, &|number| record.gates.get(&number).cloned().unwrap_or_default());
+        let (on_failure, max_failures) = (plan.on_failure.into(), plan.max_failures);
+        let timeout_seconds = plan.target_timeout.as_secs();
+        Self {
+            summary,
+            description: reason,
+            on_failure,
+            max_failures,
+            timeout_seconds,
+            steps,
+            targets: record.targets.into_iter().map(Into::into).collect(),
+            waits: waits.into_iter().map(Into::into).collect(),
+            commands,
+        }
+    }
+}
+
+/// Returns the word for the state, and its reason. One that is queued says behind which it waits.
+fn status(rollout: &RolloutView) -> (RolloutStatus, Option<String>) {
+    let queued = rollout
+        .is_queued
+        .then(|| "it waits until another rollout with one of its targets has ended".to_owned());
+    match &rollout.record.state {
+        RolloutState::Created => (RolloutStatus::Created, queued),
+        RolloutState::RollingOut => (RolloutStatus::RollingOut, queued),
+        RolloutState::Paused(
+            Pause::Person(reason) | Pause::Failure(reason) | Pause::Blocked(reason),
+        ) => (RolloutStatus::Paused, Some(reason.clone())),
+        RolloutState::Undoing { reason } => (RolloutStatus::Undoing, Some(reason.clone())),
+        RolloutState::Done => (RolloutStatus::Done, None),
+        RolloutState::Undone => (RolloutStatus::Undone, None),
+        RolloutState::UndoFailed => (RolloutStatus::UndoFailed, None),
+        RolloutState::Cancelled { reason } => (RolloutStatus::Cancelled, Some(reason.clone())),
+    }
+}
+
+fn needs_person(state: &RolloutState) -> bool {
+    match state {
+        RolloutState::Paused(Pause::Person(_) | Pause::Failure(_)) | RolloutState::UndoFailed => {
+            true
+        }
+        RolloutState::Created
+        | RolloutState::RollingOut
+        | RolloutState::Paused(Pause::Blocked(_))
+        | RolloutState::Undoing { .. }
+        | RolloutState::Done
+        | RolloutState::Undone
+        | RolloutState::Cancelled { .. } => false,
+    }
+}
+
+/// Returns the commands by which a person can act in that state.
+fn commands(record: &RolloutRecord) -> Vec<RolloutCommand> {
+    let (approve, resume, retry, pause, undo, cancel) = (
+        ("approve", "lets it pass the gate"),
+        ("resume", "lets it go on, also past targets that have failed"),
+        ("retry", "tries the failed targets of this step again"),
+        ("pause", "stops it before its next target"),
+        ("undo", "gives every changed target its former revision back"),
+        ("cancel", "ends it: every target keeps what it has"),
+    );
+    let is_approval =
+        matches!(record.step(), Some(RolloutStep::Gate { gate: Gate::Approval { .. }, .. }));
+    let acts = match &record.state {
+        RolloutState::Created => vec![pause, cancel],
+        RolloutState::RollingOut if is_approval => vec![approve, pause, undo, cancel],
+        RolloutState::RollingOut => vec![pause, undo, cancel],
+        RolloutState::Paused(Pause::Failure(_)) if record.failures() > 0 => {
+            vec![retry, resume, undo, cancel]
+        }
+        RolloutState::Paused(Pause::Person(_) | Pause::Failure(_)) => vec![resume, undo, cancel],
+        RolloutState::Paused(Pause::Blocked(_)) => vec![undo, cancel],
+        RolloutState::Done | RolloutState::Cancelled { .. } => vec![undo],
+        RolloutState::UndoFailed => vec![("retry", "tries the undos that failed again")],
+        RolloutState::Undoing { .. } | RolloutState::Undone => Vec::new(),
+    };
+    let command = |(act, effect): (&str, &str)| command(act, &record.id, effect);
+    acts.into_iter().map(command).collect()
+}
+
+fn command(act: &str, id: &RolloutId, effect: &str) -> RolloutCommand {
+    RolloutCommand {
+        command: format!("bart rollout {act} {id} --reason TEXT"),
+        effect: effect.to_owned(),
+    }
+}
+
+fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<RolloutStepState> {
+    let step = |(number, step): (usize, &RolloutStep)| match step {
+        RolloutStep::Deploy { targets, parallel } => RolloutStepState {
+            targets: targets.iter().map(ToString::to_string).collect(),
+            parallel: Some(*parallel),
+            gate: None,
+        },
+        RolloutStep::Gate { gate, timeout } => {
+            let GateRecord { answer, approval, .. } = gate_record(number);
+            let team = match gate {
+                Gate::Approval { team } => team.as_ref().map(ToString::to_string),
+                Gate::Bake { .. }
+                | Gate::Http { .. }
+                | Gate::PromQl { .. }
+                | Gate::NoAlert { .. }
+                | Gate::Calendar { .. } => None,
+            };
+            let gate = RolloutGateState {
+                kind: kind(gate).to_owned(),
+                condition: gate.sentence(None),
+                team,
+                timeout_seconds: timeout.map(|timeout| timeout.as_secs()),
+                answer: answer.map(Into::into),
+                approval: approval.map(Into::into),
+            };
+            RolloutStepState { targets: Vec::new(), parallel: None, gate: Some(gate) }
+        }
+    };
+    plan.steps.iter().enumerate().map(step).collect()
+}
+
+fn kind(gate: &Gate) -> &'static str {
+    match gate {
+        Gate::Bake { .. } => "bake",
+        Gate::Approval { .. } => "approval",
+        Gate::Http { .. } => "http",
+        Gate::PromQl { .. } => "promql",
+        Gate::NoAlert { .. } => "no_alert",
+        Gate::Calendar { .. } => "calendar",
+    }
+}
+
+/// Makes the answer about a rollout that was not started.
+pub(super) fn plan(prepared: PreparedRollout, preview: RolloutPreview) -> RolloutPlanAnswer {
+    let PreparedRollout { release, app, name, plan, .. } = prepared;
+    let Release { repository, commit, tag } = release;
+    let RolloutPreview { targets, duration, overlap } = preview;
+    RolloutPlanAnswer {
+        app: app.to_string(),
+        repository: repository.into(),
+        commit: commit.into(),
+        tag: tag.into(),
+        name: name.map(String::from),
+        on_failure: plan.on_failure.into(),
+        max_failures: plan.max_failures,
+        timeout_seconds: plan.target_timeout.as_secs(),
+        steps: steps(&plan, &|_| GateRecord::default()),
+        targets: targets.into_iter().map(Into::into).collect(),
+        shortest_seconds: duration.shortest.as_secs(),
+        longest_seconds: duration.longest.map(|longest| longest.as_secs()),
+        overlap: overlap.map(String::from),
+    }
+}
+
+impl From<PreviewTarget> for PlannedTarget {
+    fn from(target: PreviewTarget) -> Self {
+        let PreviewTarget { target, step, live, tag, blocked } = target;
+        let (live, revision, unknown) = match live {
+            LiveFact::Revision { revision, .. } => (LiveKind::Revision, Some(revision), None),
+            LiveFact::Absent => (LiveKind::Absent, None, None),
+            LiveFact::Edited => (LiveKind::Edited, None, None),
+            LiveFact::Unknown(reason) => (LiveKind::Unknown, None, Some(reason)),
+        };
+        Self {
+            target: target.into(),
+            step,
+            live,
+            revision: revision.map(String::from),
+            tag: tag.map(String::from),
+            blocked: blocked.or(unknown),
+        }
+    }
+}
+
+/// Names every field of the record, so that a new field asks here whether to be shown.
+impl From<RolloutTarget> for RolloutTargetSummary {
+    fn from(target: RolloutTarget) -> Self {
+        let RolloutTarget {
+            target,
+            step,
+            state,
+            since,
+            deployment,
+            before,
+            attempts,
+            failure,
+            undo,
+            note,
+        } = target;
+        let before = match before {
+            Some(FormerRevision::Revision(revision)) => Some(revision),
+            Some(FormerRevision::Absent) | None => None,
+        };
+        Self {
+            target: target.into(),
+            step,
+            state: state.into(),
+            since,
+            started_at: deployment.as_ref().and_then(DeployId::time),
+            deployment: deployment.map(String::from),
+            undo: undo.map(String::from),
+            before: before.map(String::from),
+            attempts,
+            failure,
+            note,
+        }
+    }
+}
+
+impl From<TargetState> for RolloutTargetStatus {
+    fn from(state: TargetState) -> Self {
+        match state {
+            TargetState::Pending => Self::Pending,
+            TargetState::Deploying => Self::Deploying,
+            TargetState::Complete => Self::Complete,
+            TargetState::Failed => Self::Failed,
+            TargetState::Superseded => Self::Superseded,
+            TargetState::Skipped => Self::Skipped,
+            TargetState::UndoPending => Self::UndoPending,
+            TargetState::Undoing => Self::Undoing,
+            TargetState::Undone => Self::Undone,
+            TargetState::Unchanged => Self::Unchanged,
+            TargetState::UndoFailed => Self::UndoFailed,
+        }
+    }
+}
+
+impl From<FailurePolicy> for RolloutFailurePolicy {
+    fn from(policy: FailurePolicy) -> Self {
+        match policy {
+            FailurePolicy::Undo => Self::Undo,
+            FailurePolicy::Pause => Self::Pause,
+            FailurePolicy::Continue => Self::Continue,
+        }
+    }
+}
+
+impl From<GateAnswer> for GateReading {
+    fn from(answer: GateAnswer) -> Self {
+        let GateAnswer { step: _, at, result, value } = answer;
+        let result = match result {
+            GateResult::Passed => GateOutcome::Passed,
+            GateResult::NotPassed => GateOutcome::NotPassed,
+            GateResult::Unanswered => GateOutcome::Unanswered,
+        };
+        Self { at, result, value }
+    }
+}
+
+impl From<GateApproval> for ApprovalSummary {
+    fn from(approval: GateApproval) -> Self {
+        let GateApproval { by, reason, at } = approval;
+        Self { by, reason, at }
+    }
+}
+
+impl From<RolloutWait> for RolloutWaitSummary {
+    fn from(wait: RolloutWait) -> Self {
+        let RolloutWait { target, waiting } = wait;
+        Self { target: target.map(String::from), waiting }
+    }
+}

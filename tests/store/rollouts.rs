@@ -1,0 +1,380 @@
+//! The record of a rollout moves with its orders, or not at all; of each app a target has one open rollout.
+
+use std::time::Duration;
+
+use the_deployer::model::deployment::State;
+use the_deployer::model::event::Recipient;
+use the_deployer::model::event::{DeploymentRequest, RolloutTrigger};
+use the_deployer::model::id::{ImageTag, RepoName, RolloutId, TargetName};
+use the_deployer::model::rollback::provisional_number;
+use the_deployer::store::{
+    Reply, RolloutChange, RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin,
+    RolloutProgress, RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
+};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::{at, id, request};
+use crate::harness::rollbacks::{app, entry, new};
+use crate::store::accept;
+
+const LEASE: Duration = Duration::from_mins(2);
+
+pub(super) fn rollout_id(n: i64) -> RolloutId {
+    RolloutId::parse(format!("r-{}", id(n))).unwrap()
+}
+
+fn targets(names: &[&str]) -> Vec<TargetName> {
+    names.iter().map(|name| TargetName::parse(*name).unwrap()).collect()
+}
+
+pub(super) fn progress(version: i64, state: &str, ended: Option<i64>) -> RolloutProgress {
+    RolloutProgress {
+        state: state.to_owned(),
+        version,
+        record: format!("{{\"version\":{version}}}"),
+        waits: "[]".to_owned(),
+        since: at(0),
+        ended_at: ended.map(at),
+        due_at: at(100),
+    }
+}
+
+/// A rollout of `acme/web` to these targets.
+pub(super) fn rollout(n: i64, names: &[&str]) -> StoredRollout {
+    StoredRollout {
+        id: rollout_id(n),
+        undo_id: rollout_id(n + 500),
+        repository: request("web", "prod", 1).release.repository,
+        app: app(),
+        name: None,
+        tag: ImageTag::parse("v2").unwrap(),
+        targets: targets(names),
+        origin: RolloutOrigin {
+            git_ref: "main".to_owned(),
+            owner: "squad@example.com".to_owned(),
+            automatic: false,
+            recipient: Recipient::Actor,
+            event: None,
+        },
+        creator: "ann".to_owned(),
+        reason: "the fair".to_owned(),
+        created_at: at(0),
+        is_claimed: true,
+        progress: progress(0, "created", None),
+    }
+}
+
+pub(super) async fn create(
+    store: &Store,
+    rollout: &StoredRollout,
+    may_queue: bool,
+) -> RolloutStart {
+    let n = store.rollouts(&RolloutFilter::default(), None, 500).await.unwrap().0.len();
+    let number = 800 + i64::try_from(n).unwrap();
+    let entry = entry(number, "rollout", "the fair");
+    store.create_rollout(rollout, may_queue, &entry, &|_| None).await.unwrap()
+}
+
+/// A deployment of it.
+fn step(n: i64, target: &str) -> RolloutOrder {
+    let request =
+        DeploymentRequest { forge_id: provisional_number(&id(n)), ..request("web", target, n) };
+    RolloutOrder::Deploy { id: id(n), request: Box::new(request) }
+}
+
+pub(super) async fn change(
+    store: &Store,
+    read: &StoredRollout,
+    next: &RolloutProgress,
+    orders: &[RolloutOrder],
+) -> RolloutCommit {
+    let change =
+        RolloutChange { rollout: read, next, orders, entries: &[], answer: None, lease_end: None };
+    store.change_rollout(change, at(10)).await.unwrap()
+}
+
+pub(super) async fn read(store: &Store, n: i64) -> StoredRollout {
+    store.rollout(&rollout_id(n)).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn it_is_read_as_it_was_stored_and_found_by_its_undo() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        let new = rollout(1, &["prod", "dev_1"]);
+        assert_eq!(create(store, &new, false).await, RolloutStart::Started);
+        assert_eq!(read(store, 1).await, new);
+        assert_eq!(store.rollout(&rollout_id(501)).await.unwrap().unwrap().id, rollout_id(1));
+        assert_eq!(store.rollout(&rollout_id(2)).await.unwrap(), None);
+        let find = async |target: &str| {
+            let target = Some(TargetName::parse(target).unwrap());
+            let filter = RolloutFilter { target, ..RolloutFilter::default() };
+            store.rollouts(&filter, None, 10).await.unwrap().0.len()
+        };
+        assert_eq!((find("dev_1").await, find("dev-1").await, find("pro").await), (1, 0, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_record_and_its_orders_are_stored_together() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
+        let before = read(store, 1).await;
+        let orders = [step(20, "prod"), step(21, "dev")];
+        let next = progress(1, "rolling_out", None);
+        assert_eq!(change(store, &before, &next, &orders).await, RolloutCommit::Stored);
+        let after = read(store, 1).await;
+        assert_eq!((after.progress.version, after.progress.state.as_str()), (1, "rolling_out"));
+        let made = store.rollout_deployments(&after).await.unwrap();
+        let made: Vec<_> = made.iter().map(|one| (one.id.clone(), one.state)).collect();
+        assert_eq!(made, [(id(20), State::Queued), (id(21), State::Queued)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_lost_the_race_has_written_nothing() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
+        let before = read(store, 1).await;
+        let next = progress(1, "rolling_out", None);
+        assert_eq!(change(store, &before, &next, &[step(20, "prod")]).await, RolloutCommit::Stored);
+        // Another replica has read the same.
+        let other = progress(1, "rolling_out", None);
+        assert_eq!(change(store, &before, &other, &[step(30, "dev")]).await, RolloutCommit::Lost);
+        assert_eq!(store.deployment(&id(30)).await.unwrap(), None);
+        // At the same moment.
+        let current = read(store, 1).await;
+        let (one, two) = (progress(2, "paused", None), progress(2, "undoing", None));
+        let orders = ([step(40, "dev")], [step(41, "dev")]);
+        let results = tokio::join!(
+            change(store, &current, &one, &orders.0),
+            change(store, &current, &two, &orders.1)
+        );
+        let stored = [&results.0, &results.1];
+        assert_eq!(
+            stored.iter().filter(|one| ***one == RolloutCommit::Stored).count(),
+            1,
+            "{stored:?}"
+        );
+        let all =
+            [store.deployment(&id(40)).await.unwrap(), store.deployment(&id(41)).await.unwrap()];
+        assert_eq!(all.iter().flatten().count(), 1, "{all:?}");
+        assert_eq!(read(store, 1).await.progress.version, 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deployment_of_others_is_not_superseded() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        assert_eq!(
+            create(store, &rollout(1, &["prod", "dev"]), false).await,
+            RolloutStart::Started
+        );
+        accept(store, "web", 5).await;
+        let before = read(store, 1).await;
+        let next = progress(1, "rolling_out", None);
+        let orders = [step(20, "dev"), step(21, "prod")];
+        assert_eq!(change(store, &before, &next, &orders).await, RolloutCommit::Busy(id(5)));
+        assert_eq!(read(store, 1).await.progress.version, 0);
+        assert_eq!(store.deployment(&id(20)).await.unwrap(), None, "all or none");
+        let beside = store.deployments_beside(&before).await.unwrap();
+        assert_eq!(beside, [(TargetName::parse("prod").unwrap(), id(5))]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rollback_of_it_is_its_own_and_a_cancellation_may_be_repeated() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
+        let next = progress(1, "rolling_out", None);
+        assert_eq!(
+            change(store, &read(store, 1).await, &next, &[step(20, "prod")]).await,
+            RolloutCommit::Stored
+        );
+        let cancel = || RolloutOrder::Cancel {
+            id: id(20),
+            target: TargetName::parse("prod").unwrap(),
+            by: ("the-deployer".to_owned(), "it is undone".to_owned()),
+        };
+        let next = progress(2, "undoing", None);
+        assert_eq!(
+            change(store, &read(store, 1).await, &next, &[cancel()]).await,
+            RolloutCommit::Stored
+        );
+        assert_eq!(store.deployment(&id(20)).await.unwrap().unwrap().state, State::Cancelled);
+        let mut rollback = new(30, 3);
+        rollback.rollout = Some(rollout_id(501));
+        let orders = [cancel(), RolloutOrder::RollBack(Box::new(rollback))];
+        let next = progress(2, "undoing", None);
+        assert_eq!(
+            change(store, &read(store, 1).await, &next, &orders).await,
+            RolloutCommit::Stored
+        );
+        let made = store.rollout_deployments(&read(store, 1).await).await.unwrap();
+        assert_eq!(made.len(), 2);
+        assert_eq!(made[1].rollout, Some(rollout_id(501)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_each_app_a_target_has_one_open_rollout() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        let first = rollout(1, &["prod", "dev"]);
+        assert_eq!(create(store, &first, false).await, RolloutStart::Started);
+        let second = rollout(2, &["dev", "test"]);
+        assert_eq!(create(store, &second, false).await, RolloutStart::Overlaps(first.id.clone()));
+        assert_eq!(store.rollout(&second.id).await.unwrap(), None);
+        assert_eq!(create(store, &second, true).await, RolloutStart::Queued(first.id.clone()));
+        assert!(!read(store, 2).await.is_claimed);
+        // The free target of the refused one was not kept.
+        let third = rollout(3, &["test"]);
+        let overlap = create(store, &third, false).await;
+        assert_eq!(overlap, RolloutStart::Overlaps(second.id.clone()), "it is queued for it");
+        let queued = read(store, 2).await;
+        assert_eq!(store.begin_queued_rollout(&queued).await.unwrap(), Some(first.id.clone()));
+        let end = progress(1, "done", Some(20));
+        assert_eq!(change(store, &read(store, 1).await, &end, &[]).await, RolloutCommit::Stored);
+        assert_eq!(store.begin_queued_rollout(&queued).await.unwrap(), None);
+        assert!(read(store, 2).await.is_claimed);
+        // The first one is not opened again while the second has a target of it.
+        let reopened = progress(2, "undoing", None);
+        let commit = change(store, &read(store, 1).await, &reopened, &[]).await;
+        assert_eq!(commit, RolloutCommit::Overlaps(second.id.clone()));
+        let mut other = rollout(4, &["prod", "dev", "test"]);
+        other.repository = RepoName::parse("acme/other").unwrap();
+        assert_eq!(create(store, &other, false).await, RolloutStart::Started, "another app");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_that_start_at_once_do_not_both_have_a_target() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        for n in 0..20_i64 {
+            let names = [format!("t{n}"), format!("u{n}")];
+            let one = rollout(10 + 2 * n, &[&names[0], &names[1]]);
+            let two = rollout(11 + 2 * n, &[&names[1], &names[0]]);
+            let (a, b) = (entry(600 + 2 * n, "rollout", "x"), entry(601 + 2 * n, "rollout", "x"));
+            let starts = tokio::join!(
+                store.create_rollout(&one, false, &a, &|_| None),
+                store.create_rollout(&two, false, &b, &|_| None)
+            );
+            let starts = [starts.0.unwrap(), starts.1.unwrap()];
+            let count = starts.iter().filter(|one| **one == RolloutStart::Started).count();
+            assert_eq!(count, 1, "{starts:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
+        assert_eq!(store.claim_rollout(at(99), LEASE).await.unwrap(), None, "it is not due");
+        let claim = store.claim_rollout(at(100), LEASE).await.unwrap().unwrap();
+        assert_eq!(store.claim_rollout(at(101), LEASE).await.unwrap(), None, "one has it");
+        store.rest_rollout(&claim, "[]", at(300)).await.unwrap();
+        assert_eq!(read(store, 1).await.progress.due_at, at(300));
+        let claim = store.claim_rollout(at(300), LEASE).await.unwrap().unwrap();
+        // Its deployment ends meanwhile.
+        let next = progress(1, "rolling_out", None);
+        let order = [step(20, "prod")];
+        let change = RolloutChange {
+            rollout: &claim.rollout,
+            next: &next,
+            orders: &order,
+            entries: &[],
+            answer: None,
+            lease_end: Some(claim.lease_end),
+        };
+        assert_eq!(store.change_rollout(change, at(300)).await.unwrap(), RolloutCommit::Stored);
+        let claim = store.claim_rollout(at(300), LEASE).await.unwrap().unwrap();
+        let by = entry(700, "cancel", "x");
+        let _cancelled = store.cancel(&id(20), &by, &Reply::without_key()).await.unwrap();
+        store.rest_rollout(&claim, "[]", at(9000)).await.unwrap();
+        assert_eq!(read(store, 1).await.progress.due_at, by.at, "it is due at once");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_of_the_code_host_starts_one_rollout() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        let sent = request("web", "prod", 7);
+        let trigger = RolloutTrigger {
+            forge_id: 7,
+            release: sent.release,
+            git_ref: "main".to_owned(),
+            name: "production".parse().unwrap(),
+            actor: "octocat".to_owned(),
+            description: String::new(),
+            automatic: false,
+            recipient: Recipient::Actor,
+            identity: None,
+        };
+        assert!(store.accept_rollout_request(&trigger, at(1)).await.unwrap());
+        assert!(!store.accept_rollout_request(&trigger, at(2)).await.unwrap(), "a redelivery");
+        let claim = store.claim_rollout_request(at(3), LEASE).await.unwrap().unwrap();
+        assert_eq!((&claim.trigger, &claim.rollout), (&trigger, &None));
+        assert_eq!(store.claim_rollout_request(at(4), LEASE).await.unwrap(), None);
+        let mut first = rollout(1, &["prod"]);
+        first.origin.event = Some(7);
+        assert_eq!(create(store, &first, false).await, RolloutStart::Started);
+        let mut second = rollout(2, &["dev"]);
+        second.origin.event = Some(7);
+        assert_eq!(create(store, &second, false).await, RolloutStart::Repeated);
+        assert_eq!(store.rollout(&second.id).await.unwrap(), None);
+        let update =
+            RolloutRequestUpdate { error: None, reported: None, failures: 0, due_at: Some(at(5)) };
+        store.record_rollout_request(&claim, &update, at(4)).await.unwrap();
+        let claim = store.claim_rollout_request(at(5), LEASE).await.unwrap().unwrap();
+        assert_eq!(claim.rollout, Some(first.id));
+        let told = Some("success".to_owned());
+        let update =
+            RolloutRequestUpdate { error: None, reported: told, failures: 0, due_at: None };
+        store.record_rollout_request(&claim, &update, at(6)).await.unwrap();
+        assert_eq!(store.claim_rollout_request(at(9000), LEASE).await.unwrap(), None, "it is done");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn old_ones_are_deleted_and_the_deployments_of_open_ones_are_not() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        for (n, ended) in [(1, Some(20)), (2, None)] {
+            let name = format!("t{n}");
+            assert_eq!(create(store, &rollout(n, &[&name]), false).await, RolloutStart::Started);
+            let next = progress(1, "done", ended);
+            assert_eq!(
+                change(store, &read(store, n).await, &next, &[step(20 + n, &name)]).await,
+                RolloutCommit::Stored
+            );
+        }
+        assert_eq!(store.prune_rollouts(at(10), 100).await.unwrap(), 0, "not old enough");
+        assert_eq!(store.prune_rollouts(at(30), 100).await.unwrap(), 1);
+        assert_eq!(store.rollout(&rollout_id(1)).await.unwrap(), None);
+        assert_eq!(read(store, 2).await.id, rollout_id(2));
+    })
+    .await;
+}
