@@ -44,6 +44,6 @@ load *arguments:
 fuzz *arguments:
     ci/fuzz {{ arguments }}
 
-# Crashes, stopped replicas, races and overload, half an hour of them: docs/testing.md
+# Crashes, stopped replicas, races, overload and rollouts, half an hour of them: docs/testing.md
 chaos *arguments:
     THE_DEPLOYER_CHAOS="{{ arguments }}" THE_DEPLOYER_TEST_REQUIRE_ALL=1 cargo test --test suite chaos::command::rounds -- --exact --nocapture

@@ -94,8 +94,8 @@ async fn rounds() {
 }
 
 impl Scenario {
-    fn all() -> [Self; 4] {
-        [Self::Crash, Self::Replicas, Self::Races, Self::Overload]
+    fn all() -> [Self; 5] {
+        [Self::Crash, Self::Replicas, Self::Races, Self::Overload, Self::Rollouts]
     }
 
     fn name(self) -> &'static str {
@@ -104,6 +104,7 @@ impl Scenario {
             Self::Replicas => "replicas",
             Self::Races => "races",
             Self::Overload => "overload",
+            Self::Rollouts => "rollouts",
         }
     }
 }

@@ -4,7 +4,8 @@
 //! ```text
 //! command               `just chaos`: rounds for minutes, and a table
 //! crash, replicas,      a scenario each: what is done to the service
-//! races, overload
+//! races, overload,
+//! rollouts
 //!   fleet               processes, databases, code and git hosts, links that can be cut
 //!   senders             who uses the service meanwhile
 //!   ledger              what it has answered for
@@ -23,6 +24,7 @@ mod ledger; // what was promised
 mod overload; // too much, without a secret
 mod races; // two at once
 mod replicas; // stopped, cut off
+mod rollouts; // many targets, and back
 mod senders; // events, and other people's commits
 mod verdict; // what came of it
 
@@ -48,6 +50,7 @@ enum Scenario {
     Replicas,
     Races,
     Overload,
+    Rollouts,
 }
 
 /// How much is done in a round.
@@ -94,6 +97,7 @@ async fn play(scenario: Scenario, seed: u64, size: Size) -> Option<Report> {
             Scenario::Replicas => replicas::play(random, size, &ledger).await,
             Scenario::Races => Some(races::play(random, size, &ledger).await),
             Scenario::Overload => Some(overload::play(random, size, &ledger).await),
+            Scenario::Rollouts => rollouts::play(random, size, &ledger).await,
         }
     };
     let playing = AssertUnwindSafe(Box::pin(playing)).catch_unwind();
@@ -165,4 +169,9 @@ async fn two_at_once_and_people_against_deployments() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signed_events_while_others_attack() {
     holds(Scenario::Overload).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rollouts_while_everything_happens_to_them() {
+    holds(Scenario::Rollouts).await;
 }

@@ -50,32 +50,41 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Opt
 }
 
 /// One disturbance after the other, each of one process and each with an end. The lease is a second.
-async fn disturb((fleet, ledger): (&Fleet, &Ledger), mut random: Random, size: Size) {
-    let longest = size.of(2000, 5000);
+async fn disturb(world: (&Fleet, &Ledger), mut random: Random, size: Size) {
     for _ in 0..size.of(2, 7) {
         tokio::time::sleep(random.millis(100, size.of(400, 1000))).await;
-        let member = random.below(fleet.len());
-        match random.below(10) {
-            0..2 => {
-                fleet.kill(member, ledger);
-                ledger.count("kills");
-                tokio::time::sleep(random.millis(0, 2000)).await;
-                fleet.start_member(member).await;
-            }
-            2..6 => {
-                fleet.pause(member);
-                ledger.count("stops");
+        disturb_once(world, &mut random, size).await;
+    }
+}
+
+/// Kills one process, stops it, or cuts it off, and brings it back.
+pub(super) async fn disturb_once(
+    (fleet, ledger): (&Fleet, &Ledger),
+    random: &mut Random,
+    size: Size,
+) {
+    let longest = size.of(2000, 5000);
+    let member = random.below(fleet.len());
+    match random.below(10) {
+        0..2 => {
+            fleet.kill(member, ledger);
+            ledger.count("kills");
+            tokio::time::sleep(random.millis(0, 2000)).await;
+            fleet.start_member(member).await;
+        }
+        2..6 => {
+            fleet.pause(member);
+            ledger.count("stops");
+            tokio::time::sleep(random.millis(1200, longest)).await;
+            fleet.go_on(member);
+        }
+        _ => {
+            let link = *random.choose(&["database", "database", "git", "github"]);
+            let state = *random.choose(&[LinkState::Silent, LinkState::Closed]);
+            if fleet.set_link(member, link, state) {
+                ledger.count("cuts");
                 tokio::time::sleep(random.millis(1200, longest)).await;
-                fleet.go_on(member);
-            }
-            _ => {
-                let link = *random.choose(&["database", "database", "git", "github"]);
-                let state = *random.choose(&[LinkState::Silent, LinkState::Closed]);
-                if fleet.set_link(member, link, state) {
-                    ledger.count("cuts");
-                    tokio::time::sleep(random.millis(1200, longest)).await;
-                    fleet.set_link(member, link, LinkState::Open);
-                }
+                fleet.set_link(member, link, LinkState::Open);
             }
         }
     }
