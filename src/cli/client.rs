@@ -152,21 +152,23 @@ impl ServiceEndpoint {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, CliError> {
-        let address = self.address(path, query)?;
-        for _ in 1..MAX_REPLICAS_ASKED {
-            let (status, body) = self.ask(address.clone()).await?;
-            if status != StatusCode::MISDIRECTED_REQUEST {
-                return self.read(status, &body);
-            }
-            // Another replica of the service knows it; each client has a connection of its own.
-            tokio::time::sleep(REPLICA_PAUSE).await;
-        }
-        let (status, body) = self.ask(address).await?;
+        let (status, body) = self.ask(self.address(path, query)?).await?;
         self.read(status, &body)
     }
 
+    /// Reads an address, at another replica of the service where that is the one that knows the answer. Each client has a
+    /// connection of its own, which a load balancer may lead elsewhere.
     async fn ask(&self, address: Url) -> Result<(StatusCode, Vec<u8>), CliError> {
-        self.answer(self.authorize(service_client()?.get(address))?).await
+        let mut replicas = 1;
+        loop {
+            let request = service_client()?.get(address.clone());
+            let (status, body) = self.answer(self.authorize(request)?).await?;
+            if status != StatusCode::MISDIRECTED_REQUEST || replicas == MAX_REPLICAS_ASKED {
+                return Ok((status, body));
+            }
+            replicas += 1;
+            tokio::time::sleep(REPLICA_PAUSE).await;
+        }
     }
 
     /// Returns whether the service is ready; it answers with an error's status while it is not.
@@ -181,8 +183,7 @@ impl ServiceEndpoint {
         &self,
         path: &str,
     ) -> Result<Option<T>, CliError> {
-        let request = service_client()?.get(self.address(path, &[])?);
-        let (status, body) = self.answer(self.authorize(request)?).await?;
+        let (status, body) = self.ask(self.address(path, &[])?).await?;
         if status == StatusCode::NOT_FOUND { Ok(None) } else { self.read(status, &body).map(Some) }
     }
 
