@@ -191,7 +191,7 @@ fn row_text(cells: &[(Vec<Cow<'_, str>>, &ShownColumn<'_>, bool)]) -> String {
 }
 
 /// Cuts the text to the width with a `…`, and keeps so many characters of its end.
-fn cut(text: &str, width: usize, end: usize) -> String {
+pub(super) fn cut(text: &str, width: usize, end: usize) -> String {
     let take_chars = |chars: &mut dyn Iterator<Item = char>, mut left: usize| -> Vec<char> {
         let fits = |c: &char| {
             let wide = c.width().unwrap_or(0);

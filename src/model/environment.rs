@@ -293,8 +293,7 @@ impl WorkloadName {
         if context.len() <= CONTEXT_BYTES {
             return context;
         }
-        let digest: String =
-            Sha256::digest(&context).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(Sha256::digest(&context).get(..8).unwrap_or_default());
         let end = context.floor_char_boundary(CONTEXT_BYTES.saturating_sub(digest.len() + 1));
         format!("{}-{digest}", context.get(..end).unwrap_or_default())
     }

@@ -11,7 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::deployments::outcome::{DeployError, Remedy};
+use crate::forge::CommitStatus;
 use crate::forge::error::ForgeError;
+use crate::model::id::{CommitSha, RepoName};
 use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::DeliveryFailure;
 use crate::outbox::relay::{Outbox, ReportLane, Sender};
@@ -129,6 +131,22 @@ impl Outbox {
     ) -> Result<T, NotCalled> {
         let result = self.run_call(held, call).await.map_err(NotCalled::Fault)?;
         result.map_err(|error| NotCalled::Forge(Box::new(error)))
+    }
+
+    /// Writes a commit status; where `verify`, unless the code host has it already.
+    pub(super) async fn write_commit_status(
+        &self,
+        (repository, commit): (&RepoName, &CommitSha),
+        status: &CommitStatus,
+        verify: bool,
+        calls: &mut CallCount,
+    ) -> Result<(), ForgeError> {
+        let forge = &self.deployments.forge;
+        if verify && forge.has_commit_status(repository, commit, status).await? {
+            return Ok(());
+        }
+        calls.0 += 1;
+        forge.commit_status(repository, commit, status).await
     }
 
     /// Decides what follows a failed attempt.

@@ -47,7 +47,7 @@ pub(super) struct CommentText {
 impl CommentText {
     /// Returns the digest of the text.
     pub(super) fn digest(&self) -> String {
-        Sha256::digest(&self.body).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(Sha256::digest(&self.body))
     }
 }
 

@@ -103,7 +103,9 @@ impl Outbox {
                 if let Some(outcome) = limited {
                     Attempt::without_call(outcome)
                 } else {
-                    let call = self.call_status(claim, verify, &mut calls);
+                    let commit = (repository, &claim.workload.commit.commit);
+                    let status = commit_status(&claim.workload);
+                    let call = self.write_commit_status(commit, &status, verify, &mut calls);
                     self.finish_status(claim, self.call_forge(held, call).await)
                 }
             }
@@ -120,22 +122,6 @@ impl Outbox {
         let lease = self.store.record_environment_status(claim, &outcome, calls.0, now).await?;
         warn_of_loss(lease, "a preview environment");
         Ok(())
-    }
-
-    /// Writes the commit status, unless it is there already.
-    async fn call_status(
-        &self,
-        claim: &EnvironmentStatusClaim,
-        verify: bool,
-        calls: &mut CallCount,
-    ) -> Result<(), ForgeError> {
-        let EnvironmentCommit { repository, commit, .. } = &claim.workload.commit;
-        let (forge, status) = (&self.deployments.forge, commit_status(&claim.workload));
-        if verify && forge.has_commit_status(repository, commit, &status).await? {
-            return Ok(());
-        }
-        calls.0 += 1;
-        forge.commit_status(repository, commit, &status).await
     }
 
     fn finish_status(

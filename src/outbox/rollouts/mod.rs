@@ -32,7 +32,7 @@ use crate::outbox::rollouts::thread::{ThreadStep, content_of, next_step, told_af
 use crate::outbox::sinks::SlackSink;
 use crate::outbox::sinks::slack::{MessageSearch, SlackDelivery, send, update};
 use crate::store::{RolloutReportClaim, RolloutSink, RolloutTold, StateOutcome, StoreError};
-use crate::support::lease::Lease;
+use crate::support::lease::{Lease, Moment};
 use crate::support::time::saturating_add;
 
 /// The delay after a rollout could not be read.
@@ -72,22 +72,26 @@ impl Outbox {
         {
             return Ok(false);
         }
-        let lease = self.settings.lease;
-        let claim = self.store.claim_rollout_report(sink, SENDER, now, lease).await;
-        let Ok(Some(claim)) = claim else {
-            if let Some(sender) = &sender {
-                sender.breaker().release(1);
-            }
-            return claim.map(|_| false);
-        };
-        let held = Lease::requested_at(asked_at, lease);
-        let result = self.send_claimed_rollout(sender.as_deref(), &claim, &held).await;
-        if let Err(error) = result {
-            if let Some(sender) = &sender {
-                sender.breaker().release(1);
-            }
-            return Err(error);
+        let result = self.claim_and_send_rollout(sink, sender.as_deref(), asked_at).await;
+        if let Some(sender) = &sender
+            && !matches!(result, Ok(true))
+        {
+            sender.breaker().release(1);
         }
+        result
+    }
+
+    async fn claim_and_send_rollout(
+        &self,
+        sink: RolloutSink,
+        sender: Option<&Sender>,
+        asked_at: Moment,
+    ) -> Result<bool, StoreError> {
+        let (now, lease) = (asked_at.wall, self.settings.lease);
+        let claim = self.store.claim_rollout_report(sink, SENDER, now, lease).await?;
+        let Some(claim) = claim else { return Ok(false) };
+        let held = Lease::requested_at(asked_at, lease);
+        self.send_claimed_rollout(sender, &claim, &held).await?;
         Ok(true)
     }
 
@@ -107,20 +111,17 @@ impl Outbox {
         held: &Lease,
     ) -> Result<(), StoreError> {
         let (mut calls, mut told, mut is_open) = (CallCount::default(), claim.told.clone(), false);
-        let (news, fault) = match self.deployments.rollout_news(&claim.rollout).await {
-            Ok(news) => (news, None),
-            Err(error) => (None, Some(error.to_string())),
-        };
+        let news = self.deployments.rollout_news(&claim.rollout).await;
         let attempt = match (&news, sender) {
-            (None, _) if fault.is_some() => Attempt::without_call(StateOutcome::Later {
+            (Err(error), _) => Attempt::without_call(StateOutcome::Later {
                 at: saturating_add(self.clock.now(), UNREADABLE_RETRY),
                 unsure: claim.unsure,
                 failed: true,
-                reason: fault.unwrap_or_default(),
+                reason: error.to_string(),
             }),
-            (None, _) => Attempt::with_nothing("the rollout is not on record any more"),
-            (_, None) => Attempt::with_nothing("the receiver is not configured"),
-            (Some(news), Some(_)) => {
+            (Ok(None), _) => Attempt::with_nothing("the rollout is not on record any more"),
+            (Ok(Some(_)), None) => Attempt::with_nothing("the receiver is not configured"),
+            (Ok(Some(news)), Some(_)) => {
                 let page = self.deployments.rollout_page_of(&claim.rollout);
                 let report = RolloutReport { claim, news, page: &page };
                 match claim.sink {
@@ -143,6 +144,7 @@ impl Outbox {
             let (rollout, sink) = (&claim.rollout, claim.sink.as_str());
             tracing::warn!(%rollout, sink, reason, "rollout not reported");
         }
+        let news = news.ok().flatten();
         let calls = news.as_ref().map(|news| (&news.repository, calls.0));
         let record = (&outcome, &told, is_open);
         let lease = self.store.record_rollout_report(claim, record, calls, now).await?;
@@ -183,15 +185,8 @@ impl Outbox {
                 }
             }
         }
-        let forge = &self.deployments.forge;
-        let call = async {
-            let (repository, commit) = (&news.repository, &news.commit);
-            if verify && forge.has_commit_status(repository, commit, &status).await? {
-                return Ok(());
-            }
-            calls.0 += 1;
-            forge.commit_status(repository, commit, &status).await
-        };
+        let commit = (&news.repository, &news.commit);
+        let call = self.write_commit_status(commit, &status, verify, calls);
         let result = self.call_forge(held, call).await;
         let now = self.clock.now();
         Ok(match result {

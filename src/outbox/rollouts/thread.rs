@@ -91,8 +91,7 @@ pub(super) fn told_after(
 
 /// Returns the phase and step of a rollout, and the digest of the message about it.
 pub(super) fn content_of(news: &RolloutNews, message: &SlackMessage) -> String {
-    let digest = Sha256::digest(&message.plain);
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(Sha256::digest(&message.plain));
     format!("{}-{} {digest}", news.phase.word(), news.index)
 }
 

@@ -10,6 +10,7 @@ use crate::api::rollouts::{
 };
 use crate::cli::live_lines::StyledLine;
 use crate::cli::output::{BAD, BOLD, DIM, GOOD, NOTE};
+use crate::cli::table::cut;
 
 /// The longest name of a target that is shown whole.
 const LONGEST_NAME: usize = 20;
@@ -383,14 +384,10 @@ pub(super) fn span(length: SignedDuration) -> String {
 
 /// Cuts the middle of a long name: names differ at their ends.
 fn shorten(name: &str) -> String {
-    let long = name.chars().count();
-    if long <= LONGEST_NAME {
+    if name.chars().count() <= LONGEST_NAME {
         return name.to_owned();
     }
-    let (head, tail) = (LONGEST_NAME / 2, LONGEST_NAME - LONGEST_NAME / 2 - 1);
-    let head: String = name.chars().take(head).collect();
-    let tail: String = name.chars().skip(long - tail).collect();
-    format!("{head}…{tail}")
+    cut(name, LONGEST_NAME, (LONGEST_NAME - 1) / 2)
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ Examples:
 
 Exit codes: 0 every target has the release (with --no-wait: it has started), 1 refused, undone, cancelled, or a person
 must act, 2 wrong usage, or it could not be followed or did not end in time, 130 after Ctrl-C.")]
+#[command(
+    override_usage = "bart rollout start [OPTIONS] <TAG> <NAME|--targets <GLOB>|--labels <KEY=VALUE>|--match <REGEX>>"
+)]
 #[command(group = clap::ArgGroup::new("selection").required(true).multiple(true))]
 pub(in crate::cli::bart) struct RolloutStartArgs {
     /// The image tag; `bart builds` lists them

@@ -2,62 +2,34 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::*;
 use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{
-    AppKey, CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName,
-};
+use crate::model::id::{CommitSha, DeployId, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::violation::Position;
+use crate::notify::fixture;
 
 const PAGE: &str = "https://deployer.example.com/deployments/1";
 
 fn deployment(violations: Vec<Violation>) -> Deployment {
+    let failed = fixture::deployment(State::Failed);
     Deployment {
         id: DeployId::parse("20261121-054812123-000001").unwrap(),
         request: DeploymentRequest {
-            forge_id: 7,
             release: Release {
                 repository: RepoName::parse("acme/web").unwrap(),
                 commit: CommitSha::parse("ab".repeat(20)).unwrap(),
                 tag: ImageTag::parse("v1").unwrap(),
             },
-            target: TargetName::parse("prod").unwrap(),
-            git_ref: "main".to_owned(),
             actor: "jo".to_owned(),
-            description: String::new(),
-            production: true,
-            automatic: false,
-            recipient: crate::model::event::Recipient::Actor,
-            identity: None,
-            requested_at: None,
+            ..failed.request
         },
-        app: Some(AppKey {
-            namespace: Namespace::parse("shop").unwrap(),
-            slug: Slug::parse("web").unwrap(),
-        }),
-        state: State::Failed,
-        received_at: Timestamp::UNIX_EPOCH,
-        pushed_at: None,
         finished_at: None,
-        waiting: None,
-        log_tail: Vec::new(),
-        marks: crate::model::deploy_clock::DeployMarks::default(),
         stages: vec![],
         summary: "given up after 20 attempts: the branch is protected".to_owned(),
         violations: violations.into(),
-        pushed: None,
-        rollback: None,
-        rollout: None,
-        hand_edit: None,
-        template: None,
-        templates_commit: None,
-        contact: None,
-        address: None,
-        attempts: 1,
+        ..failed
     }
 }
 
