@@ -13,16 +13,19 @@
     reason = "a benchmark measures real time, and may fail loudly"
 )]
 
+#[path = "support/git.rs"]
+mod git;
+#[path = "support/service.rs"]
+mod service;
+
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use the_deployer::app::App;
-use the_deployer::config::SettingsSources;
 use the_deployer::forge::github::webhook::signature;
-use the_deployer::support::clock::Clock;
-use tokio_util::sync::CancellationToken;
+
+use crate::git::{git, service_repository};
+use crate::service::RunningService;
 
 const WAML: &str = include_str!("../tests/pipeline/example/waml.yaml");
 const RUNS: usize = 30;
@@ -36,15 +39,9 @@ fn main() {
 }
 
 async fn bench(home: &Path) {
-    let variables = [("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned())];
-    let sources =
-        SettingsSources { file: None, variables: variables.into(), home: home.join("service") };
-    let settings = sources.load().expect("the built-in settings").settings;
-    let app = App::build(settings, Clock::system()).await.expect("the service starts");
-    let address = app.address().expect("an address");
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(app.run(stop.clone()));
-    let commit = service_repository(&home.join("service/repos/o/my-app.git"));
+    let service = RunningService::start(&home.join("service"), &[]).await;
+    let address = service.address;
+    let commit = service_repository(&home.join("service/repos/o/my-app.git"), WAML);
     let secret = std::fs::read_to_string(home.join("service/webhook-secret")).expect("a secret");
     let client = reqwest::Client::new();
     let (mut ours, mut answers, mut scripts) = (Vec::new(), Vec::new(), Vec::new());
@@ -62,8 +59,7 @@ async fn bench(home: &Path) {
             scripts.push(script);
         }
     }
-    stop.cancel();
-    running.await.expect("no fault").expect("a clean end");
+    service.end().await;
     let (answer, ours, script) = (median(answers), median(ours), median(scripts));
     println!("event answered                  {answer:>10.2?}  median of {RUNS}");
     println!("event received → succeeded      {ours:>10.2?}  median of {RUNS}");
@@ -77,34 +73,6 @@ async fn bench(home: &Path) {
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=b", "-c", "user.email=b@example.com"])
-        .args(arguments)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .expect("git");
-    assert!(
-        output.status.success(),
-        "git {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn service_repository(path: &Path) -> String {
-    let work = path.with_extension("work");
-    std::fs::create_dir_all(&work).expect("a folder");
-    git(&work, &["init", "-q", "-b", "main"]);
-    std::fs::write(work.join(".weave.yaml"), WAML).expect("a file");
-    git(&work, &["add", "."]);
-    git(&work, &["commit", "-q", "-m", "first"]);
-    let (from, to) = (work.display().to_string(), path.display().to_string());
-    git(&work, &["clone", "-q", "--bare", &from, &to]);
-    git(&work, &["rev-parse", "HEAD"])
 }
 
 async fn send(

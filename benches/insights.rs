@@ -12,16 +12,17 @@
     reason = "a benchmark measures real time, and may fail loudly"
 )]
 
+#[path = "support/service.rs"]
+mod service;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use sqlx::Connection as _;
-use the_deployer::app::App;
-use the_deployer::config::SettingsSources;
-use the_deployer::support::clock::Clock;
-use tokio_util::sync::CancellationToken;
+
+use crate::service::RunningService;
 
 const ROWS: i64 = 100_000;
 const APPS: i64 = 100;
@@ -44,18 +45,9 @@ fn main() {
 }
 
 async fn measure(name: &str, database: &str, home: &Path) {
-    let variables = [
-        ("THE_DEPLOYER_SERVER_LISTEN", "127.0.0.1:0"),
-        ("THE_DEPLOYER_STORAGE_DATABASE", database),
-    ];
-    let variables = variables.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let sources =
-        SettingsSources { file: None, variables: variables.into(), home: home.to_owned() };
-    let settings = sources.load().expect("the settings are right").settings;
-    let app = App::build(settings, Clock::system()).await.expect("the service starts");
-    let address = app.address().expect("an address");
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(app.run(stop.clone()));
+    let variables = [("THE_DEPLOYER_STORAGE_DATABASE", database)];
+    let service = RunningService::start(home, &variables).await;
+    let address = service.address;
     fill(database).await;
     for (what, query) in [
         ("90 days", "window=90d".to_owned()),
@@ -79,8 +71,7 @@ async fn measure(name: &str, database: &str, home: &Path) {
         let what = format!("{what}: {count}");
         println!("{name:<12} {what:<34} {median:>10.1?} {longest:>10.1?}");
     }
-    stop.cancel();
-    running.await.expect("no fault").expect("a clean end");
+    service.end().await;
 }
 
 /// Writes the rows, and lets the database look at them, as it does by itself in time.

@@ -14,17 +14,20 @@
     reason = "a benchmark measures real time, and may fail loudly"
 )]
 
+#[path = "support/git.rs"]
+mod git;
+#[path = "support/service.rs"]
+mod service;
+
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use the_deployer::app::App;
-use the_deployer::config::SettingsSources;
-use the_deployer::support::clock::Clock;
-use tokio_util::sync::CancellationToken;
+
+use crate::git::service_repository;
+use crate::service::RunningService;
 
 const WAML: &str = include_str!("../tests/pipeline/example/waml.yaml");
 /// The targets of the one long rollout.
@@ -43,18 +46,11 @@ fn main() {
 }
 
 async fn bench(home: &Path) {
-    let variables = [("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned())];
-    let sources =
-        SettingsSources { file: None, variables: variables.into(), home: home.join("service") };
-    let settings = sources.load().expect("the built-in settings").settings;
-    let app = App::build(settings, Clock::system()).await.expect("the service starts");
-    let address = app.address().expect("an address");
-    let service =
-        Service { client: reqwest::Client::new(), url: format!("http://{address}/api/v1") };
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(app.run(stop.clone()));
+    let running = RunningService::start(&home.join("service"), &[]).await;
+    let url = format!("http://{}/api/v1", running.address);
+    let service = Service { client: reqwest::Client::new(), url };
 
-    service_repository(home, "long", TARGETS);
+    app_repository(home, "long", TARGETS);
     // The first round makes what is made once: the clone, the targets' folders.
     service.deploy_each("long", "0.0").await;
     let single = service.deploy_each("long", "1.0").await;
@@ -73,7 +69,7 @@ async fn bench(home: &Path) {
 
     let apps: Vec<String> = (0..ROLLOUTS).map(|number| format!("app-{number}")).collect();
     for app in &apps {
-        service_repository(home, app, TARGETS_OF_EACH);
+        app_repository(home, app, TARGETS_OF_EACH);
     }
     let begun = Instant::now();
     join_all(apps.iter().map(|app| service.deploy_all(app, "1.0"))).await;
@@ -94,8 +90,7 @@ async fn bench(home: &Path) {
         "rollouts / deployments           {:>9.2} ×",
         rollouts.as_secs_f64() / single.as_secs_f64()
     );
-    stop.cancel();
-    running.await.expect("no fault").expect("a clean end");
+    running.end().await;
 }
 
 fn per(time: Duration, count: usize) -> Duration {
@@ -165,30 +160,11 @@ impl Service {
 }
 
 /// The repository of an app with so many targets.
-fn service_repository(home: &Path, app: &str, targets: usize) {
-    let path = home.join(format!("service/repos/o/{app}.git"));
-    let work = path.with_extension("work");
-    std::fs::create_dir_all(&work).expect("a folder");
+fn app_repository(home: &Path, app: &str, targets: usize) {
     let (head, _) = WAML.split_once("deploy:\n").expect("the example deploys");
     let mut waml = format!("{}deploy:\n", head.replace("my-app", app));
     for target in 0..targets {
         writeln!(waml, "  t{target:03}: {{}}").expect("text");
     }
-    std::fs::write(work.join(".weave.yaml"), waml).expect("a file");
-    git(&work, &["init", "-q", "-b", "main"]);
-    git(&work, &["add", "."]);
-    git(&work, &["commit", "-q", "-m", "first"]);
-    git(&work, &["clone", "-q", "--bare", ".", &path.display().to_string()]);
-}
-
-fn git(folder: &Path, arguments: &[&str]) {
-    let output = Command::new("git")
-        .args(["-c", "user.name=b", "-c", "user.email=b@example.com"])
-        .args(arguments)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .expect("git");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {arguments:?}: {error}");
+    service_repository(&home.join(format!("service/repos/o/{app}.git")), &waml);
 }

@@ -1,7 +1,7 @@
 //! Measures what the decisions of rollouts cost: each step of a rollout of 100 targets, and a turn of 200 such rollouts
 //! at once; and how that compares with the plan of one plain deployment, in the same run.
 //!
-//! `cargo bench --profile fast --bench rollout`. Only the pure part is measured: the decision by record and facts, and the
+//! `cargo bench --profile fast --bench rollout_turns`. Only the pure part is measured: the decision by record and facts, and the
 //! record as JSON, as the store keeps it. The push, the database and the network are not in it.
 
 #![allow(
@@ -28,7 +28,7 @@ use the_deployer::model::target::Clusters;
 use the_deployer::pipeline::{Input, plan};
 use the_deployer::rollout::advance::{Order, advance};
 use the_deployer::rollout::facts::{DeploymentFact, LiveFact, RolloutFacts, TargetFacts};
-use the_deployer::rollout::plan::{FailurePolicy, Gate, RolloutPlan, RolloutStep};
+use the_deployer::rollout::plan::{Gate, RolloutFailurePolicy, RolloutPlan, RolloutStep};
 use the_deployer::rollout::record::{RolloutRecord, RolloutState};
 use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::Waml;
@@ -114,7 +114,7 @@ impl Bench {
         }
         let plan = RolloutPlan {
             steps,
-            on_failure: FailurePolicy::Undo,
+            on_failure: RolloutFailurePolicy::Undo,
             max_failures: 0,
             target_timeout: SignedDuration::from_mins(15),
         };
