@@ -121,8 +121,8 @@ pub struct GateDefinition {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalGate {
-    /// The team at GitHub whose members may approve, `ORGANIZATION/TEAM`. Default: everyone who may deploy to all
-    /// targets of the rollout.
+    /// The team at GitHub whose members may approve: `ORGANIZATION/TEAM`, or `TEAM` of the repository's organization.
+    /// Default: everyone who may deploy to all targets of the rollout.
     pub team: Option<String>,
     /// The time after which a missing approval is a failure. Default: it may take as long as it takes.
     pub timeout: Option<String>,
