@@ -238,7 +238,7 @@ fn entry_of_commit(
     }
 }
 
-fn repository_error(error: &WriteError) -> HistoryError {
+pub(super) fn repository_error(error: &WriteError) -> HistoryError {
     HistoryError::Repository(error.to_string())
 }
 

@@ -55,4 +55,5 @@ pub mod notice; // the receivers of a change
 pub mod announcement; // the kinds of events for other programs
 pub mod preview; // the text of a pull request's check run
 pub mod rollout_news; // the state of a rollout, for commits and channels
+pub mod rollout_words; // the words of a rollout's states and gates
 pub mod environment; // preview environments: workloads of others that name a commit

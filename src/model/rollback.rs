@@ -90,6 +90,15 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// Checks that it stops the deployment of a release; `automatic` is true where no person asked for it.
+    pub fn stops(&self, holds: Holds, release: &Release, automatic: bool) -> bool {
+        match holds {
+            Holds::Off => false,
+            Holds::Everybody => true,
+            Holds::Automation => automatic || self.away.as_ref() == Some(release),
+        }
+    }
+
     /// Puts this one in the place of another: it keeps what that one knows of a rollback.
     #[must_use]
     pub fn with_rollback_of(self, before: Option<Self>) -> Self {

@@ -107,6 +107,15 @@ pub fn at(windows: &[Weekly], now: Timestamp) -> Opening {
     }
 }
 
+/// Finds the same for windows as they were written.
+///
+/// # Errors
+/// The first window that cannot be read.
+pub fn at_written(windows: &[Window], now: Timestamp) -> Result<Opening, WindowError> {
+    let windows = windows.iter().map(Weekly::parse).collect::<Result<Vec<_>, _>>()?;
+    Ok(at(&windows, now))
+}
+
 /// Finds the window that keeps it closed: a closed one that holds, else, where there are open ones
 /// and none of them holds, the first of those.
 fn blocking(windows: &[Weekly], now: Timestamp) -> Option<&Weekly> {

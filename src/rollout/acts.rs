@@ -2,8 +2,11 @@
 
 use jiff::Timestamp;
 
+use crate::model::rollout_words::RolloutStatus;
 use crate::rollout::plan::{Gate, RolloutStep};
-use crate::rollout::record::{GateApproval, Pause, RolloutRecord, RolloutState, TargetState};
+use crate::rollout::record::{
+    GateApproval, Pause, RolloutRecord, RolloutState, RolloutTargetStatus,
+};
 
 /// An act. The caller has checked the rights of the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +127,7 @@ impl RolloutRecord {
             RolloutState::Created | RolloutState::RollingOut | RolloutState::Paused(_) => {
                 // One that was to be tried again has failed after all.
                 for target in self.targets.iter_mut().filter(|target| target.awaits_retry()) {
-                    target.set_state(TargetState::Failed, now);
+                    target.set_state(RolloutTargetStatus::Failed, now);
                 }
                 self.set_state(RolloutState::Cancelled { reason }, now);
                 Ok(())
@@ -158,9 +161,11 @@ impl RolloutRecord {
 
     fn retry(&mut self, now: Timestamp) -> Result<(), ActRefusal> {
         let (from, to) = match self.state {
-            RolloutState::UndoFailed => (TargetState::UndoFailed, TargetState::UndoPending),
+            RolloutState::UndoFailed => {
+                (RolloutTargetStatus::UndoFailed, RolloutTargetStatus::UndoPending)
+            }
             RolloutState::RollingOut | RolloutState::Paused(_) => {
-                (TargetState::Failed, TargetState::Pending)
+                (RolloutTargetStatus::Failed, RolloutTargetStatus::Pending)
             }
             _ => {
                 return Err(ActRefusal(format!(
@@ -172,7 +177,7 @@ impl RolloutRecord {
         let index = self.index;
         let mut count = 0;
         for target in &mut self.targets {
-            let is_current = from == TargetState::UndoFailed || target.step == index;
+            let is_current = from == RolloutTargetStatus::UndoFailed || target.step == index;
             if target.state == from && is_current {
                 target.set_state(to, now);
                 (target.note, target.attempts) = (None, 0);
@@ -186,7 +191,7 @@ impl RolloutRecord {
             ));
         }
         self.step_since = now;
-        let state = if from == TargetState::UndoFailed {
+        let state = if from == RolloutTargetStatus::UndoFailed {
             RolloutState::Undoing { reason: "a person tries again".to_owned() }
         } else {
             RolloutState::RollingOut
@@ -199,20 +204,22 @@ impl RolloutRecord {
     pub(super) fn begin_undo(&mut self, reason: String, now: Timestamp) {
         for target in &mut self.targets {
             match target.state {
-                TargetState::Deploying | TargetState::Complete | TargetState::Failed => {
-                    target.set_state(TargetState::UndoPending, now);
+                RolloutTargetStatus::Deploying
+                | RolloutTargetStatus::Complete
+                | RolloutTargetStatus::Failed => {
+                    target.set_state(RolloutTargetStatus::UndoPending, now);
                 }
-                TargetState::Pending if target.awaits_retry() => {
-                    target.set_state(TargetState::UndoPending, now);
+                RolloutTargetStatus::Pending if target.awaits_retry() => {
+                    target.set_state(RolloutTargetStatus::UndoPending, now);
                 }
-                TargetState::Pending
-                | TargetState::Superseded
-                | TargetState::Skipped
-                | TargetState::UndoPending
-                | TargetState::Undoing
-                | TargetState::Undone
-                | TargetState::Unchanged
-                | TargetState::UndoFailed => {}
+                RolloutTargetStatus::Pending
+                | RolloutTargetStatus::Superseded
+                | RolloutTargetStatus::Skipped
+                | RolloutTargetStatus::UndoPending
+                | RolloutTargetStatus::Undoing
+                | RolloutTargetStatus::Undone
+                | RolloutTargetStatus::Unchanged
+                | RolloutTargetStatus::UndoFailed => {}
             }
         }
         self.step_since = now;
@@ -227,15 +234,20 @@ impl RolloutRecord {
 impl RolloutState {
     /// Returns the word for the state, as it is stored and served.
     pub fn as_str(&self) -> &'static str {
+        self.status().as_str()
+    }
+
+    /// Returns the state without its reason.
+    pub fn status(&self) -> RolloutStatus {
         match self {
-            Self::Created => "created",
-            Self::RollingOut => "rolling_out",
-            Self::Paused(_) => "paused",
-            Self::Undoing { .. } => "undoing",
-            Self::Done => "done",
-            Self::Undone => "undone",
-            Self::UndoFailed => "undo_failed",
-            Self::Cancelled { .. } => "cancelled",
+            Self::Created => RolloutStatus::Created,
+            Self::RollingOut => RolloutStatus::RollingOut,
+            Self::Paused(_) => RolloutStatus::Paused,
+            Self::Undoing { .. } => RolloutStatus::Undoing,
+            Self::Done => RolloutStatus::Done,
+            Self::Undone => RolloutStatus::Undone,
+            Self::UndoFailed => RolloutStatus::UndoFailed,
+            Self::Cancelled { .. } => RolloutStatus::Cancelled,
         }
     }
 }

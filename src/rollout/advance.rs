@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
 use crate::rollout::facts::{DeploymentFact, LiveFact, RolloutFacts, TargetFacts};
-use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState};
+use crate::rollout::record::{
+    Pause, RolloutRecord, RolloutState, RolloutTarget, RolloutTargetStatus,
+};
 use crate::support::time::saturating_add;
 
 /// The most deployments to one target that locks may refuse before the target counts as failed.
@@ -120,18 +122,18 @@ impl Turn<'_> {
         for target in &mut self.record.targets {
             let Some(facts) = self.facts.targets.get(&target.target) else { continue };
             match target.state {
-                TargetState::Deploying => observe_deployment(target, facts, timeout, now),
-                TargetState::Complete => observe_takeover(target, facts, now),
-                TargetState::Pending | TargetState::Failed => {
+                RolloutTargetStatus::Deploying => observe_deployment(target, facts, timeout, now),
+                RolloutTargetStatus::Complete => observe_takeover(target, facts, now),
+                RolloutTargetStatus::Pending | RolloutTargetStatus::Failed => {
                     observe_former_deployment(target, facts, now);
                 }
-                TargetState::Superseded
-                | TargetState::Skipped
-                | TargetState::UndoPending
-                | TargetState::Undoing
-                | TargetState::Undone
-                | TargetState::Unchanged
-                | TargetState::UndoFailed => {}
+                RolloutTargetStatus::Superseded
+                | RolloutTargetStatus::Skipped
+                | RolloutTargetStatus::UndoPending
+                | RolloutTargetStatus::Undoing
+                | RolloutTargetStatus::Undone
+                | RolloutTargetStatus::Unchanged
+                | RolloutTargetStatus::UndoFailed => {}
             }
         }
     }
@@ -174,17 +176,17 @@ fn observe_deployment(
         }
         DeploymentFact::Complete { .. } => {
             target.note = None;
-            target.set_state(TargetState::Complete, now);
+            target.set_state(RolloutTargetStatus::Complete, now);
         }
         DeploymentFact::Blocked { reason } if target.attempts < MAX_ATTEMPTS => {
             // Its id stays: an earlier attempt may have changed what is live.
-            target.set_note(TargetState::Pending, reason, now);
+            target.set_note(RolloutTargetStatus::Pending, reason, now);
         }
         DeploymentFact::Blocked { reason } | DeploymentFact::Failed { reason, .. } => {
             target.fail(reason, now);
         }
         DeploymentFact::Superseded { by } => {
-            target.set_note(TargetState::Superseded, superseded_note(by.as_ref()), now);
+            target.set_note(RolloutTargetStatus::Superseded, superseded_note(by.as_ref()), now);
         }
         DeploymentFact::Cancelled => target.fail("its deployment was cancelled", now),
         DeploymentFact::Missing => target.fail("its deployment is not on record any more", now),
@@ -199,11 +201,11 @@ fn observe_former_deployment(target: &mut RolloutTarget, facts: &TargetFacts, no
     match &facts.deployment {
         Some(DeploymentFact::Complete { .. }) if is_ours => {
             (target.failure, target.note) = (None, None);
-            target.set_state(TargetState::Complete, now);
+            target.set_state(RolloutTargetStatus::Complete, now);
         }
         // It has its whole time again; a second one beside it would only take its place.
-        Some(DeploymentFact::Open { .. }) if target.state == TargetState::Pending => {
-            target.set_state(TargetState::Deploying, now);
+        Some(DeploymentFact::Open { .. }) if target.state == RolloutTargetStatus::Pending => {
+            target.set_state(RolloutTargetStatus::Deploying, now);
         }
         // It was not begun: what was edited or removed is judged at its turn.
         Some(DeploymentFact::Blocked { .. })
@@ -212,7 +214,7 @@ fn observe_former_deployment(target: &mut RolloutTarget, facts: &TargetFacts, no
         _ if facts.live == LiveFact::Absent && !has_pushed(facts) => {}
         _ => {
             if let LiveOwner::Other(note) = owner_of(&facts.live, deployment) {
-                target.set_note(TargetState::Superseded, note, now);
+                target.set_note(RolloutTargetStatus::Superseded, note, now);
             }
         }
     }
@@ -223,7 +225,7 @@ fn observe_takeover(target: &mut RolloutTarget, facts: &TargetFacts, now: Timest
     if let Some(deployment) = &target.deployment
         && let LiveOwner::Other(note) = owner_of(&facts.live, deployment)
     {
-        target.set_note(TargetState::Superseded, note, now);
+        target.set_note(RolloutTargetStatus::Superseded, note, now);
     }
 }
 

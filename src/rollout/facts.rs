@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::{DeployId, TargetName};
 
+pub use crate::model::rollout_words::GateOutcome;
+
 /// All facts of one rollout at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolloutFacts {
@@ -102,19 +104,7 @@ pub struct GateAnswer {
     /// The time of the question.
     pub at: Timestamp,
     /// The result.
-    pub result: GateResult,
+    pub result: GateOutcome,
     /// The value, or the reason why there is none, for people.
     pub value: String,
-}
-
-/// The result of a question to a gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateResult {
-    /// The condition holds.
-    Passed,
-    /// The condition does not hold.
-    NotPassed,
-    /// The gate could not be asked, which is not passed.
-    Unanswered,
 }

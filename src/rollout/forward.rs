@@ -4,9 +4,11 @@ use jiff::SignedDuration;
 
 use crate::model::id::TargetName;
 use crate::rollout::advance::{Order, Turn};
-use crate::rollout::facts::{DeploymentFact, GateResult, LiveFact};
-use crate::rollout::plan::{Bound, FailurePolicy, Gate, RolloutStep};
-use crate::rollout::record::{FormerRevision, Pause, RolloutState, RolloutTarget, TargetState};
+use crate::rollout::facts::{DeploymentFact, GateOutcome, LiveFact};
+use crate::rollout::plan::{Bound, Gate, RolloutFailurePolicy, RolloutStep};
+use crate::rollout::record::{
+    FormerRevision, Pause, RolloutState, RolloutTarget, RolloutTargetStatus,
+};
 use crate::support::time::saturating_add;
 
 /// What a target that is next may do.
@@ -46,18 +48,18 @@ impl Turn<'_> {
             return false;
         }
         let failed = self.record.targets.iter();
-        let failed = failed.filter(|target| target.state == TargetState::Failed);
+        let failed = failed.filter(|target| target.state == RolloutTargetStatus::Failed);
         let newest = failed.max_by_key(|target| target.since);
         let describe =
             |one: &RolloutTarget| Some(format!("{}: {}", one.target, one.failure.as_deref()?));
         let reason = newest.and_then(describe).unwrap_or_default();
         match self.record.plan.on_failure {
-            FailurePolicy::Undo => self.record.begin_undo(reason, self.now),
-            FailurePolicy::Pause => {
+            RolloutFailurePolicy::Undo => self.record.begin_undo(reason, self.now),
+            RolloutFailurePolicy::Pause => {
                 let pause = RolloutState::Paused(Pause::Failure(reason));
                 self.record.set_state(pause, self.now);
             }
-            FailurePolicy::Continue => return false,
+            RolloutFailurePolicy::Continue => return false,
         }
         true
     }
@@ -81,13 +83,13 @@ impl Turn<'_> {
         let state_of =
             |turn: &Self, number: usize| turn.record.targets.get(number).map(|one| one.state);
         for number in &of_step {
-            if state_of(self, *number) == Some(TargetState::Deploying) {
+            if state_of(self, *number) == Some(RolloutTargetStatus::Deploying) {
                 under_way += 1;
                 self.wait_for_deployment(*number);
             }
         }
         for number in &of_step {
-            if state_of(self, *number) != Some(TargetState::Pending) {
+            if state_of(self, *number) != Some(RolloutTargetStatus::Pending) {
                 continue;
             }
             if under_way >= parallel {
@@ -108,7 +110,7 @@ impl Turn<'_> {
                         if one.awaits_retry() {
                             one.fail(reason, self.now);
                         } else {
-                            one.set_note(TargetState::Skipped, reason, self.now);
+                            one.set_note(RolloutTargetStatus::Skipped, reason, self.now);
                         }
                     }
                 }
@@ -171,7 +173,7 @@ impl Turn<'_> {
         one.deployment = Some(id.clone());
         one.attempts += 1;
         (one.failure, one.note) = (None, None);
-        one.set_state(TargetState::Deploying, self.now);
+        one.set_state(RolloutTargetStatus::Deploying, self.now);
         let target = one.target.clone();
         self.orders.push(Order::Deploy { target, id });
     }
@@ -209,7 +211,7 @@ impl Turn<'_> {
                 if let Some(answer) = answer {
                     record.answer = Some(answer.clone());
                 }
-                answer.is_some_and(|answer| answer.result == GateResult::Passed)
+                answer.is_some_and(|answer| answer.result == GateOutcome::Passed)
             }
         };
         if has_passed {
@@ -222,8 +224,8 @@ impl Turn<'_> {
         {
             let reason = format!("a gate did not pass within {timeout:#}: {what}");
             match self.record.plan.on_failure {
-                FailurePolicy::Undo => self.record.begin_undo(reason, now),
-                FailurePolicy::Pause | FailurePolicy::Continue => {
+                RolloutFailurePolicy::Undo => self.record.begin_undo(reason, now),
+                RolloutFailurePolicy::Pause | RolloutFailurePolicy::Continue => {
                     let pause = RolloutState::Paused(Pause::Failure(reason));
                     self.record.set_state(pause, now);
                 }

@@ -6,7 +6,9 @@ use jiff::tz::TimeZone;
 use crate::model::id::RolloutName;
 use crate::model::rollout_news::{RolloutNews, RolloutPhase, RolloutTargetNews, TargetProgress};
 use crate::rollout::plan::{Gate, RolloutStep};
-use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState};
+use crate::rollout::record::{
+    Pause, RolloutRecord, RolloutState, RolloutTarget, RolloutTargetStatus,
+};
 use crate::support::time::saturating_add;
 
 impl RolloutRecord {
@@ -76,13 +78,19 @@ impl RolloutRecord {
 impl RolloutTarget {
     fn news(&self) -> RolloutTargetNews {
         let progress = match self.state {
-            TargetState::Pending | TargetState::UndoPending => TargetProgress::Pending,
-            TargetState::Deploying | TargetState::Undoing => TargetProgress::UnderWay,
-            TargetState::Complete => TargetProgress::Complete,
-            TargetState::Failed => TargetProgress::Failed,
-            TargetState::Undone | TargetState::Unchanged => TargetProgress::Undone,
-            TargetState::UndoFailed => TargetProgress::UndoFailed,
-            TargetState::Superseded | TargetState::Skipped => TargetProgress::Dropped,
+            RolloutTargetStatus::Pending | RolloutTargetStatus::UndoPending => {
+                TargetProgress::Pending
+            }
+            RolloutTargetStatus::Deploying | RolloutTargetStatus::Undoing => {
+                TargetProgress::UnderWay
+            }
+            RolloutTargetStatus::Complete => TargetProgress::Complete,
+            RolloutTargetStatus::Failed => TargetProgress::Failed,
+            RolloutTargetStatus::Undone | RolloutTargetStatus::Unchanged => TargetProgress::Undone,
+            RolloutTargetStatus::UndoFailed => TargetProgress::UndoFailed,
+            RolloutTargetStatus::Superseded | RolloutTargetStatus::Skipped => {
+                TargetProgress::Dropped
+            }
         };
         let reason = match progress {
             TargetProgress::UndoFailed => self.note.as_ref().or(self.failure.as_ref()),
@@ -110,11 +118,11 @@ mod tests {
 
     use super::*;
     use crate::rollout::acts::RolloutAct;
-    use crate::rollout::facts::GateResult;
-    use crate::rollout::plan::FailurePolicy;
+    use crate::rollout::facts::GateOutcome;
+    use crate::rollout::plan::RolloutFailurePolicy;
     use crate::rollout::simulation::{Simulation, deploy, plan};
 
-    fn begin(gate: Gate, on_failure: FailurePolicy) -> Simulation {
+    fn begin(gate: Gate, on_failure: RolloutFailurePolicy) -> Simulation {
         let gate = RolloutStep::Gate { gate, timeout: None };
         let steps = vec![deploy(&["a"], 1), gate, deploy(&["b", "c"], 2)];
         let mut world = Simulation::new(plan(steps, on_failure));
@@ -130,7 +138,7 @@ mod tests {
     fn a_bake_time_has_its_end_and_another_day_its_date() {
         let bake = |minutes| {
             let length = SignedDuration::from_mins(minutes);
-            let mut world = begin(Gate::Bake { length }, FailurePolicy::Undo);
+            let mut world = begin(Gate::Bake { length }, RolloutFailurePolicy::Undo);
             world.succeeds("a");
             news(&world)
         };
@@ -144,7 +152,7 @@ mod tests {
 
     #[test]
     fn an_approval_is_a_phase_until_it_is_given() {
-        let mut world = begin(Gate::Approval { team: None }, FailurePolicy::Undo);
+        let mut world = begin(Gate::Approval { team: None }, RolloutFailurePolicy::Undo);
         world.succeeds("a");
         let waiting = news(&world);
         assert_eq!(waiting.phase, RolloutPhase::Approval(None));
@@ -162,8 +170,8 @@ mod tests {
     #[test]
     fn a_gate_is_told_without_its_value_which_changes_all_the_time() {
         let url = "https://shop.example.com/health".to_owned();
-        let mut world = begin(Gate::Http { url }, FailurePolicy::Undo);
-        world.gate = GateResult::NotPassed;
+        let mut world = begin(Gate::Http { url }, RolloutFailurePolicy::Undo);
+        world.gate = GateOutcome::NotPassed;
         world.succeeds("a");
         world.advance();
         let wait = news(&world).wait.unwrap();
@@ -172,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_failure_stays_with_its_target_until_the_end() {
-        let mut world = begin(Gate::Approval { team: None }, FailurePolicy::Undo);
+        let mut world = begin(Gate::Approval { team: None }, RolloutFailurePolicy::Undo);
         world.fails("a", "cannot pull the image");
         let undoing = news(&world);
         assert_eq!(undoing.phase, RolloutPhase::Undoing("a: cannot pull the image".to_owned()));
@@ -183,7 +191,7 @@ mod tests {
         assert_eq!((target.as_str(), reason), ("a", "cannot pull the image"));
         assert_eq!(undone.count(TargetProgress::Undone), 1);
         assert_eq!(undone.count(TargetProgress::Pending), 2);
-        let mut paused = begin(Gate::Approval { team: None }, FailurePolicy::Pause);
+        let mut paused = begin(Gate::Approval { team: None }, RolloutFailurePolicy::Pause);
         paused.fails("a", "crashes");
         assert_eq!(news(&paused).phase, RolloutPhase::Stopped("a: crashes".to_owned()));
     }

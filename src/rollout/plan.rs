@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{TargetName, TeamName};
 use crate::model::lock::Window;
 
+pub use crate::model::rollout_words::RolloutFailurePolicy;
+
 /// The most targets of one rollout.
 pub const MAX_TARGETS: usize = 500;
 /// The most steps of one rollout, gates included.
@@ -19,7 +21,7 @@ pub struct RolloutPlan {
     /// The steps, in order.
     pub steps: Vec<RolloutStep>,
     /// What follows when more targets have failed than `max_failures`, or a gate did not pass in time.
-    pub on_failure: FailurePolicy,
+    pub on_failure: RolloutFailurePolicy,
     /// The number of failed targets that are accepted.
     pub max_failures: usize,
     /// The time that a target may take, from the creation of its deployment to its end; its undo has as long again.
@@ -94,18 +96,6 @@ pub enum Bound {
     AtLeast(String),
 }
 
-/// What follows a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailurePolicy {
-    /// Every changed target gets its former revision back.
-    Undo,
-    /// The rollout waits for a person.
-    Pause,
-    /// The rollout goes on with the next target; a gate that did not pass pauses it all the same.
-    Continue,
-}
-
 /// The error of a plan that cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanFault {
@@ -137,6 +127,20 @@ pub struct PlanDuration {
     pub shortest: SignedDuration,
     /// The time after which it has failed; `None` where a gate may take as long as it takes.
     pub longest: Option<SignedDuration>,
+}
+
+impl Gate {
+    /// Returns the word for its kind, as it is counted and served.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bake { .. } => "bake",
+            Self::Approval { .. } => "approval",
+            Self::Http { .. } => "http",
+            Self::PromQl { .. } => "promql",
+            Self::NoAlert { .. } => "no_alert",
+            Self::Calendar { .. } => "calendar",
+        }
+    }
 }
 
 impl RolloutPlan {

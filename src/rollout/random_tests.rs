@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use crate::model::id::TargetName;
 use crate::model::lock::Window;
 use crate::rollout::acts::RolloutAct;
-use crate::rollout::facts::GateResult;
-use crate::rollout::plan::{Bound, FailurePolicy, Gate, RolloutPlan, RolloutStep};
-use crate::rollout::record::{Pause, RolloutState, TargetState};
+use crate::rollout::facts::GateOutcome;
+use crate::rollout::plan::{Bound, Gate, RolloutFailurePolicy, RolloutPlan, RolloutStep};
+use crate::rollout::record::{Pause, RolloutState, RolloutTargetStatus};
 use crate::rollout::simulation::{Simulation, deploy, plan};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -79,7 +79,8 @@ fn random_plan(dice: &mut Dice) -> RolloutPlan {
         let parallel = usize::try_from(1 + dice.roll(3)).unwrap();
         steps.push(deploy(&names, parallel));
     }
-    let policies = [FailurePolicy::Undo, FailurePolicy::Pause, FailurePolicy::Continue];
+    let policies =
+        [RolloutFailurePolicy::Undo, RolloutFailurePolicy::Pause, RolloutFailurePolicy::Continue];
     let policy = policies[usize::try_from(dice.roll(3)).unwrap()];
     let mut plan = plan(steps, policy);
     plan.max_failures = usize::try_from(dice.roll(3)).unwrap();
@@ -89,7 +90,8 @@ fn random_plan(dice: &mut Dice) -> RolloutPlan {
 /// Half of what happens, happens where something is under way.
 fn random_target(world: &Simulation, dice: &mut Dice) -> TargetName {
     let targets = &world.record.targets;
-    let is_under_way = |state| matches!(state, TargetState::Deploying | TargetState::Undoing);
+    let is_under_way =
+        |state| matches!(state, RolloutTargetStatus::Deploying | RolloutTargetStatus::Undoing);
     let under_way: Vec<_> = targets.iter().filter(|one| is_under_way(one.state)).collect();
     let is_one_of_those = !under_way.is_empty() && dice.roll(2) == 0;
     let choice = if is_one_of_those { under_way } else { targets.iter().collect() };
@@ -126,7 +128,7 @@ fn happen(world: &mut Simulation, dice: &mut Dice) {
         (19, _) => world.pass(MINUTE * i32::try_from(dice.roll(12)).unwrap()),
         (20, _) => world.pass(-MINUTE),
         (21, _) => {
-            let results = [GateResult::Passed, GateResult::NotPassed, GateResult::Unanswered];
+            let results = [GateOutcome::Passed, GateOutcome::NotPassed, GateOutcome::Unanswered];
             world.gate = results[usize::try_from(dice.roll(3)).unwrap()];
         }
         (22, _) if dice.roll(6) == 0 => drop(world.act(random_act(world.record.index, dice))),
@@ -151,7 +153,7 @@ fn calm_down(world: &mut Simulation) {
     world.unreadable.clear();
     (world.is_git_away, world.are_gates_away) = (false, false);
     world.withdrawn = None;
-    world.gate = GateResult::Passed;
+    world.gate = GateOutcome::Passed;
     for _ in 0..2000 {
         world.advance();
         if let RolloutState::Paused(Pause::Person(_) | Pause::Failure(_)) = world.record.state {
@@ -212,7 +214,7 @@ proptest! {
             prop_assert!(!is_done || !is_gate || passed_at.is_some(), "step {} was jumped over", number);
         }
         for one in &world.record.targets {
-            let is_left = matches!(one.state, TargetState::Complete | TargetState::Failed);
+            let is_left = matches!(one.state, RolloutTargetStatus::Complete | RolloutTargetStatus::Failed);
             prop_assert!(!(has_turned_back && is_left), "not undone: {:?}", one);
         }
     }

@@ -10,6 +10,8 @@ use crate::model::release::Release;
 use crate::rollout::facts::GateAnswer;
 use crate::rollout::plan::{RolloutPlan, RolloutStep};
 
+pub use crate::model::rollout_words::RolloutTargetStatus;
+
 /// One rollout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolloutRecord {
@@ -89,7 +91,7 @@ pub struct RolloutTarget {
     /// The number of its step.
     pub step: usize,
     /// Its state.
-    pub state: TargetState,
+    pub state: RolloutTargetStatus,
     /// The time at which it came into that state.
     pub since: Timestamp,
     /// Its deployment, once there is one.
@@ -114,34 +116,6 @@ pub enum FormerRevision {
     Absent,
     /// This revision was live.
     Revision(DeployId),
-}
-
-/// The state of one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TargetState {
-    /// It has not been begun.
-    Pending,
-    /// Its deployment is under way.
-    Deploying,
-    /// The release runs there, or is pushed where nothing watches.
-    Complete,
-    /// Its deployment failed, or took too long.
-    Failed,
-    /// Another release was deployed there by a person.
-    Superseded,
-    /// It is no target of the service any more.
-    Skipped,
-    /// It waits for its undo.
-    UndoPending,
-    /// Its undo is under way.
-    Undoing,
-    /// It has its former revision.
-    Undone,
-    /// Its deployment changed nothing, so there is nothing to undo.
-    Unchanged,
-    /// Its undo failed; a person must act.
-    UndoFailed,
 }
 
 /// What is remembered of a gate.
@@ -169,14 +143,14 @@ pub struct GateApproval {
 impl RolloutRecord {
     /// Checks that it is done, and no more targets are without the release than failures are accepted.
     pub fn is_success(&self) -> bool {
-        let others = self.targets.iter().filter(|one| one.state != TargetState::Complete);
+        let others = self.targets.iter().filter(|one| one.state != RolloutTargetStatus::Complete);
         self.state == RolloutState::Done && others.count() <= self.plan.max_failures
     }
 
     /// Checks that it has ended, and each deployment that was under way when a person cancelled it has, too: another
     /// rollout may have its targets.
     pub fn is_settled(&self) -> bool {
-        let is_open = |one: &RolloutTarget| one.state == TargetState::Deploying;
+        let is_open = |one: &RolloutTarget| one.state == RolloutTargetStatus::Deploying;
         self.state.is_final() && !self.targets.iter().any(is_open)
     }
 
@@ -190,7 +164,7 @@ impl RolloutRecord {
         let target = |(step, target): (usize, &TargetName)| RolloutTarget {
             target: target.clone(),
             step,
-            state: TargetState::Pending,
+            state: RolloutTargetStatus::Pending,
             since: now,
             deployment: None,
             before: None,
@@ -232,7 +206,7 @@ impl RolloutRecord {
 
     /// Counts the targets that failed.
     pub fn failures(&self) -> usize {
-        self.targets.iter().filter(|target| target.state == TargetState::Failed).count()
+        self.targets.iter().filter(|target| target.state == RolloutTargetStatus::Failed).count()
     }
 }
 
@@ -263,7 +237,7 @@ impl RolloutState {
 
 impl RolloutTarget {
     /// Changes the state.
-    pub(super) fn set_state(&mut self, state: TargetState, now: Timestamp) {
+    pub(super) fn set_state(&mut self, state: RolloutTargetStatus, now: Timestamp) {
         if self.state != state {
             self.state = state;
             self.since = now;
@@ -272,18 +246,23 @@ impl RolloutTarget {
 
     /// Checks that a deployment to it has failed, which may have changed what is live, and that another one follows.
     pub(super) fn awaits_retry(&self) -> bool {
-        self.state == TargetState::Pending && self.deployment.is_some()
+        self.state == RolloutTargetStatus::Pending && self.deployment.is_some()
     }
 
     /// Changes the state, and says why.
-    pub(super) fn set_note(&mut self, state: TargetState, note: impl Into<String>, now: Timestamp) {
+    pub(super) fn set_note(
+        &mut self,
+        state: RolloutTargetStatus,
+        note: impl Into<String>,
+        now: Timestamp,
+    ) {
         self.set_state(state, now);
         self.note = Some(note.into());
     }
 
     /// Ends its deployment badly.
     pub(super) fn fail(&mut self, reason: impl Into<String>, now: Timestamp) {
-        self.set_state(TargetState::Failed, now);
+        self.set_state(RolloutTargetStatus::Failed, now);
         self.failure = Some(reason.into());
     }
 }

@@ -10,10 +10,10 @@ use crate::model::release::Release;
 use crate::rollout::acts::{ActRefusal, RolloutAct};
 use crate::rollout::advance::{Decision, Order, advance};
 use crate::rollout::facts::{
-    DeploymentFact, GateAnswer, GateResult, LiveFact, RolloutFacts, TargetFacts,
+    DeploymentFact, GateAnswer, GateOutcome, LiveFact, RolloutFacts, TargetFacts,
 };
-use crate::rollout::plan::{FailurePolicy, RolloutPlan, RolloutStep};
-use crate::rollout::record::{FormerRevision, RolloutRecord, TargetState};
+use crate::rollout::plan::{RolloutFailurePolicy, RolloutPlan, RolloutStep};
+use crate::rollout::record::{FormerRevision, RolloutRecord, RolloutTargetStatus};
 
 /// The kind of a simulated deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) struct Simulation {
     /// Gates cannot be asked.
     pub(super) are_gates_away: bool,
     pub(super) withdrawn: Option<String>,
-    pub(super) gate: GateResult,
+    pub(super) gate: GateOutcome,
     /// The orders that were carried out, as sentences.
     pub(super) orders: Vec<String>,
     /// The targets whose undo was ordered, since the way back began.
@@ -68,7 +68,7 @@ pub(super) fn deploy(targets: &[&str], parallel: usize) -> RolloutStep {
     RolloutStep::Deploy { targets: targets.iter().map(|name| target(name)).collect(), parallel }
 }
 
-pub(super) fn plan(steps: Vec<RolloutStep>, on_failure: FailurePolicy) -> RolloutPlan {
+pub(super) fn plan(steps: Vec<RolloutStep>, on_failure: RolloutFailurePolicy) -> RolloutPlan {
     let target_timeout = SignedDuration::from_mins(15);
     RolloutPlan { steps, on_failure, max_failures: 0, target_timeout }
 }
@@ -100,7 +100,7 @@ impl Simulation {
             is_git_away: false,
             are_gates_away: false,
             withdrawn: None,
-            gate: GateResult::NotPassed,
+            gate: GateOutcome::NotPassed,
             orders: Vec::new(),
             undone: Vec::new(),
             way_back: Vec::new(),
@@ -208,7 +208,9 @@ impl Simulation {
     }
 
     fn note_way_back(&mut self) {
-        let is_open = |state| matches!(state, TargetState::UndoPending | TargetState::Undoing);
+        let is_open = |state| {
+            matches!(state, RolloutTargetStatus::UndoPending | RolloutTargetStatus::Undoing)
+        };
         let open = self.record.targets.iter().rev().filter(|one| is_open(one.state));
         let (failed, others): (Vec<_>, Vec<_>) = open.partition(|one| one.failure.is_some());
         self.way_back = failed.into_iter().chain(others).map(|one| one.target.clone()).collect();
@@ -348,7 +350,7 @@ impl Simulation {
         self.now += time;
     }
 
-    pub(super) fn state(&self, name: &str) -> TargetState {
+    pub(super) fn state(&self, name: &str) -> RolloutTargetStatus {
         self.record.targets.iter().find(|one| one.target.as_str() == name).unwrap().state
     }
 
@@ -389,10 +391,10 @@ impl Simulation {
                 continue;
             }
             match one.state {
-                TargetState::Complete => {
+                RolloutTargetStatus::Complete => {
                     assert_eq!(by, one.deployment.as_ref(), "{one:?}");
                 }
-                TargetState::Undone => match one.before.as_ref().unwrap() {
+                RolloutTargetStatus::Undone => match one.before.as_ref().unwrap() {
                     FormerRevision::Absent => assert_eq!(*live, None, "{one:?}"),
                     FormerRevision::Revision(id) => {
                         assert_eq!(
@@ -402,16 +404,18 @@ impl Simulation {
                         );
                     }
                 },
-                TargetState::Pending | TargetState::Unchanged | TargetState::Skipped => {
+                RolloutTargetStatus::Pending
+                | RolloutTargetStatus::Unchanged
+                | RolloutTargetStatus::Skipped => {
                     let is_ours = by.is_some_and(|by| self.deployments.contains_key(by));
                     assert!(!is_ours, "the rollout has changed it: {one:?}");
                 }
-                TargetState::Superseded
-                | TargetState::Failed
-                | TargetState::UndoFailed
-                | TargetState::Deploying
-                | TargetState::UndoPending
-                | TargetState::Undoing => {}
+                RolloutTargetStatus::Superseded
+                | RolloutTargetStatus::Failed
+                | RolloutTargetStatus::UndoFailed
+                | RolloutTargetStatus::Deploying
+                | RolloutTargetStatus::UndoPending
+                | RolloutTargetStatus::Undoing => {}
             }
         }
     }

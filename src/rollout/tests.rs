@@ -3,9 +3,9 @@
 use jiff::SignedDuration;
 
 use crate::rollout::acts::RolloutAct;
-use crate::rollout::facts::GateResult;
-use crate::rollout::plan::{Bound, FailurePolicy, Gate, PlanFault, RolloutStep};
-use crate::rollout::record::{Pause, RolloutState, TargetState};
+use crate::rollout::facts::GateOutcome;
+use crate::rollout::plan::{Bound, Gate, PlanFault, RolloutFailurePolicy, RolloutStep};
+use crate::rollout::record::{Pause, RolloutState, RolloutTargetStatus};
 use crate::rollout::simulation::{Simulation, deploy, plan, target};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -22,13 +22,13 @@ fn approve(step: usize) -> RolloutAct {
     RolloutAct::Approve { step, by: "ann".to_owned(), reason: "looks good".to_owned() }
 }
 
-fn one_by_one(targets: &[&str], on_failure: FailurePolicy) -> Simulation {
+fn one_by_one(targets: &[&str], on_failure: RolloutFailurePolicy) -> Simulation {
     let mut world = Simulation::new(plan(vec![deploy(targets, 1)], on_failure));
     world.advance();
     world
 }
 
-fn gated(gate: Gate, on_failure: FailurePolicy) -> Simulation {
+fn gated(gate: Gate, on_failure: RolloutFailurePolicy) -> Simulation {
     let gate = RolloutStep::Gate { gate, timeout: Some(MINUTE * 30) };
     let steps = vec![deploy(&["a"], 1), gate, deploy(&["b"], 1)];
     let mut world = Simulation::new(plan(steps, on_failure));
@@ -39,9 +39,9 @@ fn gated(gate: Gate, on_failure: FailurePolicy) -> Simulation {
 
 #[test]
 fn targets_follow_each_other_until_all_are_complete() {
-    let mut world = one_by_one(&["a", "b", "c"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b", "c"], RolloutFailurePolicy::Undo);
     for name in ["a", "b", "c"] {
-        assert_eq!(world.state(name), TargetState::Deploying);
+        assert_eq!(world.state(name), RolloutTargetStatus::Deploying);
         world.succeeds(name);
     }
     assert_eq!(world.record.state, RolloutState::Done);
@@ -51,7 +51,7 @@ fn targets_follow_each_other_until_all_are_complete() {
 
 #[test]
 fn a_failure_is_undone_first_and_the_others_in_reverse() {
-    let mut world = one_by_one(&["a", "b", "new-c", "d"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b", "new-c", "d"], RolloutFailurePolicy::Undo);
     world.succeeds("a");
     world.succeeds("b");
     world.fails("new-c", "cannot pull the image");
@@ -64,25 +64,25 @@ fn a_failure_is_undone_first_and_the_others_in_reverse() {
     }
     assert_eq!(world.record.state, RolloutState::Undone);
     assert_eq!(world.orders[3..], ["remove new-c", "roll back b", "roll back a"]);
-    assert_eq!(world.state("d"), TargetState::Pending);
+    assert_eq!(world.state("d"), RolloutTargetStatus::Pending);
     world.matches_record();
 }
 
 #[test]
 fn a_target_where_the_app_never_was_fails_again_and_is_nobody_elses() {
-    let mut world = one_by_one(&["new-a", "b"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["new-a", "b"], RolloutFailurePolicy::Pause);
     for _ in 0..2 {
         world.refuses("new-a", "a rule is broken");
         assert!(matches!(world.record.state, RolloutState::Paused(Pause::Failure(_))));
         world.act(retry()).unwrap();
         world.advance();
-        assert_eq!(world.state("new-a"), TargetState::Deploying);
+        assert_eq!(world.state("new-a"), RolloutTargetStatus::Deploying);
     }
 }
 
 #[test]
 fn a_revision_that_is_not_kept_any_more_is_left_to_a_person_and_the_others_go_on() {
-    let mut world = one_by_one(&["a", "b", "c"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b", "c"], RolloutFailurePolicy::Undo);
     world.succeeds("a");
     world.succeeds("b");
     world.pruned.insert(target("b"));
@@ -98,7 +98,8 @@ fn a_revision_that_is_not_kept_any_more_is_left_to_a_person_and_the_others_go_on
 
 #[test]
 fn as_many_targets_as_the_step_says_are_under_way() {
-    let mut world = Simulation::new(plan(vec![deploy(&["a", "b", "c"], 2)], FailurePolicy::Undo));
+    let mut world =
+        Simulation::new(plan(vec![deploy(&["a", "b", "c"], 2)], RolloutFailurePolicy::Undo));
     world.advance();
     assert_eq!(world.orders, ["deploy a", "deploy b"]);
     world.succeeds("b");
@@ -110,24 +111,24 @@ fn as_many_targets_as_the_step_says_are_under_way() {
 
 #[test]
 fn a_deployment_that_has_pushed_nothing_is_cancelled_and_not_undone() {
-    let mut world = Simulation::new(plan(vec![deploy(&["a", "b"], 2)], FailurePolicy::Undo));
+    let mut world = Simulation::new(plan(vec![deploy(&["a", "b"], 2)], RolloutFailurePolicy::Undo));
     world.advance();
     world.fails("a", "crashes");
     assert_eq!(world.orders[2..], ["roll back a"]);
     world.succeeds("a");
-    assert_eq!(world.state("b"), TargetState::Unchanged);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Unchanged);
     assert_eq!(world.record.state, RolloutState::Undone);
     world.matches_record();
 }
 
 #[test]
 fn failures_within_the_limit_are_accepted_and_the_next_one_is_not() {
-    let mut plan = plan(vec![deploy(&["a", "b", "c"], 1)], FailurePolicy::Undo);
+    let mut plan = plan(vec![deploy(&["a", "b", "c"], 1)], RolloutFailurePolicy::Undo);
     plan.max_failures = 1;
     let mut world = Simulation::new(plan);
     world.advance();
     world.fails("a", "crashes");
-    assert_eq!(world.state("b"), TargetState::Deploying);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Deploying);
     world.pass(MINUTE);
     world.fails("b", "a timeout");
     let RolloutState::Undoing { reason } = &world.record.state else {
@@ -143,7 +144,7 @@ fn failures_within_the_limit_are_accepted_and_the_next_one_is_not() {
 #[test]
 fn a_pause_waits_for_a_person_who_goes_on_retries_or_turns_back() {
     let paused = || {
-        let mut world = one_by_one(&["a", "b"], FailurePolicy::Pause);
+        let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Pause);
         world.fails("a", "crashes");
         let pause = Pause::Failure("a: crashes".to_owned());
         assert_eq!(world.record.state, RolloutState::Paused(pause));
@@ -154,7 +155,7 @@ fn a_pause_waits_for_a_person_who_goes_on_retries_or_turns_back() {
     world.advance();
     world.succeeds("b");
     assert_eq!(world.record.state, RolloutState::Done);
-    assert_eq!(world.state("a"), TargetState::Failed);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Failed);
 
     let mut world = paused();
     let before = world.record.targets[0].before.clone();
@@ -175,13 +176,13 @@ fn a_pause_waits_for_a_person_who_goes_on_retries_or_turns_back() {
 
 #[test]
 fn a_target_that_is_tried_again_is_waited_for_while_its_deployment_is_under_way() {
-    let mut world = one_by_one(&["a"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["a"], RolloutFailurePolicy::Pause);
     world.pass(MINUTE * 15);
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Failed);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Failed);
     world.act(retry()).unwrap();
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Deploying);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Deploying);
     assert_eq!(world.orders, ["deploy a"], "it is not deployed a second time");
     world.succeeds("a");
     assert_eq!(world.record.state, RolloutState::Done);
@@ -189,7 +190,7 @@ fn a_target_that_is_tried_again_is_waited_for_while_its_deployment_is_under_way(
 
 #[test]
 fn a_target_that_waits_to_be_tried_again_is_undone_with_the_others() {
-    let mut world = one_by_one(&["a", "b"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Pause);
     world.succeeds("a");
     world.fails("b", "crashes");
     world.act(retry()).unwrap();
@@ -204,7 +205,7 @@ fn a_target_that_waits_to_be_tried_again_is_undone_with_the_others() {
 
 #[test]
 fn what_an_earlier_attempt_has_pushed_is_undone_where_the_last_one_pushed_nothing() {
-    let mut world = one_by_one(&["a"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["a"], RolloutFailurePolicy::Pause);
     world.fails("a", "crashes");
     world.act(retry()).unwrap();
     world.advance();
@@ -214,13 +215,13 @@ fn what_an_earlier_attempt_has_pushed_is_undone_where_the_last_one_pushed_nothin
     world.advance();
     assert_eq!(world.orders, ["deploy a", "deploy a", "roll back a"]);
     world.succeeds("a");
-    assert_eq!(world.state("a"), TargetState::Undone);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Undone);
     world.matches_record();
 }
 
 #[test]
 fn a_target_whose_second_deployment_a_lock_refused_is_undone_with_the_others() {
-    let mut world = one_by_one(&["a"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["a"], RolloutFailurePolicy::Pause);
     world.fails("a", "crashes");
     world.act(retry()).unwrap();
     world.advance();
@@ -228,7 +229,7 @@ fn a_target_whose_second_deployment_a_lock_refused_is_undone_with_the_others() {
     world.refuse(&second);
     world.locked.insert(target("a"));
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Pending);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Pending);
     world.locked.clear();
     world.act(RolloutAct::Undo { reason: "errors".to_owned() }).unwrap();
     world.advance();
@@ -243,10 +244,10 @@ fn a_gate_has_its_whole_time_again_after_a_person_paused_it() {
     let gate = Gate::Http { url: "https://example.com".to_owned() };
     let gate = RolloutStep::Gate { gate, timeout: Some(MINUTE * 30) };
     let steps = vec![deploy(&["a"], 1), gate, deploy(&["b"], 1)];
-    let mut world = Simulation::new(plan(steps, FailurePolicy::Undo));
+    let mut world = Simulation::new(plan(steps, RolloutFailurePolicy::Undo));
     world.advance();
     world.succeeds("a");
-    world.gate = GateResult::NotPassed;
+    world.gate = GateOutcome::NotPassed;
     world.advance();
     world.act(RolloutAct::Pause { reason: "the backend is restarted".to_owned() }).unwrap();
     world.pass(MINUTE * 40);
@@ -260,11 +261,11 @@ fn a_gate_has_its_whole_time_again_after_a_person_paused_it() {
 
 #[test]
 fn a_target_that_a_person_has_repaired_with_another_release_is_not_tried_again() {
-    let mut world = one_by_one(&["a", "b"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Pause);
     world.fails("a", "crashes");
     let other = world.take_over(&target("a"));
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Superseded);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Superseded);
     assert!(world.note("a").contains(other.as_str()));
     assert!(world.act(retry()).is_err());
     world.act(resume()).unwrap();
@@ -276,7 +277,7 @@ fn a_target_that_a_person_has_repaired_with_another_release_is_not_tried_again()
 
 #[test]
 fn a_rollout_that_continues_goes_past_failures() {
-    let mut world = one_by_one(&["a", "b"], FailurePolicy::Continue);
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Continue);
     world.fails("a", "crashes");
     world.succeeds("b");
     assert_eq!(world.record.state, RolloutState::Done);
@@ -284,12 +285,12 @@ fn a_rollout_that_continues_goes_past_failures() {
 
 #[test]
 fn a_target_that_takes_too_long_has_failed() {
-    let mut world = one_by_one(&["a"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a"], RolloutFailurePolicy::Undo);
     let id = world.open(&target("a")).unwrap();
     world.push(&id);
     world.pass(MINUTE * 14);
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Deploying);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Deploying);
     world.pass(MINUTE);
     world.advance();
     let failure = world.record.targets[0].failure.clone().unwrap();
@@ -299,7 +300,7 @@ fn a_target_that_takes_too_long_has_failed() {
 
 #[test]
 fn a_lock_pauses_until_it_is_taken_away() {
-    let mut world = one_by_one(&["a", "b"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Undo);
     world.locked.insert(target("b"));
     world.succeeds("a");
     let reason = "b: locked by ann: freeze".to_owned();
@@ -318,31 +319,31 @@ fn a_lock_pauses_until_it_is_taken_away() {
 
 #[test]
 fn a_deployment_that_a_lock_refuses_is_created_again_later_but_not_for_ever() {
-    let mut world = one_by_one(&["a"], FailurePolicy::Pause);
+    let mut world = one_by_one(&["a"], RolloutFailurePolicy::Pause);
     for _ in 0..4 {
         let id = world.open(&target("a")).unwrap();
         world.refuse(&id);
         world.advance();
-        assert_eq!(world.state("a"), TargetState::Deploying);
+        assert_eq!(world.state("a"), RolloutTargetStatus::Deploying);
     }
     let id = world.open(&target("a")).unwrap();
     world.refuse(&id);
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Failed);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Failed);
 }
 
 #[test]
 fn what_a_person_deploys_is_left_to_them() {
-    let mut world = one_by_one(&["a", "b", "c"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b", "c"], RolloutFailurePolicy::Undo);
     world.succeeds("a");
     let other = world.take_over(&target("a"));
     world.advance();
-    assert_eq!(world.state("a"), TargetState::Superseded);
+    assert_eq!(world.state("a"), RolloutTargetStatus::Superseded);
     assert!(world.note("a").contains(other.as_str()));
     // In the middle of a step, too.
     world.take_over(&target("b"));
     world.advance();
-    assert_eq!(world.state("b"), TargetState::Superseded);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Superseded);
     world.fails("c", "crashes");
     world.succeeds("c");
     assert_eq!(world.record.state, RolloutState::Undone);
@@ -351,7 +352,7 @@ fn what_a_person_deploys_is_left_to_them() {
 
 #[test]
 fn an_undo_that_fails_goes_on_with_the_others_and_says_what_to_do() {
-    let mut world = one_by_one(&["a", "b"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Undo);
     world.succeeds("a");
     world.fails("b", "crashes");
     world.fails("b", "the manifest host refuses the push");
@@ -373,10 +374,10 @@ fn an_undo_that_fails_goes_on_with_the_others_and_says_what_to_do() {
 
 #[test]
 fn a_target_that_vanishes_is_skipped_before_and_named_after_its_turn() {
-    let mut world = one_by_one(&["a", "b"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Undo);
     world.gone.insert(target("b"));
     world.succeeds("a");
-    assert_eq!(world.state("b"), TargetState::Skipped);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Skipped);
     assert_eq!(world.record.state, RolloutState::Done);
 
     world.gone.insert(target("a"));
@@ -390,7 +391,7 @@ fn a_target_that_vanishes_is_skipped_before_and_named_after_its_turn() {
 
 #[test]
 fn a_gate_of_time_passes_when_the_time_has_gone_by() {
-    let mut world = gated(Gate::Bake { length: MINUTE * 10 }, FailurePolicy::Undo);
+    let mut world = gated(Gate::Bake { length: MINUTE * 10 }, RolloutFailurePolicy::Undo);
     world.pass(MINUTE * 9);
     world.advance();
     assert_eq!(world.record.index, 1);
@@ -399,12 +400,12 @@ fn a_gate_of_time_passes_when_the_time_has_gone_by() {
     world.advance();
     world.pass(MINUTE * 6);
     world.advance();
-    assert_eq!(world.state("b"), TargetState::Deploying);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Deploying);
 }
 
 #[test]
 fn a_gate_that_a_person_approves_waits_for_the_person() {
-    let mut world = gated(Gate::Approval { team: None }, FailurePolicy::Pause);
+    let mut world = gated(Gate::Approval { team: None }, RolloutFailurePolicy::Pause);
     let refusal = world.act(approve(3)).unwrap_err();
     assert!(
         refusal.to_string().contains("another one waits"),
@@ -413,7 +414,7 @@ fn a_gate_that_a_person_approves_waits_for_the_person() {
     world.act(approve(1)).unwrap();
     world.advance();
     assert_eq!(world.record.gates[&1].approval.as_ref().unwrap().by, "ann");
-    assert_eq!(world.state("b"), TargetState::Deploying);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Deploying);
     let refusal = world.act(approve(1)).unwrap_err();
     assert_eq!(refusal.to_string(), "no gate waits for an approval now");
 }
@@ -422,15 +423,15 @@ fn a_gate_that_a_person_approves_waits_for_the_person() {
 fn a_gate_that_is_asked_passes_by_its_answer_and_turns_back_after_its_time() {
     let bound = Bound::AtMost("1".to_owned());
     let gate = Gate::PromQl { query: "errors".to_owned(), bound };
-    let mut world = gated(gate.clone(), FailurePolicy::Undo);
-    world.gate = GateResult::Unanswered;
+    let mut world = gated(gate.clone(), RolloutFailurePolicy::Undo);
+    world.gate = GateOutcome::Unanswered;
     world.advance();
     assert_eq!(world.record.index, 1, "what cannot be asked does not pass");
-    world.gate = GateResult::Passed;
+    world.gate = GateOutcome::Passed;
     world.advance();
-    assert_eq!(world.state("b"), TargetState::Deploying);
+    assert_eq!(world.state("b"), RolloutTargetStatus::Deploying);
 
-    let mut world = gated(gate, FailurePolicy::Undo);
+    let mut world = gated(gate, RolloutFailurePolicy::Undo);
     world.pass(MINUTE * 30);
     world.advance();
     let RolloutState::Undoing { reason } = &world.record.state else {
@@ -443,7 +444,7 @@ fn a_gate_that_is_asked_passes_by_its_answer_and_turns_back_after_its_time() {
 
 #[test]
 fn acts_that_make_no_sense_are_refused() {
-    let mut world = one_by_one(&["a"], FailurePolicy::Undo);
+    let mut world = one_by_one(&["a"], RolloutFailurePolicy::Undo);
     let refusal = |world: &mut Simulation, act| world.act(act).unwrap_err().to_string();
     assert_eq!(refusal(&mut world, resume()), "it is rolling_out, and not paused");
     world.succeeds("a");
@@ -455,7 +456,7 @@ fn acts_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_plan_that_cannot_be_carried_out_is_refused() {
-    let check = |steps| plan(steps, FailurePolicy::Undo).check();
+    let check = |steps| plan(steps, RolloutFailurePolicy::Undo).check();
     assert_eq!(check(vec![]), Err(PlanFault::Empty));
     assert_eq!(check(vec![deploy(&["a"], 0)]), Err(PlanFault::Idle(0)));
     let twice = check(vec![deploy(&["a"], 1), deploy(&["b", "a"], 1)]);
@@ -469,7 +470,7 @@ fn a_plan_that_cannot_be_carried_out_is_refused() {
 fn a_plan_says_how_long_it_takes() {
     let bake = RolloutStep::Gate { gate: Gate::Bake { length: MINUTE * 10 }, timeout: None };
     let steps = vec![deploy(&["a"], 1), bake, deploy(&["b", "c", "d"], 2)];
-    let duration = plan(steps, FailurePolicy::Undo).duration();
+    let duration = plan(steps, RolloutFailurePolicy::Undo).duration();
     assert_eq!(duration.shortest, MINUTE * 10);
     assert_eq!(duration.longest, Some(MINUTE * 55));
 }

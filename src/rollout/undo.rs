@@ -3,14 +3,14 @@
 use crate::rollout::advance::{LiveOwner, Order, Turn, has_pushed, owner_of, superseded_note};
 use crate::rollout::facts::DeploymentFact;
 use crate::rollout::record::{
-    FormerRevision, RolloutRecord, RolloutState, RolloutTarget, TargetState,
+    FormerRevision, RolloutRecord, RolloutState, RolloutTarget, RolloutTargetStatus,
 };
 use crate::support::time::saturating_add;
 
 /// What becomes of the target whose turn it is.
 enum UndoStep {
     /// It has its end; the next one is on.
-    Settled(TargetState, String),
+    Settled(RolloutTargetStatus, String),
     /// It is begun: the order has been made.
     Begun,
     /// It waits for this.
@@ -26,7 +26,7 @@ impl Turn<'_> {
             let limit = self.record.plan.target_timeout;
             let is_late = self.now >= saturating_add(self.record.step_since, limit);
             let step = match one.state {
-                TargetState::UndoPending => self.begin_undo_of(number, &one),
+                RolloutTargetStatus::UndoPending => self.begin_undo_of(number, &one),
                 _ => self.observe_undo(number, &one),
             };
             match step {
@@ -34,7 +34,7 @@ impl Turn<'_> {
                 UndoStep::Begun => return,
                 UndoStep::Waits(what) if is_late => {
                     let note = format!("it took longer than {limit:#}: {what}; {}", way_out(&one));
-                    self.settle(number, TargetState::UndoFailed, note);
+                    self.settle(number, RolloutTargetStatus::UndoFailed, note);
                 }
                 UndoStep::Waits(what) => {
                     self.wait(Some(&one.target), what, self.record.step_since, Some(limit));
@@ -42,7 +42,7 @@ impl Turn<'_> {
                 }
             }
         }
-        let has_failed = |one: &RolloutTarget| one.state == TargetState::UndoFailed;
+        let has_failed = |one: &RolloutTarget| one.state == RolloutTargetStatus::UndoFailed;
         let end = if self.record.targets.iter().any(has_failed) {
             RolloutState::UndoFailed
         } else {
@@ -54,7 +54,7 @@ impl Turn<'_> {
     /// Cancels the deployments that have pushed nothing yet, all at once.
     fn cancel_unpushed(&mut self) {
         for one in &self.record.targets {
-            if one.state == TargetState::UndoPending
+            if one.state == RolloutTargetStatus::UndoPending
                 && let Some(facts) = self.facts.targets.get(&one.target)
                 && let Some(DeploymentFact::Open { is_pushed: false, .. }) = facts.deployment
                 && let Some(deployment) = one.deployment.clone()
@@ -64,7 +64,7 @@ impl Turn<'_> {
         }
     }
 
-    fn settle(&mut self, number: usize, state: TargetState, note: String) {
+    fn settle(&mut self, number: usize, state: RolloutTargetStatus, note: String) {
         if let Some(one) = self.record.targets.get_mut(number) {
             one.set_note(state, note, self.now);
         }
@@ -76,7 +76,7 @@ impl Turn<'_> {
             return UndoStep::Waits("word of what is live there".to_owned());
         };
         let (Some(deployment), Some(before)) = (&one.deployment, &one.before) else {
-            return UndoStep::Settled(TargetState::Unchanged, UNCHANGED_NOTE.to_owned());
+            return UndoStep::Settled(RolloutTargetStatus::Unchanged, UNCHANGED_NOTE.to_owned());
         };
         if let Some(DeploymentFact::Open { is_pushed: false, .. }) = facts.deployment {
             return UndoStep::Waits("its deployment to be cancelled".to_owned());
@@ -85,15 +85,20 @@ impl Turn<'_> {
             // Also that of an earlier attempt, where the last one has pushed nothing.
             LiveOwner::Rollout(by) => by,
             LiveOwner::Other(_) | LiveOwner::Older if !has_pushed(facts) => {
-                return UndoStep::Settled(TargetState::Unchanged, UNCHANGED_NOTE.to_owned());
+                return UndoStep::Settled(
+                    RolloutTargetStatus::Unchanged,
+                    UNCHANGED_NOTE.to_owned(),
+                );
             }
-            LiveOwner::Other(note) => return UndoStep::Settled(TargetState::Superseded, note),
+            LiveOwner::Other(note) => {
+                return UndoStep::Settled(RolloutTargetStatus::Superseded, note);
+            }
             LiveOwner::Older => return UndoStep::Waits("its push to be seen".to_owned()),
             LiveOwner::Unknown(reason) => return UndoStep::Waits(reason),
         };
         if !facts.is_configured {
             let note = format!("it is no target of the service any more; {}", way_out(one));
-            return UndoStep::Settled(TargetState::UndoFailed, note);
+            return UndoStep::Settled(RolloutTargetStatus::UndoFailed, note);
         }
         if let Some(reason) = &facts.unrestorable {
             return fail_undo(one, reason);
@@ -111,7 +116,7 @@ impl Turn<'_> {
         });
         if let Some(one) = self.record.targets.get_mut(number) {
             one.undo = Some(id);
-            one.set_state(TargetState::Undoing, self.now);
+            one.set_state(RolloutTargetStatus::Undoing, self.now);
         }
         UndoStep::Begun
     }
@@ -123,14 +128,14 @@ impl Turn<'_> {
         match facts.undo.as_ref().unwrap_or(&DeploymentFact::Missing) {
             DeploymentFact::Open { sentence, .. } => UndoStep::Waits(sentence.clone()),
             DeploymentFact::Complete { .. } => {
-                UndoStep::Settled(TargetState::Undone, "it is as it was before".to_owned())
+                UndoStep::Settled(RolloutTargetStatus::Undone, "it is as it was before".to_owned())
             }
             DeploymentFact::Superseded { by } => {
-                UndoStep::Settled(TargetState::Superseded, superseded_note(by.as_ref()))
+                UndoStep::Settled(RolloutTargetStatus::Superseded, superseded_note(by.as_ref()))
             }
             DeploymentFact::Blocked { reason } => {
                 if let Some(one) = self.record.targets.get_mut(number) {
-                    one.set_state(TargetState::UndoPending, self.now);
+                    one.set_state(RolloutTargetStatus::UndoPending, self.now);
                 }
                 UndoStep::Waits(reason.clone())
             }
@@ -152,15 +157,16 @@ const UNCHANGED_NOTE: &str = "nothing was pushed there";
 
 /// Returns the numbers of the targets that are to be undone: the failed ones, then the others, each in reverse order.
 fn undo_order(targets: &[RolloutTarget]) -> Vec<usize> {
-    let is_open =
-        |one: &RolloutTarget| matches!(one.state, TargetState::UndoPending | TargetState::Undoing);
+    let is_open = |one: &RolloutTarget| {
+        matches!(one.state, RolloutTargetStatus::UndoPending | RolloutTargetStatus::Undoing)
+    };
     let open = targets.iter().enumerate().rev().filter(|(_, one)| is_open(one));
     let (failed, complete): (Vec<_>, Vec<_>) = open.partition(|(_, one)| one.failure.is_some());
     failed.into_iter().chain(complete).map(|(number, _)| number).collect()
 }
 
 fn fail_undo(one: &RolloutTarget, reason: &str) -> UndoStep {
-    UndoStep::Settled(TargetState::UndoFailed, format!("{reason}; {}", way_out(one)))
+    UndoStep::Settled(RolloutTargetStatus::UndoFailed, format!("{reason}; {}", way_out(one)))
 }
 
 /// Says what a person must do.

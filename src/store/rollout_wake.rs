@@ -32,9 +32,9 @@ pub(super) async fn wake_rollouts(
     let mut ids = BTreeSet::new();
     for chunk in deployments.chunks(AT_ONCE) {
         let sql = format!(
-            "SELECT DISTINCT r.id FROM deployments d JOIN rollouts r ON r.id = d.rollout OR r.undo_id = d.rollout \
-             WHERE d.id IN ({})",
-            placeholders(1, chunk.len())
+            "SELECT r.id FROM deployments d JOIN rollouts r ON r.id = d.rollout WHERE d.id IN ({ids}) \
+             UNION SELECT r.id FROM deployments d JOIN rollouts r ON r.undo_id = d.rollout WHERE d.id IN ({ids})",
+            ids = placeholders(1, chunk.len())
         );
         for row in &query_of(sql, chunk.to_vec()).fetch_all(write.sql(), DOING).await? {
             ids.insert(row.id::<RolloutId>("id")?);

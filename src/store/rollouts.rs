@@ -150,10 +150,7 @@ impl Store {
         answer: &(dyn Fn(&RolloutStart) -> Option<PendingAnswer> + Sync),
     ) -> Result<RolloutStart, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let overlap = match find_queued(&mut write, new).await? {
-            Some(other) => Some(other),
-            None => claim_targets(&mut write, new).await?,
-        };
+        let overlap = claim_in_turn(&mut write, new).await?;
         let start = match overlap {
             None => RolloutStart::Started,
             Some(other) if may_queue => RolloutStart::Queued(other),
@@ -181,6 +178,15 @@ impl Store {
         let sql = format!("SELECT {COLUMNS} FROM rollouts WHERE id = $1 OR undo_id = $1");
         let row = query_of(sql, id).first(&self.pool, READING).await?;
         row.as_ref().map(read_rollout).transpose()
+    }
+
+    /// Returns a text that is another one after each change of a rollout, or of what it waits for. It costs less to read
+    /// than the rollout.
+    pub async fn rollout_version(&self, id: &RolloutId) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT id, version, waits FROM rollouts WHERE id = $1 OR undo_id = $1";
+        let row = query(sql, id).first(&self.pool, READING).await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(format!("{} {}", row.number("version")?, row.text("waits")?)))
     }
 
     /// Returns the newest rollouts that pass the filter, before the cursor if one is given, and the cursor of the next
@@ -264,10 +270,7 @@ impl Store {
         rollout: &StoredRollout,
     ) -> Result<Option<RolloutId>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let other = match find_queued(&mut write, rollout).await? {
-            Some(other) => Some(other),
-            None => claim_targets(&mut write, rollout).await?,
-        };
+        let other = claim_in_turn(&mut write, rollout).await?;
         if other.is_none() {
             // Under another name of its repository, its claims would exclude no other.
             let sql = "UPDATE rollouts SET claimed = 1 WHERE id = $1 AND repository = $2 AND ended_at IS NULL";
@@ -351,6 +354,17 @@ impl Store {
         let values = (&rollout.repository, &rollout.id, &rollout.undo_id);
         let rows = query(sql, values).fetch_all(&self.pool, READING).await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.id("id")?))).collect()
+    }
+}
+
+/// Claims the targets, unless an older rollout is queued for one of them; returns the rollout that is in the way.
+async fn claim_in_turn(
+    write: &mut WriteTransaction,
+    rollout: &StoredRollout,
+) -> Result<Option<RolloutId>, StoreError> {
+    match find_queued(write, rollout).await? {
+        Some(other) => Ok(Some(other)),
+        None => claim_targets(write, rollout).await,
     }
 }
 

@@ -1,7 +1,5 @@
 //! What people do to a rollout. An act and its entry in the audit log are one transaction.
 
-use std::collections::BTreeMap;
-
 use crate::deployments::rollouts::start::progress;
 use crate::deployments::rollouts::view::{read_record, view};
 use crate::deployments::rollouts::{RolloutActError, RolloutView};
@@ -38,7 +36,7 @@ impl Deployments {
             let next = progress(&after, rollout.progress.waits.clone(), now);
             let mut changed = rollout.clone();
             changed.progress.clone_from(&next);
-            let picture = view(changed, BTreeMap::new())?;
+            let picture = view(changed)?;
             let change = RolloutChange {
                 rollout: &rollout,
                 next: &next,

@@ -18,11 +18,11 @@ use crate::model::id::{DeployId, TargetName};
 use crate::model::live_history::AppFolders;
 use crate::model::removal::RemovalRecord;
 use crate::rollout::facts::{
-    DeploymentFact, GateAnswer, GateResult, LiveFact, RolloutFacts, TargetFacts,
+    DeploymentFact, GateAnswer, GateOutcome, LiveFact, RolloutFacts, TargetFacts,
 };
 use crate::rollout::plan::{Gate, RolloutStep};
 use crate::rollout::record::{
-    FormerRevision, Pause, RolloutRecord, RolloutState, RolloutTarget, TargetState,
+    FormerRevision, Pause, RolloutRecord, RolloutState, RolloutTarget, RolloutTargetStatus,
 };
 use crate::store::StoredRollout;
 use crate::support::time::saturating_add;
@@ -93,7 +93,8 @@ impl Deployments {
             let is_free = |facts: &TargetFacts| {
                 facts.blocked.is_none() && !matches!(facts.live, LiveFact::Unknown(_))
             };
-            one.state == TargetState::Pending && facts.targets.get(&one.target).is_some_and(is_free)
+            one.state == RolloutTargetStatus::Pending
+                && facts.targets.get(&one.target).is_some_and(is_free)
         };
         if next.iter().any(begins) {
             facts.withdrawn = self.find_withdrawal(rollout, record).await;
@@ -133,7 +134,7 @@ impl Deployments {
             let beside = records.beside.get(target);
             let beside = beside.map(|id| format!("deployment {id} is under way there"));
             blocked = match one.state {
-                TargetState::Pending => {
+                RolloutTargetStatus::Pending => {
                     let release = (&record.release, records.rollout.origin.automatic);
                     self.stop_of(&records.stops, cluster, release).await?
                 }
@@ -141,10 +142,10 @@ impl Deployments {
             };
             blocked = blocked.or(beside);
         }
-        let deployment = self.deployment_fact(records, one.deployment.as_ref()).await?;
+        let deployment = self.deployment_fact(records, one.state, one.deployment.as_ref()).await?;
         let undo = self.undo_fact(records, one, look).await?;
         let unrestorable = match (one.state, &one.before, look) {
-            (TargetState::UndoPending, Some(FormerRevision::Revision(to)), Some(state)) => {
+            (RolloutTargetStatus::UndoPending, Some(FormerRevision::Revision(to)), Some(state)) => {
                 self.find_obstacle(to, state).await?
             }
             _ => None,
@@ -156,6 +157,7 @@ impl Deployments {
     async fn deployment_fact(
         &self,
         records: &TurnRecords<'_>,
+        state: RolloutTargetStatus,
         id: Option<&DeployId>,
     ) -> Result<Option<DeploymentFact>, BackendError> {
         let Some(id) = id else { return Ok(None) };
@@ -163,7 +165,14 @@ impl Deployments {
             return Ok(Some(DeploymentFact::Missing));
         };
         let is_refused = deployment.state == State::Failed && deployment.pushed.is_none();
-        if is_refused && self.is_stopped(id).await? {
+        // In other states it does not matter why it was refused.
+        let is_asked = matches!(
+            state,
+            RolloutTargetStatus::Pending
+                | RolloutTargetStatus::Deploying
+                | RolloutTargetStatus::Undoing
+        );
+        if is_refused && is_asked && self.is_stopped(id).await? {
             return Ok(Some(DeploymentFact::Blocked { reason: deployment.summary.clone() }));
         }
         Ok(Some(read_fact(deployment, records.superseding(deployment))))
@@ -184,7 +193,9 @@ impl Deployments {
         one: &RolloutTarget,
         look: Option<&LiveState>,
     ) -> Result<Option<DeploymentFact>, BackendError> {
-        let Some(id) = &one.undo else { return Ok(None) };
+        // Nothing follows from one that has ended.
+        let is_under_way = one.state == RolloutTargetStatus::Undoing;
+        let Some(id) = one.undo.as_ref().filter(|_| is_under_way) else { return Ok(None) };
         if one.before == Some(FormerRevision::Absent) {
             if let Some(fact) = records.removals.get(&one.target) {
                 return Ok(Some(fact.clone()));
@@ -192,7 +203,7 @@ impl Deployments {
             let removal = self.store.removal(id).await.map_err(BackendError::new)?;
             return Ok(Some(removal_fact(removal.as_ref(), look)));
         }
-        let fact = self.deployment_fact(records, Some(id)).await?;
+        let fact = self.deployment_fact(records, one.state, Some(id)).await?;
         // One that was refused because another release is live by now has failed at nothing.
         let newest = records.newest.get(&one.target);
         let other = newest.filter(|newest| {
@@ -257,7 +268,7 @@ impl TurnRecords<'_> {
         let newest = self.newest.get(&one.target);
         match (one.state, newest) {
             // The repository counts, and it is looked at when the turn comes.
-            (TargetState::Pending | TargetState::UndoPending, _) | (_, None) => {
+            (RolloutTargetStatus::Pending | RolloutTargetStatus::UndoPending, _) | (_, None) => {
                 LiveFact::Unknown("its turn".to_owned())
             }
             (_, Some(newest)) => LiveFact::Revision {
@@ -301,7 +312,8 @@ fn next_targets<'r>(
         let Some(RolloutStep::Deploy { parallel, .. }) = record.plan.steps.get(step) else {
             return Vec::new();
         };
-        let of_step = |one: &&RolloutTarget| one.step == step && one.state == TargetState::Pending;
+        let of_step =
+            |one: &&RolloutTarget| one.step == step && one.state == RolloutTargetStatus::Pending;
         record.targets.iter().filter(of_step).take((*parallel).min(MAX_LOOKS)).collect()
     };
     let next = pending(record.index);
@@ -319,7 +331,7 @@ fn may_pass(record: &RolloutRecord, answer: Option<&GateAnswer>, now: Timestamp)
             record.gates.get(&record.index).is_some_and(|gate| gate.approval.is_some())
         }
         Gate::Http { .. } | Gate::PromQl { .. } | Gate::NoAlert { .. } | Gate::Calendar { .. } => {
-            answer.is_some_and(|answer| answer.result == GateResult::Passed)
+            answer.is_some_and(|answer| answer.result == GateOutcome::Passed)
         }
     }
 }

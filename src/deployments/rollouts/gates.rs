@@ -10,8 +10,8 @@ use crate::lookups::gates::GateReply;
 use crate::lookups::gates::clients::GateClients;
 use crate::lookups::gates::promql::ValueBound;
 use crate::model::lock::Window;
-use crate::model::window::{self, Opening, Weekly};
-use crate::rollout::facts::{GateAnswer, GateResult};
+use crate::model::window::{self, Opening};
+use crate::rollout::facts::{GateAnswer, GateOutcome};
 use crate::rollout::plan::{Bound, Gate};
 use crate::support::clock::Clock;
 
@@ -29,31 +29,30 @@ async fn ask(
     now: Timestamp,
 ) -> GateAnswer {
     let watch = clock.stopwatch();
-    let (kind, reply) = reply(&gates.clients, gate, now).await;
-    let (result, word, value) = match reply {
-        GateReply::Passed(value) => (GateResult::Passed, "passed", value),
-        GateReply::NotPassed(value) => (GateResult::NotPassed, "not_passed", value),
-        GateReply::Unanswered(reason) => (GateResult::Unanswered, "unanswered", reason),
+    let reply = reply(&gates.clients, gate, now).await;
+    let (result, value) = match reply {
+        GateReply::Passed(value) => (GateOutcome::Passed, value),
+        GateReply::NotPassed(value) => (GateOutcome::NotPassed, value),
+        GateReply::Unanswered(reason) => (GateOutcome::Unanswered, reason),
     };
-    gates.metrics.observe(kind, word, Duration::from_micros(watch.micros()));
+    gates.metrics.observe(gate.kind(), result.as_str(), Duration::from_micros(watch.micros()));
     GateAnswer { step, at: now, result, value }
 }
 
-/// Returns the word for the kind of gate in metrics, and the reply.
-async fn reply(clients: &GateClients, gate: &Gate, now: Timestamp) -> (&'static str, GateReply) {
+async fn reply(clients: &GateClients, gate: &Gate, now: Timestamp) -> GateReply {
     match gate {
-        Gate::Http { url } => ("http", clients.ask_http(url).await),
+        Gate::Http { url } => clients.ask_http(url).await,
         Gate::PromQl { query, bound } => {
             let bound = match bound {
                 Bound::AtMost(limit) => ValueBound::AtMost(limit),
                 Bound::AtLeast(limit) => ValueBound::AtLeast(limit),
             };
-            ("promql", clients.ask_promql(query, bound).await)
+            clients.ask_promql(query, bound).await
         }
-        Gate::NoAlert { matchers } => ("no_alert", clients.ask_alerts(matchers, now).await),
-        Gate::Calendar { windows } => ("calendar", decide_calendar(windows, now)),
-        Gate::Bake { .. } => ("bake", no_question("time passes by itself")),
-        Gate::Approval { .. } => ("approval", no_question("a person approves it")),
+        Gate::NoAlert { matchers } => clients.ask_alerts(matchers, now).await,
+        Gate::Calendar { windows } => decide_calendar(windows, now),
+        Gate::Bake { .. } => no_question("time passes by itself"),
+        Gate::Approval { .. } => no_question("a person approves it"),
     }
 }
 
@@ -63,14 +62,10 @@ fn no_question(reason: &str) -> GateReply {
 
 /// Decides whether the calendar is open.
 pub fn decide_calendar(windows: &[Window], now: Timestamp) -> GateReply {
-    let windows: Result<Vec<Weekly>, _> = windows.iter().map(Weekly::parse).collect();
-    let windows = match windows {
-        Ok(windows) => windows,
-        Err(error) => return GateReply::Unanswered(format!("a window of the gate: {error}")),
-    };
-    match window::at(&windows, now) {
-        Opening::Open => GateReply::Passed("the calendar is open".to_owned()),
-        Opening::Closed { reason, next } => {
+    match window::at_written(windows, now) {
+        Err(error) => GateReply::Unanswered(format!("a window of the gate: {error}")),
+        Ok(Opening::Open) => GateReply::Passed("the calendar is open".to_owned()),
+        Ok(Opening::Closed { reason, next }) => {
             let until = next.map_or_else(
                 || "with no time at which it opens".to_owned(),
                 |next| next.strftime("until %a %F %H:%M %Z").to_string(),
@@ -143,7 +138,7 @@ mod tests {
         ] {
             let now = "2026-11-24T22:30:00Z".parse().unwrap();
             let answer = ask(&gates, &Clock::system(), (&gate, 7), now).await;
-            assert_eq!((answer.step, answer.at, answer.result), (7, now, GateResult::Unanswered));
+            assert_eq!((answer.step, answer.at, answer.result), (7, now, GateOutcome::Unanswered));
             assert!(answer.value.contains(reason), "{answer:?}");
             let count =
                 format!("rollout_gate_questions_total{{gate=\"{kind}\",result=\"unanswered\"}} 1");

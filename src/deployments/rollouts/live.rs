@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use crate::deployments::history::HistoryError;
+use crate::deployments::history::{HistoryError, repository_error};
 use crate::deployments::{BackendError, Deployments};
-use crate::git::error::WriteError;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
@@ -60,32 +59,36 @@ impl Deployments {
         let folders = match repository.revisions(target, app).await {
             // The server has no branch: nothing was ever pushed.
             Err(_) if !branch => AppFolders::default(),
-            result => result.map_err(|error| read_error(&error))?,
+            result => result.map_err(|error| repository_error(&error))?,
         };
-        let digest = self.digest_of(folders.live()).await?;
+        let digest = self.digest_of(&folders, newest).await?;
         if let Some(live) = decide(&folders, newest, digest.as_ref(), is_ours) {
             return Ok(LiveState { live, folders });
         }
         // What was read may be of a moment ago.
-        let folders = repository.history(target, app).await.map_err(|error| read_error(&error))?;
-        let digest = self.digest_of(folders.live()).await?;
+        let folders =
+            repository.history(target, app).await.map_err(|error| repository_error(&error))?;
+        let digest = self.digest_of(&folders, newest).await?;
         let live = decide(&folders, newest, digest.as_ref(), is_ours);
         let is_absent = folders.latest.is_none();
         let live = live.unwrap_or(if is_absent { LiveFact::Absent } else { LiveFact::Edited });
         Ok(LiveState { live, folders })
     }
 
-    /// Returns the digest of a revision, by the record of its deployment.
-    async fn digest_of(&self, revision: Option<&DeployId>) -> Result<Option<Digest>, HistoryError> {
-        let Some(revision) = revision else { return Ok(None) };
+    /// Returns the digest of the live revision, by the record of its deployment; `None` where it decides nothing.
+    async fn digest_of(
+        &self,
+        folders: &AppFolders,
+        newest: Option<&Deployment>,
+    ) -> Result<Option<Digest>, HistoryError> {
+        let (Some(newest), Some(revision)) = (newest, folders.live()) else { return Ok(None) };
+        if folders.tree_of(revision_of(newest)) == folders.latest.as_ref() {
+            return Ok(None);
+        }
         let record = self.store.deployment_picture(revision).await;
         let record = record.map_err(|error| HistoryError::Fault(BackendError::new(error)))?;
         Ok(record.and_then(|record| record.pushed).map(|pushed| pushed.digest))
     }
-}
-
-fn read_error(error: &WriteError) -> HistoryError {
-    HistoryError::Repository(error.to_string())
 }
 
 /// Returns the revision that a deployment made live: that of a rollback is the one that it restored.

@@ -8,8 +8,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::rollout::plan::{Gate, RolloutStep};
-use crate::rollout::record::{RolloutRecord, RolloutState, TargetState};
+use crate::rollout::plan::RolloutStep;
+use crate::rollout::record::{RolloutRecord, RolloutState, RolloutTargetStatus};
 
 /// The metrics of rollouts. Clones share them.
 #[derive(Debug, Clone)]
@@ -94,7 +94,8 @@ impl RolloutProgressMetrics {
         if after.index > before.index {
             self.observe_step(before, after.step_since);
         }
-        if let Some(state) = ended_state(&after.state).filter(|_| before.state != after.state) {
+        if after.state.is_final() && before.state != after.state {
+            let state = after.state.as_str();
             self.ends.get_or_create(&StateLabel { state }).inc();
         }
         let is_undoing =
@@ -114,50 +115,26 @@ impl RolloutProgressMetrics {
         match before.step() {
             Some(RolloutStep::Deploy { .. }) => self.steps.observe(length),
             Some(RolloutStep::Gate { gate, .. }) => {
-                self.gates.get_or_create(&GateLabel { gate: gate_kind(gate) }).observe(length);
+                self.gates.get_or_create(&GateLabel { gate: gate.kind() }).observe(length);
             }
             None => {}
         }
     }
 }
 
-fn ended_state(state: &RolloutState) -> Option<&'static str> {
+fn target_end(state: RolloutTargetStatus) -> Option<&'static str> {
     match state {
-        RolloutState::Done => Some("done"),
-        RolloutState::Undone => Some("undone"),
-        RolloutState::UndoFailed => Some("undo_failed"),
-        RolloutState::Cancelled { .. } => Some("cancelled"),
-        RolloutState::Created
-        | RolloutState::RollingOut
-        | RolloutState::Paused(_)
-        | RolloutState::Undoing { .. } => None,
-    }
-}
-
-fn target_end(state: TargetState) -> Option<&'static str> {
-    match state {
-        TargetState::Complete => Some("complete"),
-        TargetState::Failed => Some("failed"),
-        TargetState::Superseded => Some("superseded"),
-        TargetState::Skipped => Some("skipped"),
-        TargetState::Undone => Some("undone"),
-        TargetState::Unchanged => Some("unchanged"),
-        TargetState::UndoFailed => Some("undo_failed"),
-        TargetState::Pending
-        | TargetState::Deploying
-        | TargetState::UndoPending
-        | TargetState::Undoing => None,
-    }
-}
-
-fn gate_kind(gate: &Gate) -> &'static str {
-    match gate {
-        Gate::Bake { .. } => "bake",
-        Gate::Approval { .. } => "approval",
-        Gate::Http { .. } => "http",
-        Gate::PromQl { .. } => "promql",
-        Gate::NoAlert { .. } => "no_alert",
-        Gate::Calendar { .. } => "calendar",
+        RolloutTargetStatus::Complete => Some("complete"),
+        RolloutTargetStatus::Failed => Some("failed"),
+        RolloutTargetStatus::Superseded => Some("superseded"),
+        RolloutTargetStatus::Skipped => Some("skipped"),
+        RolloutTargetStatus::Undone => Some("undone"),
+        RolloutTargetStatus::Unchanged => Some("unchanged"),
+        RolloutTargetStatus::UndoFailed => Some("undo_failed"),
+        RolloutTargetStatus::Pending
+        | RolloutTargetStatus::Deploying
+        | RolloutTargetStatus::UndoPending
+        | RolloutTargetStatus::Undoing => None,
     }
 }
 
@@ -168,7 +145,7 @@ mod tests {
     use super::*;
     use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, RolloutId, TargetName};
     use crate::model::release::Release;
-    use crate::rollout::plan::{FailurePolicy, RolloutPlan};
+    use crate::rollout::plan::{Gate, RolloutFailurePolicy, RolloutPlan};
 
     fn record() -> RolloutRecord {
         let deploy = |name: &str| RolloutStep::Deploy {
@@ -178,7 +155,7 @@ mod tests {
         let gate = RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None };
         let plan = RolloutPlan {
             steps: vec![deploy("a"), gate, deploy("b")],
-            on_failure: FailurePolicy::Undo,
+            on_failure: RolloutFailurePolicy::Undo,
             max_failures: 0,
             target_timeout: SignedDuration::from_mins(15),
         };
@@ -210,15 +187,15 @@ mod tests {
         };
         turn(&|next| next.state = RolloutState::RollingOut);
         turn(&|next| {
-            next.targets[0].state = TargetState::Complete;
+            next.targets[0].state = RolloutTargetStatus::Complete;
             (next.index, next.step_since) = (1, at(40));
         });
         turn(&|next| (next.index, next.step_since) = (2, at(100)));
         turn(&|next| {
-            next.targets[1].state = TargetState::Failed;
+            next.targets[1].state = RolloutTargetStatus::Failed;
             next.state = RolloutState::Undoing { reason: "b: no image".to_owned() };
         });
-        turn(&|next| next.targets[1].state = TargetState::Undone);
+        turn(&|next| next.targets[1].state = RolloutTargetStatus::Undone);
         turn(&|_| {});
         turn(&|next| next.state = RolloutState::Undone);
         for two in turns.windows(2) {

@@ -14,7 +14,6 @@ mod preview; // what a rollout would do
 mod start; // stores a rollout
 mod act; // what people do to a rollout
 mod view; // rollouts as they are shown
-mod news; // the state of one, for those who tell of it
 pub mod metrics;
 mod stops; // what stops a deployment to a target now
 mod live; // what is live on a target, as the write path knows it
@@ -26,13 +25,10 @@ mod removals; // apps are taken off where they were not before
 pub mod turn; // one turn
 mod trigger; // rollouts that a deployment of the code host starts
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use crate::deployments::BackendError;
-use crate::model::deployment::State;
-use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
+use crate::model::id::{AppKey, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, SelectionFault};
 use crate::rollout::acts::ActRefusal;
@@ -152,8 +148,6 @@ pub struct RolloutView {
     pub is_queued: bool,
     /// What it waits for, by its last turn.
     pub waits: Vec<RolloutWait>,
-    /// The states of the deployments and rollbacks that it has made.
-    pub deployments: BTreeMap<DeployId, State>,
 }
 
 /// Rollouts, newest first.

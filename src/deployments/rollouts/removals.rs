@@ -14,7 +14,7 @@ use crate::model::id::TargetName;
 use crate::model::removal::{NewRemoval, REASON_LIMIT, RemovalOrder};
 use crate::model::status::one_line;
 use crate::rollout::facts::DeploymentFact;
-use crate::rollout::record::{FormerRevision, RolloutRecord, RolloutTarget, TargetState};
+use crate::rollout::record::{FormerRevision, RolloutRecord, RolloutTarget, RolloutTargetStatus};
 use crate::store::StoredRollout;
 
 /// The time for a removal in one turn; it goes on by itself after that, and the next turn finds its record.
@@ -29,7 +29,7 @@ impl Deployments {
     ) -> Result<BTreeMap<TargetName, DeploymentFact>, BackendError> {
         let mut facts = BTreeMap::new();
         let ordered = record.targets.iter().filter(|one| {
-            one.state == TargetState::Undoing && one.before == Some(FormerRevision::Absent)
+            one.state == RolloutTargetStatus::Undoing && one.before == Some(FormerRevision::Absent)
         });
         for one in ordered {
             let Some(id) = &one.undo else { continue };

@@ -1,7 +1,5 @@
 //! Starts a rollout: its record is stored, with the claim on its targets, before anything happens.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use crate::deployments::rollouts::view::view;
@@ -41,7 +39,7 @@ impl Deployments {
         let may_queue = prepared.on_overlap == OverlapPolicy::Queue;
         let ids = (RolloutId::of(self.clock.draw()), RolloutId::of(self.clock.draw()));
         let rollout = new_rollout(prepared, ids, (&by, origin), now);
-        let mut picture = view(rollout.clone(), BTreeMap::new())?;
+        let mut picture = view(rollout.clone())?;
         let entry = AuditRecord {
             app: Some(app.clone()),
             subject: describe(&rollout),

@@ -9,7 +9,7 @@ use crate::model::lock::{Lock, LockFilter};
 use crate::model::release::Release;
 use crate::model::rollback::{Hold, Holds};
 use crate::model::target::Target;
-use crate::model::window::{self, Opening, Weekly};
+use crate::model::window::{self, Opening};
 
 /// The stops of one app, by what was read at one time.
 pub(super) struct RolloutStops {
@@ -64,12 +64,9 @@ impl RolloutStops {
 
     /// Returns the window that is closed now.
     fn closed(&self, target: &Target) -> Option<String> {
-        let windows: Result<Vec<Weekly>, _> =
-            target.policies.windows.iter().map(Weekly::parse).collect();
         // The rule of a deployment refuses a window that cannot be read.
-        let Opening::Closed { reason, next } = window::at(&windows.ok()?, self.now) else {
-            return None;
-        };
+        let opening = window::at_written(&target.policies.windows, self.now).ok()?;
+        let Opening::Closed { reason, next } = opening else { return None };
         let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
         let next = next.map(|next| format!(" until {}", next.strftime("%A, %F %H:%M %Z")));
         Some(format!(
@@ -82,12 +79,8 @@ impl RolloutStops {
 /// Returns the sentence about a hold that stops the release.
 fn held(hold: &Hold, holds: Holds, release: &Release, automatic: bool) -> Option<String> {
     let is_bad = hold.away.as_ref() == Some(release);
-    let stops = match holds {
-        Holds::Off => false,
-        Holds::Everybody => true,
-        Holds::Automation => is_bad || automatic,
-    };
     let Hold { by, reason, .. } = hold;
     let what = if is_bad { "rolled this release back" } else { "holds it" };
-    stops.then(|| format!("{by} {what}: {reason}; `bart unhold` ends the hold"))
+    hold.stops(holds, release, automatic)
+        .then(|| format!("{by} {what}: {reason}; `bart unhold` ends the hold"))
 }

@@ -11,9 +11,9 @@ use crate::deployments::{BackendError, Deployments};
 use crate::model::id::DeployId;
 use crate::model::waiting::WaitingOn;
 use crate::rollout::advance::{Decision, Order, RolloutWait, advance};
-use crate::rollout::facts::{GateAnswer, GateResult};
+use crate::rollout::facts::{GateAnswer, GateOutcome};
 use crate::rollout::plan::{Gate, RolloutStep};
-use crate::rollout::record::{Pause, RolloutRecord, RolloutState, TargetState};
+use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTargetStatus};
 use crate::store::{RolloutChange, RolloutClaim, RolloutCommit};
 use crate::support::text::truncate_chars;
 use crate::support::time::saturating_add;
@@ -77,7 +77,7 @@ impl Deployments {
         {
             let answer = bounded(self.ask_gate(&gate, step, now).await);
             gathered.facts.gate = Some(answer.clone());
-            if answer.result == GateResult::Passed {
+            if answer.result == GateOutcome::Passed {
                 // The targets behind it may begin in this turn.
                 let facts = (&removals, Some(answer));
                 gathered = self.gather_rollout_facts(rollout, &record, facts).await?;
@@ -228,7 +228,7 @@ fn next_turn(
     let lacks_facts =
         waits.iter().any(|wait| wait.target.is_some() && wait.waiting.gives_up_at.is_none());
     // What people see of a deployment under way is as old as the last turn.
-    let is_deploying = record.targets.iter().any(|one| one.state == TargetState::Deploying);
+    let is_deploying = record.targets.iter().any(|one| one.state == RolloutTargetStatus::Deploying);
     let look = (asks || is_blocked || is_undoing || is_deploying || lacks_facts).then_some(soon);
     let limits = waits.iter().filter_map(|wait| wait.waiting.gives_up_at);
     let times = limits.chain(bake).chain(look).chain([longest]);

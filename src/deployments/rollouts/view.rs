@@ -1,27 +1,20 @@
 //! Rollouts as they are shown.
 
-use std::collections::BTreeMap;
-
 use crate::deployments::rollouts::{RolloutPage, RolloutView};
 use crate::deployments::{BackendError, Deployments};
-use crate::model::deployment::State;
-use crate::model::id::{DeployId, RolloutId};
+use crate::model::id::RolloutId;
+use crate::model::rollout_news::RolloutNews;
 use crate::rollout::record::RolloutRecord;
 use crate::store::{RolloutFilter, StoredRollout};
 
 impl Deployments {
     /// Returns the rollout of an id; that of its undo does as well.
     pub async fn rollout(&self, id: &RolloutId) -> Result<Option<RolloutView>, BackendError> {
-        let Some(rollout) = self.store.rollout(id).await.map_err(BackendError::new)? else {
-            return Ok(None);
-        };
-        let deployments = self.store.rollout_deployments(&rollout).await;
-        let deployments = deployments.map_err(BackendError::new)?.into_iter();
-        let states = deployments.map(|one| (one.id, one.state)).collect();
-        Ok(Some(view(rollout, states)?))
+        let rollout = self.store.rollout(id).await.map_err(BackendError::new)?;
+        rollout.map(view).transpose()
     }
 
-    /// Returns the newest rollouts that pass the filter, without the states of their deployments.
+    /// Returns the newest rollouts that pass the filter.
     pub async fn rollouts(
         &self,
         filter: &RolloutFilter,
@@ -30,8 +23,23 @@ impl Deployments {
     ) -> Result<RolloutPage, BackendError> {
         let page = self.store.rollouts(filter, before, limit).await;
         let (rollouts, next) = page.map_err(BackendError::new)?;
-        let views = rollouts.into_iter().map(|rollout| view(rollout, BTreeMap::new()));
+        let views = rollouts.into_iter().map(view);
         Ok(RolloutPage { rollouts: views.collect::<Result<_, _>>()?, next })
+    }
+
+    /// Returns the state of a rollout as people are told of it; `None` where it is not on record any more.
+    pub(crate) async fn rollout_news(
+        &self,
+        id: &RolloutId,
+    ) -> Result<Option<RolloutNews>, BackendError> {
+        let Some(rollout) = self.store.rollout(id).await.map_err(BackendError::new)? else {
+            return Ok(None);
+        };
+        let mut news = read_record(&rollout)?.news(rollout.name.as_ref(), &rollout.creator);
+        if !rollout.is_claimed && rollout.progress.ended_at.is_none() {
+            news.wait = Some("the end of another rollout".to_owned());
+        }
+        Ok(Some(news))
     }
 }
 
@@ -46,10 +54,7 @@ pub(super) fn read_record(rollout: &StoredRollout) -> Result<RolloutRecord, Back
 }
 
 /// Shows a rollout.
-pub(super) fn view(
-    rollout: StoredRollout,
-    deployments: BTreeMap<DeployId, State>,
-) -> Result<RolloutView, BackendError> {
+pub(super) fn view(rollout: StoredRollout) -> Result<RolloutView, BackendError> {
     let record = read_record(&rollout)?;
     // They are for people: a form of an older version is not worth an error.
     let waits = serde_json::from_str(&rollout.progress.waits).unwrap_or_default();
@@ -67,6 +72,5 @@ pub(super) fn view(
         ended_at,
         is_queued,
         waits,
-        deployments,
     })
 }

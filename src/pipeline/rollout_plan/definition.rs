@@ -6,7 +6,9 @@ use crate::model::id::{RepoName, RolloutName};
 use crate::model::violation::Violation;
 use crate::pipeline::rollout_plan::gates::{DefinitionFault, compile_gate, gate_keys, parse_wait};
 use crate::pipeline::rollout_plan::targets::TargetPool;
-use crate::rollout::plan::{FailurePolicy, MAX_STEPS, MAX_TARGETS, RolloutPlan, RolloutStep};
+use crate::rollout::plan::{
+    MAX_STEPS, MAX_TARGETS, RolloutFailurePolicy, RolloutPlan, RolloutStep,
+};
 use crate::waml::node::Path;
 use crate::waml::rollouts::{
     GateDefinition, OnRolloutFailure, RolloutDefinition, StepDefinition, WrittenRollout,
@@ -108,9 +110,9 @@ impl Compiler<'_> {
             self.faults.push(DefinitionFault { is_warning: true, ..fault });
         }
         let on_failure = match on_failure {
-            None | Some(OnRolloutFailure::Undo) => FailurePolicy::Undo,
-            Some(OnRolloutFailure::Pause) => FailurePolicy::Pause,
-            Some(OnRolloutFailure::Continue) => FailurePolicy::Continue,
+            None | Some(OnRolloutFailure::Undo) => RolloutFailurePolicy::Undo,
+            Some(OnRolloutFailure::Pause) => RolloutFailurePolicy::Pause,
+            Some(OnRolloutFailure::Continue) => RolloutFailurePolicy::Continue,
         };
         Some(RolloutPlan { steps: compiled, on_failure, max_failures, target_timeout: timeout? })
     }

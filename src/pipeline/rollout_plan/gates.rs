@@ -158,7 +158,7 @@ impl GateCompiler<'_> {
 
     /// Parses a team; one without an organization is of the repository's.
     fn team(&mut self, team: &str) -> Option<TeamName> {
-        let owner = self.repository.as_str().split('/').next().unwrap_or_default();
+        let owner = self.repository.owner();
         let whole = if team.contains('/') { team.to_owned() } else { format!("{owner}/{team}") };
         let parsed = TeamName::parse(whole).ok();
         if parsed.is_none() {

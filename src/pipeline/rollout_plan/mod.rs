@@ -19,7 +19,7 @@ use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::rollout_plan::definition::{TARGET_TIMEOUT, compile_definition};
 use crate::pipeline::rollout_plan::gates::MAX_WAIT;
 use crate::pipeline::rollout_plan::targets::{TargetFault, TargetPool, parse_regex};
-use crate::rollout::plan::{FailurePolicy, Gate, PlanFault, RolloutPlan, RolloutStep};
+use crate::rollout::plan::{Gate, PlanFault, RolloutFailurePolicy, RolloutPlan, RolloutStep};
 use crate::waml::Waml;
 use crate::waml::quote::quote;
 use crate::waml::suggest;
@@ -52,7 +52,7 @@ pub struct RolloutOptions {
     /// The number of failed targets that are accepted.
     pub max_failures: Option<usize>,
     /// The policy for failures.
-    pub on_failure: Option<FailurePolicy>,
+    pub on_failure: Option<RolloutFailurePolicy>,
     /// The time that a target may take.
     pub timeout: Option<SignedDuration>,
     /// The time between two targets, or groups of `parallel` targets; not for a rollout of the WAML.
@@ -197,7 +197,7 @@ fn plan_targets(
     };
     Ok(RolloutPlan {
         steps,
-        on_failure: options.on_failure.unwrap_or(FailurePolicy::Undo),
+        on_failure: options.on_failure.unwrap_or(RolloutFailurePolicy::Undo),
         max_failures: options.max_failures.unwrap_or_default(),
         target_timeout: options.timeout.unwrap_or(TARGET_TIMEOUT),
     })

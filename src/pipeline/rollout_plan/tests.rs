@@ -10,7 +10,7 @@ use crate::model::target::{Clusters, Target};
 use crate::pipeline::rollout_plan::{
     RolloutOptions, RolloutSelection, SelectionFault, TargetFilter, plan_rollout,
 };
-use crate::rollout::plan::{FailurePolicy, Gate, MAX_TARGETS, RolloutPlan, RolloutStep};
+use crate::rollout::plan::{Gate, MAX_TARGETS, RolloutFailurePolicy, RolloutPlan, RolloutStep};
 use crate::waml::Waml;
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
@@ -135,13 +135,13 @@ fn a_bake_time_stands_between_groups_of_targets() {
         bake: Some(SignedDuration::from_mins(10)),
         timeout: Some(SignedDuration::from_mins(5)),
         max_failures: Some(1),
-        on_failure: Some(FailurePolicy::Pause),
+        on_failure: Some(RolloutFailurePolicy::Pause),
     };
     let plan = plan_of(filter(&["prod-*", "canary-1"]), &options).unwrap();
     let expected = "prod-us-1 prod-eu-2 ×2; bake 10m; prod-eu-1 canary-1 ×2";
     assert_eq!(sketch(&plan), expected);
     let RolloutPlan { steps: _, on_failure, max_failures, target_timeout } = plan;
-    assert_eq!((on_failure, max_failures), (FailurePolicy::Pause, 1));
+    assert_eq!((on_failure, max_failures), (RolloutFailurePolicy::Pause, 1));
     assert_eq!(target_timeout, SignedDuration::from_mins(5));
 }
 
@@ -234,11 +234,13 @@ fn a_rollout_of_the_waml_has_its_gates_after_every_step() {
         "canary-1; http ≤ 10m; no_alert ≤ 1h; bake 10m; approval acme/sre; \
          prod-us-1 prod-eu-2 prod-eu-1 ×2; http ≤ 10m; no_alert ≤ 1h"
     );
-    assert_eq!((plan.on_failure, plan.max_failures), (FailurePolicy::Pause, 1));
+    assert_eq!((plan.on_failure, plan.max_failures), (RolloutFailurePolicy::Pause, 1));
     assert_eq!(plan.target_timeout, SignedDuration::from_mins(20));
-    let options =
-        RolloutOptions { on_failure: Some(FailurePolicy::Undo), ..RolloutOptions::default() };
-    assert_eq!(plan_named("production", &options).unwrap().on_failure, FailurePolicy::Undo);
+    let options = RolloutOptions {
+        on_failure: Some(RolloutFailurePolicy::Undo),
+        ..RolloutOptions::default()
+    };
+    assert_eq!(plan_named("production", &options).unwrap().on_failure, RolloutFailurePolicy::Undo);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::model::id::{RepoName, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::model::rollback::{Hold, Holds};
 use crate::model::violation::Violation;
-use crate::model::window::{self, Opening, Weekly};
+use crate::model::window::{self, Opening};
 use crate::support::globs::Globs;
 use crate::waml::node::Path;
 use crate::waml::quote::quote;
@@ -166,14 +166,15 @@ pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     };
     let is_bad = hold.away.as_ref().is_some_and(|away| away == subject.release);
     let holds = subject.cluster.map(|target| target.policies.holds).unwrap_or_default();
+    if !hold.stops(holds, subject.release, subject.facts.automatic) {
+        return;
+    }
     let release = "release the hold with `bart unhold`";
     let help = match holds {
-        Holds::Off => return,
-        Holds::Everybody => release.to_owned(),
+        Holds::Everybody | Holds::Off => release.to_owned(),
         Holds::Automation if is_bad => {
             format!("deploy another release, or {release} to deploy this one all the same")
         }
-        Holds::Automation if !subject.facts.automatic => return,
         Holds::Automation => {
             format!("a person may deploy a newer release, which ends the hold; or {release}")
         }
@@ -201,9 +202,8 @@ pub(super) fn windows(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     // The configuration was refused if one cannot be read. Whoever brings one all the same must
     // not find the door open.
-    let parsed_windows: Result<Vec<Weekly>, _> = windows.iter().map(Weekly::parse).collect();
-    let opening = match parsed_windows {
-        Ok(weekly_windows) => window::at(&weekly_windows, subject.facts.taken_at),
+    let opening = match window::at_written(windows, subject.facts.taken_at) {
+        Ok(opening) => opening,
         Err(error) => {
             let message = format!("a window of `{}` cannot be read: {error}", subject.target);
             return report.say(Violation::error("windows", message).help("tell the operator"));

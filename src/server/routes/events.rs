@@ -327,10 +327,9 @@ impl StreamSubject {
                 version.ok_or_else(|| no_deployment(id))
             }
             Self::Rollout(id) => {
-                let rollout = store.rollout(id).await;
-                let rollout = rollout.map_err(|error| rollouts::unavailable(&error))?;
-                let progress = rollout.ok_or_else(|| rollouts::no_rollout(id))?.progress;
-                Ok(format!("{} {}", progress.version, progress.waits))
+                let version = store.rollout_version(id).await;
+                let version = version.map_err(|error| rollouts::unavailable(&error))?;
+                version.ok_or_else(|| rollouts::no_rollout(id))
             }
         }
     }

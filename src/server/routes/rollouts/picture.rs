@@ -1,31 +1,29 @@
 //! Rollouts as callers see them: the answer from the record, and what a person can do now.
 
 use crate::api::rollouts::{
-    ApprovalSummary, GateOutcome, GateReading, LiveKind, PlannedTarget, RolloutCommand,
-    RolloutDetail, RolloutFailurePolicy, RolloutGateState, RolloutPlanAnswer, RolloutStatus,
-    RolloutStepState, RolloutSummary, RolloutTargetStatus, RolloutTargetSummary,
+    ApprovalSummary, GateReading, LiveKind, PlannedTarget, RolloutCommand, RolloutDetail,
+    RolloutGateState, RolloutPlanAnswer, RolloutStepState, RolloutSummary, RolloutTargetSummary,
     RolloutWaitSummary,
 };
 use crate::deployments::rollouts::{PreparedRollout, PreviewTarget, RolloutPreview, RolloutView};
 use crate::model::id::{DeployId, RolloutId};
 use crate::model::release::Release;
 use crate::rollout::advance::RolloutWait;
-use crate::rollout::facts::{GateAnswer, GateResult, LiveFact};
-use crate::rollout::plan::{FailurePolicy, Gate, RolloutPlan, RolloutStep};
+use crate::rollout::facts::{GateAnswer, LiveFact};
+use crate::rollout::plan::{Gate, RolloutPlan, RolloutStep};
 use crate::rollout::record::{
     FormerRevision, GateApproval, GateRecord, Pause, RolloutRecord, RolloutState, RolloutTarget,
-    TargetState,
+    RolloutTargetStatus,
 };
 
 impl From<&RolloutView> for RolloutSummary {
     fn from(rollout: &RolloutView) -> Self {
         let record = &rollout.record;
         let Release { repository, commit, tag } = &record.release;
-        let count = |state: TargetState| {
+        let count = |state: RolloutTargetStatus| {
             record.targets.iter().filter(|target| target.state == state).count()
         };
         let failures = record.targets.iter().filter(|target| target.failure.is_some()).count();
-        let (state, reason) = status(rollout);
         Self {
             id: record.id.to_string(),
             undo_id: record.undo_id.to_string(),
@@ -34,8 +32,8 @@ impl From<&RolloutView> for RolloutSummary {
             commit: commit.to_string(),
             tag: tag.to_string(),
             name: rollout.name.as_ref().map(ToString::to_string),
-            state,
-            reason,
+            state: record.state.status(),
+            reason: reason(rollout),
             since: record.since,
             needs_person: needs_person(&record.state),
             created_by: rollout.created_by.clone(),
@@ -43,7 +41,7 @@ impl From<&RolloutView> for RolloutSummary {
             index: record.index,
             steps_count: record.plan.steps.len(),
             targets_count: record.targets.len(),
-            complete: count(TargetState::Complete),
+            complete: count(RolloutTargetStatus::Complete),
             failed: failures,
             version: record.version,
         }
@@ -63,7 +61,7 @@ impl From<RolloutView> for RolloutDetail {
         let RolloutView { record, reason, waits, .. } = rollout;
         let plan = &record.plan;
         let steps = steps(plan, &|number| record.gates.get(&number).cloned().unwrap_or_default());
-        let (on_failure, max_failures) = (plan.on_failure.into(), plan.max_failures);
+        let (on_failure, max_failures) = (plan.on_failure, plan.max_failures);
         let timeout_seconds = plan.target_timeout.as_secs();
         Self {
             summary,
@@ -79,22 +77,18 @@ impl From<RolloutView> for RolloutDetail {
     }
 }
 
-/// Returns the word for the state, and its reason. One that is queued says behind which it waits.
-fn status(rollout: &RolloutView) -> (RolloutStatus, Option<String>) {
-    let queued = rollout
-        .is_queued
-        .then(|| "it waits until another rollout with one of its targets has ended".to_owned());
+/// Returns the reason of the state. One that is queued says behind which it waits.
+fn reason(rollout: &RolloutView) -> Option<String> {
     match &rollout.record.state {
-        RolloutState::Created => (RolloutStatus::Created, queued),
-        RolloutState::RollingOut => (RolloutStatus::RollingOut, queued),
+        RolloutState::Created | RolloutState::RollingOut => rollout
+            .is_queued
+            .then(|| "it waits until another rollout with one of its targets has ended".to_owned()),
         RolloutState::Paused(
             Pause::Person(reason) | Pause::Failure(reason) | Pause::Blocked(reason),
-        ) => (RolloutStatus::Paused, Some(reason.clone())),
-        RolloutState::Undoing { reason } => (RolloutStatus::Undoing, Some(reason.clone())),
-        RolloutState::Done => (RolloutStatus::Done, None),
-        RolloutState::Undone => (RolloutStatus::Undone, None),
-        RolloutState::UndoFailed => (RolloutStatus::UndoFailed, None),
-        RolloutState::Cancelled { reason } => (RolloutStatus::Cancelled, Some(reason.clone())),
+        )
+        | RolloutState::Undoing { reason }
+        | RolloutState::Cancelled { reason } => Some(reason.clone()),
+        RolloutState::Done | RolloutState::Undone | RolloutState::UndoFailed => None,
     }
 }
 
@@ -167,7 +161,7 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
                 | Gate::Calendar { .. } => None,
             };
             let gate = RolloutGateState {
-                kind: kind(gate).to_owned(),
+                kind: gate.kind().to_owned(),
                 condition: gate.sentence(None),
                 team,
                 timeout_seconds: timeout.map(|timeout| timeout.as_secs()),
@@ -178,17 +172,6 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
         }
     };
     plan.steps.iter().enumerate().map(step).collect()
-}
-
-fn kind(gate: &Gate) -> &'static str {
-    match gate {
-        Gate::Bake { .. } => "bake",
-        Gate::Approval { .. } => "approval",
-        Gate::Http { .. } => "http",
-        Gate::PromQl { .. } => "promql",
-        Gate::NoAlert { .. } => "no_alert",
-        Gate::Calendar { .. } => "calendar",
-    }
 }
 
 /// Makes the answer about a rollout that was not started.
@@ -202,7 +185,7 @@ pub(super) fn plan(prepared: PreparedRollout, preview: RolloutPreview) -> Rollou
         commit: commit.into(),
         tag: tag.into(),
         name: name.map(String::from),
-        on_failure: plan.on_failure.into(),
+        on_failure: plan.on_failure,
         max_failures: plan.max_failures,
         timeout_seconds: plan.target_timeout.as_secs(),
         steps: steps(&plan, &|_| GateRecord::default()),
@@ -255,7 +238,7 @@ impl From<RolloutTarget> for RolloutTargetSummary {
         Self {
             target: target.into(),
             step,
-            state: state.into(),
+            state,
             since,
             started_at: deployment.as_ref().and_then(DeployId::time),
             deployment: deployment.map(String::from),
@@ -268,42 +251,9 @@ impl From<RolloutTarget> for RolloutTargetSummary {
     }
 }
 
-impl From<TargetState> for RolloutTargetStatus {
-    fn from(state: TargetState) -> Self {
-        match state {
-            TargetState::Pending => Self::Pending,
-            TargetState::Deploying => Self::Deploying,
-            TargetState::Complete => Self::Complete,
-            TargetState::Failed => Self::Failed,
-            TargetState::Superseded => Self::Superseded,
-            TargetState::Skipped => Self::Skipped,
-            TargetState::UndoPending => Self::UndoPending,
-            TargetState::Undoing => Self::Undoing,
-            TargetState::Undone => Self::Undone,
-            TargetState::Unchanged => Self::Unchanged,
-            TargetState::UndoFailed => Self::UndoFailed,
-        }
-    }
-}
-
-impl From<FailurePolicy> for RolloutFailurePolicy {
-    fn from(policy: FailurePolicy) -> Self {
-        match policy {
-            FailurePolicy::Undo => Self::Undo,
-            FailurePolicy::Pause => Self::Pause,
-            FailurePolicy::Continue => Self::Continue,
-        }
-    }
-}
-
 impl From<GateAnswer> for GateReading {
     fn from(answer: GateAnswer) -> Self {
         let GateAnswer { step: _, at, result, value } = answer;
-        let result = match result {
-            GateResult::Passed => GateOutcome::Passed,
-            GateResult::NotPassed => GateOutcome::NotPassed,
-            GateResult::Unanswered => GateOutcome::Unanswered,
-        };
         Self { at, result, value }
     }
 }

@@ -1,11 +1,10 @@
 //! Reads the body of a request for a rollout: every name parsed, the selection as the planner takes it. Pure.
 
-use crate::api::rollouts::{OverlapChoice, RolloutFailurePolicy, RolloutStartRequest};
+use crate::api::rollouts::{OverlapChoice, RolloutStartRequest};
 use crate::deployments::rollouts::{OverlapPolicy, RolloutRequest, RolloutSteps};
 use crate::model::id::{IdError, ImageTag, RepoName, RolloutName};
 use crate::model::removal;
 use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, TargetFilter};
-use crate::rollout::plan::FailurePolicy;
 use crate::server::routes::deployments::check_ref;
 
 /// Reads the body; the message says which part is wrong.
@@ -45,11 +44,6 @@ pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> 
             RolloutSelection::Targets(TargetFilter { patterns: targets, regex: pattern, labels })
         }
     };
-    let on_failure = on_failure.map(|policy| match policy {
-        RolloutFailurePolicy::Undo => FailurePolicy::Undo,
-        RolloutFailurePolicy::Pause => FailurePolicy::Pause,
-        RolloutFailurePolicy::Continue => FailurePolicy::Continue,
-    });
     let options = RolloutOptions { parallel, max_failures, on_failure, timeout, bake };
     Ok(RolloutRequest {
         repository: RepoName::parse(repository).map_err(id_error("repository"))?,
@@ -66,6 +60,7 @@ pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> 
 
 #[cfg(test)]
 mod tests {
+    use crate::api::rollouts::RolloutFailurePolicy;
     use serde_json::{from_value, json};
 
     use super::*;
@@ -79,7 +74,10 @@ mod tests {
         let request = read(from_value(body.clone()).unwrap()).unwrap();
         let RolloutSteps::Selection { selection, options } = request.steps else { panic!() };
         assert!(matches!(selection, RolloutSelection::Targets(_)), "{selection:?}");
-        assert_eq!((options.parallel, options.on_failure), (Some(2), Some(FailurePolicy::Pause)));
+        assert_eq!(
+            (options.parallel, options.on_failure),
+            (Some(2), Some(RolloutFailurePolicy::Pause))
+        );
         assert_eq!((request.on_overlap, request.reason.as_str()), (OverlapPolicy::Queue, ""));
         for (key, value, message) in [
             ("repository", json!("shop"), "repository: "),

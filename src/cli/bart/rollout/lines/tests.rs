@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::cli::bart::rollout::follow::judge;
 use crate::cli::live_lines;
 
 const NOW: &str = "2026-11-21T12:00:00Z";
@@ -186,6 +187,21 @@ fn a_log_gets_a_line_for_each_change() {
     next.targets[1].state = RolloutTargetStatus::Complete;
     next.targets[1].since = NOW.parse().unwrap();
     insta::assert_snapshot!(news(Some(&middle), &next).concat(), @"prod-cluster-of-europe-west-1: complete in 1m 12s (20261121-115848000-3f9a2c)");
+}
+
+#[test]
+fn it_is_good_where_no_more_targets_are_without_the_release_than_failures_are_accepted() {
+    let targets = [
+        target("canary-1", 0, "complete", &json!({})),
+        target("prod-1", 2, "superseded", &json!({})),
+        target("prod-2", 2, "failed", &json!({"failure": "crashes"})),
+    ];
+    for (state, max_failures, is_good) in
+        [("done", 0, false), ("done", 1, false), ("done", 2, true), ("undone", 2, false)]
+    {
+        let rollout = rollout(state, 3, &targets, &json!({"max_failures": max_failures}));
+        assert_eq!(judge(&rollout).is_ok(), is_good, "{state}, {max_failures}");
+    }
 }
 
 #[test]
