@@ -395,7 +395,14 @@ impl Fleet {
         self.until("its statuses sent", ids, told, ledger).await;
     }
 
-    async fn until(&self, what: &str, ids: &[String], is: impl Fn(&Json) -> bool, ledger: &Ledger) {
+    /// Until the record of each of them is so.
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        ids: &[String],
+        is: impl Fn(&Json) -> bool,
+        ledger: &Ledger,
+    ) {
         let deadline = Instant::now() + PATIENCE;
         for id in ids {
             loop {

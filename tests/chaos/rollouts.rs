@@ -14,6 +14,7 @@ use crate::chaos::fleet::{Fleet, Setting};
 use crate::chaos::ledger::{Expectation, Ledger};
 use crate::chaos::replicas::disturb_once;
 use crate::chaos::senders::{Lane, commit_beside};
+use crate::chaos::verdict::text;
 use crate::chaos::{Size, finish};
 use crate::harness::events::waml;
 use crate::harness::postgres;
@@ -72,8 +73,8 @@ struct Attempt {
     refused: BTreeSet<String>,
     /// What was live before.
     before: LiveTrees,
-    /// The tags that people deployed in the middle, by target.
-    others: BTreeMap<String, Vec<String>>,
+    /// The targets that people deployed to in the middle.
+    others: BTreeSet<String>,
 }
 
 impl App {
@@ -112,7 +113,7 @@ impl App {
             world.0.commit(&self.repository, &self.waml(&refused));
             let tag = format!("r{number}.{}", random.below(1_000_000));
             let before = self.live(world.0);
-            let mut attempt = Attempt { tag, refused, before, others: BTreeMap::new() };
+            let mut attempt = Attempt { tag, refused, before, others: BTreeSet::new() };
             let Some(id) = self.start(world, &mut random, &attempt).await else { return };
             world.1.count("events");
             world.1.count("rollouts");
@@ -246,16 +247,8 @@ impl App {
         let target = *random.choose(&self.targets);
         if random.percent(50) {
             let lane = Lane::new(&self.name, target);
-            let id = lane.deploy(world, random, 1, Expectation::Contested).await;
-            let tag = world
-                .1
-                .entries()
-                .accepted
-                .iter()
-                .rev()
-                .find(|one| Some(&one.id) == id.as_ref())
-                .map(|one| one.event.tag.clone());
-            attempt.others.entry(target.to_owned()).or_default().extend(tag);
+            lane.deploy(world, random, 1, Expectation::Contested).await;
+            attempt.others.insert(target.to_owned());
         } else {
             let body = json!({"scope": {"target": target}, "reason": "chaos"});
             if let Some((201, lock)) = world.0.post(0, "/api/v1/locks", &body).await {
@@ -278,11 +271,8 @@ impl App {
     /// Holds the record of a rollout that has ended against the repository.
     async fn judge(&self, (fleet, ledger): World<'_>, record: &Json, attempt: &Attempt) {
         // What people deployed in the middle ends, too.
-        for accepted in ledger.ids() {
-            while fleet.record(&accepted).await.is_none_or(|one| one["finished_at"].is_null()) {
-                tokio::time::sleep(INTERVAL).await;
-            }
-        }
+        let all_over = |record: &Json| !record["finished_at"].is_null();
+        fleet.until("an end", &ledger.ids(), all_over, ledger).await;
         let live = self.live(fleet);
         let none = BTreeMap::new();
         let targets = record["targets"].as_array().cloned().unwrap_or_default();
@@ -293,7 +283,7 @@ impl App {
             let (target, state) = (text(&one["target"]), text(&one["state"]));
             let now = live.get(target).unwrap_or(&none);
             let before = attempt.before.get(target).unwrap_or(&none);
-            let is_foreign = attempt.others.contains_key(target);
+            let is_foreign = attempt.others.contains(target);
             let deployed = one["deployment"]
                 .as_str()
                 .map(|id| self.revision(fleet, target, id))
@@ -360,8 +350,4 @@ fn has_open_target(record: &Json) -> bool {
     let targets = record["targets"].as_array().into_iter().flatten();
     let mut states = targets.map(|one| text(&one["state"]));
     states.any(|state| matches!(state, "deploying" | "undoing" | "undo_pending"))
-}
-
-fn text(value: &Json) -> &str {
-    value.as_str().unwrap_or_default()
 }

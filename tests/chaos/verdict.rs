@@ -396,6 +396,6 @@ fn application(folder: &str) -> String {
     format!("apps/{target}/{namespace}.{app}.yaml")
 }
 
-fn text(value: &Json) -> &str {
+pub(crate) fn text(value: &Json) -> &str {
     value.as_str().unwrap_or_default()
 }

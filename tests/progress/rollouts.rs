@@ -4,17 +4,17 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use the_deployer::deployments::rollouts::{OverlapPolicy, RolloutRequest, RolloutSteps};
-use the_deployer::model::audit::{AuthMethod, Principal};
+use the_deployer::deployments::rollouts::RolloutSteps;
 use the_deployer::model::deployment::{Deployment, State};
-use the_deployer::model::id::{RolloutId, TargetName};
-use the_deployer::rollout::plan::{FailurePolicy, RolloutPlan, RolloutStep};
+use the_deployer::model::id::RolloutId;
+use the_deployer::rollout::plan::RolloutFailurePolicy;
 use the_deployer::rollout::record::{RolloutRecord, RolloutState};
 use the_deployer::store::Reply;
 
 use crate::harness::events::waml;
 use crate::harness::github::Repository;
 use crate::progress::cluster::{TARGET, Watched};
+use crate::rollouts::world::{Fleet, ann, deploy, plan};
 
 /// A cluster beside it that nothing watches.
 const BESIDE: &str = "}\n- {name: beside, environment: production, domain: example.com";
@@ -29,34 +29,11 @@ impl Watched {
     /// A rollout has begun: first where nothing watches.
     async fn rolls_out(&self, tag: &str) -> RolloutId {
         self.deployer.clock.advance(Duration::from_secs(1));
-        let target = |name: &str| TargetName::parse(name).unwrap();
-        let steps = vec![RolloutStep::Deploy {
-            targets: vec![target("beside"), target(TARGET)],
-            parallel: 1,
-        }];
-        let plan = RolloutPlan {
-            steps,
-            on_failure: FailurePolicy::Undo,
-            max_failures: 0,
-            target_timeout: SignedDuration::from_hours(1),
-        };
-        let request = RolloutRequest {
-            repository: "example/shop".parse().unwrap(),
-            git_ref: "main".to_owned(),
-            tag: tag.parse().unwrap(),
-            steps: RolloutSteps::Plan(plan),
-            on_overlap: OverlapPolicy::Refuse,
-            reason: "the fair".to_owned(),
-        };
-        let by = Principal {
-            name: "ann".to_owned(),
-            via: AuthMethod::GitHub,
-            from: None,
-            request: None,
-        };
+        let plan = plan(vec![deploy(&["beside", TARGET], 1)], RolloutFailurePolicy::Undo);
+        let request = Fleet::request(tag, RolloutSteps::Plan(plan));
         let deployments = self.deployer.stepped().deployments();
         let prepared = deployments.prepare_rollout(request).await.unwrap();
-        let view = deployments.start_rollout(prepared, by, &Reply::without_key()).await.unwrap();
+        let view = deployments.start_rollout(prepared, ann(), &Reply::without_key()).await.unwrap();
         self.deployer.works().await;
         view.record.id
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use the_deployer::model::audit::{AuthMethod, Search};
@@ -136,6 +137,29 @@ impl Watched {
 
 fn shop() -> AppKey {
     AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() }
+}
+
+#[tokio::test]
+async fn a_step_of_a_rollout_that_fails_is_left_to_its_rollout() {
+    Watched::on_both_with(POLICY, async |world| {
+        let app = world.app("shop");
+        world.runs(&app, "v1", 1).await;
+        world.deployer.clock.advance(Duration::from_secs(1));
+        let body = json!({
+            "repository": "example/shop", "ref": "main", "tag": "v2", "targets": [TARGET],
+            "on_failure": "pause", "reason": "the sale",
+        });
+        world.post("/rollouts", body).await;
+        world.deployer.works_for(SignedDuration::from_secs(5)).await;
+        let step = world.deployer.deployments().await.into_iter().find(|one| one.rollout.is_some());
+        let id = step.unwrap().request.number().unwrap();
+        world.pods_fail(id, 2).await;
+        let failed = world.reaches(id, State::Failed).await;
+        let reason = "; not rolled back: its rollout decides what follows";
+        assert!(failed.summary.ends_with(reason), "{}", failed.summary);
+        assert_eq!(world.undos().await, []);
+    })
+    .await;
 }
 
 #[tokio::test]

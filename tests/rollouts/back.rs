@@ -1,8 +1,8 @@
 //! The way back: each changed target has its former bytes again, in reverse order, once.
 
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::FailurePolicy;
-use the_deployer::rollout::record::{RolloutState, TargetState};
+use the_deployer::rollout::plan::RolloutFailurePolicy;
+use the_deployer::rollout::record::{RolloutState, RolloutTargetStatus};
 
 use super::world::{STRICT, deploy, on_both, plan};
 
@@ -100,7 +100,7 @@ async fn what_was_edited_by_hand_meanwhile_is_left_to_a_person() {
         let record = fleet.view(&id).await.record;
         assert_eq!(record.state, RolloutState::Undone);
         let b = &record.targets[1];
-        assert_eq!(b.state, TargetState::Superseded);
+        assert_eq!(b.state, RolloutTargetStatus::Superseded);
         assert!(b.note.as_ref().unwrap().contains("edited by hand"), "{b:?}");
     })
     .await;
@@ -109,7 +109,7 @@ async fn what_was_edited_by_hand_meanwhile_is_left_to_a_person() {
 #[tokio::test]
 async fn with_accepted_failures_it_goes_on() {
     on_both(async |fleet| {
-        let mut plan = plan(vec![deploy(&["a", STRICT, "b"], 1)], FailurePolicy::Undo);
+        let mut plan = plan(vec![deploy(&["a", STRICT, "b"], 1)], RolloutFailurePolicy::Undo);
         plan.max_failures = 1;
         let id = fleet.begins("v2", plan).await;
         fleet.goes_on().await;

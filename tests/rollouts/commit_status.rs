@@ -5,17 +5,16 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use the_deployer::model::id::RolloutId;
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::{FailurePolicy, Gate, RolloutPlan, RolloutStep};
+use the_deployer::rollout::plan::{RolloutFailurePolicy, RolloutPlan};
 use the_deployer::rollout::record::RolloutState;
 
-use super::world::{Fleet, STRICT, deploy, on_both, plan};
+use super::world::{Fleet, STRICT, approval, deploy, on_both, plan};
 use crate::harness::deployer::Deployer;
 use crate::harness::github::Fault;
 
 /// Nothing is deployed before a person approves it.
 fn guarded(targets: &[&str]) -> RolloutPlan {
-    let gate = RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None };
-    plan(vec![gate, deploy(targets, 1)], FailurePolicy::Undo)
+    plan(vec![approval(), deploy(targets, 1)], RolloutFailurePolicy::Undo)
 }
 
 impl Fleet {
@@ -80,7 +79,7 @@ async fn a_failure_ends_as_one_and_a_pause_is_an_error() {
         assert_each_once(&shown);
         assert!(shown.last().unwrap().starts_with("failure: undone: strict: "), "{shown:#?}");
         let steps = vec![deploy(&["a", STRICT], 1)];
-        let paused = fleet.begins("v3", plan(steps, FailurePolicy::Pause)).await;
+        let paused = fleet.begins("v3", plan(steps, RolloutFailurePolicy::Pause)).await;
         fleet.goes_on().await;
         let shown = fleet.shown(&paused);
         let start = "error: 1 of 2 targets, 1 failed, a person must decide: strict: ";

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use the_deployer::deployments::rollouts::{RolloutError, RolloutFilter, RolloutSteps};
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::{FailurePolicy, Gate, RolloutStep};
+use the_deployer::rollout::plan::{Gate, RolloutFailurePolicy, RolloutStep};
 use the_deployer::rollout::record::{Pause, RolloutState};
 
 use super::world::{Fleet, STRICT, deploy, on_both, plan, target};
@@ -36,7 +36,6 @@ async fn targets_follow_each_other_and_the_rollout_is_done() {
         assert!(before.iter().zip(&after).all(|(before, after)| before != after));
         let view = fleet.view(&id).await;
         assert!(view.ended_at.is_some() && view.created_by == "ann" && view.waits.is_empty());
-        assert_eq!(view.deployments.len(), 3);
         let audited = fleet.audited().await;
         assert_eq!(audited.iter().filter(|act| *act == "rollout").count(), 1, "{audited:?}");
         assert_eq!(audited.iter().filter(|act| *act == "deploy").count(), 3, "{audited:?}");
@@ -82,7 +81,7 @@ async fn a_preview_shows_the_sequence_and_changes_nothing() {
 #[tokio::test]
 async fn a_target_that_the_waml_does_not_deploy_to_is_refused_with_the_list() {
     on_both(async |fleet| {
-        let plan = plan(vec![deploy(&["a", "moon"], 1)], FailurePolicy::Undo);
+        let plan = plan(vec![deploy(&["a", "moon"], 1)], RolloutFailurePolicy::Undo);
         let request = Fleet::request("v2", RolloutSteps::Plan(plan));
         let error = fleet.asks(request).await.unwrap_err();
         assert!(matches!(error, RolloutError::NotDeployed { .. }), "{error:?}");
@@ -106,7 +105,7 @@ async fn it_waits_for_the_bake_time_and_for_an_approval() {
             gate(Gate::Approval { team: None }),
             deploy(&["b", "c"], 2),
         ];
-        let id = fleet.begins("v2", plan(steps, FailurePolicy::Undo)).await;
+        let id = fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
         fleet.goes_on().await;
         assert_eq!(fleet.view(&id).await.record.index, 1);
         let waits = fleet.view(&id).await.waits;
@@ -161,8 +160,9 @@ async fn a_person_pauses_resumes_and_cancels() {
 #[tokio::test]
 async fn a_failure_pauses_where_the_plan_says_so_and_is_tried_again() {
     on_both(async |fleet| {
-        let id =
-            fleet.begins("v2", plan(vec![deploy(&[STRICT, "a"], 1)], FailurePolicy::Pause)).await;
+        let id = fleet
+            .begins("v2", plan(vec![deploy(&[STRICT, "a"], 1)], RolloutFailurePolicy::Pause))
+            .await;
         fleet.goes_on().await;
         let RolloutState::Paused(Pause::Failure(why)) = fleet.state(&id).await else {
             panic!("{:?}", fleet.view(&id).await)

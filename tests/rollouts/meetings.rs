@@ -5,16 +5,12 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use the_deployer::deployments::rollouts::{OverlapPolicy, RolloutError, RolloutSteps};
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::{FailurePolicy, Gate, RolloutStep};
-use the_deployer::rollout::record::{Pause, RolloutState, TargetState};
+use the_deployer::rollout::plan::RolloutFailurePolicy;
+use the_deployer::rollout::record::{Pause, RolloutState, RolloutTargetStatus};
 
-use super::world::{Fleet, OPEN, STRICT, clusters, deploy, on_both, plan};
+use super::world::{Fleet, OPEN, STRICT, approval, clusters, deploy, on_both, plan};
 use crate::harness::deployer::Deployer;
 use crate::harness::git_host::Behaviour;
-
-fn approval() -> RolloutStep {
-    RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None }
-}
 
 #[tokio::test]
 async fn a_lock_pauses_it_with_the_reason_until_it_is_gone() {
@@ -62,7 +58,7 @@ async fn what_a_person_deploys_meanwhile_is_theirs() {
         fleet.runs("v1", &["a", "b"]).await;
         let before = fleet.live("b");
         let steps = vec![deploy(&["b", "a"], 1), approval(), deploy(&[STRICT], 1)];
-        let id = fleet.begins("v2", plan(steps, FailurePolicy::Undo)).await;
+        let id = fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
         fleet.goes_on().await;
         assert_eq!(fleet.targets(&id).await, "b complete, a complete, strict pending");
         fleet.runs("v3", &["a"]).await;
@@ -102,10 +98,12 @@ async fn a_persons_deployment_that_waits_is_not_superseded() {
 #[tokio::test]
 async fn a_second_rollout_on_the_same_targets_is_refused_or_queued() {
     on_both(async |fleet| {
-        let first =
-            fleet.begins("v2", plan(vec![approval(), deploy(&["a", "b"], 1)], FailurePolicy::Undo));
+        let first = fleet.begins(
+            "v2",
+            plan(vec![approval(), deploy(&["a", "b"], 1)], RolloutFailurePolicy::Undo),
+        );
         let first = first.await;
-        let overlapping = || plan(vec![deploy(&["b", "c"], 1)], FailurePolicy::Undo);
+        let overlapping = || plan(vec![deploy(&["b", "c"], 1)], RolloutFailurePolicy::Undo);
         let request = Fleet::request("v3", RolloutSteps::Plan(overlapping()));
         let error = fleet.asks(request).await.unwrap_err();
         let RolloutError::Overlap { other, .. } = &error else { panic!("{error:?}") };
@@ -119,7 +117,7 @@ async fn a_second_rollout_on_the_same_targets_is_refused_or_queued() {
         let view = fleet.view(&queued).await;
         assert!(view.is_queued && view.waits[0].waiting.what.contains(first.as_str()), "{view:#?}");
         // One that overlaps with the queued one alone comes after it.
-        let third = plan(vec![deploy(&["c"], 1)], FailurePolicy::Undo);
+        let third = plan(vec![deploy(&["c"], 1)], RolloutFailurePolicy::Undo);
         let request = Fleet::request("v4", RolloutSteps::Plan(third));
         let error = fleet.asks(request).await.unwrap_err();
         assert!(
@@ -151,8 +149,8 @@ async fn one_that_has_ended_is_not_opened_again_while_another_has_its_targets() 
         fleet.runs("v1", &["a"]).await;
         let done = fleet.rolls_out("v2", &["a"]).await;
         fleet.goes_on().await;
-        let open =
-            fleet.begins("v3", plan(vec![approval(), deploy(&["a"], 1)], FailurePolicy::Undo));
+        let open = fleet
+            .begins("v3", plan(vec![approval(), deploy(&["a"], 1)], RolloutFailurePolicy::Undo));
         let open = open.await;
         let undo = || RolloutAct::Undo { reason: "x".into() };
         let error = fleet.acts(&done, undo()).await.unwrap_err().to_string();
@@ -177,7 +175,7 @@ async fn a_target_that_vanishes_is_skipped_before_its_turn_and_left_to_a_person_
             approval(),
             deploy(&[STRICT], 1),
         ];
-        let id = fleet.begins("v2", plan(steps, FailurePolicy::Undo)).await;
+        let id = fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
         fleet.goes_on().await;
         fleet.deployer.dies();
         let all: Vec<&str> = OPEN.into_iter().chain([STRICT]).collect();
@@ -197,14 +195,14 @@ async fn a_target_that_vanishes_is_skipped_before_its_turn_and_left_to_a_person_
         let record = fleet.view(&id).await.record;
         assert_eq!(record.state, RolloutState::UndoFailed);
         let b = record.targets.iter().find(|one| one.target.as_str() == "b").unwrap();
-        assert_eq!(b.state, TargetState::UndoFailed);
+        assert_eq!(b.state, RolloutTargetStatus::UndoFailed);
         let note = b.note.as_ref().unwrap();
         assert!(
             note.contains("no target of the service any more") && note.contains("bart rollback b"),
             "{note}"
         );
         let a = record.targets.iter().find(|one| one.target.as_str() == "a").unwrap();
-        assert_eq!(a.state, TargetState::Undone, "the others went on");
+        assert_eq!(a.state, RolloutTargetStatus::Undone, "the others went on");
     })
     .await;
 }
@@ -235,7 +233,7 @@ async fn a_release_whose_branch_is_gone_goes_no_further() {
         fleet.shop().commit_on("release-2", &[("NOTES", "two")]);
         let steps = vec![deploy(&["a"], 1), approval(), deploy(&["b"], 1)];
         let mut request =
-            Fleet::request("v2", RolloutSteps::Plan(plan(steps, FailurePolicy::Undo)));
+            Fleet::request("v2", RolloutSteps::Plan(plan(steps, RolloutFailurePolicy::Undo)));
         request.git_ref = "release-2".to_owned();
         let id = fleet.asks(request).await.unwrap().record.id;
         fleet.goes_on().await;

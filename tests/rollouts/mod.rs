@@ -1,6 +1,6 @@
 //! Tests rollouts: the whole program on a clock that the test moves, over several targets, on both databases.
 
-mod world; // the service, its targets, and what people do to rollouts
+pub(crate) mod world; // the service, its targets, and what people do to rollouts
 mod forward; // one target after the other, gates, and what people do
 mod back; // the way back, byte for byte
 mod meetings; // locks, people, other rollouts, and targets that vanish

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::{FailurePolicy, Gate, RolloutStep};
+use the_deployer::rollout::plan::RolloutFailurePolicy;
 use the_deployer::rollout::record::RolloutState;
 
-use super::world::{Fleet, STRICT, deploy, plan, waml};
+use super::world::{Fleet, STRICT, approval, deploy, plan, waml};
 use crate::harness::deployer::Deployer;
 use crate::harness::slack::{Fault, Read, Slack, TOKEN};
 
@@ -75,15 +75,11 @@ async fn on_both(story: impl AsyncFn(&mut Office)) {
     }
 }
 
-fn approval() -> RolloutStep {
-    RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None }
-}
-
 #[tokio::test]
 async fn one_thread_tells_of_a_rollout_and_its_first_message_shows_how_it_stands() {
     on_both(async |office| {
         let steps = vec![deploy(&["a"], 1), approval(), deploy(&["b"], 1)];
-        let id = office.fleet.begins("v2", plan(steps, FailurePolicy::Undo)).await;
+        let id = office.fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
         office.fleet.goes_on().await;
         let [first, gate] = office.read().try_into().unwrap();
         assert_eq!(first.title, "✋ The rollout of shop v2 waits for an approval");
@@ -134,7 +130,7 @@ async fn a_failure_is_told_in_the_thread_and_its_end_in_the_channel() {
 async fn a_pause_by_a_failure_asks_a_person_for_a_decision() {
     on_both(async |office| {
         let steps = vec![deploy(&["a", STRICT], 1)];
-        let id = office.fleet.begins("v2", plan(steps, FailurePolicy::Pause)).await;
+        let id = office.fleet.begins("v2", plan(steps, RolloutFailurePolicy::Pause)).await;
         office.fleet.deployer.works_for(SignedDuration::from_mins(2)).await;
         assert_eq!(office.aloud(), ["❌ The rollout of shop v2 has stopped"]);
         let stopped = office.read().into_iter().rfind(|one| one.aloud).unwrap();
@@ -159,7 +155,7 @@ async fn a_process_that_dies_while_it_writes_leaves_each_message_to_the_next() {
         for deployer in Deployer::prepared_on_both().await {
             let mut office = Box::pin(Office::open(deployer)).await;
             let steps = vec![approval(), deploy(&["a"], 1)];
-            let id = office.fleet.begins("v2", plan(steps, FailurePolicy::Undo)).await;
+            let id = office.fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
             // The first message, then the one about the approval.
             for count in 1..=2 {
                 office.slack.fails(1, POST, fault.clone());
@@ -202,7 +198,7 @@ async fn an_outage_of_slack_holds_nothing_up_and_is_made_good() {
 async fn a_first_message_that_a_person_deletes_stays_deleted() {
     on_both(async |office| {
         let steps = vec![deploy(&["a"], 1), approval(), deploy(&["b"], 1)];
-        let id = office.fleet.begins("v2", plan(steps, FailurePolicy::Undo)).await;
+        let id = office.fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
         office.fleet.goes_on().await;
         let first = office.read().remove(0);
         office.slack.deletes("#deploys", &first.ts);

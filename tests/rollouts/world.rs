@@ -15,7 +15,7 @@ use the_deployer::model::deployment::{Deployment, State};
 use the_deployer::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, TargetName};
 use the_deployer::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, TargetFilter};
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::{FailurePolicy, RolloutPlan, RolloutStep};
+use the_deployer::rollout::plan::{Gate, RolloutFailurePolicy, RolloutPlan, RolloutStep};
 use the_deployer::rollout::record::RolloutState;
 use the_deployer::store::Reply;
 
@@ -29,7 +29,7 @@ pub(super) const OPEN: [&str; 4] = ["a", "b", "c", "d"];
 pub(super) const STRICT: &str = "strict";
 
 /// The service.
-pub(super) struct Fleet {
+pub(crate) struct Fleet {
     pub(super) deployer: Deployer,
 }
 
@@ -70,17 +70,22 @@ pub(super) fn target(name: &str) -> TargetName {
 }
 
 /// These targets, so many at a time.
-pub(super) fn deploy(targets: &[&str], parallel: usize) -> RolloutStep {
+pub(crate) fn deploy(targets: &[&str], parallel: usize) -> RolloutStep {
     RolloutStep::Deploy { targets: targets.iter().map(|name| target(name)).collect(), parallel }
 }
 
-pub(super) fn plan(steps: Vec<RolloutStep>, on_failure: FailurePolicy) -> RolloutPlan {
+/// A gate at which everybody may approve.
+pub(super) fn approval() -> RolloutStep {
+    RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None }
+}
+
+pub(crate) fn plan(steps: Vec<RolloutStep>, on_failure: RolloutFailurePolicy) -> RolloutPlan {
     let target_timeout = SignedDuration::from_hours(1);
     RolloutPlan { steps, on_failure, max_failures: 0, target_timeout }
 }
 
 /// A person who may do everything.
-pub(super) fn ann() -> Principal {
+pub(crate) fn ann() -> Principal {
     Principal { name: "ann".to_owned(), via: AuthMethod::GitHub, from: None, request: None }
 }
 
@@ -112,7 +117,7 @@ impl Fleet {
         self.deployer.clock.advance(Duration::from_secs(1));
     }
 
-    pub(super) fn request(tag: &str, steps: RolloutSteps) -> RolloutRequest {
+    pub(crate) fn request(tag: &str, steps: RolloutSteps) -> RolloutRequest {
         RolloutRequest {
             repository: RepoName::parse("example/shop").unwrap(),
             git_ref: "main".to_owned(),
@@ -145,7 +150,7 @@ impl Fleet {
 
     /// A rollout to these targets, one after the other, has begun.
     pub(super) async fn rolls_out(&self, tag: &str, targets: &[&str]) -> RolloutId {
-        self.begins(tag, plan(vec![deploy(targets, 1)], FailurePolicy::Undo)).await
+        self.begins(tag, plan(vec![deploy(targets, 1)], RolloutFailurePolicy::Undo)).await
     }
 
     /// The selection of targets by names and globs.

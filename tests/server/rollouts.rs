@@ -275,6 +275,14 @@ async fn it_takes_the_right_to_deploy_to_every_target() {
     assert_eq!(ask_as(&deployer, "dev", LIST, &only_dev).await.status, 202);
     deployer.settle().await;
     deployer.clock.advance(Duration::from_secs(1));
+    // What is no target of the app is answered with the targets that there are.
+    for more in [json!({"targets": ["nowhere"]}), json!({"name": "nightly"})] {
+        let said = ask_as(&deployer, "all", LIST, &body(&more)).await.problem(422, "unprocessable");
+        let lists = said.contains("prod-cluster-1") || said.contains("production");
+        assert!(lists, "{said}");
+        let said = ask_as(&deployer, "dev", LIST, &body(&more)).await.problem(422, "unprocessable");
+        assert!(!said.contains("prod"), "a token for one target learns no other: {said}");
+    }
     let id =
         ask_as(&deployer, "all", LIST, &both()).await.json()["id"].as_str().unwrap().to_owned();
 
@@ -365,6 +373,29 @@ async fn a_program_is_in_no_team_and_an_administrator_in_all() {
     assert!(said.contains("is no person"), "{said}");
     assert_eq!(ask_as(&deployer, "operator", &approve, &reason()).await.status, 200);
     deployer.settle().await;
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_program_that_may_start_it_is_refused_at_no_target_that_is_for_a_team() {
+    let mut deployer = Deployer::prepared().await;
+    configure_people(&mut deployer);
+    deployer.configure(|config| {
+        let policies = "policies: {deploy_teams: [acme/release]}";
+        format!(
+            "{config}clusters:\n- {{name: dev, environment: development, domain: d.example.com}}\n\
+             - {{name: prod-cluster-1, environment: development, domain: a.example.com, {policies}}}\n"
+        )
+    });
+    deployer.starts().await;
+    commits(&deployer, "acme/shop");
+    let targets = json!({"targets": ["dev", "prod-*"]});
+    let started = post_as(&deployer, OURS, LIST, &body_for("acme/shop", &targets)).await;
+    assert_eq!(started.status, 202, "{started:?}");
+    deployer.works_for(MINUTE).await;
+    let path = format!("{LIST}/{}", started.json()["id"].as_str().unwrap());
+    let done = get_as(&deployer, OURS, &path).await.json();
+    assert_eq!(done["state"], "done", "{done:#}");
     deployer.settled().await;
 }
 

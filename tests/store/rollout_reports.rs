@@ -19,7 +19,7 @@ const SENT: StateOutcome = StateOutcome::Sent { check_at: None, doubted: false }
 const SINKS: [RolloutSink; 2] = [RolloutSink::Commit, RolloutSink::Channel];
 
 async fn begin(store: &Store, n: i64) {
-    let _start = create(store, &rollout(n, &[&format!("t{n}")]), false).await;
+    super::rollouts::begin(store, n, &[&format!("t{n}")]).await;
 }
 
 /// Its record changes.

@@ -75,6 +75,12 @@ pub(super) async fn create(
     store.create_rollout(rollout, may_queue, &entry, &|_| None).await.unwrap()
 }
 
+/// A rollout of `acme/web` to these targets has begun.
+pub(super) async fn begin(store: &Store, n: i64, names: &[&str]) -> StoredRollout {
+    assert_eq!(create(store, &rollout(n, names), false).await, RolloutStart::Started);
+    read(store, n).await
+}
+
 /// A deployment of it.
 fn step(n: i64, target: &str) -> RolloutOrder {
     let request =
@@ -120,11 +126,7 @@ async fn it_is_read_as_it_was_stored_and_found_by_its_undo() {
 async fn the_record_and_its_orders_are_stored_together() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(
-            create(store, &rollout(1, &["prod", "dev"]), false).await,
-            RolloutStart::Started
-        );
-        let before = read(store, 1).await;
+        let before = begin(store, 1, &["prod", "dev"]).await;
         let orders = [step(20, "prod"), step(21, "dev")];
         let next = progress(1, "rolling_out", None);
         assert_eq!(change(store, &before, &next, &orders).await, RolloutCommit::Stored);
@@ -141,11 +143,7 @@ async fn the_record_and_its_orders_are_stored_together() {
 async fn whoever_lost_the_race_has_written_nothing() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(
-            create(store, &rollout(1, &["prod", "dev"]), false).await,
-            RolloutStart::Started
-        );
-        let before = read(store, 1).await;
+        let before = begin(store, 1, &["prod", "dev"]).await;
         let next = progress(1, "rolling_out", None);
         assert_eq!(change(store, &before, &next, &[step(20, "prod")]).await, RolloutCommit::Stored);
         // Another replica has read the same.
@@ -178,10 +176,7 @@ async fn whoever_lost_the_race_has_written_nothing() {
 async fn a_deployment_of_others_is_not_superseded() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(
-            create(store, &rollout(1, &["prod", "dev"]), false).await,
-            RolloutStart::Started
-        );
+        begin(store, 1, &["prod", "dev"]).await;
         accept(store, "web", 5).await;
         let before = read(store, 1).await;
         let next = progress(1, "rolling_out", None);
@@ -199,7 +194,7 @@ async fn a_deployment_of_others_is_not_superseded() {
 async fn a_rollback_of_it_is_its_own_and_a_cancellation_may_be_repeated() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
+        begin(store, 1, &["prod"]).await;
         let next = progress(1, "rolling_out", None);
         assert_eq!(
             change(store, &read(store, 1).await, &next, &[step(20, "prod")]).await,
@@ -288,7 +283,7 @@ async fn two_that_start_at_once_do_not_both_have_a_target() {
 async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
     run_on_both(async |db| {
         let store = &db.store;
-        assert_eq!(create(store, &rollout(1, &["prod"]), false).await, RolloutStart::Started);
+        begin(store, 1, &["prod"]).await;
         assert_eq!(store.claim_rollout(at(99), LEASE).await.unwrap(), None, "it is not due");
         let claim = store.claim_rollout(at(100), LEASE).await.unwrap().unwrap();
         assert_eq!(store.claim_rollout(at(101), LEASE).await.unwrap(), None, "one has it");
@@ -312,6 +307,31 @@ async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
         let _cancelled = store.cancel(&id(20), &by, &Reply::without_key()).await.unwrap();
         store.rest_rollout(&claim, "[]", at(9000)).await.unwrap();
         assert_eq!(read(store, 1).await.progress.due_at, by.at, "it is due at once");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rollout_that_changes_during_a_turn_is_due_at_once() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        begin(store, 1, &["prod"]).await;
+        // A person acts by what was read before the turn began.
+        let before = read(store, 1).await;
+        let claim = store.claim_rollout(at(100), LEASE).await.unwrap().unwrap();
+        let next = RolloutProgress { due_at: at(110), ..progress(1, "paused", None) };
+        assert_eq!(change(store, &before, &next, &[]).await, RolloutCommit::Stored);
+        assert_eq!(read(store, 1).await.progress.due_at, at(110), "and not when the lease ends");
+        store.rest_rollout(&claim, "[1]", at(9000)).await.unwrap();
+        let after = read(store, 1).await.progress;
+        assert_eq!((after.due_at, after.waits.as_str()), (at(110), "[]"));
+        // Of two turns, the one that has lost frees the rollout that its lease holds.
+        let lost = store.claim_rollout(at(110), LEASE).await.unwrap().unwrap();
+        let stale = read(store, 1).await;
+        let next = RolloutProgress { due_at: lost.lease_end, ..progress(2, "rolling_out", None) };
+        assert_eq!(change(store, &stale, &next, &[]).await, RolloutCommit::Stored);
+        store.rest_rollout(&lost, "[]", at(9000)).await.unwrap();
+        assert_eq!(read(store, 1).await.progress.due_at, at(0), "it has its next turn now");
     })
     .await;
 }
@@ -364,17 +384,33 @@ async fn old_ones_are_deleted_and_the_deployments_of_open_ones_are_not() {
         let store = &db.store;
         for (n, ended) in [(1, Some(20)), (2, None)] {
             let name = format!("t{n}");
-            assert_eq!(create(store, &rollout(n, &[&name]), false).await, RolloutStart::Started);
-            let next = progress(1, "done", ended);
-            assert_eq!(
-                change(store, &read(store, n).await, &next, &[step(20 + n, &name)]).await,
-                RolloutCommit::Stored
-            );
+            begin(store, n, &[&name]).await;
+            // The newest deployment of a lane is kept in any case.
+            for (version, order, ended) in [(1, 20 + n, None), (2, 30 + n, ended)] {
+                let next = progress(version, "done", ended);
+                assert_eq!(
+                    change(store, &read(store, n).await, &next, &[step(order, &name)]).await,
+                    RolloutCommit::Stored
+                );
+                let sql = "UPDATE deployments SET state = 'failed', finished_at = received_at \
+                     WHERE finished_at IS NULL";
+                db.execute(sql).await;
+            }
         }
+        db.execute("UPDATE outbox SET outcome = 'sent', done_at = at WHERE outcome IS NULL").await;
+        let later = at(400 * 86_400);
+        let prune = async || store.prune_deployments(later, None, 100).await.unwrap().deleted;
+        assert_eq!(prune().await, 1, "only that of the one that has ended");
+        assert_eq!(store.deployment(&id(21)).await.unwrap(), None);
+        assert!(store.deployment(&id(22)).await.unwrap().is_some());
         assert_eq!(store.prune_rollouts(at(10), 100).await.unwrap(), 0, "not old enough");
         assert_eq!(store.prune_rollouts(at(30), 100).await.unwrap(), 1);
         assert_eq!(store.rollout(&rollout_id(1)).await.unwrap(), None);
         assert_eq!(read(store, 2).await.id, rollout_id(2));
+        let end = progress(3, "done", Some(40));
+        assert_eq!(change(store, &read(store, 2).await, &end, &[]).await, RolloutCommit::Stored);
+        assert_eq!(prune().await, 1);
+        assert_eq!(store.deployment(&id(22)).await.unwrap(), None);
     })
     .await;
 }
