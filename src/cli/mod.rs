@@ -30,5 +30,9 @@ mod settings; // the settings of this machine
 #[cfg(test)]
 mod secrets_tests; // no command shows a secret
 
+/// The version of both programs, and the commit and day of what they are made of (`build.rs`).
+pub(crate) const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("THE_DEPLOYER_BUILD"), ")");
+
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::event_stream::fuzz as fuzz_event_stream;

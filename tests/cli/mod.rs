@@ -14,6 +14,7 @@ mod recording;
 mod signing;
 mod strangers; // answers that are too long, texts that are not what they look like
 mod validators;
+mod version;
 mod templates;
 
 use std::path::{Path, PathBuf};

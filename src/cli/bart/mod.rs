@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use super::VERSION;
 use super::error::{CliError, CommandOutcome, on_runtime};
 use super::output;
 use super::settings::{self, BartSettings};
@@ -38,7 +39,7 @@ use crate::waml::document;
 /// WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or `bart config set server
 /// URL`. validate, render, explain and schema need no service and no network.
 #[derive(Debug, Parser)]
-#[command(name = "bart", version, arg_required_else_help = true, after_long_help = AFTER)]
+#[command(name = "bart", version = VERSION, arg_required_else_help = true, after_long_help = AFTER)]
 pub struct Bart {
     /// The file with your settings, instead of the one in the system's folder for settings
     #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use super::VERSION;
 use super::error::{CommandOutcome, on_runtime};
 use super::times::TimesArgument;
 
@@ -29,7 +30,7 @@ use super::times::TimesArgument;
 /// Exit codes: 0 done, 1 the configuration or the templates are refused or a demo's deployment did not end as expected,
 /// 2 wrong usage or something that could not be read or reached.
 #[derive(Debug, Parser)]
-#[command(name = "the-deployer", version, arg_required_else_help = true)]
+#[command(name = "the-deployer", version = VERSION, arg_required_else_help = true)]
 pub struct DeployerCli {
     #[command(flatten)]
     times: TimesArgument,
