@@ -24,7 +24,7 @@ use crate::harness::random::Random;
 
 /// The clusters of every round.
 pub(crate) const TARGETS: [&str; 2] = ["prod-cluster-1", "prod-cluster-2"];
-/// The memory of `deploy/kubernetes/deployment.yaml`, in MiB.
+/// The memory of `deploy/kubernetes/base/deployment.yaml`, in MiB.
 const MAX_MEMORY: u64 = 512;
 const SECRET: &str = "of-the-webhook-0123456789";
 /// GitHub gives up a delivery after that.

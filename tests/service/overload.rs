@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::harness::attack::{Attack, exchange, peak_memory, signed_webhooks};
 use crate::harness::process::{Home, Process};
 
-/// Half of what `deploy/kubernetes/deployment.yaml` allows.
+/// Half of what `deploy/kubernetes/base/deployment.yaml` allows.
 const MAX_MEMORY: u64 = 256 * 1024 * 1024;
 const WEBHOOKS: usize = 40;
 /// Clients are waited for no longer than this, so that a test need not wait for longer either.
