@@ -7,7 +7,9 @@
 mod alerts;
 mod commands;
 mod github;
+mod guides;
 mod links;
+pub(crate) mod monitoring;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -146,7 +148,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
 
 #[test]
 fn the_configuration_under_deploy_is_one_that_the_service_takes() {
-    let map = fs::read_to_string(root().join("deploy/kubernetes/configmap.yaml")).unwrap();
+    let map = fs::read_to_string(root().join("deploy/kubernetes/base/configmap.yaml")).unwrap();
     let map: serde_json::Value = serde_yaml::from_str(&map).unwrap();
     let secrets = tempfile::tempdir().unwrap();
     github::put_secrets(secrets.path());
@@ -197,17 +199,28 @@ fn the_pod_for_commands_without_the_service_is_like_the_services() {
     let read = |path: &str| -> serde_json::Value {
         serde_yaml::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
     };
-    let deployment = read("deploy/kubernetes/deployment.yaml");
+    let deployment = read("deploy/kubernetes/base/deployment.yaml");
+    let overlay = "deploy/kubernetes/overlays/sqlite";
+    let state = read(&format!("{overlay}/deployment.yaml"));
+    let volumes = [&state, &deployment]
+        .map(|part| part["spec"]["template"]["spec"]["volumes"].as_array().unwrap().clone());
     let (theirs, ours) = (
         &deployment["spec"]["template"]["spec"],
         &read("deploy/kubernetes/offline/pod.yaml")["spec"],
     );
-    for key in ["volumes", "securityContext", "automountServiceAccountToken"] {
+    assert_eq!(ours["volumes"].as_array().unwrap(), &volumes.concat());
+    for key in ["securityContext", "automountServiceAccountToken"] {
         assert_eq!(ours[key], theirs[key], "{key}");
     }
-    for key in ["image", "securityContext", "volumeMounts"] {
+    for key in ["securityContext", "volumeMounts"] {
         assert_eq!(ours["containers"][0][key], theirs["containers"][0][key], "{key}");
     }
+    let image = &read(&format!("{overlay}/kustomization.yaml"))["images"][0];
+    let text = |key: &str| image[key].as_str().unwrap();
+    assert_eq!(
+        ours["containers"][0]["image"].as_str().unwrap(),
+        format!("{}:{}-tools", text("newName"), text("newTag"))
+    );
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn templates_of(case: &Path) -> Arc<TemplateSet> {
     Arc::new(TemplateSet::compile(&sources).unwrap())
 }
 
-fn planned_on(
+pub(crate) fn planned_on(
     text: &[u8],
     target: Option<&str>,
     platform: Platform,

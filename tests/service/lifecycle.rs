@@ -106,6 +106,18 @@ async fn it_tells_what_it_does_in_metrics_and_in_lines_that_name_the_deployment(
         })
         .await;
     assert_lines_name(&process.log(), [&good, &bad]);
+
+    // docs/metrics.md has each of them, as what it is.
+    let documented = crate::docs::monitoring::documented();
+    let (_, text) = process.get("/metrics").await;
+    let types: Vec<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE the_deployer_")).collect();
+    assert!(types.len() >= 20, "{text}");
+    for line in types {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
+        assert_eq!(documented.get(&name).map(|metric| metric.kind.as_str()), Some(kind), "{name}");
+    }
 }
 
 fn assert_lines_name(log: &str, ids: [&String; 2]) {
