@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In reading order: [`document`] has the file as a whole ([`Waml`]), and [`section`] one layer of settings, with its
-//! parts in [`section_workload`], [`section_network`] and [`section_operations`]. [`rollouts`]
+//! parts in [`section_workload`], [`section_pod`], [`section_network`] and [`section_operations`]. [`rollouts`]
 //! has the named rollouts. [`yaml`] parses text into [`node::Node`]s, `schema` prepares the schema, and [`checked_reader`] checks a node against it. [`duplicates`]
 //! distinguishes the elements of lists, `ignored` finds parts without effect, and [`suggest`], [`quote`] and `examples`
 //! write the help texts. [`emit`] writes YAML.
@@ -28,6 +28,7 @@ pub(crate) mod collect; // violations, up to a limit
 pub mod document; // the file as a whole: header and layers
 pub mod section; // one layer of settings
 pub mod section_workload; // its parts that shape the pods
+pub mod section_pod; // its parts about rights, life and nodes of pods
 pub mod section_network; // its parts about the way to the app
 pub mod section_operations; // its parts for operations
 pub mod rollouts; // one release over many targets

@@ -19,8 +19,9 @@ use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
     Alerts, Canary, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
 };
+use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
 use crate::waml::section_workload::{
-    Autoscaling, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
+    Autoscaling, ConfigMapSource, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
 };
 
 /// One layer of deployment settings.
@@ -38,6 +39,8 @@ pub struct Section {
     pub args: Option<Vec<String>>,
     /// Environment variables, merged by `name`.
     pub env: Option<Vec<EnvVar>>,
+    /// `ConfigMap`s whose keys are environment variables, merged by `name`.
+    pub config_maps: Option<Vec<ConfigMapSource>>,
     /// Secrets that the app needs, merged by `name`.
     pub secrets: Option<Vec<Secret>>,
     /// Services, merged by `name` (the slug where there is none).
@@ -52,6 +55,12 @@ pub struct Section {
     pub autoscaling: Option<Autoscaling>,
     /// The probes with which Kubernetes checks that a pod lives and can serve.
     pub probes: Option<Probes>,
+    /// The rights of the pods.
+    pub security: Option<Security>,
+    /// The begin and the end of a pod's life.
+    pub lifecycle: Option<Lifecycle>,
+    /// The nodes that the pods run on.
+    pub scheduling: Option<Scheduling>,
     /// The service level objective.
     pub slo: Option<Slo>,
     /// Alerts beyond and instead of the default ones.
@@ -169,6 +178,9 @@ pub fn always_exists(part: &str) -> bool {
             | "resources"
             | "scaling"
             | "probes"
+            | "security"
+            | "lifecycle"
+            | "scheduling"
             | "alerts"
             | "disruption"
             | "labels"

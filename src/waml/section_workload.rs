@@ -38,6 +38,15 @@ pub struct EnvVar {
     /// The secret that the value is taken from instead.
     #[serde(default)]
     pub secret: Option<SecretKey>,
+    /// The `ConfigMap` that the value is taken from instead.
+    #[serde(default)]
+    pub config_map: Option<ConfigMapKey>,
+    /// The field of the pod that the value is taken from instead: `metadata.name`, `status.podIP`.
+    #[serde(default)]
+    pub field: Option<String>,
+    /// The amount of the container that the value is taken from instead: `limits.memory`.
+    #[serde(default)]
+    pub resource: Option<String>,
     /// True if the value is no secret though it looks like one.
     #[serde(default)]
     pub plain: Option<bool>,
@@ -52,6 +61,27 @@ pub struct SecretKey {
     pub name: String,
     /// The key within it.
     pub key: String,
+}
+
+/// A key of a `ConfigMap` in the app's namespace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfigMapKey {
+    /// The name of the `ConfigMap`.
+    pub name: String,
+    /// The key within it.
+    pub key: String,
+}
+
+/// A `ConfigMap` of the app's namespace whose keys are environment variables.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfigMapSource {
+    /// The name of the `ConfigMap`.
+    pub name: String,
+    /// True if the app starts without it.
+    #[serde(default)]
+    pub optional: Option<bool>,
 }
 
 /// A secret that the app needs.
@@ -147,7 +177,8 @@ pub struct Probes {
     pub liveness: Option<Probe>,
     /// The pod gets no traffic while this fails.
     pub readiness: Option<Probe>,
-    /// The others begin once this has succeeded.
+    /// The others begin once this has succeeded. One that does not say how it asks, asks as liveness does, or else
+    /// readiness.
     pub startup: Option<Probe>,
 }
 

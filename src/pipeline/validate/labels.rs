@@ -63,7 +63,8 @@ fn check_size(annotations: Option<&IndexMap<String, Option<String>>>, report: &m
     }
 }
 
-fn is_qualified_name(key: &str) -> bool {
+/// Checks for the form of a key: a name, with an optional DNS prefix.
+pub(crate) fn is_qualified_name(key: &str) -> bool {
     match key.split_once('/') {
         None => is_name_part(key),
         Some((prefix, name)) => {

@@ -3,7 +3,7 @@
 
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, collision, cron, disks, env,
-    hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, ports, probes,
+    hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, pods, ports, probes,
     removal, rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic,
     volumes,
 };
@@ -131,6 +131,15 @@ pub const RULES: &[Rule] = rules! {
     "probes" Both Settings(probes::check);
         "Probes use ports that the app has, and say in one way how they ask, with numbers that Kubernetes takes.";
         r#"Kubernetes, "Configure Liveness, Readiness and Startup Probes""#;
+    "security" Both Settings(pods::security);
+        "The rights of pods are ones that Kubernetes takes together, and go no further than their image needs.";
+        r#"Kubernetes, "Pod Security Standards" and "Configure a Security Context""#;
+    "lifecycle" Both Settings(pods::lifecycle);
+        "What runs at the begin and the end of a container has one way, a port that the app has, and time left.";
+        r#"Kubernetes, "Container Lifecycle Hooks" and "Termination of Pods""#;
+    "scheduling" Error Settings(pods::scheduling);
+        "Nodes are named by legal labels and taints.";
+        r#"Kubernetes, "Assigning Pods to Nodes" and "Taints and Tolerations""#;
     "resources" Both Settings(resources::check);
         "Quantities are plausible, and requests are within limits.";
         r#"Kubernetes, "Resource Management for Pods and Containers""#;

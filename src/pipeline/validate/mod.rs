@@ -21,6 +21,7 @@ mod kubernetes;
 mod labels;
 mod names; // … and those of Kubernetes and of the platform
 mod plaintext;
+mod pods; // rights, life, nodes
 mod ports; // … and gRPC's
 mod probes;
 mod removal; // objects that keep data, and many objects at once

@@ -16,6 +16,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         let Some(probe) = probed.get(kind) else { continue };
         let path = Path::root().key("probes").key(kind);
         check_probe(kind, probe, &path, report);
+        if probed.asking(kind, probe).0 != kind {
+            continue;
+        }
         report_conflicts(kind, probe, &probed, &path, report);
         check_port(kind, probe, &probed, &path, subject, report);
     }

@@ -33,6 +33,11 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         files(volume, &path, report);
         check_shared_disk(volume, subject, &path, report);
     }
+    let security = subject.section.security.as_ref();
+    let writable = security.and_then(|security| security.writable.clone());
+    for (path, writable) in Path::root().key("security").each("writable", &writable) {
+        folder(Some(writable), path, &mut folders, report);
+    }
 }
 
 /// Checks the name of a volume: a mounted secret becomes a volume too.

@@ -8,6 +8,7 @@ pub(crate) mod network; // services, ports
 pub(crate) mod ingress; // addresses, routes, certificates
 pub(crate) mod probes; // probes in Kubernetes' form
 mod volumes; // disks, files
+pub(crate) mod pod; // rights, life, nodes
 pub(crate) mod naming; // joined names, and names outside the namespace
 pub(crate) mod observability;
 pub(crate) mod alerts;
@@ -83,7 +84,13 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     set("database", database::build_database_view(section, &waml.app, target));
     set("redis", redis::build_redis_view(section, &waml.app, target));
     set("env", env(section, &waml.app, target));
-    set("volumes", volumes::build_volumes_view(section.volumes.as_deref(), slug));
+    set("volumes", volumes::build_volumes_view(section, slug));
+    set("security", pod::security(section, target));
+    set(
+        "lifecycle",
+        pod::lifecycle(section, &network::service_ports(section.services(), slug), target),
+    );
+    set("scheduling", pod::scheduling(section, slug, target));
     let annotations = volumes::annotations(section);
     set("annotations", delivery::annotations(annotations, section, &waml.app, target));
     set("resources", resources(section));

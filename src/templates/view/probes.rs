@@ -52,9 +52,26 @@ impl<'a> ProbedApp<'a> {
             .is_some_and(|p| self.grpc.serves_grpc(p))
     }
 
+    /// Finds the probe that says how this one asks, with its kind: a startup probe that says nothing about it asks as
+    /// liveness does, or else readiness.
+    pub(crate) fn asking<'p>(&'p self, kind: &'p str, probe: &'p Probe) -> (&'p str, &'p Probe) {
+        let Probe { mechanism, path, port, service, command, .. } = probe;
+        let says_how = mechanism.is_some()
+            || [path, port, service].iter().any(|text| text.is_some())
+            || command.is_some();
+        if kind != "startup" || says_how {
+            return (kind, probe);
+        }
+        ["liveness", "readiness"]
+            .into_iter()
+            .find_map(|kind| Some((kind, self.get(kind)?)))
+            .unwrap_or((kind, probe))
+    }
+
     /// Returns the kind of the probe. A template's path is for apps that speak HTTP: a port that serves gRPC would
     /// never answer it, and the app would never become ready.
     pub(crate) fn mechanism(&self, kind: &str, probe: &Probe) -> ProbeMechanism {
+        let (kind, probe) = self.asking(kind, probe);
         match probe {
             Probe { mechanism: Some(mechanism), .. } => *mechanism,
             Probe { command: Some(_), .. } => ProbeMechanism::Exec,
@@ -78,17 +95,14 @@ impl<'a> ProbedApp<'a> {
     /// Shows a probe in the form of a container's; `None` where there is nothing to probe: no command, and no TCP port
     /// in the whole app.
     fn container_probe(&self, kind: &str, probe: &Probe) -> Option<Json> {
+        let (_, Probe { path, port, service, command, .. }) = self.asking(kind, probe);
         let Probe {
-            mechanism: _,
-            path,
-            port,
-            service,
-            command,
             initial_delay_seconds,
             period_seconds,
             timeout_seconds,
             failure_threshold,
             success_threshold,
+            ..
         } = probe;
         let mut out = Map::new();
         let port_of = || port_of(port.as_deref(), &self.ports);
@@ -132,7 +146,7 @@ fn with_service(port: u16, service: Option<&str>) -> Json {
 /// Returns the port's name where the container knows it by that, its number otherwise: where two
 /// services lead to one container port, it has the first one's name. A container may listen where
 /// no service leads, so any number will do.
-fn port_of(port_name: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
+pub(super) fn port_of(port_name: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
     let Some(port) = network::probed(ports, port_name) else {
         return port_name.and_then(number).map(|number| json!(number));
     };

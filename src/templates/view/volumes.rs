@@ -4,14 +4,16 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::manifests::OUR_PREFIX;
-use crate::templates::view::naming;
+use crate::templates::view::{naming, pod};
 use crate::waml::section::Section;
 use crate::waml::section_workload::{AccessMode, Volume};
 
 /// Builds the volumes, each with `claim` where it is a disk and `files` where it is files, and the
-/// object's name in it.
-pub(super) fn build_volumes_view(volumes: Option<&[Volume]>, slug: &str) -> Json {
-    volumes.map_or(Json::Null, |volumes| volumes.iter().map(|volume| view(volume, slug)).collect())
+/// object's name in it; and after them the folders that stay writable. Null without any.
+pub(super) fn build_volumes_view(section: &Section, slug: &str) -> Json {
+    let volumes = section.volumes.iter().flatten().map(|volume| view(volume, slug));
+    let all: Vec<Json> = volumes.chain(pod::writable_folders(section)).collect();
+    if all.is_empty() { Json::Null } else { Json::Array(all) }
 }
 
 fn view(volume: &Volume, slug: &str) -> Json {

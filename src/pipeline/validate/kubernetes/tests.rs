@@ -299,6 +299,15 @@ fn a_version_that_is_not_known_is_judged_by_the_nearest() {
     assert!(check_object_in("1.9", object())[0].contains("Kubernetes 1.25, the version of `prod`"));
 }
 
+fn without_pause(object: &mut Json) {
+    let containers = object.pointer_mut("/spec/template/spec/containers");
+    for container in containers.and_then(Json::as_array_mut).into_iter().flatten() {
+        if container.pointer("/lifecycle/preStop/sleep").is_some() {
+            container.as_object_mut().unwrap().remove("lifecycle");
+        }
+    }
+}
+
 /// The recorded objects of the built-in templates, on any platform, are right for every version.
 #[test]
 fn what_the_built_in_templates_render_is_right_for_every_version() {
@@ -312,8 +321,13 @@ fn what_the_built_in_templates_render_is_right_for_every_version() {
             (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         judged += u32::from(SCHEMA.kind(version, kind).is_some());
         for version in KubernetesVersion::all_known() {
+            let mut object = object.clone();
+            // The records are for the newest version: where it is older, the templates leave the pause out.
+            if version.minor() < crate::templates::view::pod::SLEEP_SINCE_MINOR {
+                without_pause(&mut object);
+            }
             assert_eq!(
-                check_object_on(Some(version), object.clone()),
+                check_object_on(Some(version), object),
                 NONE,
                 "{} {version}",
                 file.display()
