@@ -48,6 +48,7 @@ main() {
 
 read_inputs() {
   tag=${INPUT_TAG-} ref=${INPUT_REF:-${GITHUB_SHA-}} task=${INPUT_TASK:-deploy} rollout=${INPUT_ROLLOUT-} wait=${INPUT_WAIT:-false}
+  plan=null
   token=${INPUT_TOKEN-}
   unset INPUT_TOKEN # no child of ours needs it
   repository=${GITHUB_REPOSITORY-}
@@ -61,13 +62,7 @@ read_inputs() {
     is_among "$word" ${targets[@]+"${targets[@]}"} || targets+=("$word")
   done
   for word in $(words_of "${INPUT_PRODUCTION-}"); do globs+=("$word"); done
-  if [[ -n $rollout ]]; then
-    ((${#targets[@]} == 0)) || wrong 'both `targets` and `rollout` are given: a rollout has its own targets'
-    [[ -z ${INPUT_TASK-} ]] || wrong 'both `task` and `rollout` are given: the task of a rollout is `rollout`'
-    [[ $rollout =~ ^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$ ]] || wrong '`rollout` is no name of a rollout of the WAML'
-    # It is one deployment, whose statuses are those of the whole.
-    task=rollout targets=("rollout/$rollout")
-  fi
+  read_rollout
   ((${#targets[@]} > 0)) || wrong '`targets` is empty: name at least one, or a `rollout`'
   ((${#targets[@]} <= MOST_TARGETS)) || wrong "\`targets\` has more than $MOST_TARGETS"
   [[ -n $tag ]] || wrong '`tag` is empty: name the image tag to deploy'
@@ -78,6 +73,49 @@ read_inputs() {
   [[ $api =~ ^https://[^[:space:]]+$ || $api =~ ^http://(127\.0\.0\.1|localhost)(:[0-9]+)?(/[^[:space:]]*)?$ ]] ||
     wrong '`api-url` is no https:// address: https://api.github.com, or https://HOST/api/v3'
   read_timeout "${INPUT_TIMEOUT:-15m}"
+}
+
+# Makes one deployment of a rollout, whose statuses are those of the whole. What it is to do is in the payload.
+read_rollout() {
+  local input label options=0
+  for input in MATCH LABELS PARALLEL BAKE ON_FAILURE MAX_FAILURES TARGET_TIMEOUT; do
+    input=INPUT_$input
+    [[ -z ${!input-} ]] || options=1
+  done
+  [[ -z $rollout || -z ${INPUT_TASK-} ]] || wrong 'both `task` and `rollout` are given: the task of a rollout is `rollout`'
+  if [[ $rollout == true ]]; then
+    ((${#targets[@]} > 0)) || [[ -n ${INPUT_MATCH-}${INPUT_LABELS-} ]] ||
+      wrong '`rollout` is `true`, and there is none of `targets`, `match` and `labels`: say over which targets'
+    [[ ${INPUT_PARALLEL-} =~ ^[0-9]{0,3}$ ]] || wrong '`parallel` is no number'
+    [[ ${INPUT_MAX_FAILURES-} =~ ^[0-9]{0,3}$ ]] || wrong '`max-failures` is no number'
+    case ${INPUT_ON_FAILURE-} in '' | undo | pause | continue) ;; *) wrong '`on-failure` is none of `undo`, `pause` and `continue`' ;; esac
+    for label in $(words_of "${INPUT_LABELS-}"); do
+      [[ $label == ?*=* ]] || wrong '`labels` has one that is not `KEY=VALUE`'
+    done
+    request_of_rollout
+    task=rollout targets=(rollout/targets)
+    return
+  fi
+  ((options == 0)) || wrong 'an input of a rollout over targets is given: set `rollout: true`, or leave it out'
+  [[ -n $rollout ]] || return 0
+  ((${#targets[@]} == 0)) || wrong 'both `targets` and `rollout` are given: a rollout has its own targets; `true` in place of its name makes one of `targets`'
+  [[ $rollout =~ ^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$ ]] || wrong '`rollout` is no name of a rollout of the WAML'
+  plan=$(jq -n --arg name "$rollout" '$name')
+  task=rollout targets=("rollout/$rollout")
+}
+
+# Describes a rollout over targets, with the keys of the service's API.
+request_of_rollout() {
+  plan=$(jq -n --arg labels "$(words_of "${INPUT_LABELS-}")" --arg match "${INPUT_MATCH-}" \
+    --arg parallel "${INPUT_PARALLEL-}" --arg bake "${INPUT_BAKE-}" --arg on_failure "${INPUT_ON_FAILURE-}" \
+    --arg max_failures "${INPUT_MAX_FAILURES-}" --arg timeout "${INPUT_TARGET_TIMEOUT-}" '
+    def given($key; $value): if $value == "" then {} else {($key): $value} end;
+    def number($key; $value): if $value == "" then {} else {($key): ($value | tonumber)} end;
+    ($labels | split(" ") | map(select(. != "") | index("=") as $at | {(.[:$at]): .[$at + 1:]}) | add) as $labels |
+    {targets: $ARGS.positional} + (if $labels == null then {} else {labels: $labels} end)
+    + given("match"; $match) + number("parallel"; $parallel) + given("bake"; $bake)
+    + given("on_failure"; $on_failure) + number("max_failures"; $max_failures) + given("timeout"; $timeout)' \
+    --args ${targets[@]+"${targets[@]}"})
 }
 
 words_of() { printf '%s' "$1" | tr ',\r\n\t' '    '; }
@@ -130,11 +168,11 @@ deployment() {
   done
   jq -n --arg ref "$ref" --arg environment "$1" --arg tag "$tag" --arg request "$2" --arg task "$task" \
     --arg description "$description" --argjson production "$production" --arg actor "${GITHUB_ACTOR-}" \
-    --arg contexts "${INPUT_REQUIRED_CONTEXTS-}" --arg rollout "$rollout" '
+    --arg contexts "${INPUT_REQUIRED_CONTEXTS-}" --argjson rollout "$plan" '
     ($contexts | split("\n") | map(gsub("^\\s+|\\s+$"; "")) | map(select(. != ""))) as $contexts |
     {ref: $ref, environment: $environment, task: $task, auto_merge: false,
      payload: ({tag: $tag, request: $request} + (if $actor == "" then {} else {actor: $actor} end)
-       + (if $rollout == "" then {} else {rollout: $rollout} end)),
+       + (if $rollout == null then {} else {rollout: $rollout} end)),
      description: (if ($description | length) > 140 then $description[:139] + "…" else $description end)}
     + (if $contexts == ["*"] then {} else {required_contexts: $contexts} end)
     + (if $production == null then {} else {production_environment: $production} end)'

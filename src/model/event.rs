@@ -1,10 +1,14 @@
 //! All events that can come in from a code host.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{CommitSha, RepoName, RolloutName, TargetName};
 use crate::model::release::Release;
+use crate::model::rollout_words::RolloutFailurePolicy;
 use crate::model::words::words;
 
 /// The event of a webhook delivery, as the service uses it.
@@ -161,7 +165,7 @@ pub struct DeploymentRequest {
     pub requested_at: Option<Timestamp>,
 }
 
-/// A request to start a rollout that the WAML names, as the code host sent it.
+/// A request to start a rollout, as the code host sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolloutTrigger {
     /// The forge's own number of the deployment; a second event with it is the same request.
@@ -170,8 +174,9 @@ pub struct RolloutTrigger {
     pub release: Release,
     /// The requested branch or tag.
     pub git_ref: String,
-    /// The name of the rollout in the WAML.
-    pub name: RolloutName,
+    /// The rollout.
+    #[serde(flatten)]
+    pub rollout: RequestedRollout,
     /// The login of the person or program that asked, or [`GHOST`]; at most 100 characters.
     pub actor: String,
     /// The reason, if they gave one; at most 500 characters.
@@ -182,6 +187,46 @@ pub struct RolloutTrigger {
     pub recipient: Recipient,
     /// The code host's numbers of the repository and its owner, where it sent them.
     pub identity: Option<RepositoryIdentity>,
+}
+
+/// The rollout that a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestedRollout {
+    /// A rollout of the WAML.
+    Name(RolloutName),
+    /// One that the request describes.
+    Targets(RequestedTargets),
+}
+
+/// The targets and options of a rollout that the WAML does not name; at least one of the first three is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RequestedTargets {
+    /// Names and globs, in the order of the rollout.
+    pub patterns: Vec<String>,
+    /// A regular expression that the whole name matches.
+    pub regex: Option<String>,
+    /// Labels that the target's cluster has.
+    pub labels: BTreeMap<String, String>,
+    /// The number of targets that are under way at the same time.
+    pub parallel: Option<usize>,
+    /// The number of failed targets that are accepted.
+    pub max_failures: Option<usize>,
+    /// The policy for failures.
+    pub on_failure: Option<RolloutFailurePolicy>,
+    /// The time that a target may take.
+    pub timeout: Option<SignedDuration>,
+    /// The time between two steps.
+    pub bake: Option<SignedDuration>,
+}
+
+impl fmt::Display for RequestedRollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "{name}"),
+            Self::Targets(_) => f.write_str("of targets"),
+        }
+    }
 }
 
 /// A repository by the forge's own numbers: they stay when it is renamed.

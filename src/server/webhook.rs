@@ -189,7 +189,7 @@ async fn accept_rollout(shared: &Shared, trigger: &RolloutTrigger) -> Result<Res
     })?;
     let outcome = if accepted { WebhookOutcome::Accepted } else { WebhookOutcome::Duplicate };
     shared.count(outcome);
-    let answer = json!({"rollout": trigger.name, "duplicate": !accepted});
+    let answer = json!({"rollout": trigger.rollout.to_string(), "duplicate": !accepted});
     Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
 }
 

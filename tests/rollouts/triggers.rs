@@ -1,4 +1,4 @@
-//! A GitHub Deployment with the task `rollout` starts a rollout that the WAML names, once.
+//! A GitHub Deployment with the task `rollout` starts a rollout that the WAML names or the payload describes, once.
 
 use serde_json::json;
 use the_deployer::deployments::rollouts::{RolloutFilter, RolloutView};
@@ -42,6 +42,33 @@ async fn the_named_rollout_of_that_commit_begins_and_github_is_told() {
         assert_eq!(fleet.deployer.github.told(number), ["in_progress", "success"]);
         let last = fleet.deployer.github.statuses(number).pop().unwrap();
         assert!(last.1.contains(id.as_str()), "{last:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn targets_and_options_in_the_payload_start_a_rollout_that_the_waml_does_not_name() {
+    on_both(async |fleet| {
+        let rollout =
+            json!({"targets": ["c", "*"], "match": "[abc]", "parallel": 2, "bake": "10m"});
+        let described = Ask { payload: json!({"tag": "v2", "rollout": rollout}), ..ask("v2", "") };
+        let number = fleet.shop().asks(described).await;
+        fleet.goes_on().await;
+        let all = fleet.all().await;
+        let [view] = all.as_slice() else { panic!("{all:#?}") };
+        assert_eq!((&view.name, view.record.index), (&None, 1), "it bakes");
+        let id = &view.record.id;
+        assert_eq!(fleet.targets(id).await, "c complete, a complete, b pending");
+        fleet.deployer.works_for(jiff::SignedDuration::from_mins(11)).await;
+        assert_eq!(fleet.targets(id).await, "c complete, a complete, b complete");
+        assert_eq!(fleet.deployer.github.told(number), ["in_progress", "success"]);
+        // One that nothing matches.
+        let rollout = json!({"targets": ["nowhere-*"]});
+        let described = Ask { payload: json!({"tag": "v3", "rollout": rollout}), ..ask("v3", "") };
+        let number = fleet.shop().asks(described).await;
+        fleet.goes_on().await;
+        let last = fleet.deployer.github.statuses(number).pop().unwrap();
+        assert!(last.0 == "error" && last.1.contains("nowhere-*"), "{last:?}");
     })
     .await;
 }

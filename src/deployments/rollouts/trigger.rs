@@ -1,5 +1,5 @@
-//! Rollouts that a deployment of the code host starts: its task is `rollout`, and its payload names one of the WAML. The
-//! request is stored before the event is answered; the loop reads the WAML, starts the rollout, and tells that
+//! Rollouts that a deployment of the code host starts: its task is `rollout`, and its payload names one of the WAML, or
+//! describes one. The request is stored before the event is answered; the loop reads the WAML, starts the rollout, and tells that
 //! deployment how it goes.
 
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::deployments::{BackendError, Deployments};
 use crate::forge::DeploymentStatus;
 use crate::model::audit::{AuthMethod, Principal};
 use crate::model::deployment::ForgeState;
-use crate::model::event::RolloutTrigger;
+use crate::model::event::{RequestedRollout, RequestedTargets, RolloutTrigger};
 use crate::model::id::{RolloutId, TargetName};
 use crate::model::release::Release;
-use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection};
+use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, TargetFilter};
 use crate::store::{
     Reply, RolloutOrigin, RolloutRequestClaim, RolloutRequestUpdate, StoreError, StoredRollout,
 };
@@ -47,9 +47,9 @@ impl Deployments {
         trigger: &RolloutTrigger,
     ) -> Result<bool, StoreError> {
         let is_new = self.store.accept_rollout_request(trigger, self.clock.now()).await?;
-        let RolloutTrigger { forge_id, release, name, actor, .. } = trigger;
+        let RolloutTrigger { forge_id, release, rollout, actor, .. } = trigger;
         let Release { repository, tag, .. } = release;
-        tracing::info!(%repository, forge_id, %name, %tag, actor, is_new, "rollout requested");
+        tracing::info!(%repository, forge_id, %rollout, %tag, actor, is_new, "rollout requested");
         if is_new {
             self.wake.rollouts.notify_one();
         }
@@ -80,7 +80,7 @@ impl Deployments {
         let update = |error: Option<String>, failures: u32, due_at: Timestamp| {
             RolloutRequestUpdate { error, reported, failures, due_at: Some(due_at) }
         };
-        match self.start_named_rollout(trigger).await {
+        match self.start_requested_rollout(trigger).await {
             Ok(()) => update(None, 0, now),
             Err(error @ (RolloutError::Unavailable(_) | RolloutError::Fault(_))) => {
                 let (repository, forge_id) = (&trigger.release.repository, trigger.forge_id);
@@ -94,10 +94,9 @@ impl Deployments {
         }
     }
 
-    async fn start_named_rollout(&self, trigger: &RolloutTrigger) -> Result<(), RolloutError> {
-        let RolloutTrigger { release, name, description, actor, .. } = trigger;
+    async fn start_requested_rollout(&self, trigger: &RolloutTrigger) -> Result<(), RolloutError> {
+        let RolloutTrigger { release, rollout, description, actor, .. } = trigger;
         let Release { repository, commit, tag } = release.clone();
-        let selection = RolloutSelection::Definition(name.clone());
         let reason = match description.trim() {
             "" => format!("deployment {} of {repository} asks for it", trigger.forge_id),
             text => text.to_owned(),
@@ -106,7 +105,7 @@ impl Deployments {
             repository,
             git_ref: commit.to_string(),
             tag,
-            steps: RolloutSteps::Selection { selection, options: RolloutOptions::default() },
+            steps: steps_of(rollout.clone()),
             on_overlap: OverlapPolicy::Queue,
             reason,
         };
@@ -206,6 +205,22 @@ impl Deployments {
         };
         Ok(Some(Answer { state, description, is_final }))
     }
+}
+
+fn steps_of(rollout: RequestedRollout) -> RolloutSteps {
+    let targets = match rollout {
+        RequestedRollout::Name(name) => {
+            let (selection, options) =
+                (RolloutSelection::Definition(name), RolloutOptions::default());
+            return RolloutSteps::Selection { selection, options };
+        }
+        RequestedRollout::Targets(targets) => targets,
+    };
+    let RequestedTargets { patterns, regex, labels, parallel, max_failures, .. } = targets;
+    let RequestedTargets { on_failure, timeout, bake, .. } = targets;
+    let selection = RolloutSelection::Targets(TargetFilter { patterns, regex, labels });
+    let options = RolloutOptions { parallel, max_failures, on_failure, timeout, bake };
+    RolloutSteps::Selection { selection, options }
 }
 
 impl From<StoreError> for RolloutError {

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::model::event::{UnusedPart, WebhookEvent};
 use crate::model::id::IdError;
@@ -54,10 +55,22 @@ pub(super) enum PayloadField {
     Integer(i64),
     /// `true` or `false`.
     Flag(bool),
-    /// An object; of it what a deployment's payload may name, `tag`, `actor` and `rollout`.
-    Object(Box<[PayloadField; 3]>),
+    /// An object; of it what a deployment's payload may name.
+    Object(Box<DeploymentFields>),
     /// A value of another kind, by its name: `a list`.
     Other(&'static str),
+}
+
+/// The largest description of a rollout, in bytes of JSON.
+pub(super) const MAX_ROLLOUT_BYTES: usize = 64 * 1024;
+
+/// The fields of a deployment's payload that the service knows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct DeploymentFields {
+    pub(super) tag: PayloadField,
+    pub(super) actor: PayloadField,
+    /// The value under `rollout`, as JSON; of one that is too large only the beginning.
+    pub(super) rollout: Option<String>,
 }
 
 impl PayloadField {
@@ -197,13 +210,18 @@ impl<'de> Visitor<'de> for FieldVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadField, A::Error> {
-        let mut fields = <[PayloadField; 3]>::default();
-        let [tag, actor, rollout] = &mut fields;
+        let mut fields = DeploymentFields::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "tag" => *tag = map.next_value()?,
-                "actor" => *actor = map.next_value()?,
-                "rollout" => *rollout = map.next_value()?,
+                "tag" => fields.tag = map.next_value()?,
+                "actor" => fields.actor = map.next_value()?,
+                "rollout" => {
+                    let json: Option<Box<RawValue>> = map.next_value()?;
+                    let bounded = |json: Box<RawValue>| {
+                        json.get().chars().take(MAX_ROLLOUT_BYTES + 1).collect()
+                    };
+                    fields.rollout = json.map(bounded);
+                }
                 _ => _ = map.next_value::<IgnoredAny>()?,
             }
         }

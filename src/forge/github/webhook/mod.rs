@@ -24,6 +24,7 @@ mod field; // one value of a JSON document, read leniently
 mod push; // a branch that has moved
 mod pull_request; // a pull request to preview
 mod payload; // the shape of a deployment event
+mod rollout; // the rollout that a deployment starts
 mod request; // the decision about a deployment event: a DeploymentRequest, ignored or refused
 
 use crate::forge::github::webhook::document::document;

@@ -3,7 +3,9 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{MalformedPayload, PayloadField, field_error};
+use crate::forge::github::webhook::field::{
+    DeploymentFields, MalformedPayload, PayloadField, field_error,
+};
 use crate::model::id::RepoName;
 
 /// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore and more.
@@ -83,45 +85,44 @@ pub(super) fn repository(
 impl DeploymentPayload {
     /// Returns whether its creator meant to name a tag, be it a legal one or not.
     pub(super) fn names_a_tag(&self) -> bool {
-        self.parse_payload().map_or(true, |[tag, ..]| tag != PayloadField::Absent)
+        self.parse_payload().map_or(true, |fields| fields.tag != PayloadField::Absent)
     }
 
     /// Returns the tag that the creator of the deployment named, if any.
     pub(super) fn tag(&self) -> Result<Option<String>, MalformedPayload> {
-        let [tag, ..] = self.parse_payload()?;
-        Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))
+        let fields = self.parse_payload()?;
+        Ok(fields.tag.text("deployment.payload.tag")?.map(str::to_owned))
     }
 
     /// Returns the login that the creator of the deployment named as the person behind it, if it has the form of one.
     /// Another text is ignored: a deployment does not fail for it.
     pub(super) fn actor(&self) -> Option<String> {
-        let Ok([_, PayloadField::Text(login), _]) = self.parse_payload() else { return None };
+        let PayloadField::Text(login) = self.parse_payload().ok()?.actor else { return None };
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
     }
 
-    /// Returns the name of the rollout that the creator of the deployment wants to start; absent where it is none.
-    pub(super) fn rollout(&self) -> Result<PayloadField, MalformedPayload> {
-        let [.., rollout] = self.parse_payload()?;
-        Ok(rollout)
+    /// Returns the rollout that the creator of the deployment wants to start, as JSON; `None` where it is none.
+    pub(super) fn rollout(&self) -> Result<Option<String>, MalformedPayload> {
+        Ok(self.parse_payload()?.rollout)
     }
 
-    /// Reads the `tag`, the `actor` and the `rollout` of the creator's payload. Programs that post forms send the object as JSON in a
-    /// text; a text of another kind is for people.
-    fn parse_payload(&self) -> Result<[PayloadField; 3], MalformedPayload> {
+    /// Reads the creator's payload. Programs that post forms send the object as JSON in a text; a text of another kind is
+    /// for people.
+    fn parse_payload(&self) -> Result<DeploymentFields, MalformedPayload> {
         match &self.payload {
             PayloadField::Object(fields) => Ok(*fields.clone()),
             PayloadField::Text(text) if text.trim_start().starts_with('{') => {
                 match serde_json::from_str(text) {
                     Ok(PayloadField::Object(fields)) => Ok(*fields),
-                    Ok(_) => Ok(<[PayloadField; 3]>::default()),
+                    Ok(_) => Ok(DeploymentFields::default()),
                     Err(_) => Err(field_error(
                         "deployment.payload",
                         "begins like JSON and is not; fix or drop it",
                     )),
                 }
             }
-            _ => Ok(<[PayloadField; 3]>::default()),
+            _ => Ok(DeploymentFields::default()),
         }
     }
 }

@@ -7,12 +7,13 @@ use crate::forge::github::webhook::field::{
 };
 use crate::forge::github::webhook::naming;
 use crate::forge::github::webhook::payload::{self, Body, DeploymentPayload, User};
+use crate::forge::github::webhook::rollout;
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::status::is_own_task;
 use crate::model::event::{
     DeploymentRequest, EventRefusal, GHOST, Recipient, RolloutTrigger, UnusedPart, WebhookEvent,
 };
-use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, RolloutName, TargetName};
+use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
 /// GitHub's word for a created deployment.
@@ -118,11 +119,11 @@ fn not_ours(
     Ok(Some(ignore(UnusedPart::Environment, reason)))
 }
 
-/// Checks that the deployment starts a rollout: it has that task, and its payload names one.
+/// Checks that the deployment starts a rollout: it has that task, and its payload names or describes one.
 fn starts_rollout(deployment: &DeploymentPayload) -> Result<bool, MalformedPayload> {
     let task = deployment.task.text("deployment.task")?;
     // A payload that cannot be read is the error of a deployment of the service alone.
-    let names_one = || deployment.rollout().is_ok_and(|name| name != PayloadField::Absent);
+    let names_one = || deployment.rollout().is_ok_and(|rollout| rollout.is_some());
     Ok(task == Some(TRIGGER_TASK) && names_one())
 }
 
@@ -136,14 +137,14 @@ fn trigger(
     let what = "branch, tag or commit";
     let git_ref = deployment.git_ref.reference("deployment.ref", REF_BYTES, what)?;
     let tag = tag(deployment, &git_ref, &commit, rules)?;
-    let name = deployment.rollout()?.id("deployment.payload.rollout", RolloutName::parse)?;
+    let rollout = rollout::parse(&deployment.rollout()?.unwrap_or_default())?;
     let description = deployment.description.text("deployment.description")?.unwrap_or_default();
     let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
     Ok(RolloutTrigger {
         forge_id: forge_id(&deployment.id)?,
         release: Release { repository, commit, tag },
         git_ref,
-        name,
+        rollout,
         actor: actor(sender, deployment.creator.as_ref()),
         description: shorten(description, DESCRIPTION_CHARACTERS),
         automatic,

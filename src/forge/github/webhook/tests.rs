@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::rules::{Repositories, TagRule};
 use super::*;
-use crate::model::event::{DeploymentRequest, EventRefusal, Recipient, RepositoryIdentity};
+use crate::model::event::{
+    DeploymentRequest, EventRefusal, Recipient, RepositoryIdentity, RequestedRollout,
+};
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
@@ -322,14 +324,22 @@ fn the_task_rollout_with_a_name_starts_a_rollout_and_without_one_it_is_another_t
     };
     let event = event_of(json!({"tag": "1.10", "rollout": "production"}));
     let Ok(WebhookEvent::Rollout(trigger)) = event else { panic!("{event:?}") };
-    assert_eq!((trigger.forge_id, trigger.name.as_str()), (145_988_746, "production"));
+    let name = RequestedRollout::Name("production".parse().unwrap());
+    assert_eq!((trigger.forge_id, trigger.rollout), (145_988_746, name));
     assert_eq!((trigger.release.tag.as_str(), trigger.actor.as_str()), ("1.10", "octo-dev"));
     assert!(trigger.identity.is_some() && !trigger.automatic);
+    let described = json!({"tag": "1.10", "rollout": {"targets": ["prod-*"]}});
+    for payload in [described.clone(), json!(described.to_string())] {
+        let event = event_of(payload);
+        let Ok(WebhookEvent::Rollout(trigger)) = event else { panic!("{event:?}") };
+        let RequestedRollout::Targets(targets) = trigger.rollout else { panic!("{trigger:?}") };
+        assert_eq!(targets.patterns, ["prod-*"]);
+    }
     for payload in [json!({"tag": "1.10"}), json!({"rollout": null}), json!("production")] {
         let event = event_of(payload.clone());
         assert!(matches!(event, Ok(WebhookEvent::Ignored { .. })), "{payload}: {event:?}");
     }
-    for name in [json!(7), json!("no name"), json!("")] {
+    for name in [json!(7), json!("no name"), json!(""), json!({"parallel": 2}), json!([])] {
         let event = event_of(json!({"rollout": name}));
         let Ok(WebhookEvent::Refused(refusal)) = event else { panic!("{name}: {event:?}") };
         assert_eq!(refusal.field, "deployment.payload.rollout", "{name}");
