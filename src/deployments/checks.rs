@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::cluster::watch::health::ClusterUnseen;
 use crate::deployments::health::{CheckResult, Health, HealthCheck};
 use crate::deployments::{Deployments, signals};
+use crate::model::id::TargetName;
 
 /// The longest duration of one readiness check; probes come every few seconds.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
@@ -48,14 +49,51 @@ impl Deployments {
         let hour = self.forge_hour.used_up_until(self.clock.now());
         signals::limit_sentence(self.forge.rate_limited(), hour)
     }
+
+    /// Returns the notices for people who look at deployments, or at those of one target.
+    pub(crate) fn notices(&self, target: Option<&TargetName>) -> Vec<Notice> {
+        let limit = self.remark().map(|text| Notice { badge: "limited", text });
+        let clusters = self.watches.iter();
+        let clusters = clusters.filter(|(name, _)| target.is_none_or(|target| target == *name));
+        let unseen: Vec<_> =
+            clusters.filter_map(|(name, one)| Some((name, one.health.unseen()?))).collect();
+        limit.into_iter().chain(cluster_notices(&unseen)).collect()
+    }
+}
+
+/// A notice for people who look at deployments: something makes what they see late. Public.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// The word for it.
+    pub(crate) badge: &'static str,
+    /// The sentence, without its full stop.
+    pub(crate) text: String,
+}
+
+/// The most clusters with a notice of their own.
+const MAX_CLUSTERS: usize = 5;
+
+/// Writes the notices about clusters that are not seen whole; of many, only the number of the last ones.
+fn cluster_notices(unseen: &[(&TargetName, ClusterUnseen)]) -> Vec<Notice> {
+    let notice = |text: String| Notice { badge: "not seen", text };
+    let named = unseen.iter().take(MAX_CLUSTERS).map(|(cluster, unseen)| {
+        notice(format!("cluster {cluster} is not seen whole {}", late_ends(unseen)))
+    });
+    let more = unseen.len().saturating_sub(MAX_CLUSTERS);
+    let more = (more > 0).then(|| notice(format!("nor are {more} more clusters")));
+    named.chain(more).collect()
 }
 
 /// Says since when a cluster is not seen whole. The reason, which may name addresses, is in the log.
 fn unseen_sentence(unseen: &ClusterUnseen) -> String {
+    format!("it is not seen whole {}, and the log says why", late_ends(unseen))
+}
+
+fn late_ends(unseen: &ClusterUnseen) -> String {
     let since = unseen
         .since
         .map_or_else(|| "since the start".to_owned(), |since| format!("since {since:.0}"));
-    format!("it is not seen whole {since}; its deployments end later, and the log says why")
+    format!("{since}; its deployments end later")
 }
 
 async fn check(name: impl Into<String>, ready: impl Future<Output = CheckResult>) -> HealthCheck {
@@ -84,5 +122,29 @@ mod tests {
         assert_eq!(check.waiting_for.as_deref(), Some("no answer within 0 s"));
         let ready = check_within(LONGEST_CHECK, "it", std::future::ready(Ok(()))).await;
         assert_eq!((ready.name.as_str(), ready.waiting_for), ("it", None));
+    }
+
+    #[test]
+    fn each_cluster_that_is_not_seen_is_named_with_the_time_and_of_many_the_number() {
+        let names: Vec<TargetName> =
+            (1..=7).map(|n| TargetName::parse(format!("prod-{n}")).unwrap()).collect();
+        let since = Some("2026-11-21T05:48:12.5Z".parse().unwrap());
+        let unseen = |since| ClusterUnseen { since, reason: "https://10.0.0.1 refuses".to_owned() };
+        let of = |names: &[TargetName], since| {
+            let clusters: Vec<_> = names.iter().map(|name| (name, unseen(since))).collect();
+            cluster_notices(&clusters).into_iter().map(|one| one.text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&names[..1], since),
+            [
+                "cluster prod-1 is not seen whole since 2026-11-21T05:48:12Z; its deployments end later"
+            ]
+        );
+        assert_eq!(
+            of(&names[..1], None),
+            ["cluster prod-1 is not seen whole since the start; its deployments end later"]
+        );
+        let many = of(&names, since);
+        assert_eq!((many.len(), many[5].as_str()), (6, "nor are 2 more clusters"));
     }
 }

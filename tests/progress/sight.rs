@@ -28,10 +28,19 @@ async fn deployments_are_pushed_and_say_that_the_cluster_does_not_answer() {
         assert_eq!(ready.status(), 200, "a cluster that is not seen keeps nobody from deploying");
         let ready = ready.text().await.unwrap();
         assert!(ready.contains("cluster prod-cluster-1") && ready.contains("not seen"), "{ready}");
+        let page = async |path: &str| {
+            let url = format!("{}{path}", world.deployer.url());
+            reqwest::get(url).await.unwrap().text().await.unwrap()
+        };
+        for path in ["/".to_owned(), format!("/deployments/{}", blind.id)] {
+            let page = page(&path).await;
+            assert!(page.contains("cluster prod-cluster-1 is not seen whole since 20"), "{page}");
+        }
         world.server.recover();
         world.sync(id, "shop", 1).await;
         world.bring(id, "shop", 1, Pods { updated: 2, available: 2 }).await;
         world.reaches(id, State::Succeeded).await;
+        assert!(!page("/").await.contains("not seen whole"), "it is seen again");
     })
     .await;
 }

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use crate::deployments::Deployments;
+use crate::deployments::checks::Notice;
 use crate::model::deploy_clock::{DeployInterval, DeployMarks, IntervalTime, MarkTime};
 use crate::model::deployment::{Deployment, Stage, StageTime};
 use crate::model::event::Recipient;
@@ -52,8 +53,8 @@ struct Page {
     refresh: Option<u32>,
     /// True if the reader has stopped that.
     is_paused: bool,
-    /// A remark for the reader, such as an outage.
-    remark: Option<String>,
+    /// Notices for the reader, such as an outage.
+    notices: Vec<Notice>,
     deployment: Deployment,
     subject: String,
     state: &'static str,
@@ -194,7 +195,7 @@ const SHORTEST: u64 = 6;
 pub(crate) fn page(
     log: DeploymentStory,
     is_paused: bool,
-    remark: Option<String>,
+    notices: Vec<Notice>,
 ) -> Result<String, PageError> {
     let DeploymentStory { deployment, notifications, places } = log;
     let refresh = refresh(&deployment, &notifications);
@@ -213,7 +214,7 @@ pub(crate) fn page(
         title: format!("{subject} to {}: {}", request.target, deployment.state.as_str()),
         refresh: refresh.filter(|_| !is_paused),
         is_paused: is_paused && refresh.is_some(),
-        remark,
+        notices,
         subject,
         state: deployment.state.as_str(),
         look: words::pick_css_class(deployment.state),

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::deployments::checks::Notice;
 use crate::model::deployment::Deployment;
 use crate::server::pages::document::{PageError, STYLE};
 use crate::server::pages::words;
@@ -13,8 +14,8 @@ struct Page {
     style: &'static str,
     title: &'static str,
     refresh: Option<u32>,
-    /// A remark for the reader, such as an outage.
-    remark: Option<String>,
+    /// Notices for the reader, such as an outage.
+    notices: Vec<Notice>,
     rows: Vec<Row>,
     /// The query of the next page.
     older: Option<String>,
@@ -39,10 +40,10 @@ struct Row {
 pub(crate) fn page(
     deployments: Vec<Deployment>,
     older: Option<String>,
-    remark: Option<String>,
+    notices: Vec<Notice>,
 ) -> Result<String, PageError> {
     let rows = deployments.into_iter().map(row).collect();
-    Ok(Page { style: STYLE, title: "deployments", refresh: None, remark, rows, older }.render()?)
+    Ok(Page { style: STYLE, title: "deployments", refresh: None, notices, rows, older }.render()?)
 }
 
 fn row(deployment: Deployment) -> Row {

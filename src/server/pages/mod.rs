@@ -70,7 +70,7 @@ async fn newest(
         .filter_visible(page.deployments, |deployment| call.caller.resource_of(deployment))
         .await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
-    html(StatusCode::OK, list::page(deployments, older, call.deployments().remark()))
+    html(StatusCode::OK, list::page(deployments, older, call.deployments().notices(None)))
 }
 
 /// Shows one deployment.
@@ -83,7 +83,8 @@ async fn log(
     let log = DeploymentStory::new(story.ok_or_else(|| no_deployment(&id))?, call.deployments());
     call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
     let is_paused = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    html(StatusCode::OK, deployment::page(log, is_paused, call.deployments().remark()))
+    let notices = call.deployments().notices(Some(&log.deployment.request.target));
+    html(StatusCode::OK, deployment::page(log, is_paused, notices))
 }
 
 async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
