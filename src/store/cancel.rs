@@ -10,7 +10,7 @@ use crate::store::idempotency_keys::Reply;
 use crate::store::query::query;
 use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, idempotency_keys, lane, rollout_wake};
+use crate::store::{audit, idempotency_keys, lane};
 
 /// The result of a cancellation.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +64,7 @@ impl Store {
         };
         audit::note(&mut write, &record).await?;
         idempotency_keys::keep(&mut write, reply.answer(&cancelled).as_ref()).await?;
-        rollout_wake::wake_rollout(&mut write, id, entry.at);
+        write.wake_rollout_of(id, entry.at);
         write.commit().await?;
         Ok(Cancelled::Yes(Box::new(cancelled)))
     }

@@ -23,7 +23,6 @@ use crate::store::error::StoreError;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
-use crate::store::rollout_wake;
 use crate::store::row::{self, Row, overview_columns};
 use crate::store::undo::{self, FailureUndo};
 use crate::store::write::WriteTransaction;
@@ -296,8 +295,9 @@ impl Store {
             }
         }
         let ends = changes.iter().filter(|change| change.state.is_final());
-        let ends: Vec<&DeployId> = ends.map(|change| &change.deployment).collect();
-        rollout_wake::wake_rollouts(&mut write, &ends, now).await?;
+        for change in ends {
+            write.wake_rollout_of(&change.deployment, now);
+        }
         write.commit().await?;
         for change in &mark_changes {
             self.intervals.observe(change);

@@ -10,7 +10,6 @@ use crate::model::waiting::WaitingOn;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Query, query};
-use crate::store::rollout_wake;
 use crate::store::row::{Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
 
@@ -138,7 +137,7 @@ async fn end_waiting(
         }
     }
     for row in &rows {
-        rollout_wake::wake_rollout(write, &row.id("id")?, now);
+        write.wake_rollout_of(&row.id("id")?, now);
     }
     Ok(())
 }

@@ -13,7 +13,6 @@ use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Query, query};
-use crate::store::rollout_wake;
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
@@ -108,7 +107,7 @@ pub(super) async fn supersede(
         end(store, write, id, &superseded_by(lane, by), now).await?;
     }
     for (id, _) in superseded {
-        rollout_wake::wake_rollout(write, id, now);
+        write.wake_rollout_of(id, now);
     }
     Ok(())
 }

@@ -21,9 +21,7 @@ use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{
-    cluster_state, holds, inactive, lane, locks, mark_text, owners, removals, rollout_wake,
-};
+use crate::store::{cluster_state, holds, inactive, lane, locks, mark_text, owners, removals};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,7 +291,7 @@ impl Store {
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }
         if claim.deployment.rollout.is_some() {
-            rollout_wake::wake_rollout(&mut write, id, now);
+            write.wake_rollout_of(id, now);
         }
         write.commit().await?;
         self.intervals.observe(&MarkChange {

@@ -9,18 +9,22 @@
 //! it any more. Here a connection is used again only after its transaction has certainly
 //! ended; every other one is closed, and the pool opens another.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
+use jiff::Timestamp;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyPool, Executor as _, raw_sql};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
+use crate::model::id::DeployId;
 use crate::store::connect::DatabaseBackend;
 use crate::store::error::StoreError;
 use crate::store::query::{Answer, Executor, Query, array, ask_all, query};
+use crate::store::rollout_wake;
 use crate::store::row::Row;
 
 /// The time for a rollback of the transaction: longer than SQLite waits for a lock, a wait that
@@ -107,6 +111,8 @@ pub(super) struct WriteTransaction {
     is_sound: bool,
     doing: &'static str,
     changed: watch::Sender<()>,
+    /// The deployments that the transaction ends, with its time: their rollouts are woken before the commit.
+    ended: Option<(BTreeSet<DeployId>, Timestamp)>,
 }
 
 impl WriteTransaction {
@@ -120,7 +126,16 @@ impl WriteTransaction {
     ) -> Self {
         let waiting = begin.iter().map(|sql| query(*sql, ())).collect();
         let connection = Some(connection);
-        Self { connection, kind, waiting, is_begun: false, is_sound: true, doing, changed }
+        Self {
+            connection,
+            kind,
+            waiting,
+            is_begun: false,
+            is_sound: true,
+            doing,
+            changed,
+            ended: None,
+        }
     }
 
     pub(super) fn sql(&mut self) -> &mut Self {
@@ -130,6 +145,12 @@ impl WriteTransaction {
     /// Runs a statement with the next one, or with the commit, which fails if it does.
     pub(super) fn later(&mut self, query: Query) {
         self.waiting.push(query);
+    }
+
+    /// Makes the rollout due that a deployment belongs to, as the last of what the transaction does.
+    pub(super) fn wake_rollout_of(&mut self, deployment: &DeployId, now: Timestamp) {
+        let (ended, _now) = self.ended.get_or_insert_with(|| (BTreeSet::new(), now));
+        ended.insert(deployment.clone());
     }
 
     /// Runs these statements, one after the other.
@@ -183,6 +204,10 @@ impl WriteTransaction {
         mut self,
         mut queries: Vec<Query>,
     ) -> Result<Vec<Answer>, StoreError> {
+        let count = queries.len();
+        if let Some((ended, now)) = self.ended.take() {
+            queries.push(rollout_wake::wake_statement(self.kind, &ended, now));
+        }
         queries.push(query("COMMIT", ()));
         let result = self.ask_many(queries, self.doing).await;
         if let Some(mut connection) = self.connection.take().filter(|_| result.is_err()) {
@@ -190,7 +215,7 @@ impl WriteTransaction {
             close(connection.slot()).await;
         }
         let mut answers = result?;
-        let _commit = answers.pop();
+        answers.truncate(count);
         Ok(answers)
     }
 }
