@@ -167,6 +167,7 @@ impl Bench {
             let facts = TargetFacts {
                 is_configured: true,
                 live: LiveFact::Revision { revision, by, is_ours: complete.is_some() },
+                busy: None,
                 blocked: None,
                 deployment: complete.map(|_| DeploymentFact::Complete { at: self.now }),
                 undo: None,
@@ -174,7 +175,7 @@ impl Bench {
             };
             (one.target.clone(), facts)
         });
-        RolloutFacts { targets: targets.collect(), gate: None, withdrawn: None }
+        RolloutFacts { targets: targets.collect(), ..RolloutFacts::default() }
     }
 }
 

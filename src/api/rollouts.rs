@@ -232,6 +232,12 @@ pub struct RolloutDetail {
     /// The reason of the person who started it; empty if there is none.
     #[serde(default)]
     pub description: String,
+    /// The branch, tag or commit that was named; empty if that is not known.
+    #[serde(default, rename = "ref")]
+    pub git_ref: String,
+    /// The commit that this name stands for by now, where it is another one. The rollout stays at its own.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub moved_to: Option<String>,
     /// The policy for failures.
     pub on_failure: RolloutFailurePolicy,
     /// The number of failed targets that are accepted.
@@ -277,6 +283,13 @@ pub struct RolloutGateState {
     /// The last answer; null until it was asked.
     #[serde(default, deserialize_with = "super::or_default")]
     pub answer: Option<GateReading>,
+    /// Its answers, oldest first, as many as are kept; those in a row that are the same are one. Empty in a list, in a
+    /// plan and in a stream.
+    #[serde(default)]
+    pub answers: Vec<GateReadings>,
+    /// The time at which it passed; null until then.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub passed_at: Option<Timestamp>,
     /// The approval; null until a person has approved it.
     #[serde(default, deserialize_with = "super::or_default")]
     pub approval: Option<ApprovalSummary>,
@@ -287,6 +300,21 @@ pub struct RolloutGateState {
 pub struct GateReading {
     /// The time of the question.
     pub at: Timestamp,
+    /// The result.
+    pub result: GateOutcome,
+    /// The value, or the reason why there is none.
+    pub value: String,
+}
+
+/// The answer of a gate to questions in a row.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GateReadings {
+    /// The time of the first question with this answer.
+    pub first_at: Timestamp,
+    /// The time of the last one.
+    pub last_at: Timestamp,
+    /// The number of questions.
+    pub asked: u32,
     /// The result.
     pub result: GateOutcome,
     /// The value, or the reason why there is none.

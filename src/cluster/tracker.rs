@@ -39,7 +39,7 @@ use crate::cluster::transition::{
 use crate::cluster::unready::UnreadyPods;
 use crate::cluster::watched::WatchedObject;
 use crate::cluster::workload::{KubeDeployment, PROGRESS_DEADLINE_SECONDS};
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::id::{DeployId, TargetName};
 use crate::support::time::saturating_add;
 
 pub use crate::cluster::deadline::ProgressPatience;
@@ -127,14 +127,6 @@ impl ProgressTracker {
             revisions.drain(..excess);
         }
         watched.into_iter().flat_map(|key| self.look_at(key, index, now)).collect()
-    }
-
-    /// Forgets what was pushed of an app that was removed.
-    pub fn forget_app(&mut self, app: &AppKey) {
-        for revisions in self.expected.values_mut() {
-            revisions.retain(|one| one.app != *app);
-        }
-        self.expected.retain(|_, revisions| !revisions.is_empty());
     }
 
     /// Judges the workload that a change is about.

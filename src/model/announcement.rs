@@ -1,4 +1,5 @@
-//! The kinds of events that other programs get, in the words of CDEvents.
+//! The kinds of events that other programs get: in the words of CDEvents, and for rollouts, of which it has none, in
+//! similar ones.
 
 use crate::model::words::words;
 
@@ -25,6 +26,16 @@ words! {
         RolledBack = "service.rolledback",
         /// An app was taken off a target.
         Removed = "service.removed",
+        /// A rollout has begun with its first step.
+        RolloutStarted = "rollout.started",
+        /// A step of a rollout, with targets or a gate, is complete.
+        RolloutStep = "rollout.step",
+        /// A rollout was paused: by a person, by a failure, or by a lock or window.
+        RolloutPaused = "rollout.paused",
+        /// A rollout has begun to give changed targets their former revision back.
+        RolloutUndoing = "rollout.undoing",
+        /// A rollout has ended: it is done, undone or cancelled, or its undo failed.
+        RolloutFinished = "rollout.finished",
     }
 }
 

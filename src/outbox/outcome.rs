@@ -14,6 +14,26 @@ use crate::store::{DeliveryOutcome, OutboxMessage};
 use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy, deferral};
 use crate::support::time::saturating_add;
 
+/// An attempt at a message, as far as its outcome depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MessageAttempt {
+    /// The time of the change.
+    pub(super) at: Timestamp,
+    /// The number of attempts, with this one.
+    pub(super) attempts: u32,
+    /// The number of attempts that failed.
+    pub(super) failures: u32,
+    /// True if an earlier attempt may have arrived.
+    pub(super) unsure: bool,
+}
+
+impl From<&OutboxMessage> for MessageAttempt {
+    fn from(message: &OutboxMessage) -> Self {
+        let OutboxMessage { at, attempts, failures, unsure, .. } = *message;
+        Self { at, attempts, failures, unsure }
+    }
+}
+
 /// The retry policies of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryPolicies {
@@ -80,8 +100,8 @@ pub(super) fn delivery_outcome(
     match delivery {
         Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
         Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
-        Delivered::Later { .. } if has_waited_long(message, now) => {
-            park(message, "it had to wait for more than a week")
+        Delivered::Later { .. } if has_waited_long(message.into(), now) => {
+            park(message.into(), "it had to wait for more than a week")
         }
         Delivered::Later { at } => {
             // Later than now, or the message would be tried in an endless loop.
@@ -95,7 +115,7 @@ pub(super) fn delivery_outcome(
 /// Returns what is recorded of a message that was not delivered, and the observation of the
 /// receiver.
 pub(super) fn failure_outcome(
-    message: &OutboxMessage,
+    message: MessageAttempt,
     failure: DeliveryFailure,
     policies: &RetryPolicies,
     now: Timestamp,
@@ -126,7 +146,7 @@ pub(super) fn failure_outcome(
 
 /// Returns the result for a receiver that asks to wait, which is no failure.
 fn defer(
-    message: &OutboxMessage,
+    message: MessageAttempt,
     unsure: bool,
     wait: Duration,
     reason: &str,
@@ -149,11 +169,11 @@ pub(super) fn word(answer: &DeliveryOutcome) -> &'static str {
     }
 }
 
-fn has_waited_long(message: &OutboxMessage, now: Timestamp) -> bool {
+fn has_waited_long(message: MessageAttempt, now: Timestamp) -> bool {
     now.duration_since(message.at) > LONGEST_WAIT && message.attempts > FEWEST_ATTEMPTS
 }
 
-fn park(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
+fn park(message: MessageAttempt, reason: &str) -> DeliveryOutcome {
     DeliveryOutcome::Parked(format!("given up after {} attempts: {reason}", message.attempts))
 }
 
@@ -187,7 +207,7 @@ mod tests {
         let message = OutboxMessage { failures, attempts: failures + 1, ..message(Sink::Forge) };
         let problem = DeployError { remedy, message: "no answer".to_owned() };
         let trouble = DeliveryFailure { problem, unsure: false };
-        failure_outcome(&message, trouble, &PATIENCES, at(now))
+        failure_outcome((&message).into(), trouble, &PATIENCES, at(now))
     }
 
     fn again(seconds: i64, failed: bool) -> DeliveryOutcome {
@@ -249,7 +269,7 @@ mod tests {
         let message = OutboxMessage { unsure: true, ..message(Sink::Forge) };
         let problem = DeployError { remedy: Remedy::Retry { after: None }, message: String::new() };
         let trouble = DeliveryFailure { problem, unsure: false };
-        let (answer, _) = failure_outcome(&message, trouble, &PATIENCES, at(0));
+        let (answer, _) = failure_outcome((&message).into(), trouble, &PATIENCES, at(0));
         assert_eq!(answer, DeliveryOutcome::Again { at: at(1), unsure: true, failed: true });
         let back = DeliveryOutcome::Again { at: at(3), unsure: true, failed: false };
         assert_eq!(release_outcome(&message), back);

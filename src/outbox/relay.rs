@@ -39,13 +39,6 @@ const POLL: Duration = Duration::from_secs(1);
 /// database costs more than a message.
 const GATHER_DELAY: Duration = Duration::from_millis(25);
 
-/// The lanes of reports of present states.
-const REPORT_LANES: [ReportLane; 3] = [
-    ReportLane::Environments,
-    ReportLane::Rollouts(RolloutSink::Commit),
-    ReportLane::Rollouts(RolloutSink::Channel),
-];
-
 /// The settings of the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxSettings {
@@ -75,12 +68,14 @@ pub struct Outbox {
 }
 
 /// Reports that are sent one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ReportLane {
     /// Those about preview environments.
     Environments,
     /// Those about rollouts to one receiver.
     Rollouts(RolloutSink),
+    /// Events about rollouts to the program of that name.
+    RolloutEvents(String),
 }
 
 /// The sender of one family of sinks.
@@ -136,9 +131,9 @@ impl Outbox {
         }
         // Separate tasks, which end with this one: a panic in them stops no message.
         let mut tasks = JoinSet::new();
-        for lane in REPORT_LANES {
+        for lane in self.report_lanes() {
             let (outbox, ending) = (Arc::clone(&self), stop.clone());
-            tasks.spawn(async move { outbox.relay_lane(lane, &ending).await });
+            tasks.spawn(async move { outbox.relay_lane(&lane, &ending).await });
         }
         tasks.spawn(async move {
             while !stop.is_cancelled() {
@@ -157,8 +152,8 @@ impl Outbox {
         for sender in self.senders_for(&self.store.waiting().await?) {
             count += self.send_to(&sender).await?;
         }
-        for lane in REPORT_LANES {
-            while self.send_report(lane).await? {
+        for lane in self.report_lanes() {
+            while self.send_report(&lane).await? {
                 count += 1;
             }
         }
@@ -176,10 +171,21 @@ impl Outbox {
         let waiting_senders = senders.iter().filter(|sender| has_waiting(&sender.family));
         let time = waiting_senders.map(|sender| sender.breaker().next_call(now));
         let mut times: Vec<Timestamp> = time.collect();
-        for lane in REPORT_LANES {
-            times.extend(self.next_report(lane, now).await?);
+        for lane in self.report_lanes() {
+            times.extend(self.next_report(&lane, now).await?);
         }
         Ok(times.into_iter().filter(|time| *time > now).min())
+    }
+
+    /// Returns the lanes of reports: of present states, and of rollouts to each program that gets events.
+    fn report_lanes(&self) -> Vec<ReportLane> {
+        let events = self.store.subscriptions().events.iter().cloned();
+        let states = [
+            ReportLane::Environments,
+            ReportLane::Rollouts(RolloutSink::Commit),
+            ReportLane::Rollouts(RolloutSink::Channel),
+        ];
+        states.into_iter().chain(events.map(ReportLane::RolloutEvents)).collect()
     }
 
     /// Returns the sender of a family, whose limits hold for reports of present states too.
@@ -432,7 +438,7 @@ impl Outbox {
             Err(failure) => {
                 let reason = failure.problem.message.clone();
                 let (answer, observation) =
-                    outcome::failure_outcome(&message, failure, &outcome::RETRY, now);
+                    outcome::failure_outcome((&message).into(), failure, &outcome::RETRY, now);
                 sender.observe(observation, now, &reason);
                 log(&message, &answer, &reason);
                 answer

@@ -85,7 +85,7 @@ impl Attempt {
 
 impl Outbox {
     /// Sends the reports of a lane until `stop`.
-    pub(super) async fn relay_lane(&self, lane: ReportLane, stop: &CancellationToken) {
+    pub(super) async fn relay_lane(&self, lane: &ReportLane, stop: &CancellationToken) {
         let mut messages = self.deployments.wake.messages();
         while !stop.is_cancelled() {
             match self.send_report(lane).await {
@@ -104,22 +104,24 @@ impl Outbox {
     }
 
     /// Sends the report of a lane that is worth most. Returns false where there is none, or it may not be sent now.
-    pub(super) async fn send_report(&self, lane: ReportLane) -> Result<bool, StoreError> {
+    pub(super) async fn send_report(&self, lane: &ReportLane) -> Result<bool, StoreError> {
         match lane {
             ReportLane::Environments => self.send_environment().await,
-            ReportLane::Rollouts(sink) => self.send_rollout(sink).await,
+            ReportLane::Rollouts(sink) => self.send_rollout(*sink).await,
+            ReportLane::RolloutEvents(receiver) => self.send_rollout_event(receiver).await,
         }
     }
 
     /// Returns the time at which the next report of a lane may be sent, if one waits.
     pub(super) async fn next_report(
         &self,
-        lane: ReportLane,
+        lane: &ReportLane,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         match lane {
             ReportLane::Environments => self.next_environment(now).await,
-            ReportLane::Rollouts(sink) => self.next_rollout(sink, now).await,
+            ReportLane::Rollouts(sink) => self.next_rollout(*sink, now).await,
+            ReportLane::RolloutEvents(receiver) => self.next_rollout_event(receiver, now).await,
         }
     }
 

@@ -119,6 +119,10 @@ impl Turn<'_> {
     /// Takes over how the deployments of the rollout stand, also while it is paused.
     fn observe(&mut self) {
         let (now, timeout) = (self.now, self.record.plan.target_timeout);
+        if let Some(commit) = &self.facts.ref_commit {
+            let has_moved = *commit != self.record.release.commit;
+            self.record.moved_to = has_moved.then(|| commit.clone());
+        }
         for target in &mut self.record.targets {
             let Some(facts) = self.facts.targets.get(&target.target) else { continue };
             match target.state {

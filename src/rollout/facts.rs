@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{DeployId, TargetName};
+use crate::model::id::{CommitSha, DeployId, TargetName};
 
 pub use crate::model::rollout_words::GateOutcome;
 
@@ -17,6 +17,8 @@ pub struct RolloutFacts {
     pub targets: BTreeMap<TargetName, TargetFacts>,
     /// The answer of the current gate, where it was asked.
     pub gate: Option<GateAnswer>,
+    /// The commit that the branch or tag of the release names now, where it was looked up.
+    pub ref_commit: Option<CommitSha>,
     /// The reason why the release must not go further: it was withdrawn, or its WAML is gone.
     pub withdrawn: Option<String>,
 }
@@ -30,6 +32,8 @@ pub struct TargetFacts {
     pub live: LiveFact,
     /// The lock, the window or the like that stops a deployment there now.
     pub blocked: Option<String>,
+    /// A deployment of others that waits or runs there now, and comes first.
+    pub busy: Option<DeployId>,
     /// The rollout's deployment there, where the record names one.
     pub deployment: Option<DeploymentFact>,
     /// The rollout's undo there, where the record names one.

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::model::id::TargetName;
+use crate::model::id::{DeployId, TargetName};
 use crate::rollout::advance::{Order, Turn};
 use crate::rollout::facts::{DeploymentFact, GateOutcome, LiveFact};
 use crate::rollout::plan::{Bound, Gate, RolloutFailurePolicy, RolloutStep};
@@ -16,7 +16,7 @@ enum Turnout {
     Begin(FormerRevision),
     Skip(String),
     Blocked(String),
-    Unknown(String),
+    Waits(String),
 }
 
 impl Turn<'_> {
@@ -119,7 +119,7 @@ impl Turn<'_> {
                     blocked = Some((target, reason));
                     break;
                 }
-                Turnout::Unknown(reason) => {
+                Turnout::Waits(reason) => {
                     let since = self.record.step_since;
                     self.wait(Some(&target), reason, since, None);
                     return false;
@@ -143,7 +143,7 @@ impl Turn<'_> {
             return Turnout::Blocked(reason.clone());
         }
         let Some(facts) = self.facts.targets.get(target) else {
-            return Turnout::Unknown("word of what is live there".to_owned());
+            return Turnout::Waits("word of what is live there".to_owned());
         };
         if !facts.is_configured {
             return Turnout::Skip("it is no target of the service any more".to_owned());
@@ -151,8 +151,11 @@ impl Turn<'_> {
         if let Some(reason) = &facts.blocked {
             return Turnout::Blocked(reason.clone());
         }
+        if let Some(other) = &facts.busy {
+            return Turnout::Waits(busy_sentence(other));
+        }
         match &facts.live {
-            LiveFact::Unknown(reason) => Turnout::Unknown(reason.clone()),
+            LiveFact::Unknown(reason) => Turnout::Waits(reason.clone()),
             LiveFact::Absent => Turnout::Begin(FormerRevision::Absent),
             LiveFact::Revision { revision, .. } => {
                 Turnout::Begin(FormerRevision::Revision(revision.clone()))
@@ -246,6 +249,11 @@ impl Turn<'_> {
         self.wait(None, what, since, limit);
         false
     }
+}
+
+/// Says for which deployment or removal of others a target waits.
+pub fn busy_sentence(other: &DeployId) -> String {
+    format!("{other}, which is under way there, to end")
 }
 
 impl Gate {

@@ -26,7 +26,7 @@ pub mod plan; // steps, gates and the policy for failures
 pub mod record; // what is remembered of a rollout
 pub mod facts; // what is known of targets and gates
 pub mod advance; // the next step
-mod forward; // steps that deploy, and gates
+pub mod forward; // steps that deploy, and gates
 mod undo; // back to the former revisions
 pub mod acts; // what people do to a rollout
 mod news; // what people are told of it

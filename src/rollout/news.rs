@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::model::announcement::Announcement;
 use crate::model::id::RolloutName;
 use crate::model::rollout_news::{RolloutNews, RolloutPhase, RolloutTargetNews, TargetProgress};
 use crate::rollout::plan::{Gate, RolloutStep};
@@ -30,6 +31,25 @@ impl RolloutRecord {
             steps: self.plan.steps.len(),
             targets: self.targets.iter().map(RolloutTarget::news).collect(),
         }
+    }
+
+    /// Lists the kinds of events about the change from an earlier record, in their order.
+    pub fn announcements_since(&self, before: &Self) -> Vec<Announcement> {
+        let (old, new) = (&before.state, &self.state);
+        let is_undoing = |state: &RolloutState| matches!(state, RolloutState::Undoing { .. });
+        let has_begun = *old == RolloutState::Created
+            && !matches!(new, RolloutState::Created | RolloutState::Cancelled { .. });
+        let is_paused = matches!(new, RolloutState::Paused(_)) && old != new;
+        [
+            (has_begun, Announcement::RolloutStarted),
+            (self.index > before.index, Announcement::RolloutStep),
+            (is_paused, Announcement::RolloutPaused),
+            (is_undoing(new) && !is_undoing(old), Announcement::RolloutUndoing),
+            (new.is_final() && !old.is_final(), Announcement::RolloutFinished),
+        ]
+        .into_iter()
+        .filter_map(|(happened, kind)| happened.then_some(kind))
+        .collect()
     }
 
     /// Returns the phase, and the time at which it came into it.
@@ -165,6 +185,53 @@ mod tests {
         let approved = news(&world);
         assert_eq!((approved.phase, approved.wait), (RolloutPhase::UnderWay, None));
         assert_eq!(approved.targets[1].progress, TargetProgress::UnderWay);
+    }
+
+    #[test]
+    fn each_change_that_programs_are_told_of_has_its_kinds() {
+        let mut told = Vec::new();
+        let gate = Gate::Approval { team: None };
+        let steps =
+            vec![deploy(&["a"], 1), RolloutStep::Gate { gate, timeout: None }, deploy(&["b"], 1)];
+        let mut world = Simulation::new(plan(steps, RolloutFailurePolicy::Undo));
+        let mut before = world.record.clone();
+        let mut note = |world: &Simulation| {
+            let kinds = world.record.announcements_since(&before);
+            told.extend(kinds.into_iter().map(Announcement::as_str));
+            before = world.record.clone();
+        };
+        world.advance();
+        note(&world);
+        world.act(RolloutAct::Pause { reason: "lunch".to_owned() }).unwrap();
+        note(&world);
+        world.act(RolloutAct::Resume { reason: "on".to_owned() }).unwrap();
+        note(&world);
+        world.succeeds("a");
+        note(&world);
+        let act = RolloutAct::Approve { step: 1, by: "bob".to_owned(), reason: String::new() };
+        world.act(act).unwrap();
+        world.advance();
+        note(&world);
+        world.fails("b", "crashes");
+        note(&world);
+        for name in ["b", "a"] {
+            world.succeeds(name);
+            world.advance();
+            note(&world);
+        }
+        assert_eq!(world.record.state, RolloutState::Undone);
+        assert_eq!(
+            told,
+            [
+                "rollout.started",
+                "rollout.paused",
+                "rollout.step",
+                "rollout.step",
+                "rollout.undoing",
+                "rollout.finished"
+            ]
+        );
+        assert!(world.record.announcements_since(&world.record).is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, DeployId, RolloutId, TargetName};
+use crate::model::id::{AppKey, CommitSha, DeployId, RolloutId, TargetName};
 use crate::model::release::Release;
 use crate::rollout::facts::GateAnswer;
 use crate::rollout::plan::{RolloutPlan, RolloutStep};
@@ -39,6 +39,10 @@ pub struct RolloutRecord {
     pub targets: Vec<RolloutTarget>,
     /// What is remembered of gates, by the numbers of their steps.
     pub gates: BTreeMap<usize, GateRecord>,
+    /// The commit that the branch or tag of the release names by now, where it is another one: the release stays what it
+    /// was at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<CommitSha>,
     /// Counts the changes of this record: who stores it says which one it read.
     pub version: i64,
 }
@@ -187,6 +191,7 @@ impl RolloutRecord {
             accepted_failures: 0,
             targets,
             gates: BTreeMap::new(),
+            moved_to: None,
             version: 0,
         }
     }

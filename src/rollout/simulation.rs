@@ -41,6 +41,8 @@ pub(super) struct Simulation {
     pub(super) live: BTreeMap<TargetName, Live>,
     pub(super) deployments: BTreeMap<DeployId, SimDeployment>,
     pub(super) locked: BTreeSet<TargetName>,
+    /// Targets with a deployment of others that waits or runs there.
+    pub(super) busy: BTreeMap<TargetName, DeployId>,
     pub(super) gone: BTreeSet<TargetName>,
     pub(super) unreadable: BTreeSet<TargetName>,
     /// Targets whose former revision is not kept any more.
@@ -95,6 +97,7 @@ impl Simulation {
             deployments: BTreeMap::new(),
             locked: BTreeSet::new(),
             gone: BTreeSet::new(),
+            busy: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             pruned: BTreeSet::new(),
             is_git_away: false,
@@ -145,6 +148,7 @@ impl Simulation {
                     .locked
                     .contains(&one.target)
                     .then(|| "locked by ann: freeze".to_owned()),
+                busy: self.busy.get(&one.target).cloned(),
                 deployment: fact(&one.deployment),
                 undo: fact(&one.undo),
                 unrestorable: self
@@ -159,6 +163,7 @@ impl Simulation {
         RolloutFacts {
             targets: targets.collect(),
             gate: (!self.are_gates_away).then_some(gate),
+            ref_commit: None,
             withdrawn: self.withdrawn.clone(),
         }
     }

@@ -2,8 +2,9 @@
 
 use jiff::SignedDuration;
 
+use crate::model::id::DeployId;
 use crate::rollout::acts::RolloutAct;
-use crate::rollout::facts::GateOutcome;
+use crate::rollout::facts::{DeploymentFact, GateOutcome};
 use crate::rollout::plan::{Bound, Gate, PlanFault, RolloutFailurePolicy, RolloutStep};
 use crate::rollout::record::{Pause, RolloutState, RolloutTargetStatus};
 use crate::rollout::simulation::{Simulation, deploy, plan, target};
@@ -47,6 +48,67 @@ fn targets_follow_each_other_until_all_are_complete() {
     assert_eq!(world.record.state, RolloutState::Done);
     assert_eq!(world.orders, ["deploy a", "deploy b", "deploy c"]);
     world.matches_record();
+}
+
+#[test]
+fn a_busy_target_is_waited_for_with_the_reason_and_is_no_pause() {
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Undo);
+    let other: DeployId = "20261121-100000000-0000aa".parse().unwrap();
+    world.busy.insert(target("b"), other.clone());
+    world.succeeds("a");
+    assert_eq!(world.record.state, RolloutState::RollingOut);
+    let decision = world.decide(&world.record.clone(), &world.facts());
+    let [wait] = decision.waits.as_slice() else { panic!("{:?}", decision.waits) };
+    assert_eq!(wait.target, Some(target("b")));
+    assert_eq!(wait.waiting.what, format!("{other}, which is under way there, to end"));
+    assert_eq!(wait.waiting.gives_up_at, None);
+    assert_eq!(world.orders, ["deploy a"]);
+    world.busy.clear();
+    world.advance();
+    assert_eq!(world.orders, ["deploy a", "deploy b"]);
+    // On the way back, too.
+    world.busy.insert(target("b"), other);
+    world.fails("b", "crashes");
+    assert!(matches!(world.record.state, RolloutState::Undoing { .. }));
+    assert_eq!(world.orders.len(), 2, "nothing is undone yet");
+    world.busy.clear();
+    world.advance();
+    world.succeeds("b");
+    world.advance();
+    world.succeeds("a");
+    assert_eq!(world.record.state, RolloutState::Undone);
+    world.matches_record();
+}
+
+#[test]
+fn a_push_that_is_not_seen_yet_is_waited_for_on_the_way_back_where_the_app_never_was() {
+    let mut world = one_by_one(&["new-a"], RolloutFailurePolicy::Undo);
+    let id = world.open(&target("new-a")).unwrap();
+    let sentence = "it is pushed".to_owned();
+    world.deployments.get_mut(&id).unwrap().fact =
+        DeploymentFact::Open { is_pushed: true, sentence };
+    world.act(RolloutAct::Undo { reason: "no".to_owned() }).unwrap();
+    world.advance();
+    assert_eq!(world.state("new-a"), RolloutTargetStatus::UndoPending, "nobody removed it");
+    world.push(&id);
+    world.advance();
+    assert_eq!(world.state("new-a"), RolloutTargetStatus::Undoing);
+}
+
+#[test]
+fn a_ref_that_has_moved_is_noted_and_changes_nothing_else() {
+    let mut world = one_by_one(&["a", "b"], RolloutFailurePolicy::Undo);
+    let mut facts = world.facts();
+    facts.ref_commit = Some("b".repeat(40).parse().unwrap());
+    let record = world.record.clone();
+    let moved = world.decide(&record, &facts).record;
+    assert_eq!(moved.moved_to, facts.ref_commit);
+    assert_eq!(moved.release, record.release);
+    // Where nothing was looked up it stays as it was, and one that was moved back is as before.
+    facts.ref_commit = None;
+    assert_eq!(world.decide(&moved, &facts).record.moved_to, moved.moved_to);
+    facts.ref_commit = Some(record.release.commit.clone());
+    assert_eq!(world.decide(&moved, &facts).record.moved_to, None);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The way back: each changed target gets its former revision, the failed ones first, then in reverse order.
 
 use crate::rollout::advance::{LiveOwner, Order, Turn, has_pushed, owner_of, superseded_note};
-use crate::rollout::facts::DeploymentFact;
+use crate::rollout::facts::{DeploymentFact, LiveFact, TargetFacts};
+use crate::rollout::forward::busy_sentence;
 use crate::rollout::record::{
     FormerRevision, RolloutRecord, RolloutState, RolloutTarget, RolloutTargetStatus,
 };
@@ -90,6 +91,10 @@ impl Turn<'_> {
                     UNCHANGED_NOTE.to_owned(),
                 );
             }
+            // Where the app never was, a push that is under way has not been seen either.
+            LiveOwner::Other(_) if is_open_push(facts) => {
+                return UndoStep::Waits("its push to be seen".to_owned());
+            }
             LiveOwner::Other(note) => {
                 return UndoStep::Settled(RolloutTargetStatus::Superseded, note);
             }
@@ -105,6 +110,9 @@ impl Turn<'_> {
         }
         if let Some(reason) = &facts.blocked {
             return UndoStep::Waits(reason.clone());
+        }
+        if let Some(other) = &facts.busy {
+            return UndoStep::Waits(busy_sentence(other));
         }
         let id = (self.draw)();
         let target = one.target.clone();
@@ -151,6 +159,12 @@ impl RolloutRecord {
     pub fn undo_sequence(&self) -> impl Iterator<Item = &RolloutTarget> {
         undo_order(&self.targets).into_iter().filter_map(|number| self.targets.get(number))
     }
+}
+
+/// Checks that the app is not there, and a deployment that may have pushed it has not ended.
+fn is_open_push(facts: &TargetFacts) -> bool {
+    let is_open = matches!(facts.deployment, Some(DeploymentFact::Open { is_pushed: true, .. }));
+    is_open && facts.live == LiveFact::Absent
 }
 
 const UNCHANGED_NOTE: &str = "nothing was pushed there";

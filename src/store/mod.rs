@@ -57,6 +57,8 @@ mod reports; // outcomes of those who tell of a present state
 mod repositories; // names of repositories
 mod retention; // deletes old deployments
 mod rollbacks; // accepts rollbacks
+mod rollout_answers; // answers of the gates of rollouts
+mod rollout_events; // events about rollouts, for other programs
 mod rollout_requests; // deployments of the code host that start a rollout
 mod rollout_orders; // the transaction in which a rollout moves and its orders become deployments
 mod rollout_wake; // wakes the rollout of a deployment that ends
@@ -103,6 +105,8 @@ pub use crate::store::removals::ActTurn;
 pub use crate::store::reports::StateOutcome;
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
+pub use crate::store::rollout_answers::GateAnswers;
+pub use crate::store::rollout_events::{RolloutEvent, RolloutEventClaim};
 pub use crate::store::rollout_orders::{RolloutChange, RolloutCommit, RolloutOrder};
 pub use crate::store::rollout_reports::{RolloutReportClaim, RolloutSink, RolloutTold};
 pub use crate::store::rollout_requests::{RolloutRequestClaim, RolloutRequestUpdate};

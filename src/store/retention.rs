@@ -80,6 +80,12 @@ impl Store {
             let sql = "DELETE FROM rollout_reports WHERE NOT EXISTS \
                  (SELECT 1 FROM rollouts r WHERE r.id = rollout_reports.rollout)";
             self.run(query(sql, ()), DOING).await?;
+            let sql = "DELETE FROM rollout_events WHERE NOT EXISTS \
+                 (SELECT 1 FROM rollouts r WHERE r.id = rollout_events.rollout)";
+            self.run(query(sql, ()), DOING).await?;
+            let sql = "DELETE FROM rollout_gate_answers WHERE NOT EXISTS \
+                 (SELECT 1 FROM rollouts r WHERE r.id = rollout_gate_answers.rollout)";
+            self.run(query(sql, ()), DOING).await?;
         }
         let sql = "DELETE FROM rollout_requests WHERE (repository, forge_id) IN \
              (SELECT r.repository, r.forge_id FROM rollout_requests r \

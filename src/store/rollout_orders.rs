@@ -14,11 +14,16 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{self, PendingAnswer};
-use crate::store::query::query;
+use crate::store::query::{query, query_of};
 use crate::store::rollbacks::{self, NewRollback};
+use crate::store::rollout_answers::GateAnswers;
+use crate::store::rollout_events::RolloutEvent;
 use crate::store::rollouts::{RolloutProgress, StoredRollout, claim_targets, free_targets};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, intake, lane, removals, rollout_reports, rollout_requests};
+use crate::store::{
+    audit, intake, lane, removals, rollout_answers, rollout_events, rollout_reports,
+    rollout_requests,
+};
 
 /// A change of a rollout, all or nothing.
 #[derive(Debug)]
@@ -31,6 +36,10 @@ pub struct RolloutChange<'a> {
     pub orders: &'a [RolloutOrder],
     /// The entries in the audit log.
     pub entries: &'a [AuditRecord],
+    /// The events about the change, for other programs.
+    pub events: &'a [RolloutEvent],
+    /// The answer of a gate that the next record has.
+    pub gate_answer: Option<&'a GateAnswers>,
     /// The answer to an idempotent request.
     pub answer: Option<PendingAnswer>,
     /// The end of the lease of a turn: a rollout that was woken during the turn stays due.
@@ -69,7 +78,12 @@ pub enum RolloutCommit {
     /// Another replica or a person has changed the rollout since it was read. Nothing is stored.
     Lost,
     /// A deployment or a removal of another is under way where this one would begin. Nothing is stored.
-    Busy(DeployId),
+    Busy {
+        /// The target.
+        target: TargetName,
+        /// The deployment or removal.
+        other: DeployId,
+    },
     /// It has ended before, and another rollout has one of its targets by now. Nothing is stored.
     Overlaps(RolloutId),
 }
@@ -83,7 +97,16 @@ impl Store {
         change: RolloutChange<'_>,
         now: Timestamp,
     ) -> Result<RolloutCommit, StoreError> {
-        let RolloutChange { rollout, next, orders, entries, answer, lease_end } = change;
+        let RolloutChange {
+            rollout,
+            next,
+            orders,
+            entries,
+            events,
+            gate_answer,
+            answer,
+            lease_end,
+        } = change;
         let repository = &rollout.repository;
         let mut write = self.begin_durable(DOING).await?;
         // In the order in which every transaction locks several lanes.
@@ -101,7 +124,7 @@ impl Store {
         for order in orders.iter().filter(|order| order.begins()) {
             if let Some(other) = find_other(&mut write, rollout, order.target(), now).await? {
                 write.commit().await?;
-                return Ok(RolloutCommit::Busy(other));
+                return Ok(RolloutCommit::Busy { target: order.target().clone(), other });
             }
         }
         let was_open = rollout.progress.ended_at.is_none();
@@ -125,8 +148,12 @@ impl Store {
         if next.version != rollout.progress.version {
             rollout_reports::announce(&mut write, &rollout.id, now);
         }
+        rollout_events::enqueue(self, &mut write, (&rollout.id, next.version), events, now);
+        if let Some(answer) = gate_answer {
+            rollout_answers::note(&mut write, (&rollout.id, next.version), answer).await?;
+        }
         if was_open && next.ended_at.is_some() {
-            wake_queued(&mut write, rollout, now);
+            wake_queued(self, &mut write, rollout, now);
             rollout_requests::wake(&mut write, &rollout.id, now);
         }
         for entry in entries {
@@ -194,10 +221,13 @@ impl RolloutOrder {
 }
 
 /// Makes the rollouts due that are queued for the targets of one that has ended.
-fn wake_queued(write: &mut WriteTransaction, ended: &StoredRollout, now: Timestamp) {
-    let sql = "UPDATE rollouts SET due_at = $4 WHERE repository = $1 AND namespace = $2 AND slug = $3 \
-         AND ended_at IS NULL AND claimed = 0 AND due_at > $4";
-    write.later(query(sql, (&ended.repository, &ended.app, now)));
+fn wake_queued(store: &Store, write: &mut WriteTransaction, ended: &StoredRollout, now: Timestamp) {
+    // In the order of their ids, as every transaction locks several rollouts.
+    let sql = "SELECT w.id FROM rollouts w WHERE w.repository = $1 AND w.namespace = $2 AND w.slug = $3 \
+         AND w.ended_at IS NULL AND w.claimed = 0 AND w.due_at > $4 ORDER BY w.id";
+    let queued = store.locking(sql, "FOR UPDATE").0;
+    let sql = format!("UPDATE rollouts SET due_at = $4 WHERE id IN ({queued})");
+    write.later(query_of(sql, (&ended.repository, &ended.app, now)));
 }
 
 async fn is_current(

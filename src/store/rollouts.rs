@@ -3,7 +3,8 @@
 //!
 //! The record is the state machine's, as JSON; nothing here reads it. A transaction that changes it names the version
 //! that was read: of several replicas one wins, and the others have changed nothing. Rows are locked in one order:
-//! lanes, deployments, claims, rollouts.
+//! lanes, deployments, claims, rollouts; and several rollouts in the order of their ids, those that are queued behind one
+//! that has ended after it.
 
 use std::time::Duration;
 

@@ -46,6 +46,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "rollout",
             "git",
             "forge",
+            // The events of a rollout are written as they are sent, in the transaction of its change.
+            "notify",
             "store",
             "lookups",
             "cluster",

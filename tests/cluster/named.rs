@@ -434,7 +434,6 @@ fn an_app_that_moved_namespaces() {
     let mut moved = revision(2, "v2", &["web"]);
     moved.app.namespace = "shop".parse().unwrap();
     moved.workloads[0].key = ObjectKey::new(DEPLOYMENT, "shop", "web");
-    world.tracker.forget_app(&revision(1, "v1", &["web"]).app);
     world.expect(moved);
     // First the new one, then the old one goes.
     web.release("v2").uid = "uid-moved".to_owned();

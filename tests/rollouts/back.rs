@@ -1,10 +1,11 @@
 //! The way back: each changed target has its former bytes again, in reverse order, once.
 
+use jiff::SignedDuration;
 use the_deployer::rollout::acts::RolloutAct;
 use the_deployer::rollout::plan::RolloutFailurePolicy;
 use the_deployer::rollout::record::{RolloutState, RolloutTargetStatus};
 
-use super::world::{STRICT, deploy, on_both, plan};
+use super::world::{OPEN, STRICT, deploy, on_both, plan};
 
 #[tokio::test]
 async fn a_failure_is_undone_in_reverse_byte_for_byte() {
@@ -115,6 +116,36 @@ async fn with_accepted_failures_it_goes_on() {
         fleet.goes_on().await;
         assert_eq!(fleet.state(&id).await, RolloutState::Done);
         assert_eq!(fleet.targets(&id).await, "a complete, strict failed, b complete");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_undo_of_more_targets_than_a_turn_looks_at_leaves_none_out() {
+    on_both(async |fleet| {
+        fleet.runs("v1", &OPEN).await;
+        let before = fleet.lives(&OPEN);
+        let steps = vec![deploy(&OPEN, 4), deploy(&[STRICT], 1)];
+        let id = fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
+        fleet.deployer.works_for(SignedDuration::from_mins(10)).await;
+        assert_eq!(fleet.state(&id).await, RolloutState::Undone);
+        assert_eq!(
+            fleet.targets(&id).await,
+            "a undone, b undone, c undone, d undone, strict unchanged"
+        );
+        assert_eq!(fleet.lives(&OPEN), before, "byte for byte");
+        let orders = fleet.orders(&id).await;
+        let back: Vec<_> = orders.iter().filter(|one| one.starts_with("roll back")).collect();
+        assert_eq!(
+            back,
+            [
+                "roll back to v1 on d",
+                "roll back to v1 on c",
+                "roll back to v1 on b",
+                "roll back to v1 on a"
+            ]
+        );
+        fleet.did_nothing_twice(&id).await;
     })
     .await;
 }

@@ -2,7 +2,9 @@
 
 use jiff::SignedDuration;
 use the_deployer::deployments::rollouts::{RolloutError, RolloutFilter, RolloutSteps};
+use the_deployer::model::lock::Window;
 use the_deployer::rollout::acts::RolloutAct;
+use the_deployer::rollout::facts::GateOutcome;
 use the_deployer::rollout::plan::{Gate, RolloutFailurePolicy, RolloutStep};
 use the_deployer::rollout::record::{Pause, RolloutState};
 
@@ -122,6 +124,44 @@ async fn it_waits_for_the_bake_time_and_for_an_approval() {
         let record = fleet.view(&id).await.record;
         assert_eq!(record.gates[&2].approval.as_ref().unwrap().reason, "it looks well");
         assert!(fleet.audited().await.contains(&"rollout-approve".to_owned()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_answer_of_a_gate_is_on_record_and_those_that_are_the_same_are_one() {
+    on_both(async |fleet| {
+        // The clock begins at 05:48 UTC.
+        let window = Window {
+            days: "*".to_owned(),
+            from: "06:00".to_owned(),
+            to: "17:00".to_owned(),
+            time_zone: Some("UTC".to_owned()),
+            closed: false,
+            reason: None,
+        };
+        let calendar = gate(Gate::Calendar { windows: vec![window] });
+        let steps = vec![deploy(&["a"], 1), calendar, deploy(&["b"], 1)];
+        let id = fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
+        fleet.deployer.works_for(SignedDuration::from_mins(5)).await;
+        fleet.acts(&id, RolloutAct::Pause { reason: reason("lunch") }).await.unwrap();
+        fleet.deployer.works_for(SignedDuration::from_mins(2)).await;
+        fleet.acts(&id, RolloutAct::Resume { reason: reason("on") }).await.unwrap();
+        fleet.deployer.works_for(SignedDuration::from_mins(10)).await;
+        assert_eq!(fleet.state(&id).await, RolloutState::Done);
+        let answers = fleet.app().deployments().gate_answers(&id).await.unwrap();
+        let [closed, open] = answers.as_slice() else { panic!("{answers:?}") };
+        assert_eq!((closed.step, closed.result), (1, GateOutcome::NotPassed));
+        assert!(closed.value.starts_with("the calendar is closed until"), "{closed:?}");
+        assert!(closed.asked > 10 && closed.last_at > closed.first_at, "{closed:?}");
+        assert_eq!((open.step, open.result, open.asked), (1, GateOutcome::Passed, 1));
+        assert!(open.first_at > closed.last_at, "{answers:?}");
+        let shown = &fleet.shows(&id).await["steps"][1]["gate"];
+        assert_eq!(shown["answers"].as_array().map(Vec::len), Some(2), "{shown}");
+        assert_eq!(shown["answers"][1]["result"], "passed");
+        assert!(shown["passed_at"].is_string(), "{shown}");
+        let record = fleet.view(&id).await.record;
+        assert_eq!(record.gates[&1].answer.as_ref().map(|one| one.at), Some(open.first_at));
     })
     .await;
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use serde_json::json;
 use the_deployer::deployments::rollouts::{OverlapPolicy, RolloutError, RolloutSteps};
 use the_deployer::rollout::acts::RolloutAct;
 use the_deployer::rollout::plan::RolloutFailurePolicy;
 use the_deployer::rollout::record::{Pause, RolloutState, RolloutTargetStatus};
 
-use super::world::{Fleet, OPEN, STRICT, approval, clusters, deploy, on_both, plan};
+use super::world::{Fleet, OPEN, STRICT, approval, clusters, deploy, on_both, plan, target};
 use crate::harness::deployer::Deployer;
 use crate::harness::git_host::Behaviour;
 
@@ -81,10 +82,12 @@ async fn a_persons_deployment_that_waits_is_not_superseded() {
         let id = fleet.rolls_out("v2", &["a"]).await;
         fleet.app().advance_rollouts().await.unwrap();
         assert!(fleet.orders(&id).await.is_empty(), "theirs comes first");
-        let RolloutState::Paused(Pause::Blocked(why)) = fleet.state(&id).await else {
-            panic!("{:#?}", fleet.view(&id).await)
-        };
-        assert!(why.contains("is under way there"), "{why}");
+        // It is no pause: the report says for what it waits.
+        let view = fleet.view(&id).await;
+        assert_eq!(view.record.state, RolloutState::RollingOut, "{view:#?}");
+        let [wait] = view.waits.as_slice() else { panic!("{view:#?}") };
+        assert_eq!(wait.target, Some(target("a")));
+        assert!(wait.waiting.what.ends_with(", which is under way there, to end"), "{wait:?}");
         fleet.goes_on().await;
         assert_eq!(
             fleet.deployer.github.told(person),
@@ -139,6 +142,34 @@ async fn a_second_rollout_on_the_same_targets_is_refused_or_queued() {
             fleet.view(&queued).await
         );
         assert!(!fleet.view(&queued).await.is_queued);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cancelled_one_keeps_its_targets_until_what_is_under_way_there_has_ended() {
+    on_both(async |fleet| {
+        let id = fleet.rolls_out("v2", &["a", "b"]).await;
+        fleet.app().advance_rollouts().await.unwrap();
+        assert_eq!(fleet.under_way(&id).await.len(), 1);
+        fleet.acts(&id, RolloutAct::Cancel { reason: "wrong tag".into() }).await.unwrap();
+        let cancelled = fleet.view(&id).await;
+        assert!(matches!(cancelled.record.state, RolloutState::Cancelled { .. }));
+        assert_eq!(
+            (cancelled.ended_at, fleet.targets(&id).await),
+            (None, "a deploying, b pending".into())
+        );
+        let again = || Fleet::request("v3", Fleet::selection(&["a"]));
+        let refusal = fleet.asks(again()).await.unwrap_err();
+        assert!(matches!(refusal, RolloutError::Overlap { .. }), "{refusal:?}");
+        fleet.goes_on().await;
+        let settled = fleet.view(&id).await;
+        assert!(settled.ended_at.is_some(), "{settled:#?}");
+        assert_eq!(fleet.targets(&id).await, "a complete, b pending");
+        fleet.deployer.clock.advance(Duration::from_secs(1));
+        let next = fleet.asks(again()).await.unwrap().record.id;
+        fleet.goes_on().await;
+        assert_eq!(fleet.state(&next).await, RolloutState::Done);
     })
     .await;
 }
@@ -208,6 +239,45 @@ async fn a_target_that_vanishes_is_skipped_before_its_turn_and_left_to_a_person_
 }
 
 #[tokio::test]
+async fn a_rule_that_changes_in_the_middle_holds_from_the_next_step_on_and_for_no_undo() {
+    on_both(async |fleet| {
+        fleet.runs("v1", &["a", "b"]).await;
+        let steps = vec![deploy(&["a"], 1), approval(), deploy(&["b"], 1)];
+        let id = fleet.begins("v2", plan(steps, RolloutFailurePolicy::Undo)).await;
+        fleet.goes_on().await;
+        assert_eq!(fleet.targets(&id).await, "a complete, b pending");
+        fleet.deployer.dies();
+        // From now on both take what is on a branch that the release is not on.
+        let strict = ", policies: {branches: [stable]}}";
+        fleet.deployer.configure(|config| {
+            let of = |name: &str, config: String| {
+                let entry =
+                    format!("- {{name: {name}, environment: development, domain: example.com}}");
+                assert!(config.contains(&entry), "{config}");
+                config.replace(&entry, &format!("{}{strict}", entry.trim_end_matches('}')))
+            };
+            of("b", of("a", config.to_owned()))
+        });
+        fleet.deployer.starts().await;
+        fleet.approves(&id).await.unwrap();
+        fleet.goes_on().await;
+        let record = fleet.view(&id).await.record;
+        let b = record.targets.iter().find(|one| one.target.as_str() == "b").unwrap();
+        assert!(
+            b.failure.as_ref().is_some_and(|why| why.contains("on none of the branches")),
+            "{b:?}"
+        );
+        assert_eq!(record.state, RolloutState::Undone, "the way back is no new release");
+        assert_eq!(fleet.targets(&id).await, "a undone, b unchanged");
+        assert_eq!(
+            fleet.orders(&id).await,
+            ["deploy v2 on a", "deploy v2 on b", "roll back to v1 on a"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_edit_by_hand_before_its_turn_pauses_it() {
     on_both(async |fleet| {
         fleet.runs("v1", &["a"]).await;
@@ -244,7 +314,45 @@ async fn a_release_whose_branch_is_gone_goes_no_further() {
             panic!("{:#?}", fleet.view(&id).await)
         };
         assert!(why.contains("withdrawn"), "{why}");
+        // GitHub counts the questions: one in five minutes, and not one in fifteen seconds.
+        let asked = || fleet.deployer.github.count("commits/release-2");
+        let before = asked();
+        fleet.deployer.works_for(SignedDuration::from_hours(1)).await;
+        let count = asked() - before;
+        assert!(count <= 14, "{count} in an hour");
         fleet.acts(&id, RolloutAct::Cancel { reason: "withdrawn".into() }).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_ref_that_is_moved_meanwhile_changes_no_step_and_is_said() {
+    on_both(async |fleet| {
+        let first = fleet.shop().commit_on("v2", &[("NOTES", "two")]);
+        let steps = vec![deploy(&["a"], 1), approval(), deploy(&["b", "strict"], 1)];
+        let mut request =
+            Fleet::request("v2", RolloutSteps::Plan(plan(steps, RolloutFailurePolicy::Pause)));
+        request.git_ref = "v2".to_owned();
+        let id = fleet.asks(request).await.unwrap().record.id;
+        fleet.goes_on().await;
+        assert_eq!(fleet.view(&id).await.record.moved_to, None);
+        // The same name stands for other files now.
+        let other = fleet.shop().commit_on("v2", &[(".weave.yaml", "nonsense: true\n")]);
+        assert_ne!(other, first);
+        fleet.approves(&id).await.unwrap();
+        fleet.goes_on().await;
+        let record = fleet.view(&id).await.record;
+        assert_eq!(record.release.commit.as_str(), first);
+        assert_eq!(record.moved_to.as_ref().unwrap().as_str(), other);
+        let made = fleet.made(&id).await;
+        assert_eq!(made.len(), 3);
+        assert!(made.iter().all(|one| one.request.release.commit.as_str() == first), "{made:#?}");
+        assert_eq!(fleet.targets(&id).await, "a complete, b complete, strict failed");
+        let answer = fleet.shows(&id).await;
+        assert_eq!((&answer["ref"], &answer["moved_to"]), (&json!("v2"), &json!(other)));
+        fleet.acts(&id, RolloutAct::Undo { reason: "no".into() }).await.unwrap();
+        fleet.goes_on().await;
+        assert_eq!(fleet.targets(&id).await, "a undone, b undone, strict unchanged");
     })
     .await;
 }

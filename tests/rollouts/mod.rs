@@ -7,4 +7,5 @@ mod meetings; // locks, people, other rollouts, and targets that vanish
 mod crashes; // the process dies, and two replicas race
 mod triggers; // a deployment of GitHub starts one
 mod commit_status; // what the commit of the release shows, and GitHub's deployments
+mod events; // what programs are told
 mod slack_thread; // what the team's channel reads

@@ -257,6 +257,13 @@ impl Fleet {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// What the service shows of a rollout.
+    pub(super) async fn shows(&self, id: &RolloutId) -> Json {
+        let url = format!("{}/api/v1/rollouts/{id}", self.deployer.url());
+        let answer = client().get(url).send().await.unwrap();
+        serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+    }
+
     /// A person locks a target; the id.
     pub(super) async fn locks(&self, target: &str, reason: &str) -> String {
         let body = json!({"scope": {"target": target}, "reason": reason});

@@ -360,6 +360,37 @@ async fn a_gate_with_a_team_is_for_its_members() {
 }
 
 #[tokio::test]
+async fn whoever_loses_the_rights_in_the_middle_acts_no_more_and_the_rollout_goes_on() {
+    let mut deployer = Deployer::prepared().await;
+    configure_people(&mut deployer);
+    deployer.starts().await;
+    commits(&deployer, "acme/shop");
+    let github = &deployer.github;
+    let [alice, bob] = ["alice", "bob"].map(|login| github.token_of(login));
+    github.lets("alice", "acme/shop", "push");
+    github.lets("bob", "acme/shop", "push");
+    github.joins("bob", "acme/sre");
+    let named = body_for("acme/shop", &json!({"name": "production"}));
+    let started = post_as(&deployer, &alice, LIST, &named).await;
+    assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
+    let path = format!("{LIST}/{}", started.json()["id"].as_str().unwrap());
+    deployer.works_for(MINUTE).await;
+    // Alice may only read now; what the service knows of her is no older than that.
+    github.lets("alice", "acme/shop", "pull");
+    deployer.clock.advance(Duration::from_hours(1));
+    for act in ["pause", "resume", "cancel", "undo", "retry"] {
+        let act = format!("{path}/{act}");
+        post_as(&deployer, &alice, &act, &reason()).await.problem(403, "forbidden");
+    }
+    let approve = format!("{path}/approve");
+    assert_eq!(post_as(&deployer, &bob, &approve, &reason()).await.status, 200);
+    deployer.settle().await;
+    let done = get_as(&deployer, &bob, &path).await.json();
+    assert_eq!((&done["state"], &done["created_by"]), (&json!("done"), &json!("alice")));
+    deployer.settled().await;
+}
+
+#[tokio::test]
 async fn a_program_is_in_no_team_and_an_administrator_in_all() {
     let mut deployer = Deployer::prepared().await;
     tokens(&mut deployer, &[("ci", "scope: deploy"), ("operator", "scope: admin")]);

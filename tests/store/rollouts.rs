@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use the_deployer::model::deployment::State;
 use the_deployer::model::event::Recipient;
-use the_deployer::model::event::{DeploymentRequest, RolloutTrigger};
-use the_deployer::model::id::{ImageTag, RepoName, RolloutId, TargetName};
+use the_deployer::model::event::{DeploymentRequest, RequestedRollout, RolloutTrigger};
+use the_deployer::model::id::{AppKey, ImageTag, RepoName, RolloutId, TargetName};
 use the_deployer::model::rollback::provisional_number;
+use the_deployer::model::rollout_words::GateOutcome;
 use the_deployer::store::{
-    Reply, RolloutChange, RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin,
-    RolloutProgress, RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
+    Claim, Completion, FinalState, GateAnswers, LeaseState, PushTurn, Reply, RolloutChange,
+    RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin, RolloutProgress,
+    RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
 };
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request};
 use crate::harness::rollbacks::{app, entry, new};
-use crate::store::accept;
+use crate::store::{accept, claim, push, succeeded};
 
 const LEASE: Duration = Duration::from_mins(2);
 
@@ -94,8 +96,16 @@ pub(super) async fn change(
     next: &RolloutProgress,
     orders: &[RolloutOrder],
 ) -> RolloutCommit {
-    let change =
-        RolloutChange { rollout: read, next, orders, entries: &[], answer: None, lease_end: None };
+    let change = RolloutChange {
+        rollout: read,
+        next,
+        orders,
+        entries: &[],
+        events: &[],
+        gate_answer: None,
+        answer: None,
+        lease_end: None,
+    };
     store.change_rollout(change, at(10)).await.unwrap()
 }
 
@@ -181,7 +191,10 @@ async fn a_deployment_of_others_is_not_superseded() {
         let before = read(store, 1).await;
         let next = progress(1, "rolling_out", None);
         let orders = [step(20, "dev"), step(21, "prod")];
-        assert_eq!(change(store, &before, &next, &orders).await, RolloutCommit::Busy(id(5)));
+        assert_eq!(
+            change(store, &before, &next, &orders).await,
+            RolloutCommit::Busy { target: targets(&["prod"]).remove(0), other: id(5) }
+        );
         assert_eq!(read(store, 1).await.progress.version, 0);
         assert_eq!(store.deployment(&id(20)).await.unwrap(), None, "all or none");
         let beside = store.deployments_beside(&before).await.unwrap();
@@ -299,6 +312,8 @@ async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
             orders: &order,
             entries: &[],
             answer: None,
+            events: &[],
+            gate_answer: None,
             lease_end: Some(claim.lease_end),
         };
         assert_eq!(store.change_rollout(change, at(300)).await.unwrap(), RolloutCommit::Stored);
@@ -345,7 +360,7 @@ async fn a_request_of_the_code_host_starts_one_rollout() {
             forge_id: 7,
             release: sent.release,
             git_ref: "main".to_owned(),
-            name: "production".parse().unwrap(),
+            rollout: RequestedRollout::Name("production".parse().unwrap()),
             actor: "octocat".to_owned(),
             description: String::new(),
             automatic: false,
@@ -411,6 +426,118 @@ async fn old_ones_are_deleted_and_the_deployments_of_open_ones_are_not() {
         assert_eq!(change(store, &read(store, 2).await, &end, &[]).await, RolloutCommit::Stored);
         assert_eq!(prune().await, 1);
         assert_eq!(store.deployment(&id(22)).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_each_gate_the_newest_answers_are_kept_in_their_order_whatever_the_clock_says() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        begin(store, 1, &["prod"]).await;
+        let hears = async |step: usize, second: i64, value: &str| {
+            let before = read(store, 1).await;
+            let next = progress(before.progress.version + 1, "rolling_out", None);
+            let result = (GateOutcome::NotPassed, value.to_owned());
+            let answer = GateAnswers::new(step, at(second), result);
+            let change = RolloutChange {
+                rollout: &before,
+                next: &next,
+                orders: &[],
+                entries: &[],
+                events: &[],
+                gate_answer: Some(&answer),
+                answer: None,
+                lease_end: None,
+            };
+            assert_eq!(
+                store.change_rollout(change, at(second)).await.unwrap(),
+                RolloutCommit::Stored
+            );
+            // Whoever lost the race notes nothing.
+            let change = RolloutChange {
+                rollout: &before,
+                next: &next,
+                orders: &[],
+                entries: &[],
+                events: &[],
+                gate_answer: Some(&answer),
+                answer: None,
+                lease_end: None,
+            };
+            assert_eq!(
+                store.change_rollout(change, at(second)).await.unwrap(),
+                RolloutCommit::Lost
+            );
+        };
+        let answers = async || {
+            let answers = store.gate_answers(&rollout_id(1)).await.unwrap();
+            let line = |one: &GateAnswers| format!("{} {} x{}", one.step, one.value, one.asked);
+            answers.iter().map(line).collect::<Vec<_>>()
+        };
+        hears(1, 10, "0.7").await;
+        hears(1, 20, "0.7").await;
+        // The clock was set back.
+        hears(1, 5, "0.5").await;
+        hears(3, 6, "0.5").await;
+        hears(1, 7, "0.7").await;
+        assert_eq!(answers().await, ["1 0.7 x2", "1 0.5 x1", "3 0.5 x1", "1 0.7 x1"]);
+        for second in 0..200 {
+            hears(1, 100 + second, &second.to_string()).await;
+        }
+        let kept = answers().await;
+        assert_eq!((kept.len(), kept[0].as_str(), kept[1].as_str()), (201, "3 0.5 x1", "1 0 x1"));
+        let before = read(store, 1).await;
+        let next = progress(before.progress.version + 1, "done", Some(400));
+        assert_eq!(change(store, &before, &next, &[]).await, RolloutCommit::Stored);
+        assert_eq!(store.prune_rollouts(at(500), 10).await.unwrap(), 1);
+        assert!(answers().await.is_empty(), "they go with their rollout");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn transactions_that_end_deployments_of_several_rollouts_do_not_wait_for_each_other() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        begin(store, 1, &["prod", "dev"]).await;
+        // The same targets, for another app of the repository.
+        let slug = "shop-two".parse().unwrap();
+        let other = StoredRollout { app: AppKey { slug, ..app() }, ..rollout(2, &["prod", "dev"]) };
+        assert_eq!(create(store, &other, false).await, RolloutStart::Started);
+        let orders = async |n: i64, target: &str, of: i64| {
+            let before = read(store, of).await;
+            let next = progress(before.progress.version + 1, "rolling_out", None);
+            let stored = change(store, &before, &next, &[step(n, target)]).await;
+            assert_eq!(stored, RolloutCommit::Stored);
+        };
+        let begins_to_push = async |n: i64| {
+            let claimed = claim(store, n).await.unwrap();
+            assert_eq!(claimed.deployment.id, id(n));
+            assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
+            claimed
+        };
+        let Completion { end: FinalState::Succeeded(pushed), .. } = succeeded() else { panic!() };
+        let syncing = Completion { end: FinalState::Syncing(pushed), ..succeeded() };
+        let ends = async |claimed: &Claim, n: i64| store.finish(claimed, &syncing, at(n)).await;
+        for round in 0..8 {
+            let n = 20 + 10 * round;
+            // Each rollout has a deployment that waits for its cluster, and one that takes the place of the other's.
+            for (n, target, of) in [(n, "prod", 1), (n + 1, "dev", 2)] {
+                orders(n, target, of).await;
+                let claimed = begins_to_push(n).await;
+                assert_eq!(ends(&claimed, n).await.unwrap(), LeaseState::Held);
+            }
+            orders(n + 2, "prod", 2).await;
+            let prod = begins_to_push(n + 2).await;
+            orders(n + 3, "dev", 1).await;
+            let dev = begins_to_push(n + 3).await;
+            let (prod, dev) = tokio::join!(ends(&prod, n + 4), ends(&dev, n + 4));
+            assert_eq!((prod.unwrap(), dev.unwrap()), (LeaseState::Held, LeaseState::Held));
+            for of in [1, 2] {
+                assert!(read(store, of).await.progress.due_at <= at(n + 4), "both are woken");
+            }
+        }
     })
     .await;
 }

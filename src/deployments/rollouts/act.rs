@@ -34,6 +34,7 @@ impl Deployments {
                 ..self.ledger.entry(word, reason, by.clone())
             };
             let next = progress(&after, rollout.progress.waits.clone(), now);
+            let events = self.rollout_events(&rollout, (&record, &after), now);
             let mut changed = rollout.clone();
             changed.progress.clone_from(&next);
             let picture = view(changed)?;
@@ -42,6 +43,8 @@ impl Deployments {
                 next: &next,
                 orders: &[],
                 entries: &[entry],
+                events: &events,
+                gate_answer: None,
                 answer: reply.answer(&picture),
                 lease_end: None,
             };
@@ -55,7 +58,7 @@ impl Deployments {
                     return Ok(picture);
                 }
                 RolloutCommit::Overlaps(other) => return Err(RolloutActError::Overlap(other)),
-                RolloutCommit::Lost | RolloutCommit::Busy(_) => {}
+                RolloutCommit::Lost | RolloutCommit::Busy { .. } => {}
             }
         }
         Err(RolloutActError::Busy(id.clone()))

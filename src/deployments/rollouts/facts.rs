@@ -14,7 +14,7 @@ use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{Deployment, State};
-use crate::model::id::{DeployId, TargetName};
+use crate::model::id::{CommitSha, DeployId, TargetName};
 use crate::model::live_history::AppFolders;
 use crate::model::removal::RemovalRecord;
 use crate::rollout::facts::{
@@ -91,13 +91,15 @@ impl Deployments {
         }
         let begins = |one: &&RolloutTarget| {
             let is_free = |facts: &TargetFacts| {
-                facts.blocked.is_none() && !matches!(facts.live, LiveFact::Unknown(_))
+                facts.blocked.is_none()
+                    && facts.busy.is_none()
+                    && !matches!(facts.live, LiveFact::Unknown(_))
             };
             one.state == RolloutTargetStatus::Pending
                 && facts.targets.get(&one.target).is_some_and(is_free)
         };
         if next.iter().any(begins) {
-            facts.withdrawn = self.find_withdrawal(rollout, record).await;
+            (facts.withdrawn, facts.ref_commit) = self.look_up_release(rollout, record).await;
         }
         let folders = states.into_iter().map(|(target, state)| (target, state.folders)).collect();
         Ok(GatheredFacts { facts, folders })
@@ -131,8 +133,6 @@ impl Deployments {
         let is_next = look.is_some();
         let mut blocked = None;
         if let Some(cluster) = cluster.as_ref().filter(|_| is_next) {
-            let beside = records.beside.get(target);
-            let beside = beside.map(|id| format!("deployment {id} is under way there"));
             blocked = match one.state {
                 RolloutTargetStatus::Pending => {
                     let release = (&record.release, records.rollout.origin.automatic);
@@ -140,8 +140,8 @@ impl Deployments {
                 }
                 _ => records.stops.lock_on(target),
             };
-            blocked = blocked.or(beside);
         }
+        let busy = records.beside.get(target).filter(|_| is_next).cloned();
         let deployment = self.deployment_fact(records, one.state, one.deployment.as_ref()).await?;
         let undo = self.undo_fact(records, one, look).await?;
         let unrestorable = match (one.state, &one.before, look) {
@@ -151,7 +151,7 @@ impl Deployments {
             _ => None,
         };
         let is_configured = cluster.is_some();
-        Ok(TargetFacts { is_configured, live, blocked, deployment, undo, unrestorable })
+        Ok(TargetFacts { is_configured, live, blocked, busy, deployment, undo, unrestorable })
     }
 
     async fn deployment_fact(
@@ -238,26 +238,32 @@ impl Deployments {
         }))
     }
 
-    /// Returns why the release must not go further: its branch or tag, its commit or its WAML is gone.
-    async fn find_withdrawal(
+    /// Looks the release up at the code host. Returns why it must not go further, where its branch or tag, its commit or
+    /// its WAML is gone, and the commit that the branch or tag names now.
+    async fn look_up_release(
         &self,
         rollout: &StoredRollout,
         record: &RolloutRecord,
-    ) -> Option<String> {
+    ) -> (Option<String>, Option<CommitSha>) {
         let (repository, git_ref) = (&rollout.repository, &rollout.origin.git_ref);
         let read = async {
-            self.forge.commit_of(repository, git_ref).await?;
-            self.read_waml(repository, &record.release.commit).await
+            let commit = self.forge.commit_of(repository, git_ref).await?;
+            self.read_waml(repository, &record.release.commit).await?;
+            Ok(commit)
         };
         // While the code host does not answer, the deployments themselves wait for it.
-        match tokio::time::timeout(FORGE_DEADLINE, read).await.ok()? {
+        let Ok(result) = tokio::time::timeout(FORGE_DEADLINE, read).await else {
+            return (None, None);
+        };
+        match result {
+            Ok(commit) => (None, Some(commit)),
             Err(error @ (ForgeError::NoRef { .. } | ForgeError::NoFile { .. })) => {
-                Some(format!("the release was withdrawn: {error}"))
+                (Some(format!("the release was withdrawn: {error}")), None)
             }
             Err(error @ (ForgeError::NoCommit { .. } | ForgeError::NoRepository { .. })) => {
-                Some(format!("the release is gone: {error}"))
+                (Some(format!("the release is gone: {error}")), None)
             }
-            Ok(_) | Err(_) => None,
+            Err(_) => (None, None),
         }
     }
 }

@@ -8,13 +8,14 @@ use crate::deployments::rollouts::orders::{OrderSource, StoreOrders};
 use crate::deployments::rollouts::start::progress;
 use crate::deployments::rollouts::view::read_record;
 use crate::deployments::{BackendError, Deployments};
-use crate::model::id::DeployId;
+use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
 use crate::rollout::advance::{Decision, Order, RolloutWait, advance};
 use crate::rollout::facts::{GateAnswer, GateOutcome};
+use crate::rollout::forward::busy_sentence;
 use crate::rollout::plan::{Gate, RolloutStep};
 use crate::rollout::record::{Pause, RolloutRecord, RolloutState, RolloutTargetStatus};
-use crate::store::{RolloutChange, RolloutClaim, RolloutCommit};
+use crate::store::{GateAnswers, RolloutChange, RolloutClaim, RolloutCommit};
 use crate::support::text::truncate_chars;
 use crate::support::time::saturating_add;
 
@@ -146,11 +147,15 @@ impl Deployments {
             return Ok(TurnOutcome::Waited);
         }
         let next_progress = progress(&next, waits, due_at);
+        let gate_answer = new_answer(&next, gathered);
+        let events = self.rollout_events(rollout, (record, &next), now);
         let change = RolloutChange {
             rollout,
             next: &next_progress,
             orders: &orders,
             entries: &entries,
+            events: &events,
+            gate_answer: gate_answer.as_ref(),
             answer: None,
             lease_end: Some(claim.lease_end),
         };
@@ -163,9 +168,15 @@ impl Deployments {
                 }
                 Ok(if has_moved { TurnOutcome::Moved } else { TurnOutcome::Waited })
             }
-            RolloutCommit::Lost | RolloutCommit::Busy(_) | RolloutCommit::Overlaps(_) => {
+            RolloutCommit::Lost | RolloutCommit::Overlaps(_) => {
                 let (waits, due_at) = (&rollout.progress.waits, saturating_add(now, SHORT_REST));
                 self.store.rest_rollout(claim, waits, due_at).await.map_err(BackendError::new)?;
+                Ok(TurnOutcome::Lost)
+            }
+            RolloutCommit::Busy { target, other } => {
+                let waits = add_busy(&rollout.progress.waits, target, &other, now);
+                let due_at = saturating_add(now, SHORT_REST);
+                self.store.rest_rollout(claim, &waits, due_at).await.map_err(BackendError::new)?;
                 Ok(TurnOutcome::Lost)
             }
         }
@@ -201,6 +212,15 @@ fn due_gate(record: &RolloutRecord, now: Timestamp) -> Option<(usize, Gate)> {
     (!answer.is_some_and(is_fresh)).then(|| (record.index, gate.clone()))
 }
 
+/// Returns the answer of this turn, which the next record has taken over.
+fn new_answer(next: &RolloutRecord, gathered: &GatheredFacts) -> Option<GateAnswers> {
+    let answer = gathered.facts.gate.as_ref()?;
+    let recorded = next.gates.get(&answer.step)?.answer.as_ref();
+    let GateAnswer { step, at, result, value } = answer;
+    let is_recorded = recorded == Some(answer);
+    is_recorded.then(|| GateAnswers::new(*step, *at, (*result, value.clone())))
+}
+
 fn bounded(mut answer: GateAnswer) -> GateAnswer {
     answer.value = truncate_chars(&answer.value, ANSWER_CHARACTERS).to_string();
     answer
@@ -233,6 +253,19 @@ fn next_turn(
     let limits = waits.iter().filter_map(|wait| wait.waiting.gives_up_at);
     let times = limits.chain(bake).chain(look).chain([longest]);
     times.min().unwrap_or(longest).max(now)
+}
+
+/// Adds to what a rollout waits for that a deployment or removal of others came first at a target.
+fn add_busy(waits: &str, target: TargetName, other: &DeployId, now: Timestamp) -> String {
+    let waits: Vec<RolloutWait> = serde_json::from_str(waits).unwrap_or_default();
+    let what = busy_sentence(other);
+    let (same, mut waits): (Vec<_>, Vec<_>) =
+        waits.into_iter().partition(|wait| wait.target.as_ref() == Some(&target));
+    let earlier = same.iter().find(|wait| wait.waiting.what == what);
+    let since = earlier.map_or(now, |wait| wait.waiting.since);
+    let waiting = WaitingOn { what, since, last_event: None, gives_up_at: None };
+    waits.insert(0, RolloutWait { target: Some(target), waiting });
+    write_waits(&waits)
 }
 
 /// Writes what a rollout waits for, no more than people read.

@@ -1,17 +1,26 @@
-//! Rollouts as they are shown.
+//! Rollouts as they are shown, and as programs are told of them.
+
+use jiff::Timestamp;
 
 use crate::deployments::rollouts::{RolloutPage, RolloutView};
 use crate::deployments::{BackendError, Deployments};
+use crate::model::announcement::Announcement;
 use crate::model::id::RolloutId;
 use crate::model::rollout_news::RolloutNews;
+use crate::notify::events::rollout::build_rollout_event;
 use crate::rollout::record::RolloutRecord;
-use crate::store::{RolloutFilter, StoredRollout};
+use crate::store::{GateAnswers, RolloutEvent, RolloutFilter, StoredRollout};
 
 impl Deployments {
     /// Returns the rollout of an id; that of its undo does as well.
     pub async fn rollout(&self, id: &RolloutId) -> Result<Option<RolloutView>, BackendError> {
         let rollout = self.store.rollout(id).await.map_err(BackendError::new)?;
         rollout.map(view).transpose()
+    }
+
+    /// Returns the answers of the gates of a rollout, each gate's in the order in which they came.
+    pub async fn gate_answers(&self, id: &RolloutId) -> Result<Vec<GateAnswers>, BackendError> {
+        self.store.gate_answers(id).await.map_err(BackendError::new)
     }
 
     /// Returns the newest rollouts that pass the filter.
@@ -25,6 +34,25 @@ impl Deployments {
         let (rollouts, next) = page.map_err(BackendError::new)?;
         let views = rollouts.into_iter().map(view);
         Ok(RolloutPage { rollouts: views.collect::<Result<_, _>>()?, next })
+    }
+
+    /// Builds the events about a change of a rollout; none where no program subscribes to events.
+    pub(super) fn rollout_events(
+        &self,
+        rollout: &StoredRollout,
+        (before, after): (&RolloutRecord, &RolloutRecord),
+        now: Timestamp,
+    ) -> Vec<RolloutEvent> {
+        if self.store.subscriptions().events.is_empty() {
+            return Vec::new();
+        }
+        let news = after.news(rollout.name.as_ref(), &rollout.creator);
+        let number = (after.version, &after.undo_id);
+        let event = |kind: Announcement| {
+            let event = build_rollout_event(kind, &news, number, &self.external_url, now);
+            RolloutEvent { id: event.id, kind, body: event.body }
+        };
+        after.announcements_since(before).into_iter().map(event).collect()
     }
 
     /// Returns the state of a rollout as people are told of it; `None` where it is not on record any more.

@@ -6,6 +6,7 @@
 //! same. `docs/cloudevents.md` is for receivers.
 
 mod record; // the record for a data warehouse
+pub mod rollout; // events about rollouts
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 //! Both are states, not logs: what was overtaken before it could be sent is never sent. The two lanes have the circuit
 //! breakers of their families, and do not wait for each other.
 
+mod events; // events for other programs
 mod status; // the commit status, pure
 mod thread; // what a thread gets next, pure
 

@@ -146,6 +146,8 @@ mod tests {
             condition: condition.to_owned(),
             team: None,
             timeout_seconds: timeout,
+            answers: Vec::new(),
+            passed_at: None,
             answer: None,
             approval: None,
         };

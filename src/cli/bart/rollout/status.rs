@@ -6,13 +6,15 @@ use clap::Args;
 
 use super::follow::{self, FollowUntil};
 use super::lines;
-use crate::api::rollouts::{RolloutDetail, RolloutList, RolloutStatus, RolloutSummary};
+use crate::api::rollouts::{
+    GateOutcome, GateReadings, RolloutDetail, RolloutList, RolloutStatus, RolloutSummary,
+};
 use crate::cli::bart::deploy;
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::live_lines::fit_line;
-use crate::cli::output::{self, DIM};
+use crate::cli::output::{self, BAD, DIM, GOOD, NOTE};
 use crate::cli::table::{Column, layout};
 use crate::cli::times::{SINCE, TimeFormatter, TimeStyle};
 use crate::cli::verbatim::Verbatim;
@@ -22,6 +24,9 @@ use crate::model::id::{RolloutId, TargetName};
 const LONGEST_WATCH: Duration = Duration::from_hours(7 * 24);
 /// The number of rollouts among which a shell completes ids.
 const MAX_RECENT: usize = 20;
+
+/// The most answers of one gate that are shown.
+const MAX_ANSWERS: usize = 10;
 
 /// Shows a rollout: every target and gate with its state, its time and what it waits for.
 ///
@@ -158,6 +163,7 @@ fn page(rollout: &RolloutDetail, times: TimeFormatter) -> String {
     for (key, value) in [
         ("by", format!("{created_by}, {}", times.ago(*created_at))),
         ("from", format!("{repository} at {}", output::short(commit))),
+        ("moved", moved(rollout)),
         ("named", name.clone().unwrap_or_default()),
         ("why", rollout.description.clone()),
         ("undo", undo_id.clone()),
@@ -169,6 +175,7 @@ fn page(rollout: &RolloutDetail, times: TimeFormatter) -> String {
     text += "\n";
     text.extend(lines);
     text += &waits(rollout, times);
+    text += &gate_history(rollout, times);
     text + &follow::remarks(rollout)
 }
 
@@ -188,6 +195,44 @@ fn waits(rollout: &RolloutDetail, times: TimeFormatter) -> String {
         );
     }
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// Says that the branch or tag stands for another commit by now; empty where it does not.
+fn moved(rollout: &RolloutDetail) -> String {
+    let RolloutDetail { summary, git_ref, moved_to, .. } = rollout;
+    let Some(commit) = moved_to else { return String::new() };
+    let (now, own) = (output::short(commit), output::short(&summary.commit));
+    format!(
+        "{git_ref} stands for {now} by now; this rollout stays at {own}, as it was at its start"
+    )
+}
+
+/// Formats the newest answers of each gate that was asked more than once.
+fn gate_history(rollout: &RolloutDetail, times: TimeFormatter) -> String {
+    let mut text = String::new();
+    for gate in rollout.steps.iter().filter_map(|step| step.gate.as_ref()) {
+        let is_told_above = gate.answers.len() < 2 && gate.answers.iter().all(|one| one.asked < 2);
+        if is_told_above {
+            continue;
+        }
+        text += &format!("\n  {DIM}answers of{DIM:#} {}\n", gate.condition);
+        let left_out = gate.answers.len().saturating_sub(MAX_ANSWERS);
+        if left_out > 0 {
+            text += &format!("  {DIM}… {left_out} before; --output json has all{DIM:#}\n");
+        }
+        for GateReadings { last_at, asked, result, value, .. } in gate.answers.iter().skip(left_out)
+        {
+            let (sign, style) = match result {
+                GateOutcome::Passed => ("✓", GOOD),
+                GateOutcome::NotPassed => ("·", NOTE),
+                GateOutcome::Unanswered => ("?", BAD),
+            };
+            let count = if *asked > 1 { format!(" ({asked} times)") } else { String::new() };
+            let ago = times.ago(*last_at);
+            text += &format!("  {style}{sign}{style:#} {value}{DIM}{count}, {ago}{DIM:#}\n");
+        }
+    }
+    text
 }
 
 /// Formats a table with a line for each rollout.
@@ -222,4 +267,51 @@ fn state(word: &str) -> Result<RolloutStatus, String> {
         let words: Vec<_> = RolloutStatus::ALL.iter().map(|state| state.as_str()).collect();
         format!("use {}", words.join(", "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_answers_of_a_gate_are_shown_the_newest_last() {
+        let answers: Vec<_> = (1..13)
+            .map(|n| {
+                let result = if n == 12 { "passed" } else { "not_passed" };
+                json!({"first_at": "2026-11-21T11:40:00Z", "last_at": format!("2026-11-21T11:{}:00Z", 40 + n),
+                    "asked": 13 - n, "result": result, "value": format!("0.{n}")})
+            })
+            .collect();
+        let gate = json!({"kind": "promql", "condition": "`errors` to be at most 0.01", "team": null,
+            "timeout_seconds": 600, "answers": answers});
+        let rollout: RolloutDetail = serde_json::from_value(json!({
+            "id": "r-20261121-115000000-3f9a2c", "undo_id": "r-20261121-115000000-3f9a2d", "app": "devx/shop",
+            "repository": "acme/shop", "commit": "649008fb", "tag": "1.0", "name": null, "state": "rolling_out",
+            "reason": null, "since": "2026-11-21T11:50:00Z", "created_by": "ada",
+            "created_at": "2026-11-21T11:50:00Z", "index": 1, "steps_count": 1, "targets_count": 0,
+            "complete": 0, "failed": 0, "version": 4, "on_failure": "undo", "max_failures": 0,
+            "timeout_seconds": 900, "targets": [],
+            "steps": [{"targets": [], "parallel": null, "gate": gate}],
+        }))
+        .unwrap();
+        assert_eq!(moved(&rollout), "");
+        let moved_to = Some("1a2b3c4d5e6f".to_owned());
+        let other = RolloutDetail { git_ref: "v1.0".to_owned(), moved_to, ..rollout.clone() };
+        assert_eq!(
+            moved(&other),
+            "v1.0 stands for 1a2b3c4d by now; this rollout stays at 649008fb, as it was at its start"
+        );
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = TimeFormatter { now, style: TimeStyle::Relative };
+        let text = gate_history(&rollout, times);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "  answers of `errors` to be at most 0.01");
+        assert_eq!(lines[2], "  … 2 before; --output json has all");
+        assert_eq!(lines[3], "  · 0.3 (10 times), 17 min ago");
+        assert_eq!(lines[12], "  ✓ 0.12, 8 min ago");
+        assert_eq!(lines.len(), 13);
+    }
 }

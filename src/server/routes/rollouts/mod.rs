@@ -78,7 +78,8 @@ pub(super) async fn get(
 ) -> Result<Json<RolloutDetail>, Problem> {
     let rollout = load(&call, &id).await?;
     authorize(&call, Scope::Read, &rollout).await?;
-    Ok(Json(rollout.into()))
+    let answers = call.deployments().gate_answers(&rollout.record.id).await;
+    Ok(Json(picture::detail(rollout, answers.map_err(|error| unavailable(&error))?)))
 }
 
 /// Makes the problem of a rollout that cannot be planned. Errors that list targets say so only to those who see all.

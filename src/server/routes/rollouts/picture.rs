@@ -1,9 +1,9 @@
 //! Rollouts as callers see them: the answer from the record, and what a person can do now.
 
 use crate::api::rollouts::{
-    ApprovalSummary, GateReading, LiveKind, PlannedTarget, RolloutCommand, RolloutDetail,
-    RolloutGateState, RolloutPlanAnswer, RolloutStepState, RolloutSummary, RolloutTargetSummary,
-    RolloutWaitSummary,
+    ApprovalSummary, GateReading, GateReadings, LiveKind, PlannedTarget, RolloutCommand,
+    RolloutDetail, RolloutGateState, RolloutPlanAnswer, RolloutStepState, RolloutSummary,
+    RolloutTargetSummary, RolloutWaitSummary,
 };
 use crate::deployments::rollouts::{PreparedRollout, PreviewTarget, RolloutPreview, RolloutView};
 use crate::model::id::{DeployId, RolloutId};
@@ -15,6 +15,7 @@ use crate::rollout::record::{
     FormerRevision, GateApproval, GateRecord, Pause, RolloutRecord, RolloutState, RolloutTarget,
     RolloutTargetStatus,
 };
+use crate::store::GateAnswers;
 
 impl From<&RolloutView> for RolloutSummary {
     fn from(rollout: &RolloutView) -> Self {
@@ -58,7 +59,7 @@ impl From<RolloutView> for RolloutDetail {
     fn from(rollout: RolloutView) -> Self {
         let summary = RolloutSummary::from(&rollout);
         let commands = commands(&rollout.record);
-        let RolloutView { record, reason, waits, .. } = rollout;
+        let RolloutView { record, origin, reason, waits, .. } = rollout;
         let plan = &record.plan;
         let steps = steps(plan, &|number| record.gates.get(&number).cloned().unwrap_or_default());
         let (on_failure, max_failures) = (plan.on_failure, plan.max_failures);
@@ -66,6 +67,8 @@ impl From<RolloutView> for RolloutDetail {
         Self {
             summary,
             description: reason,
+            git_ref: origin.git_ref,
+            moved_to: record.moved_to.map(String::from),
             on_failure,
             max_failures,
             timeout_seconds,
@@ -75,6 +78,17 @@ impl From<RolloutView> for RolloutDetail {
             commands,
         }
     }
+}
+
+/// Shows a rollout with all answers of its gates.
+pub(super) fn detail(rollout: RolloutView, answers: Vec<GateAnswers>) -> RolloutDetail {
+    let mut detail = RolloutDetail::from(rollout);
+    for GateAnswers { step, first_at, last_at, asked, result, value } in answers {
+        if let Some(gate) = detail.steps.get_mut(step).and_then(|step| step.gate.as_mut()) {
+            gate.answers.push(GateReadings { first_at, last_at, asked, result, value });
+        }
+    }
+    detail
 }
 
 /// Returns the reason of the state. One that is queued says behind which it waits.
@@ -151,7 +165,7 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
             gate: None,
         },
         RolloutStep::Gate { gate, timeout } => {
-            let GateRecord { answer, approval, .. } = gate_record(number);
+            let GateRecord { answer, approval, passed_at } = gate_record(number);
             let team = match gate {
                 Gate::Approval { team } => team.as_ref().map(ToString::to_string),
                 Gate::Bake { .. }
@@ -166,6 +180,8 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
                 team,
                 timeout_seconds: timeout.map(|timeout| timeout.as_secs()),
                 answer: answer.map(Into::into),
+                answers: Vec::new(),
+                passed_at,
                 approval: approval.map(Into::into),
             };
             RolloutStepState { targets: Vec::new(), parallel: None, gate: Some(gate) }
