@@ -122,16 +122,20 @@ pub(crate) fn read_untyped(node: &Node) -> Json {
 }
 
 fn untyped_scalar(scalar: &Scalar) -> Json {
+    let text = scalar.text.as_str();
+    let as_text = || Json::String(text.to_owned());
     if scalar.quoted {
-        return Json::String(scalar.text.clone());
+        return as_text();
     }
-    if let Ok(boolean) = boolean(scalar) {
-        return Json::Bool(boolean);
+    // Most values are texts, and an error is made for whatever a text is not: the first character says most of it.
+    match text.as_bytes().first() {
+        Some(b't' | b'T' | b'f' | b'F') => boolean(scalar).map_or_else(|_| as_text(), Json::Bool),
+        Some(b'0'..=b'9' | b'-' | b'+') => match integer(scalar) {
+            Ok(integer) => Json::from(integer),
+            Err(_) => number(scalar).map_or_else(|_| as_text(), Json::from),
+        },
+        _ => as_text(),
     }
-    if let Ok(integer) = integer(scalar) {
-        return Json::from(integer);
-    }
-    number(scalar).map_or_else(|_| Json::String(scalar.text.clone()), Json::from)
 }
 
 #[cfg(test)]
