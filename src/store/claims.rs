@@ -231,18 +231,21 @@ pub(super) fn settle(
     let Some(app) = app.or(deployment.app.as_ref()) else { return };
     let horizon = now.checked_sub(SETTLE_TIME).unwrap_or(Timestamp::MIN);
     let target = &deployment.request.target;
-    for (delete, selection) in [
+    // Objects first: the row of the app itself leads to them, and is locked before them, as everywhere.
+    for (delete, selection, row) in [
+        (
+            "DELETE FROM object_claims WHERE deployment IN (",
+            "SELECT c.deployment FROM claims c",
+            "AND c.host = ''",
+        ),
         (
             "DELETE FROM claims WHERE (deployment, host, path) IN (",
             "SELECT c.deployment, c.host, c.path FROM claims c",
-        ),
-        (
-            "DELETE FROM object_claims WHERE (deployment, api_group, kind, name) IN (",
-            "SELECT c.deployment, c.api_group, c.kind, c.name FROM object_claims c",
+            "",
         ),
     ] {
         let selection = format!(
-            "{selection} WHERE c.deployment <> $1 \
+            "{selection} WHERE c.deployment <> $1 {row} \
              AND ((c.target = $2 AND c.namespace = $3 AND c.slug = $4) OR c.claimed_at < $5) \
              AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = c.deployment \
              AND (d.finished_at IS NULL OR (d.finished_at >= $5 AND NOT (c.target = $2 \
@@ -278,7 +281,7 @@ fn lock(store: &Store, write: &mut WriteTransaction, target: &TargetName) {
 }
 
 /// Deletes the claims of the deployment.
-fn delete_claims(write: &mut WriteTransaction, id: &DeployId) {
+pub(super) fn delete_claims(write: &mut WriteTransaction, id: &DeployId) {
     for table in TABLES {
         write.later(query_of(format!("DELETE FROM {table} WHERE deployment = $1"), id));
     }
@@ -366,20 +369,31 @@ pub(super) fn claimed_objects(
 ) -> Query {
     let horizon = now.checked_sub(SETTLE_TIME).unwrap_or(Timestamp::MIN);
     let names = names.filter(|names| names.len() <= MAX_NAMES);
-    let condition = match names.map(BTreeSet::len) {
-        None => String::new(),
-        Some(0) => "AND FALSE".to_owned(),
-        Some(count) => format!("AND c.name IN ({})", placeholders(5, count)),
+    // One row an app or a deployment: a row of each object costs more than all else of a deployment, where a namespace
+    // has many apps. No part of a name has a space or an end of line.
+    let objects = "STRING_AGG(c.api_group || ' ' || c.kind || ' ' || c.name, '\n')";
+    let counts = "(d.state = 'pushing' OR (d.state = 'succeeded' AND d.finished_at >= $4))";
+    let sql = if let Some(names) = names {
+        let condition = match names.len() {
+            0 => "FALSE".to_owned(),
+            count => format!("c.name IN ({})", placeholders(5, count)),
+        };
+        format!(
+            "SELECT c.slug AS id, {objects} AS objects FROM object_claims c \
+             JOIN deployments d ON d.id = c.deployment AND {counts} \
+             WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 AND {condition} \
+             GROUP BY c.slug ORDER BY c.slug"
+        )
+    } else {
+        // The claim of the app itself leads to all of its objects, which lie in a row in one index.
+        format!(
+            "SELECT a.slug AS id, COALESCE((SELECT {objects} FROM object_claims c \
+             WHERE c.deployment = a.deployment), '') AS objects FROM claims a \
+             JOIN deployments d ON d.id = a.deployment AND {counts} \
+             WHERE a.target = $1 AND a.namespace = $2 AND a.slug <> $3 AND a.host = '' \
+             ORDER BY a.slug, a.deployment"
+        )
     };
-    // One row an app: a row of each object costs more than all else of a deployment, where a namespace has
-    // many apps. No part of a name has a space or an end of line.
-    let sql = format!(
-        "SELECT c.slug AS id, STRING_AGG(c.api_group || ' ' || c.kind || ' ' || c.name, '\n') AS objects \
-         FROM object_claims c JOIN deployments d ON d.id = c.deployment \
-         AND (d.state = 'pushing' OR (d.state = 'succeeded' AND d.finished_at >= $4)) \
-         WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 {condition} \
-         GROUP BY c.slug ORDER BY c.slug"
-    );
     let names: Vec<&str> = names.into_iter().flatten().copied().collect();
     query_of(sql, (target, app, horizon, names))
 }
@@ -391,10 +405,13 @@ pub(super) fn read_claimed_objects(rows: &[Row]) -> Result<Vec<ClaimedObject>, S
         let parsed = objects.lines().map(|line| {
             parse_object_name(line).ok_or_else(|| row.corrupt("objects", &format!("`{line}`")))
         });
-        let objects = parsed.collect::<Result<BTreeSet<ObjectName>, StoreError>>()?;
-        claims.extend(objects.into_iter().map(|object| ClaimedObject { app: app.clone(), object }));
+        for object in parsed {
+            claims.push(ClaimedObject { app: app.clone(), object: object? });
+        }
     }
     claims.sort_by(|a, b| a.object.cmp(&b.object));
+    // An app may have claimed an object twice, by one deployment after the other.
+    claims.dedup();
     Ok(claims)
 }
 

@@ -9,7 +9,7 @@ use crate::model::status::ForgeStatus;
 use crate::model::waiting::WaitingOn;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::query::{Query, query};
+use crate::store::query::{Answer, Query, query};
 use crate::store::row::{Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
 
@@ -83,18 +83,8 @@ pub(super) async fn set_cluster_state(
     query(sql, values).first(write.sql(), "recording the progress in a cluster").await
 }
 
-/// Ends the older deployments of a lane that still wait for their cluster, once a newer one is pushed.
-pub(super) async fn supersede_waiting(
-    store: &Store,
-    write: &mut WriteTransaction,
-    deployment: &Deployment,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let (request, id) = (&deployment.request, &deployment.id);
-    let status = match &deployment.rollback {
-        Some(_) => ForgeStatus::superseded_by_rollback(id),
-        None => ForgeStatus::superseded(id, request.forge_id),
-    };
+/// Returns the query for the older deployments of a lane that still wait for their cluster, once a newer one is pushed.
+pub(super) fn older_waiting(deployment: &Deployment) -> Query {
     let sql = concat!(
         "SELECT id FROM deployments WHERE target = $1 AND ",
         waiting!(),
@@ -102,7 +92,23 @@ pub(super) async fn supersede_waiting(
          AND (b.repository = deployments.repository \
          OR (b.namespace = deployments.namespace AND b.slug = deployments.slug)))"
     );
-    end_waiting(store, write, query(sql, (&request.target, id)), &status, now).await
+    query(sql, (&deployment.request.target, &deployment.id))
+}
+
+/// Ends the deployments that the query of [`older_waiting`] has found.
+pub(super) async fn supersede_waiting(
+    store: &Store,
+    write: &mut WriteTransaction,
+    deployment: &Deployment,
+    older: &Answer,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (request, id) = (&deployment.request, &deployment.id);
+    let status = match &deployment.rollback {
+        Some(_) => ForgeStatus::superseded_by_rollback(id),
+        None => ForgeStatus::superseded(id, request.forge_id),
+    };
+    end_waiting(store, write, &older.rows, &status, now).await
 }
 
 /// Ends the deployments of an app that still wait for their cluster, once the app is removed.
@@ -117,18 +123,18 @@ pub(super) async fn end_removed(
         "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 AND ",
         waiting!()
     );
-    end_waiting(store, write, query(sql, (target, app)), status, now).await
+    let rows = query(sql, (target, app)).fetch_all(write.sql(), ENDING).await?;
+    end_waiting(store, write, &rows, status, now).await
 }
 
 async fn end_waiting(
     store: &Store,
     write: &mut WriteTransaction,
-    waiting: Query,
+    rows: &[Row],
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let rows = waiting.fetch_all(write.sql(), ENDING).await?;
-    for row in &rows {
+    for row in rows {
         let inactive = ForgeStatus::new(ForgeState::Inactive, status.description());
         let change = ClusterChange::end(row.id("id")?, State::Superseded, inactive);
         let row = set_cluster_state(write, &change, now).await?;
@@ -136,7 +142,7 @@ async fn end_waiting(
             store.enqueue_change(write, &change.deployment, status, now);
         }
     }
-    for row in &rows {
+    for row in rows {
         write.wake_rollout_of(&row.id("id")?, now);
     }
     Ok(())

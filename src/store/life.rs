@@ -256,21 +256,21 @@ impl Store {
             // A release that the cluster does not run yet replaces none. Its older ones must not be locked here: the
             // watch of the cluster locks one that waits before those that it replaces.
             let claim_owner = owners::claim(id, now);
-            let (update, owner, older) = if is_syncing {
-                let [update, owner] = write.ask_all([finish, claim_owner], FINISHING).await?;
-                (update, owner, None)
-            } else {
-                let older = inactive::older(self, &claim.deployment);
-                let queries = [finish, claim_owner, older];
-                let [update, owner, older] = write.ask_all(queries, FINISHING).await?;
-                (update, owner, Some(older))
-            };
+            let mut queries = vec![finish, claim_owner];
+            queries.extend((!is_syncing).then(|| inactive::older(self, &claim.deployment)));
+            queries.push(cluster_state::older_waiting(&claim.deployment));
+            let mut answers = write.ask_many(queries, FINISHING).await?.into_iter();
+            let mut next = || answers.next().unwrap_or_default();
+            let (update, owner) = (next(), next());
+            let older = (!is_syncing).then(&mut next);
+            let waiting = next();
             if LeaseState::by_rows(update.changed) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }
             owners::follow_claim(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
-            cluster_state::supersede_waiting(self, &mut write, &claim.deployment, now).await?;
+            let deployment = &claim.deployment;
+            cluster_state::supersede_waiting(self, &mut write, deployment, &waiting, now).await?;
             if let Some(older) = older {
                 inactive::enqueue_replaced(self, &mut write, &claim.deployment, &older, now)
                     .await?;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::model::id::DeployId;
 use crate::model::violation::Violations;
+use crate::store::claims;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::query;
@@ -59,7 +60,12 @@ impl Store {
                 query(sql, id).execute(write.sql(), DOING).await?;
                 let sql = "DELETE FROM deployments WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
                      WHERE o.deployment = $1)";
-                deleted += query(sql, id).execute(write.sql(), DOING).await?;
+                let count = query(sql, id).execute(write.sql(), DOING).await?;
+                if count > 0 {
+                    // A later success has deleted them as a rule.
+                    claims::delete_claims(&mut write, id);
+                }
+                deleted += count;
             }
             write.commit().await?;
         }

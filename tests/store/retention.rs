@@ -130,6 +130,23 @@ async fn of_a_lane_the_newest_that_ended_is_kept_and_of_an_app_its_newest_succes
 }
 
 #[tokio::test]
+async fn claims_go_with_their_deployments() {
+    run_on_both(async |db| {
+        let old = run(&db.store, "web", 1, failed()).await;
+        run(&db.store, "web", 2, failed()).await;
+        let claim = format!(
+            "INSERT INTO object_claims (deployment, target, namespace, slug, claimed_at, api_group, kind, name) \
+             VALUES ('{old}', 'prod', 'shop', 'web', 0, '', 'Service', 'web')"
+        );
+        db.execute(&claim).await;
+        told(&db).await;
+        assert_eq!(prune(&db.store).await, 1);
+        assert_eq!(db.url().count("object_claims").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_rollback_whose_hold_is_there_is_kept() {
     run_on_both(async |db| {
         run(&db.store, "web", 1, succeeded()).await;
