@@ -27,6 +27,8 @@ use crate::support::time::saturating_add;
 pub(super) const SENDER: &str = "outbox";
 /// The poll interval of a lane: for retries, and other replicas' reports.
 const POLL: Duration = Duration::from_secs(2);
+/// The pause after a signal, which may be the first of many: most are about other messages.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The time for which GitHub may not know a commit yet.
 const COMMIT_LAG: Duration = Duration::from_mins(2);
 
@@ -96,7 +98,7 @@ impl Outbox {
                 }
             }
             tokio::select! {
-                _closed = messages.changed() => {}
+                _closed = messages.changed() => tokio::time::sleep(PAUSE).await,
                 () = tokio::time::sleep(POLL) => {}
                 () = stop.cancelled() => {}
             }
