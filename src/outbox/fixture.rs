@@ -32,6 +32,7 @@ pub(super) fn message(sink: Sink, state: ForgeState, at: Timestamp) -> OutboxMes
         unsure: false,
         followed: false,
         continues: false,
+        address: None,
     }
 }
 

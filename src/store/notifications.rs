@@ -123,20 +123,6 @@ impl Store {
         row.map_or(Ok(None), |row| Ok(outbox::status(&row)?.phase))
     }
 
-    /// Returns the address of the app after the newest success of the lane before the message's
-    /// deployment, where it is known.
-    pub async fn last_address(
-        &self,
-        message: &OutboxMessage,
-    ) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT id, address FROM deployments WHERE repository = $1 AND target = $2 \
-             AND (place < $3 OR (place = $3 AND id < $4)) AND state = 'succeeded' \
-             ORDER BY place DESC, id DESC LIMIT 1";
-        let values = (&message.repository, &message.target, message.place, &message.deployment);
-        let row = query(sql, values).first(&self.pool, DOING).await?;
-        Ok(row.map(|row| row.maybe_text("address")).transpose()?.flatten())
-    }
-
     /// Returns the state of the newest check run that was written for an older deployment of the
     /// message's commit to its target.
     pub async fn last_check(

@@ -55,6 +55,9 @@ pub struct OutboxMessage {
     pub followed: bool,
     /// True if an earlier message of its deployment was sent to the same sink.
     pub continues: bool,
+    /// The address of the app, where it is known: that of the deployment once it is live; before, that of
+    /// the newest success of the lane before it.
+    pub address: Option<String>,
 }
 
 impl OutboxMessage {
@@ -109,6 +112,18 @@ const WORTH: &str = "CASE WHEN EXISTS (SELECT 1 FROM outbox f WHERE f.deployment
      WHEN o.state IN ('queued', 'in_progress') THEN 3 \
      WHEN o.sink = 'commit' THEN 2 WHEN o.state = 'inactive' THEN 1 ELSE 0 END";
 
+/// The columns of a message's deployment.
+macro_rules! message_columns {
+    () => {
+        "d.repository, d.target, d.commit_id, d.forge_id, d.place, \
+         CASE WHEN o.state = 'success' THEN SUBSTR(d.address, 1, 4000) \
+         ELSE COALESCE(CASE WHEN o.state = 'inactive' THEN SUBSTR(d.address, 1, 4000) END, \
+         (SELECT SUBSTR(p.address, 1, 4000) FROM deployments p WHERE p.repository = d.repository \
+         AND p.target = d.target AND (p.place < d.place OR (p.place = d.place AND p.id < d.id)) \
+         AND p.state = 'succeeded' ORDER BY p.place DESC, p.id DESC LIMIT 1)) END AS address"
+    };
+}
+
 impl Store {
     /// Claims messages of a family that may be sent now, at most one of each deployment and sink:
     /// first those that could be claimed first, or the oldest where the family is in order. For the
@@ -130,11 +145,14 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut write = self.begin(DOING).await?;
-        let columns = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
-             d.target, d.commit_id, d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n \
+        let columns = concat!(
+            "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, ",
+            message_columns!(),
+            ", (SELECT COUNT(*) FROM outbox n \
              WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers, \
              (SELECT COUNT(*) FROM outbox t WHERE t.deployment = o.deployment AND t.sink = o.sink \
-             AND t.seq < o.seq AND t.outcome = 'sent') AS told";
+             AND t.seq < o.seq AND t.outcome = 'sent') AS told"
+        );
         let (worth, order) = match family {
             SinkFamily::ArgoCd(_) => ("0", "o.at, o.deployment"),
             SinkFamily::Forge => (WORTH, "worth, o.due_at, o.at"),
@@ -144,7 +162,7 @@ impl Store {
         };
         // The other columns are read only for the claimed messages: very many may wait.
         let selection = format!(
-            "SELECT o.deployment, o.sink, o.seq, o.unsure, o.due_at, o.at, {worth} AS worth \
+            "SELECT o.deployment, o.sink, o.seq, o.state, o.unsure, o.due_at, o.at, {worth} AS worth \
              FROM outbox o WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 \
              AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment \
              AND e.sink = o.sink AND e.seq < o.seq AND e.outcome IS NULL) \
@@ -210,13 +228,16 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut write = self.begin(LOOKING).await?;
-        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.phase, o.at, \
-             o.due_at, o.done_at, o.attempts, o.failures, o.unsure, d.repository, d.target, d.commit_id, \
-             d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n WHERE n.deployment = o.deployment \
+        let sql = concat!(
+            "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.phase, o.at, \
+             o.due_at, o.done_at, o.attempts, o.failures, o.unsure, ",
+            message_columns!(),
+            ", (SELECT COUNT(*) FROM outbox n WHERE n.deployment = o.deployment \
              AND n.sink = o.sink AND n.seq > o.seq AND (n.outcome IS NULL OR n.outcome = 'sent')) \
              AS followers, CAST(1 AS BIGINT) AS told \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
-             WHERE o.confirm_at IS NOT NULL AND o.confirm_at <= $1 ORDER BY o.confirm_at LIMIT $2";
+             WHERE o.confirm_at IS NOT NULL AND o.confirm_at <= $1 ORDER BY o.confirm_at LIMIT $2"
+        );
         let rows = query(self.locking(sql, "FOR UPDATE OF o SKIP LOCKED"), (now, limit))
             .fetch_all(write.sql(), LOOKING)
             .await?;
@@ -445,6 +466,7 @@ fn message(found_row: &Row, row: &Row) -> Result<OutboxMessage, StoreError> {
         unsure: found_row.flag("unsure")?,
         followed: found_row.number("followers")? > 0,
         continues: found_row.number("told")? > 0,
+        address: found_row.maybe_text("address")?,
     })
 }
 

@@ -89,7 +89,7 @@ impl Sinks {
         let Some(forge_id) = self.number(message).await? else {
             return Ok(Delivered::Nothing("the code host has no deployments".to_owned()));
         };
-        let status = self.compose_deployment_status(message).await?;
+        let status = self.compose_deployment_status(message);
         if !message.unsure || !forge.has_status(repository, forge_id, &status).await? {
             forge.report(repository, forge_id, &status).await?;
         }
@@ -114,21 +114,18 @@ impl Sinks {
         if own_status.is_none_or(|newest| newest.state == message.status.state.as_str()) {
             return Ok(EndCheck::Shown);
         }
-        let status = self.compose_deployment_status(message).await?;
+        let status = self.compose_deployment_status(message);
         forge.report(repository, forge_id, &status).await?;
         Ok(EndCheck::Retold)
     }
 
-    async fn compose_deployment_status(
-        &self,
-        message: &OutboxMessage,
-    ) -> Result<DeploymentStatus, ReportError> {
-        Ok(DeploymentStatus {
+    fn compose_deployment_status(&self, message: &OutboxMessage) -> DeploymentStatus {
+        DeploymentStatus {
             state: message.status.state,
             description: message.status.description().to_owned(),
             log_url: Some(self.deployments.page_of(&message.deployment)),
-            environment_url: self.address(message).await?,
-        })
+            environment_url: message.address.clone(),
+        }
     }
 
     /// Returns the code host's number of the deployment. A deployment that began in this service is
@@ -156,20 +153,6 @@ impl Sinks {
             store.number_rollback(&message.deployment, number).await?;
         }
         Ok(number)
-    }
-
-    /// Returns the address of the app: that of this deployment once it is live, before that the
-    /// address of the previous one.
-    async fn address(&self, message: &OutboxMessage) -> Result<Option<String>, StoreError> {
-        let (store, state) = (&self.deployments.store, message.status.state);
-        if matches!(state, ForgeState::Success | ForgeState::Inactive) {
-            let record = store.deployment(&message.deployment).await?;
-            let address = record.and_then(|record| record.address);
-            if address.is_some() || state == ForgeState::Success {
-                return Ok(address);
-            }
-        }
-        store.last_address(message).await
     }
 
     /// Sends the commit status `deploy/<target>` beside a deployment's status: the state of the
