@@ -18,6 +18,9 @@ use crate::support::retry::LONGEST_RETRY_AFTER;
 /// The most deployments that one transaction claims. A transaction for each would take longer than
 /// the rest of the claim; a long one would delay an event.
 const CLAIM_BATCH: usize = 8;
+/// The pause after a claim that took the last free places. The deployments of a push end together, and a claim for each
+/// place that becomes free would cost as much as one for eight.
+const GATHER_DELAY: Duration = Duration::from_millis(10);
 /// The poll interval of a loop that was not woken: for retries, and other replicas' events.
 const POLL: Duration = Duration::from_secs(1);
 /// The interval of the check for due times too far ahead, which a clock that was set back leaves:
@@ -95,12 +98,16 @@ impl Controller {
                     }
                 }
                 Ok(claims) => {
+                    let is_full = claims.len() == permits.len() && permits.len() < CLAIM_BATCH;
                     for (leased_claim, place) in claims.into_iter().zip(permits) {
                         let (controller, stop) = (Arc::clone(self), stop.clone());
                         workers.spawn(async move {
                             controller.work_on(&leased_claim, &stop).await;
                             drop(place);
                         });
+                    }
+                    if is_full {
+                        tokio::time::sleep(GATHER_DELAY).await;
                     }
                 }
                 Err(error) => {
