@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use indexmap::map::Entry;
 
 use crate::model::violation::{Position, Violation};
 use crate::support::secret_mask::mask_values;
@@ -192,25 +193,27 @@ impl<'a> Builder<'a> {
         span: Span,
         stack: &mut Vec<Open>,
     ) -> Result<Option<Node>, Fault> {
-        let origin = self.origin(span);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let quoted = !matches!(style, ScalarStyle::Plain);
+                let origin = self.origin(span);
                 let node = self.scalar(text.into_owned(), quoted, tag.as_deref(), origin)?;
                 self.complete(node, anchor, stack)
             }
             Event::SequenceStart(_, anchor, tag) => {
+                let origin = self.origin(span);
                 self.collection_tag(tag.as_deref(), "seq", &origin);
                 self.open(Open::List { origin, anchor, items: Vec::new() }, stack)
             }
             Event::MappingStart(_, anchor, tag) => {
+                let origin = self.origin(span);
                 self.collection_tag(tag.as_deref(), "map", &origin);
                 let (map, merges) = (Map::new(), Vec::new());
                 self.open(Open::Map { origin, anchor, map, merges, key: None }, stack)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(stack),
             Event::Alias(id) => {
-                let node = self.alias(id, stack.len(), &origin)?;
+                let node = self.alias(id, stack.len(), &self.origin(span))?;
                 self.complete(node, 0, stack)
             }
             _ => Ok(None),
@@ -318,15 +321,19 @@ impl<'a> Builder<'a> {
             merges.push(node);
             return;
         }
-        if let Some(first) = map.get(&key.text) {
-            let key_text = quote_key(&key.text);
-            let violation = fault(format!("the key `{key_text}` is set twice"))
-                .help(format!("keep one of the two; the first is in line {}", first.key.line))
-                .at(key_text, Some(key.position));
-            collect::add(self.violations, violation);
-            return;
+        match map.entry(key.text) {
+            Entry::Occupied(first) => {
+                let key_text = quote_key(first.key());
+                let line = first.get().key.line;
+                let violation = fault(format!("the key `{key_text}` is set twice"))
+                    .help(format!("keep one of the two; the first is in line {line}"))
+                    .at(key_text, Some(key.position));
+                collect::add(self.violations, violation);
+            }
+            Entry::Vacant(place) => {
+                place.insert(MappingEntry { key: key.position, node });
+            }
         }
-        map.insert(key.text, MappingEntry { key: key.position, node });
     }
 
     /// Applies `<<`: the map's own keys win, then the first map that has a key.
