@@ -49,6 +49,11 @@ fn secret(name: &str) -> LiveObject {
     LiveObject { api_version: "v1".to_owned(), kind: "Secret".to_owned(), name: name.to_owned() }
 }
 
+/// Checks that a controller may create Secrets from an object of that kind.
+pub(crate) fn may_be_creator(kind: &str) -> bool {
+    kind == "Ingress" || may_create_secrets(kind, "")
+}
+
 /// Checks that a file with an object of that kind has to be read whole to know its Secrets.
 pub(super) fn may_create_secrets(kind: &str, file: &str) -> bool {
     match kind {
@@ -74,6 +79,7 @@ mod tests {
         let secrets = created_secrets(&object);
         assert!(secrets.iter().all(|secret| secret.api_version == "v1" && secret.kind == "Secret"));
         assert!(secrets.is_empty() || may_create_secrets(kind, &object.to_string()), "{kind}");
+        assert!(secrets.is_empty() || may_be_creator(kind), "{kind}");
         secrets.into_iter().map(|secret| secret.name).collect()
     }
 

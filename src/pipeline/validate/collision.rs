@@ -107,8 +107,11 @@ fn is_secret(object: &LiveObject) -> bool {
 
 /// Lists the names of an object in a cluster: itself, and the Secrets that are created from it.
 fn names(object: &Object) -> Vec<LiveObject> {
-    let created_secrets = secrets::created_secrets(&object.json.clone().into());
-    std::iter::once(object.identity()).chain(created_secrets).collect()
+    let mut names = vec![object.identity()];
+    if secrets::may_be_creator(object.kind()) {
+        names.extend(secrets::created_secrets(&object.json.clone().into()));
+    }
+    names
 }
 
 /// Writes `, which Certificate a creates,` for an object that is not in the manifests itself.
