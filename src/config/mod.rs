@@ -26,6 +26,7 @@ pub mod access; // credentials of git repositories
 pub mod ssh; // the same over ssh: keys and known hosts
 pub mod signing; // signatures of commits
 pub mod clusters; // the targets
+pub mod fleets; // sets of clusters that are one target
 pub mod kubernetes; // the connections to their API servers
 pub mod cluster_agent; // the agents of those that the service does not reach
 pub mod argocd; // the targets in Argo CD, and its notification of pushes

@@ -13,19 +13,31 @@ impl Purpose {
         match self {
             Self::Serve => file,
             Self::Record => {
-                let File { storage, clusters, platform, .. } = file;
+                let File { storage, clusters, fleets, platform, .. } = file;
                 File {
                     storage,
                     clusters: clusters.map(without_connections),
+                    fleets,
                     platform,
                     ..File::default()
                 }
             }
             Self::Rebuild => {
-                let File { storage, forge, manifests, clusters, platform, outbound, .. } = file;
+                let File {
+                    storage, forge, manifests, clusters, fleets, platform, outbound, ..
+                } = file;
                 let clusters = clusters.map(without_connections);
                 let (forge, manifests) = (forge.map(without_webhook), manifests.map(unsigned));
-                File { storage, forge, manifests, clusters, platform, outbound, ..File::default() }
+                File {
+                    storage,
+                    forge,
+                    manifests,
+                    clusters,
+                    fleets,
+                    platform,
+                    outbound,
+                    ..File::default()
+                }
             }
         }
     }

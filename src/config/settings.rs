@@ -15,6 +15,7 @@ use crate::config::auth::Auth;
 use crate::config::bigquery::BigQuery;
 use crate::config::clusters::Cluster;
 use crate::config::event_webhooks::{EventWebhook, EventWebhookSettings};
+use crate::config::fleets::Fleet;
 use crate::config::forge::{Forge, ForgeSettings};
 use crate::config::gates::Gates;
 use crate::config::limits::{LimitSettings, Limits};
@@ -31,6 +32,7 @@ use crate::config::webhook::WebhookSettings;
 use crate::lookups::clients::LookupSettings;
 use crate::lookups::gates::GateSettings;
 use crate::model::callers::{AgentToken, ApiToken, GitHubTeams, Pages};
+use crate::model::fleets::Fleets;
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;
 use crate::model::target::Clusters;
@@ -60,6 +62,8 @@ pub(super) struct File {
     pub(super) manifests: Option<Manifests>,
     /// The clusters that the service deploys to; without clusters every target is accepted.
     pub(super) clusters: Option<Vec<Cluster>>,
+    /// The fleets: sets of clusters that are deployed to as one target, see `docs/fleets.md`.
+    pub(super) fleets: Option<Vec<Fleet>>,
     /// The offers of every cluster; a cluster's own `platform` is merged over it.
     #[schemars(with = "Option<Platform>")]
     pub(super) platform: Option<Json>,
@@ -108,6 +112,8 @@ pub struct Settings {
     pub manifests: Vec<ManifestRepositorySettings>,
     /// The clusters that the service deploys to.
     pub clusters: Clusters,
+    /// The fleets, sets of these clusters.
+    pub fleets: Fleets,
     /// The proxy and the trusted certificates of outgoing HTTP.
     pub outbound: http::OutboundHttp,
     /// The registries and secret stores for lookups.
@@ -147,6 +153,7 @@ impl Resolver<'_> {
             templates,
             manifests,
             clusters,
+            fleets,
             platform,
             outbound,
             registries,
@@ -186,12 +193,14 @@ impl Resolver<'_> {
         let bigquery = notify.bigquery.map(|bigquery| self.bigquery(bigquery));
         let manifests =
             self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder, &app);
+        let fleets = self.fleets(fleets.unwrap_or_default(), &clusters, &manifests);
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
         let templates = self.templates(templates.unwrap_or_default(), &storage.folder, &app);
         let (forge, mut webhook) = host?;
         let environments = std::mem::take(&mut webhook.rules.environments);
-        webhook.rules.environments = environments.with_targets(clusters.names());
+        webhook.rules.environments =
+            environments.with_targets(clusters.names().into_iter().chain(fleets.names()));
         Some(Settings {
             server: server?,
             storage,
@@ -201,6 +210,7 @@ impl Resolver<'_> {
             templates,
             manifests,
             clusters,
+            fleets,
             outbound,
             lookups,
             gates,

@@ -89,6 +89,9 @@ clusters:
   server: "https://10.0.0.1:6443"
   kubernetes: {token: {env: TOKEN}}
   progress: {patience: 3m, previews: true}
+fleets:
+- {name: everywhere, clusters: {fleets: [europe]}}
+- {name: europe, clusters: {names: ["prod-*"], labels: {region: eu}}}
 outbound:
   proxy: http://proxy.example.com:3128
   proxy_username: deployer
@@ -138,6 +141,7 @@ pub(super) const GITHUB: &str =
     "forge:\n  github: {token: {env: TOKEN}, webhook_secret: {env: HOOK}, organizations: [acme]}\n";
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list: each part of the configuration")]
 fn everything_can_be_set() {
     let Settings {
         server,
@@ -148,6 +152,7 @@ fn everything_can_be_set() {
         templates,
         manifests,
         clusters,
+        fleets,
         outbound,
         lookups,
         gates,
@@ -194,6 +199,8 @@ fn everything_can_be_set() {
         (dev.argocd.namespace.as_str(), dev.project().as_str()),
         ("argocd", "the-deployer-dev")
     );
+    let names: Vec<&str> = fleets.names().map(TargetName::as_str).collect();
+    assert_eq!(names, ["everywhere", "europe"]);
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
     let BigQuerySettings { project, dataset, table, endpoint, access: _ } = bigquery.unwrap();
     assert_eq!((project.as_str(), dataset.as_str()), ("acme-analytics", "dw"));

@@ -6,7 +6,8 @@
 //! In reading order:
 //!
 //! - [`id`] has the identifiers, [`violation`] a broken rule with its place and a way out.
-//! - [`target`], [`platform`], [`lock`] and [`window`] describe a cluster and the stops of deployments to it.
+//! - [`target`], [`platform`], [`lock`] and [`window`] describe a cluster and the stops of deployments to it, [`fleets`] sets
+//!   of clusters.
 //! - [`release`], [`event`] and [`deployment`] are the request to deploy and its record; [`lane`] decides their order,
 //!   [`deploy_clock`] measures how long each part took, and [`insights`] sums it up.
 //! - [`facts`] has the results of lookups, [`claim`] the names that a deployment reserves.
@@ -21,6 +22,7 @@ pub mod id; // a newtype for each identifier
 pub mod platform; // ingress, certificates, secrets, cloud, monitoring of a cluster
 pub mod kubernetes; // the Kubernetes version of a cluster
 pub mod target; // one cluster
+pub mod fleets; // sets of clusters that are deployed to as one target
 pub mod snapshot; // the clusters, as the service sends them to others
 pub mod namespaces; // names that no app may take
 pub mod ssh; // the address of a repository behind ssh
