@@ -11,6 +11,7 @@
 
 mod action;
 mod architecture;
+mod browser;
 mod chaos;
 mod cli;
 mod cluster;

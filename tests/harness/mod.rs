@@ -4,6 +4,7 @@ pub(crate) mod api_server; // of Kubernetes
 pub(crate) mod argocd;
 pub(crate) mod attack; // what somebody without the secret can do
 pub(crate) mod balancer; // several services behind one address
+pub(crate) mod browser; // a real Chromium
 pub(crate) mod bigquery; // tables, streaming inserts, and tokens
 pub(crate) mod database;
 pub(crate) mod deployer;
