@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::forms;
+use crate::model::canary::CanaryForecast;
 use crate::model::change::Change;
 use crate::model::violation::Violation;
 
@@ -66,6 +67,9 @@ pub struct PlanAnswer {
     pub digest: Option<String>,
     /// The changes, object by object.
     pub changes: Vec<Change>,
+    /// The steps and times of the release, where it is a canary; null for every other.
+    #[serde(default)]
+    pub canary: Option<CanaryForecast>,
     /// The first violations that would stop the deployment.
     pub violations: Vec<Violation>,
     /// The number of further violations.

@@ -39,7 +39,7 @@ pub struct WorkloadSummary {
     /// The number of pods that can serve; of a Job, those that have succeeded.
     pub available: u32,
     /// The step of its rollout: `unobserved`, `paused`, `updating`, `replacing`, `starting`, `awaiting-deletion`,
-    /// `canary-hidden`, `analysing`, `complete` or `failed`.
+    /// `canary-hidden`, `canary-idle`, `analysing`, `complete` or `failed`.
     pub state: String,
     /// True if it carries the live revision; null if that is not known, or nobody says what it carries.
     pub live: Option<bool>,

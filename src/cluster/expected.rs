@@ -37,6 +37,9 @@ pub struct ExpectedWorkload {
     pub key: ObjectKey,
     /// `spec.replicas`, if the manifest has it: with an autoscaler it has not.
     pub replicas: Option<u32>,
+    /// The revision has a Canary of it.
+    #[serde(default)]
+    pub has_canary: bool,
 }
 
 impl ExpectedRevision {
@@ -52,6 +55,11 @@ impl ExpectedRevision {
     pub fn watched_objects(&self) -> Vec<&ObjectKey> {
         let application = self.application.iter().filter(|_| !self.workloads.is_empty());
         self.parts().into_iter().chain(application).collect()
+    }
+
+    /// Checks that the revision has a Canary of a workload.
+    pub fn has_canary(&self, workload: &ObjectKey) -> bool {
+        self.workloads.iter().any(|one| one.key == *workload && one.has_canary)
     }
 
     /// Returns the number of pods that the manifest gives a workload.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 
 use crate::cluster::argocd::{ArgoApplication, SyncOperation, SyncRecord};
-use crate::cluster::flagger::FlaggerCanary;
+use crate::cluster::flagger::{FlaggerCanary, REPORT_KEY};
 use crate::cluster::job::{CronJob, JobEnd, KubeJob};
 use crate::cluster::object::{ControllerRef, Marks, ObjectKey, ObjectMeta, WatchedKind};
 use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, PodRow};
@@ -344,10 +344,17 @@ fn write_operation(operation: &SyncOperation) -> Json {
 fn write_canary(object: &FlaggerCanary) -> Json {
     let target = object.target.as_ref();
     let target = target.map(|key| json!({"kind": key.kind.as_str(), "name": key.name}));
-    let promoted = json!({"type": "Promoted", "status": "False", "message": object.message});
+    let promoted = json!({
+        "type": "Promoted", "status": "False", "message": object.message,
+        "lastUpdateTime": object.changed_at,
+    });
+    let report = object.report.as_ref();
+    let report =
+        report.map(|report| json!({"reason": report.reason, "failedChecks": report.failed_checks}));
     json!({
         "metadata": write_meta(&object.meta),
-        "spec": {"targetRef": target},
+        "spec": {"targetRef": target, "analysis": {"threshold": object.threshold}},
+        REPORT_KEY: report,
         "status": {
             "phase": object.phase,
             "canaryWeight": object.weight,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::cluster::fields::{
-    MESSAGE_BYTES, condition_at, counter, is_word, name_at, text_at, value_at,
+    MESSAGE_BYTES, condition_at, count_at, counter, is_word, name_at, text_at, value_at,
 };
 use crate::cluster::object::{ObjectKey, ObjectMeta, WatchedKind};
 
@@ -26,9 +26,28 @@ pub struct FlaggerCanary {
     pub failed_checks: u32,
     /// The digest of the pod template that the phase is about: `status.lastAppliedSpec`.
     pub applied: Box<str>,
+    /// The number of failed checks at which Flagger rolls back: `spec.analysis.threshold`.
+    pub threshold: u32,
     /// The sentence of the condition `Promoted`, which says why it failed.
     pub message: Box<str>,
+    /// The time at which that condition was last another one, in the cluster's words: two runs that end alike differ
+    /// in it.
+    pub changed_at: Box<str>,
+    /// The reason for which it is held back, as far as its events were read.
+    pub report: Option<CanaryReport>,
 }
+
+/// The reason for which Flagger holds a canary back, or has rolled it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CanaryReport {
+    /// `request duration 2.485 s > 1 s`
+    pub reason: String,
+    /// The number of checks that had failed when it was rolled back: its status forgets it then.
+    pub failed_checks: Option<u32>,
+}
+
+/// The key beside those of the API under which an agent reports the reason.
+pub(super) const REPORT_KEY: &str = "canaryReport";
 
 /// A phase of a canary run. A word that is not known here counts as one in the middle of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,9 +82,11 @@ impl FlaggerCanary {
     /// Reads a Canary; `None` where it has no name.
     pub fn read(json: &Json) -> Option<Self> {
         let meta = ObjectMeta::read(json)?;
-        let message = condition_at(json, "Promoted")
+        let condition = condition_at(json, "Promoted");
+        let message = condition
             .filter(|one| !is_word(one, &["status"], "True"))
             .and_then(|one| text_at(one, &["message"], MESSAGE_BYTES));
+        let changed_at = condition.and_then(|one| text_at(one, &["lastUpdateTime"], 64));
         Some(Self {
             target: read_target(json, &meta),
             phase: CanaryPhase::parse(
@@ -74,10 +95,19 @@ impl FlaggerCanary {
             weight: counter(json, &["status", "canaryWeight"]),
             failed_checks: counter(json, &["status", "failedChecks"]),
             applied: text_at(json, &["status", "lastAppliedSpec"], 128).unwrap_or_default(),
+            threshold: counter(json, &["spec", "analysis", "threshold"]),
             message: message.unwrap_or_default(),
+            changed_at: changed_at.unwrap_or_default(),
+            report: read_report(json),
             meta,
         })
     }
+}
+
+fn read_report(json: &Json) -> Option<CanaryReport> {
+    let reason = text_at(json, &[REPORT_KEY, "reason"], MESSAGE_BYTES)?;
+    let failed_checks = count_at(json, &[REPORT_KEY, "failedChecks"]);
+    Some(CanaryReport { reason: reason.into(), failed_checks })
 }
 
 /// `spec.targetRef`: a Deployment or a `DaemonSet` of the same namespace.
@@ -86,6 +116,13 @@ fn read_target(json: &Json, meta: &ObjectMeta) -> Option<ObjectKey> {
     let kind = WatchedKind::parse(&kind).filter(|kind| kind.is_workload())?;
     let name = name_at(json, &["spec", "targetRef", "name"]);
     (!name.is_empty()).then(|| ObjectKey { kind, namespace: meta.namespace.clone(), name })
+}
+
+impl FlaggerCanary {
+    /// Checks that its events tell why it does not go on.
+    pub fn is_held_back(&self) -> bool {
+        self.failed_checks > 0 || self.phase == CanaryPhase::Failed
+    }
 }
 
 impl CanaryPhase {

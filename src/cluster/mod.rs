@@ -32,6 +32,7 @@ pub mod job; // Job, CronJob
 pub mod pod; // pods as rows
 pub mod argocd; // Argo CD's Application
 pub mod flagger; // Flagger's Canary
+pub mod canary_report; // … and why it is held back, from its events
 pub mod watched; // any object that is watched
 pub mod export; // the same in the form of the API
 mod strangers; // objects of nobody

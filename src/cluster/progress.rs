@@ -62,7 +62,18 @@ pub enum ProgressStep {
         phase: CanaryPhase,
         /// Percent of the traffic on the new template.
         weight: u32,
+        /// The number of checks that have failed.
+        #[serde(default)]
+        failed_checks: u32,
+        /// The number of failed checks at which Flagger rolls back; 0 where that is not known.
+        #[serde(default)]
+        threshold: u32,
+        /// The reason of the last failed check.
+        #[serde(default)]
+        reason: Option<String>,
     },
+    /// Flagger has not taken the template up: its Canary is missing, or still shows the run before.
+    CanaryIdle,
     /// Nothing is left to do.
     Complete,
     /// It ended by itself, badly: a Job or a canary.
@@ -81,6 +92,11 @@ impl ProgressStep {
         )
     }
 
+    /// Checks that nobody has looked at the release yet: the pods that are there are those of the one before.
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self, Self::Unobserved | Self::CanaryIdle)
+    }
+
     /// Checks that the same is waited for: the weight of a canary may be another one.
     pub(super) fn is_same_wait(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -96,6 +112,12 @@ pub struct ProgressContext {
     pub promoted_template: Option<TemplateHash>,
     /// The template that Flagger had worked on (`lastAppliedSpec`) when the release before was live.
     pub canary_before: Option<String>,
+    /// The time of the Canary's last change of phase then, in the cluster's words.
+    pub canary_changed_before: Option<String>,
+    /// The number of checks that had failed at the last look.
+    pub failed_checks: u32,
+    /// The revision has a Canary for the workload.
+    pub expects_canary: bool,
     /// The number of pods that the manifest asks for.
     pub manifest_replicas: Option<u32>,
     /// Flagger had taken the workload over when it was looked at before.
@@ -130,6 +152,13 @@ pub fn workload_progress(
             && is_taken_over(object, index, context) =>
         {
             ProgressStep::CanaryHidden
+        }
+        // Argo CD applies the Canary after the workload.
+        None if progress.step == ProgressStep::Complete
+            && context.expects_canary
+            && index.sees(WatchedKind::Canary) =>
+        {
+            ProgressStep::CanaryIdle
         }
         None => progress.step,
     };
@@ -326,18 +355,20 @@ fn canary_step(
     let is_new_run =
         context.canary_before.as_deref().is_none_or(|before| before != &*canary.applied);
     let is_waiting = context.template_changed && !is_new_run && !is_promoted;
+    // Flagger first writes the new template beside the failure of the run before, and then begins the new run.
+    let is_former_failure = canary.phase == CanaryPhase::Failed
+        && context.template_changed
+        && !canary.changed_at.is_empty()
+        && context.canary_changed_before.as_deref() == Some(&*canary.changed_at);
     match canary.phase {
-        _ if *step == ProgressStep::Unobserved || is_waiting => ProgressStep::Unobserved,
+        _ if *step == ProgressStep::Unobserved => ProgressStep::Unobserved,
+        _ if is_waiting => ProgressStep::CanaryIdle,
+        CanaryPhase::Failed if is_former_failure && !is_promoted => ProgressStep::CanaryIdle,
+        // Flagger has not looked at it at all.
+        CanaryPhase::Unknown if canary.applied.is_empty() => ProgressStep::CanaryIdle,
         CanaryPhase::Succeeded | CanaryPhase::Initialized => ProgressStep::Complete,
         CanaryPhase::Failed if is_promoted => ProgressStep::Complete,
-        CanaryPhase::Failed => {
-            let message = if canary.message.is_empty() {
-                format!("the canary failed after {} failed checks", canary.failed_checks)
-            } else {
-                canary.message.to_string()
-            };
-            ProgressStep::Failed { message }
-        }
+        CanaryPhase::Failed => ProgressStep::Failed { message: failure_message(canary, context) },
         phase @ (CanaryPhase::Initializing
         | CanaryPhase::Waiting
         | CanaryPhase::Progressing
@@ -346,7 +377,41 @@ fn canary_step(
         | CanaryPhase::Finalising
         | CanaryPhase::Terminating
         | CanaryPhase::Terminated
-        | CanaryPhase::Unknown) => ProgressStep::Analysing { phase, weight: canary.weight },
+        | CanaryPhase::Unknown) => ProgressStep::Analysing {
+            phase,
+            weight: canary.weight,
+            failed_checks: canary.failed_checks,
+            threshold: canary.threshold,
+            reason: canary
+                .report
+                .as_ref()
+                .filter(|_| canary.failed_checks > 0)
+                .map(|report| report.reason.clone()),
+        },
+    }
+}
+
+/// Says why Flagger rolled a canary back: `request duration 2.485 s > 1 s, 3 of 3 checks failed`. Its status counts
+/// no failed checks any more.
+fn failure_message(canary: &FlaggerCanary, context: &ProgressContext) -> String {
+    let Some(report) = &canary.report else {
+        if !canary.message.is_empty() {
+            return canary.message.to_string();
+        }
+        let count = canary.failed_checks.max(context.failed_checks);
+        return format!("the canary failed after {count} failed checks");
+    };
+    let counts = [report.failed_checks, Some(canary.failed_checks), Some(context.failed_checks)];
+    let count = counts.into_iter().flatten().max().unwrap_or_default();
+    format!("{}{}", report.reason, describe_checks(count, canary.threshold))
+}
+
+/// Writes `, 2 of 3 checks failed`; nothing where none has.
+pub(super) fn describe_checks(failed: u32, threshold: u32) -> String {
+    match (failed, threshold) {
+        (0, _) => String::new(),
+        (failed, 0) => format!(", {failed} checks failed"),
+        (failed, threshold) => format!(", {failed} of {threshold} checks failed"),
     }
 }
 

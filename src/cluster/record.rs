@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::failure::{CauseKind, FailureCause};
+use crate::cluster::flagger::FlaggerCanary;
 use crate::cluster::object::{CommitAnnotations, ObjectKey, WatchedKind};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
 use crate::cluster::template::TemplateHash;
@@ -79,6 +80,9 @@ pub struct ProgressRecord {
     pub drift: Option<ClusterDrift>,
     /// Flagger's digest of the pod template that it had worked on last (`lastAppliedSpec`).
     pub canary_applied: Option<String>,
+    /// The time of the Canary's last change of phase, in the cluster's words.
+    #[serde(default)]
+    pub canary_changed: Option<String>,
     /// Flagger has taken the workload over, as far as it can be told without its Canary.
     #[serde(default)]
     pub taken_over: bool,
@@ -189,6 +193,12 @@ pub enum ClusterDrift {
 }
 
 impl ProgressRecord {
+    /// Notes what Flagger is at, by which its next run is known.
+    pub(super) fn note_canary(&mut self, canary: &FlaggerCanary) {
+        self.canary_applied = Some(canary.applied.to_string());
+        self.canary_changed = Some(canary.changed_at.to_string());
+    }
+
     /// Checks that it is under way.
     pub fn is_open(&self) -> bool {
         self.state == RecordState::Progressing

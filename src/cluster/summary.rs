@@ -3,7 +3,7 @@
 use crate::cluster::expected::ExpectedRevision;
 use crate::cluster::failure::{CauseKind, FailureCause};
 use crate::cluster::object::{ObjectKey, WatchedKind};
-use crate::cluster::progress::{ProgressStep, ReplicaCounts};
+use crate::cluster::progress::{ProgressStep, ReplicaCounts, describe_checks};
 use crate::cluster::record::{ClockTime, ProgressRecord, RecordState};
 use crate::cluster::sync_wait::SyncWait;
 use crate::model::waiting::{LastEvent, WaitingOn};
@@ -244,8 +244,15 @@ fn next_step(record: &ProgressRecord) -> String {
             format!("the right to see the Canary of {workload}")
         }
         Some(ProgressStep::Starting) => format!("the new pods of {workload} to become available"),
-        Some(ProgressStep::Analysing { phase, weight }) => {
-            format!("the canary of {workload} ({phase:?}, {weight} % of the traffic)")
+        Some(ProgressStep::Analysing { phase, weight, failed_checks, threshold, reason }) => {
+            let checks = describe_checks(*failed_checks, *threshold);
+            let halted = reason
+                .as_ref()
+                .map_or_else(|| checks.clone(), |reason| format!("; halted: {reason}{checks}"));
+            format!("the canary of {workload} ({phase:?}, {weight} % of the traffic){halted}")
+        }
+        Some(ProgressStep::CanaryIdle) => {
+            format!("Flagger to take up {workload}")
         }
         Some(ProgressStep::Complete | ProgressStep::Failed { .. }) => {
             format!("the end of {workload}")

@@ -403,6 +403,7 @@ impl ProgressTracker {
             told_causes: Vec::new(),
             drift: None,
             canary_applied: look.index.canary_of(key).map(|one| one.applied.to_string()),
+            canary_changed: look.index.canary_of(key).map(|one| one.changed_at.to_string()),
             taken_over: before.is_some_and(|record| record.taken_over),
         }
     }
@@ -418,8 +419,9 @@ impl ProgressTracker {
     ) {
         let mut context = context_of(records);
         let Some(record) = records.last_mut() else { return };
-        context.manifest_replicas =
-            self.revision_of(key, record).and_then(|revision| revision.replicas_of(key));
+        let revision = self.revision_of(key, record);
+        context.manifest_replicas = revision.and_then(|revision| revision.replicas_of(key));
+        context.expects_canary = revision.is_some_and(|revision| revision.has_canary(key));
         record.taken_over =
             look.index.canary_of(key).is_some() || is_taken_over(object, look.index, &context);
         context.taken_over = record.taken_over;
@@ -438,7 +440,7 @@ impl ProgressTracker {
         }
         let Some(progress) = workload_progress(object, look.index, &context) else { return };
         if let Some(canary) = look.index.canary_of(key) {
-            record.canary_applied = Some(canary.applied.to_string());
+            record.note_canary(canary);
         }
         let WorkloadProgress { counts, former, step } = progress;
         record.hidden_kinds = look.index.hidden_inputs(key.kind);
@@ -475,7 +477,7 @@ impl ProgressTracker {
         let is_other_step = record.step.as_ref() != Some(&step);
         let ends_elsewhere = step.ends_elsewhere();
         // Counts that the controller has not looked at since are those of the release before.
-        let is_further = step != ProgressStep::Unobserved && record.furthest.raise(counts, former);
+        let is_further = !step.is_idle() && record.furthest.raise(counts, former);
         if is_further || (ends_elsewhere && is_other_step) {
             record.progressed_at = look.now;
         }

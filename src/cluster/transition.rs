@@ -6,7 +6,7 @@ use crate::cluster::failure::{CauseKind, FailureCause, workload_cause};
 use crate::cluster::index::ClusterIndex;
 use crate::cluster::object::{CommitAnnotations, WatchedKind};
 use crate::cluster::observation::{ProgressEvent, ProgressObservation};
-use crate::cluster::progress::{ProgressContext, was_complete};
+use crate::cluster::progress::{ProgressContext, ProgressStep, was_complete};
 use crate::cluster::record::{
     ClockSource, ClockTime, ClusterDrift, Failing, ProgressRecord, RecordState,
 };
@@ -206,6 +206,12 @@ pub(super) fn context_of(records: &[ProgressRecord]) -> ProgressContext {
         template_changed: newest.template_changed,
         promoted_template: finished.map(|record| record.template.clone()),
         canary_before: other.and_then(|record| record.canary_applied.clone()),
+        canary_changed_before: other.and_then(|record| record.canary_changed.clone()),
+        failed_checks: match newest.step {
+            Some(ProgressStep::Analysing { failed_checks, .. }) => failed_checks,
+            Some(_) | None => 0,
+        },
+        expects_canary: false,
         manifest_replicas: None,
         taken_over: newest.taken_over,
     }
@@ -279,7 +285,10 @@ pub(super) fn find_drift(
 
 /// Makes the cause of a release that stands still, with the kinds that would tell more.
 pub(super) fn stand_still(record: &ProgressRecord) -> FailureCause {
-    FailureCause::new(CauseKind::NoProgress, &record.hidden_sentence().unwrap_or_default())
+    let idle = (record.step == Some(ProgressStep::CanaryIdle))
+        .then(|| "Flagger has not taken the release up".to_owned());
+    let sentence = idle.or_else(|| record.hidden_sentence());
+    FailureCause::new(CauseKind::NoProgress, &sentence.unwrap_or_default())
 }
 
 /// Finds the cause of an end that a workload has by itself: what its pods show tells more.

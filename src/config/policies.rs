@@ -17,6 +17,7 @@ impl Resolver<'_> {
             hand_edits: _,
             holds,
             on_failure,
+            on_canary_failure: _,
             deploy_teams,
             namespaces,
             removals: _,

@@ -1,5 +1,6 @@
 //! Turns what was seen of deployments in a cluster into what is stored, sent and logged.
 
+use crate::cluster::failure::CauseKind;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::summary::DeploymentState;
 use crate::cluster::view::DeploymentNews;
@@ -41,6 +42,10 @@ pub(super) fn change_of(news: &DeploymentNews, log_tail: Vec<String>) -> Cluster
         summary: one_line(sentence, LONGEST_SUMMARY),
         waiting: progress.waiting.clone(),
         log_tail,
+        is_canary_failure: matches!(
+            &progress.state,
+            DeploymentState::Failed { cause, .. } if cause.kind == CauseKind::CanaryFailed
+        ),
         status: news.is_announced.then_some(status),
     }
 }

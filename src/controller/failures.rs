@@ -13,7 +13,7 @@ use crate::cluster::failure::FailureCause;
 use crate::cluster::logs;
 use crate::cluster::view::ClusterNews;
 use crate::controller::clusters::{ClusterFollower, MAX_READS, PAUSE};
-use crate::deployments::rollback::undo::UNDO_DEADLINE;
+use crate::deployments::rollback::undo::{ClusterFailureReport, UNDO_DEADLINE};
 use crate::deployments::watched_cluster::ClusterLink;
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
@@ -56,9 +56,14 @@ impl ClusterFollower {
         change: &ClusterChange,
         until: Instant,
     ) -> Option<(DeployId, FailureUndo)> {
-        let (deployment, cause) = (&change.deployment, &change.summary);
+        let deployment = &change.deployment;
+        let failure = ClusterFailureReport {
+            deployment,
+            cause: &change.summary,
+            is_canary_failure: change.is_canary_failure,
+        };
         loop {
-            match self.deployments.plan_undo(deployment, cause, until).await {
+            match self.deployments.plan_undo(failure, until).await {
                 Ok(undo) => return Some((deployment.clone(), undo?)),
                 Err(error) => {
                     let cluster = self.health.cluster();

@@ -253,6 +253,7 @@ fn build_change(
         forge_url,
         links: &waml.links,
         autoscaled: &rendered.autoscaled,
+        flagger: &rendered.flagger,
     };
     let project = project::of_cluster(&rendered.target, source);
     DeploymentChange {

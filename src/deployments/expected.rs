@@ -10,9 +10,11 @@ use crate::git::history::live::RevisionInCommit;
 use crate::git::layout;
 use crate::manifests::argocd::application::application_name;
 use crate::manifests::files;
+use crate::manifests::parse;
 use crate::manifests::parse::workloads::{ManifestWorkload, read_workloads};
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::State;
+use crate::model::facts::LiveCanary;
 use crate::model::id::{CommitSha, TargetName};
 use crate::store::PushedDeployment;
 
@@ -41,6 +43,7 @@ impl Deployments {
         }
         let namespace = app.namespace.as_str();
         let workloads = read_workloads(&files);
+        let canaries = parse::live_app(&files).0.canaries;
         let is_own =
             |workload: &&ManifestWorkload| workload.digest.as_ref() == Some(&pushed.digest.0);
         let workloads = workloads.iter().filter(is_own);
@@ -53,7 +56,7 @@ impl Deployments {
             deploy_id: id.clone(),
             digest: pushed.digest.clone(),
             workloads: workloads
-                .filter_map(|workload| expected_workload(workload, namespace))
+                .filter_map(|workload| expected_workload(workload, namespace, &canaries))
                 .collect(),
             application: argocd,
             commits: vec![pushed.commit.to_string()],
@@ -120,9 +123,15 @@ pub(crate) fn commits_with(
     std::iter::once(own_commit).chain(later.map(|(_, commit)| commit.clone())).collect()
 }
 
-fn expected_workload(workload: &ManifestWorkload, namespace: &str) -> Option<ExpectedWorkload> {
+fn expected_workload(
+    workload: &ManifestWorkload,
+    namespace: &str,
+    canaries: &[LiveCanary],
+) -> Option<ExpectedWorkload> {
     let kind = WatchedKind::parse(&workload.kind).filter(|kind| kind.is_workload())?;
     let namespace = workload.namespace.as_deref().unwrap_or(namespace);
     let key = ObjectKey::new(kind, namespace, &workload.name);
-    Some(ExpectedWorkload { key, replicas: workload.replicas })
+    let has_canary = kind == WatchedKind::Deployment
+        && canaries.iter().any(|canary| canary.workload == workload.name);
+    Some(ExpectedWorkload { key, replicas: workload.replicas, has_canary })
 }

@@ -399,6 +399,7 @@ fn step_word(step: &ProgressStep) -> &'static str {
         ProgressStep::Starting => "starting",
         ProgressStep::AwaitingDeletion => "awaiting-deletion",
         ProgressStep::CanaryHidden => "canary-hidden",
+        ProgressStep::CanaryIdle => "canary-idle",
         ProgressStep::Analysing { .. } => "analysing",
         ProgressStep::Complete => "complete",
         ProgressStep::Failed { .. } => "failed",

@@ -175,6 +175,7 @@ impl Deployments {
                 outlook: PreviewEffect::Unknown(message),
                 tag: None,
                 warnings: Vec::new(),
+                canary: None,
                 notes: Vec::new(),
             }),
             other => other,

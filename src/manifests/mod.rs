@@ -2,7 +2,7 @@
 //!
 //! In reading order: `object` is one object, [`files`] a set of them with its digest, and [`parse`] reads files back.
 //! [`diff`] compares sets and `fields` two objects. [`argocd`] and [`bootstrap`] write Argo CD's objects and the first
-//! files of a repository. [`removal`], [`replicas`] and `disks` find the losses and conflicts of other files;
+//! files of a repository. [`removal`], [`replicas`], [`handover`], `canary` and `disks` find the losses and conflicts of other files;
 //! [`quantity`] and [`int_or_string`] are Kubernetes' own forms of values.
 
 pub(crate) mod object; // one object
@@ -14,6 +14,8 @@ mod fields; // the diff of two objects
 pub mod argocd; // Argo CD's Applications and AppProjects
 pub mod bootstrap; // the files of a manifest repository before its first deployment
 pub mod removal; // the effects of a removal or rollback
+pub(crate) mod canary; // Flagger's Canary, and what Flagger makes of it
+pub mod handover; // the change from plain to a canary and back
 pub mod replicas; // the number of pods, where an autoscaler takes it over
 pub(crate) mod disks; // impossible changes of a live disk
 pub mod quantity; // amounts: 500m, 1Gi

@@ -5,6 +5,7 @@
 use serde_json::Value as Json;
 
 use crate::manifests::argocd::application::FINALIZER;
+use crate::manifests::handover::{HandoverFault, TrafficObjects, handover_faults};
 use crate::manifests::parse::application::AppOwner;
 use crate::manifests::untyped::parse_documents;
 use crate::manifests::{disks, files, parse};
@@ -45,6 +46,8 @@ pub struct Replacement {
     pub loses: Vec<LiveObject>,
     /// The reasons why disks of the other files cannot take the place of the live ones, one sentence each.
     pub refused: Vec<String>,
+    /// Changes between plain and a canary that would leave the app without a Service or pods for a while.
+    pub handovers: Vec<HandoverFault>,
     /// Workloads that would go down to one pod, one sentence each.
     pub fewer_pods: Vec<String>,
     /// The notes for a person, one sentence each.
@@ -72,10 +75,18 @@ pub fn replacement(
     let conflicts = disks::conflicts(&live.disks, &first, &target_state.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
-    let staying_objects = live.staying.iter().filter(|object| !stays(object));
+    let traffic = TrafficObjects::of_live;
+    let handovers = handover_faults(&traffic(&live), &traffic(&target_state));
+    let is_flaggers = |object: &LiveObject| {
+        matches!(object.kind.as_str(), "Service" | "HTTPRoute")
+            && target_state.canaries.iter().any(|canary| canary.service == object.name)
+    };
+    let staying_objects =
+        live.staying.iter().filter(|object| !stays(object) && !is_flaggers(object));
     let mut notes: Vec<String> = describe_kept_objects(staying_objects).into_iter().collect();
     notes.extend(list_returning_disks(&live, &target_state));
-    Replacement { loses, refused, fewer_pods: fewer_pods(&live, &target_state), notes }
+    let fewer_pods = fewer_pods(&live, &target_state);
+    Replacement { loses, refused, handovers, fewer_pods, notes }
 }
 
 /// Lists disks that are not live and come back: Argo CD left them in the cluster.

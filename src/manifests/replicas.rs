@@ -14,8 +14,8 @@ use serde_json::{Map, Value as Json};
 use crate::manifests::object::Object;
 use crate::model::facts::{LiveApp, LiveReplicas};
 
-/// Kinds of objects that set another object's number of pods.
-const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler", "ScaledObject"];
+/// Kinds of objects that set another object's number of pods. Flagger scales a canary's workload to 0 between releases.
+const AUTOSCALERS: [&str; 3] = ["HorizontalPodAutoscaler", "ScaledObject", "Canary"];
 /// Kinds of objects whose number of pods can be set.
 const SCALED: [&str; 2] = ["Deployment", "StatefulSet"];
 
@@ -41,7 +41,8 @@ pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
     if !AUTOSCALERS.contains(&kind) {
         return None;
     }
-    let target = json.get("spec")?.get("scaleTargetRef")?;
+    let spec = json.get("spec")?;
+    let target = spec.get("scaleTargetRef").or_else(|| spec.get("targetRef"))?;
     // KEDA leaves the kind out for a Deployment.
     let kind = target.get("kind").and_then(Json::as_str).unwrap_or("Deployment");
     let name = target.get("name")?.as_str()?;
@@ -70,7 +71,11 @@ pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) ->
             live.autoscaled.iter().any(|workload| (&workload.0, &workload.1) == (kind, name));
         Workload { parked: number == Some(0) && !was_scaled, ..workload }
     };
-    workloads.map(with_live).collect()
+    let mut workloads: Vec<Workload> = workloads.map(with_live).collect();
+    // An autoscaler's and a canary's may be one.
+    workloads.sort();
+    workloads.dedup();
+    workloads
 }
 
 /// Reads the number that a workload's manifest has; `None` of every other object, and where it has

@@ -226,12 +226,27 @@ pub struct LiveApp {
     pub left_over: Vec<Disk>,
     /// The disks in the oldest kept revision: they were created like that.
     pub first_disks: Vec<Disk>,
-    /// The Secrets that controllers make of its objects.
+    /// The Secrets that controllers make of its objects, and what Flagger makes of its canaries.
     pub secrets: Vec<LiveObject>,
     /// The pod numbers of its workloads, where their manifests set them.
     pub replicas: Vec<LiveReplicas>,
     /// The workloads, by kind and name, that an autoscaler of its own scales.
     pub autoscaled: Vec<(String, String)>,
+    /// Its canaries.
+    pub canaries: Vec<LiveCanary>,
+}
+
+/// A Canary of Flagger's in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveCanary {
+    /// The name of the object.
+    pub name: String,
+    /// The name of the Service that Flagger makes or takes over.
+    pub service: String,
+    /// The name of the workload that Flagger scales.
+    pub workload: String,
+    /// True if Flagger makes a route of the Gateway API.
+    pub by_gateway: bool,
 }
 
 /// The pod number in the manifest of a workload.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, TargetName, TeamName};
-use crate::model::rollback::{Holds, OnFailure};
+use crate::model::rollback::{Holds, OnCanaryFailure, OnFailure};
 
 /// A person's no, with a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,9 @@ pub struct Policies {
     /// The consequence when a deployment fails in the cluster: `report`, or `rollback` to make the revision live again
     /// whose pods ran last. Default: `report`; people are told either way.
     pub on_failure: OnFailure,
+    /// The consequence when Flagger has taken a canary back: `rollback`, so that git says what serves, or `keep`.
+    /// Default: `rollback`; people are told either way.
+    pub on_canary_failure: OnCanaryFailure,
     /// Teams at GitHub, `ORGANIZATION/TEAM`: a person who deploys there, by GitHub or by the API, must be in one of
     /// them, beside the permission on the app's repository. Default: the permission is enough.
     pub deploy_teams: Vec<String>,

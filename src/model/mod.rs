@@ -11,7 +11,7 @@
 //! - [`release`], [`event`] and [`deployment`] are the request to deploy and its record; [`lane`] decides their order,
 //!   [`deploy_clock`] measures how long each part took, and [`insights`] sums it up.
 //! - [`facts`] has the results of lookups, [`claim`] the names that a deployment reserves.
-//! - [`revision`], [`change`], [`app_instance`] and [`live_history`] describe an app's manifests; [`hand_edit`] is a
+//! - [`revision`], [`change`], [`canary`], [`app_instance`] and [`live_history`] describe an app's manifests; [`hand_edit`] is a
 //!   manual edit of them.
 //! - [`rollback`], [`removal`] and [`audit`] are acts of people.
 //! - [`status`], [`notice`], [`announcement`], [`preview`] and [`environment`] are what the code host and other receivers
@@ -30,6 +30,7 @@ pub mod violation; // one broken rule, and a rejection
 pub mod release; // repository, commit and image tag
 pub mod template; // the text of templates
 pub mod change; // the change of an object
+pub mod canary; // the steps and times of a canary
 pub mod revision; // one entry of an app's history
 pub mod lock; // locks, and the policies of a target
 pub mod window; // the times at which a target is open

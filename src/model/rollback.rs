@@ -133,6 +133,17 @@ pub enum OnFailure {
     Rollback,
 }
 
+/// The consequence when Flagger has taken a canary back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnCanaryFailure {
+    /// The service makes the last good revision live again, so that git says what serves.
+    #[default]
+    Rollback,
+    /// The revision stays in git, and people are told.
+    Keep,
+}
+
 /// Makes up the forge's number of a deployment that it does not have yet: below zero, where the
 /// forge's own never are, and another for each id.
 pub fn provisional_number(id: &DeployId) -> i64 {

@@ -4,6 +4,7 @@
 
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
+use crate::model::canary::CanaryForecast;
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::violation::{Rejection, Violation, Violations};
@@ -23,6 +24,8 @@ pub struct DryRun {
     pub changes: Vec<Change>,
     /// The workloads whose pods would be replaced: `Deployment my-app`.
     pub restarts: Vec<String>,
+    /// The steps and times of the release, where it is a canary.
+    pub canary: Option<CanaryForecast>,
     /// The violations that would stop the deployment.
     pub violations: Violations,
     /// The warnings, which would not stop it.
@@ -61,6 +64,7 @@ pub fn refuse(rejection: Rejection) -> DryRun {
         digest: None,
         changes: Vec::new(),
         restarts: Vec::new(),
+        canary: None,
         violations: violations.into(),
         warnings: warnings.into(),
     }
@@ -74,6 +78,7 @@ fn planned(rendered: RenderedManifests, live: &[ManifestFile]) -> DryRun {
         digest: Some(rendered.digest),
         changes,
         restarts,
+        canary: rendered.canary,
         violations: Violations::default(),
         warnings: rendered.warnings.into(),
     }

@@ -6,9 +6,11 @@
 use serde_json::{Map, Value as Json};
 
 use crate::manifests::files::{digest, drop_empty_annotations, name_files, write_file};
+use crate::manifests::handover::{FlaggerShare, TrafficObjects, flagger_share};
 use crate::manifests::object::{BUDGET, Object, map_or_insert, read_object};
 use crate::manifests::replicas;
 use crate::manifests::replicas::Workload;
+use crate::model::canary::CanaryForecast;
 use crate::model::facts::{Fact, LiveApp};
 use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
@@ -18,6 +20,7 @@ use crate::pipeline::validate;
 use crate::pipeline::validate::{RenderedPlan, Valid};
 use crate::templates::set::Template;
 use crate::templates::{engine, view};
+use crate::waml::canary_plan::forecast;
 use crate::waml::confidential::hide_secrets;
 use crate::waml::{emit, yaml};
 
@@ -39,6 +42,10 @@ pub struct RenderedManifests {
     pub digest: Digest,
     /// The workloads whose number of pods is an autoscaler's.
     pub autoscaled: Vec<Workload>,
+    /// What Argo CD leaves to Flagger.
+    pub flagger: FlaggerShare,
+    /// The steps and times of a new release, where it is a canary.
+    pub canary: Option<CanaryForecast>,
     /// The warnings.
     pub warnings: Vec<Violation>,
 }
@@ -69,6 +76,9 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
     let warnings = validate::objects(&rendered_plan)?;
     let scaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json));
     let autoscaled = replicas::beside_live(scaled, live);
+    let traffic = TrafficObjects::of_objects(objects.iter().map(|object| &object.json));
+    let flagger = flagger_share(&TrafficObjects::of_live(live), &traffic);
+    let canary = valid.section().canary.as_ref().filter(|_| traffic.has_canary());
     let named_objects = name_files(objects, app);
     let texts: Vec<String> =
         named_objects.iter().map(|(_, object)| emit::map(&object.json)).collect();
@@ -84,6 +94,8 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
             .collect(),
         digest,
         autoscaled,
+        flagger,
+        canary: canary.and_then(forecast),
         warnings,
     })
 }

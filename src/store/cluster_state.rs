@@ -26,6 +26,8 @@ pub struct ClusterChange {
     pub waiting: Option<WaitingOn>,
     /// The last lines of the failed container's log; empty where there are none.
     pub log_tail: Vec<String>,
+    /// True if it failed because Flagger took its canary back.
+    pub is_canary_failure: bool,
     /// The message to send about the change; `None` where no receiver needs one.
     pub status: Option<ForgeStatus>,
 }
@@ -39,6 +41,7 @@ impl ClusterChange {
             summary: status.description().to_owned(),
             waiting: None,
             log_tail: Vec::new(),
+            is_canary_failure: false,
             status: Some(status),
         }
     }
@@ -68,7 +71,7 @@ pub(super) async fn set_cluster_state(
     change: &ClusterChange,
     now: Timestamp,
 ) -> Result<Option<Row>, StoreError> {
-    let ClusterChange { deployment, state, summary, waiting, log_tail, status: _ } = change;
+    let ClusterChange { deployment, state, summary, waiting, log_tail, .. } = change;
     let sql = concat!(
         "UPDATE deployments SET cluster_state = $2, cluster_at = CASE WHEN cluster_state = $2 \
          THEN cluster_at ELSE $3 END, summary = $4, waiting = $5, \

@@ -85,9 +85,8 @@ impl<'s> ElementPlace<'s> {
 /// apart. By the type, not by the key that holds the list: a list of texts under `paths` is plain.
 fn identity(type_name: &str) -> Option<ElementIdentity> {
     match type_name {
-        "EnvVar" | "ConfigMapSource" | "Secret" | "Volume" | "Port" | "Link" => {
-            Some(ElementIdentity::Name)
-        }
+        "EnvVar" | "ConfigMapSource" | "Secret" | "Volume" | "Port" | "Link" | "CanaryMetric"
+        | "CanaryWebhook" => Some(ElementIdentity::Name),
         "Service" => Some(ElementIdentity::NameOrSlug),
         "Ingress" => Some(ElementIdentity::Host),
         "IngressPath" => Some(ElementIdentity::Path),

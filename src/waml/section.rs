@@ -15,9 +15,10 @@ use crate::support::globs::Globs;
 use crate::waml::checked_reader::Reader;
 use crate::waml::duplicates::ElementPlace;
 use crate::waml::node::Node;
+use crate::waml::section_canary::Canary;
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
-    Alerts, Canary, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
+    Alerts, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
 };
 use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
 use crate::waml::section_workload::{

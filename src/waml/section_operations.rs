@@ -1,4 +1,4 @@
-//! The parts of a section for operations: objectives, alerts, roles, stores, canaries.
+//! The parts of a section for operations: objectives, alerts, roles, stores.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -193,23 +193,6 @@ pub struct Disruption {
     pub min_available: Option<String>,
     /// The largest number of pods that are away: a number or a percentage.
     pub max_unavailable: Option<String>,
-}
-
-/// New releases get traffic step by step.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Canary {
-    /// Percent more at each step.
-    #[schemars(range(min = 1, max = 100))]
-    pub step_weight: Option<u32>,
-    /// Percent at which the release is promoted.
-    #[schemars(range(min = 1, max = 100))]
-    pub max_weight: Option<u32>,
-    /// Time between steps: `1m`.
-    pub interval: Option<String>,
-    /// The number of failed checks after which all traffic goes back.
-    #[schemars(range(min = 1, max = 1000))]
-    pub threshold: Option<u32>,
 }
 
 /// One of several live releases.

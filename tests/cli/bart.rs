@@ -109,7 +109,7 @@ fn explain_shows_no_secret() {
 #[test]
 fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: '*'\n  env: [{name: LEVEL, value: debug}]\ndeploy:\n  t:\n    env: [{name: LEVEL, value: null}]\n    probes: {liveness: null}\n    scaling: {replicas: 2}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    canary: {stepWeight: 5}\n";
+    let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: '*'\n  env: [{name: LEVEL, value: debug}]\ndeploy:\n  t:\n    env: [{name: LEVEL, value: null}]\n    probes: {liveness: null}\n    scaling: {replicas: 2}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    cron: {schedule: '0 3 * * *'}\n";
     std::fs::write(folder.path().join(".weave.yaml"), text).unwrap();
     let output = bart(folder.path(), &["explain", "-t", "t", "--output", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -124,7 +124,7 @@ fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
     assert_eq!(at("probes.liveness")["removes"]["layer"], "backend-default/defaults.yaml");
     let why = |path: &str| at(path)["without_effect"].as_str().unwrap().to_owned();
     assert_eq!(why("scaling.replicas"), "the number of replicas is the autoscaler's");
-    assert!(why("canary.stepWeight").contains("does not use it"));
+    assert!(why("cron.schedule").contains("does not use it"));
     let shown = said(&bart(folder.path(), &["explain", "-t", "t", "env"]));
     assert!(shown.contains("takes away `debug` of .weave.yaml:8:30"), "{shown}");
 }

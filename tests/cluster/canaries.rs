@@ -79,7 +79,8 @@ fn a_daemon_set_that_flagger_takes_over() {
     let kind = WatchedKind::DaemonSet;
     let mut world = World::new();
     let expect = |world: &mut World, n: u32, tag: &str| {
-        let workload = ExpectedWorkload { key: key(kind, "web"), replicas: None };
+        let workload =
+            ExpectedWorkload { key: key(kind, "web"), replicas: None, has_canary: false };
         world.expect(ExpectedRevision { workloads: vec![workload], ..revision(n, tag, &[]) });
     };
     expect(&mut world, 1, "v1");

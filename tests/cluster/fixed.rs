@@ -61,7 +61,7 @@ fn ready() -> Json {
 }
 
 fn expect(world: &mut World, kind: WatchedKind, n: u32, tag: &str) {
-    let workload = ExpectedWorkload { key: key(kind, "web"), replicas: None };
+    let workload = ExpectedWorkload { key: key(kind, "web"), replicas: None, has_canary: false };
     world.expect(ExpectedRevision { workloads: vec![workload], ..revision(n, tag, &[]) });
 }
 

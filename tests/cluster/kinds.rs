@@ -22,7 +22,7 @@ fn object(kind: WatchedKind, tag: &str, n: i64, spec: &Json, status: &Json) -> J
 }
 
 fn expect(world: &mut World, kind: WatchedKind, n: u32, tag: &str) {
-    let workload = ExpectedWorkload { key: key(kind, "web"), replicas: None };
+    let workload = ExpectedWorkload { key: key(kind, "web"), replicas: None, has_canary: false };
     world.expect(ExpectedRevision { workloads: vec![workload], ..revision(n, tag, &[]) });
 }
 

@@ -1,6 +1,7 @@
 //! Tests when a deployment is finished in a cluster: recorded watches, hand-made objects, and the messages.
 
 mod canaries;
+mod experiments; // the four of the document on canaries
 mod causes;
 mod fixed;
 mod index;

@@ -55,8 +55,11 @@ pub(super) fn key(kind: WatchedKind, name: &str) -> ObjectKey {
 
 /// What was pushed by the n-th deployment, for Deployments of these names.
 pub(super) fn revision(n: u32, tag: &str, names: &[&str]) -> ExpectedRevision {
-    let workload =
-        |name: &&str| ExpectedWorkload { key: key(WatchedKind::Deployment, name), replicas: None };
+    let workload = |name: &&str| ExpectedWorkload {
+        key: key(WatchedKind::Deployment, name),
+        replicas: None,
+        has_canary: false,
+    };
     ExpectedRevision {
         app: AppKey {
             namespace: Namespace::parse("devx").unwrap(),

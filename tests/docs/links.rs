@@ -116,7 +116,15 @@ fn read(page: &Path) -> String {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for folder in ["", "docs", "docs/decisions", "deploy", "deploy/action", "deploy/load"] {
+    for folder in [
+        "",
+        "docs",
+        "docs/decisions",
+        "deploy",
+        "deploy/action",
+        "deploy/examples/canary",
+        "deploy/load",
+    ] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let files = entries.map(|entry| entry.unwrap().path());
         pages.extend(files.filter(|file| file.extension().is_some_and(|ending| ending == "md")));

@@ -89,6 +89,14 @@ fn the_rollouts_that_the_guide_shows_are_those_that_are_tried() {
 }
 
 #[test]
+fn the_canary_that_the_guide_shows_is_one_that_is_tried() {
+    let page = fs::read_to_string(root().join("docs/canary.md")).unwrap();
+    let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
+    let tried = fs::read_to_string(root().join("tests/pipeline/canary-gateway/waml.yaml")).unwrap();
+    assert!(tried.ends_with(&format!("\n{shown}")), "{shown}");
+}
+
+#[test]
 fn the_table_of_errors_is_that_of_the_server() {
     use the_deployer::server::problem::ProblemKind;
     let mut table = String::from("| `type` ends in | status | when |\n|---|---|---|\n");

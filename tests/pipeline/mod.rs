@@ -58,6 +58,14 @@ pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<RenderedManif
     planned_on(text, target, Platform::default(), templates())
 }
 
+/// Plans for the first target, on a cluster with that platform.
+pub(crate) fn planned_on_platform(
+    text: &[u8],
+    platform: Platform,
+) -> Result<RenderedManifests, Rejection> {
+    planned_on(text, None, platform, templates())
+}
+
 /// The built-in templates or those of a case, and the company's policies beside them.
 fn templates_of(case: &Path) -> Arc<TemplateSet> {
     let (own, policies) = (case.join("templates"), case.join("policies.yaml"));

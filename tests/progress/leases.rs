@@ -60,6 +60,7 @@ async fn who_lost_the_lease_of_a_cluster_records_nothing() {
         let later = now + jiff::SignedDuration::from_mins(2);
         let held = take("two", later).await.unwrap().expect("the lease has ended");
         let change = ClusterChange {
+            is_canary_failure: false,
             deployment: world.deployer.deployment(id).await.id,
             state: State::Succeeded,
             summary: "it runs".to_owned(),

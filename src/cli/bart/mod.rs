@@ -11,6 +11,7 @@ mod insights;
 mod logs;
 mod open;
 mod plan;
+mod canary; // the forecast of a canary
 pub(super) mod lock; // bart lock, unlock, locks
 mod cancel;
 mod rollback;

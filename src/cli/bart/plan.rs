@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::api::plans::{PlanAnswer, PlanOutcome, PlanRequest};
+use crate::cli::bart::canary;
 use crate::cli::changes::{self, ShownChange};
 use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
 use crate::cli::diagnostics::{self, SourceTexts};
@@ -119,6 +120,7 @@ fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
     let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
     let detail = if diff { ShownChange::Lines } else { ShownChange::Fields };
     text += &changes::page(&plan.changes, detail);
+    text += &plan.canary.as_ref().map(canary::describe).unwrap_or_default();
     text += &plan.notes.iter().map(note_line).collect::<String>();
     let violations: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
     if !violations.is_empty() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::cli::bart::canary;
 use crate::cli::context;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::host::Host;
@@ -52,6 +53,9 @@ pub(super) struct Render {
     /// Write the files into this folder, instead of printing them; it must be empty or new
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Show the steps and times of the canary, in place of the manifests
+    #[arg(long, conflicts_with = "out")]
+    explain_canary: bool,
     /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -78,6 +82,9 @@ impl Render {
         };
         if self.output == Format::Text && !rendered.warnings.is_empty() {
             local::print_violations(&rendered.warnings, &world.sources, self.output)?;
+        }
+        if self.explain_canary {
+            return self.explain_canary(&rendered);
         }
         match &self.out {
             Some(folder) => self.write(folder, &rendered, &known_targets),
@@ -146,6 +153,16 @@ impl Render {
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }
 
+    /// Prints how a release gets its traffic.
+    fn explain_canary(&self, rendered: &RenderedManifests) -> CommandOutcome {
+        let Some(forecast) = &rendered.canary else {
+            let message = format!("{} has no canary on {}", rendered.app, self.target);
+            return Err(CliError::usage(message)
+                .hint("a WAML has one where a section says `canary`, see docs/canary.md"));
+        };
+        self.output.print(&serde_json::json!(forecast), || canary::describe(forecast))
+    }
+
     fn print(&self, rendered: &RenderedManifests, known_targets: &KnownTargets) -> CommandOutcome {
         if self.output.is_data() {
             return output::data(self.output, &as_json(rendered, known_targets));
@@ -193,6 +210,6 @@ fn as_json(rendered: &RenderedManifests, known_targets: &KnownTargets) -> serde_
     serde_json::json!({
         "app": rendered.app, "target": rendered.target.name, "template": rendered.template,
         "digest": rendered.digest, "files": files.collect::<serde_json::Map<_, _>>(),
-        "warnings": rendered.warnings, "platform": known_targets.as_json(),
+        "warnings": rendered.warnings, "canary": rendered.canary, "platform": known_targets.as_json(),
     })
 }

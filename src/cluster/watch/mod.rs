@@ -12,6 +12,7 @@ pub mod schedule; // the next request of a watch, and its time
 pub mod health; // the kinds that are seen, and those that are not
 pub mod metrics; // the same for Prometheus
 pub mod event; // events for the index
+mod canary_events; // the reason for which a canary is held back
 pub mod reflector; // the watches of one cluster
 
 #[cfg(any(test, feature = "fuzzing"))]

@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::connection::client::{ClusterClient, ClusterConnection};
 use crate::cluster::connection::error::UNAUTHORIZED;
 use crate::cluster::object::WatchedKind;
+use crate::cluster::watch::canary_events::{MAX_REPORTS, add_report};
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, KindSight};
 use crate::cluster::watch::metrics::KindMetrics;
@@ -193,6 +194,7 @@ impl KindWatch {
     async fn list(&mut self) -> Result<String, ListEnd> {
         let client = self.client().await?;
         let mut pages = PageTokens::default();
+        let mut reports = 0;
         loop {
             let request = self.list_request(pages.next.clone())?;
             let page = ListPage::fetch(&client.client, request, self.cluster.limits.page).await;
@@ -204,7 +206,10 @@ impl KindWatch {
             }
             // One object lives at a time.
             for object in parts.objects() {
-                if let Some(object) = self.read(&object) {
+                if let Some(mut object) = self.read(&object) {
+                    if reports < MAX_REPORTS && add_report(&client.client, &mut object).await {
+                        reports += 1;
+                    }
                     self.send(ClusterEvent::Listed(object)).await?;
                 }
             }
@@ -267,7 +272,7 @@ impl KindWatch {
                 Some(message) => {
                     progress.messages += 1;
                     self.last_answer = Some(self.cluster.clock.now());
-                    self.handle_message(message).await?;
+                    self.handle_message(message, &client).await?;
                 }
             }
         }
@@ -287,7 +292,11 @@ impl KindWatch {
     }
 
     /// Sends the message's event. The version moves only after the consumer has the event, so that none is lost.
-    async fn handle_message(&mut self, message: WatchMessage) -> Result<(), ConsumerGone> {
+    async fn handle_message(
+        &mut self,
+        message: WatchMessage,
+        client: &ClusterClient,
+    ) -> Result<(), ConsumerGone> {
         let (object, event): (Json, Option<EventOf>) = match message {
             WatchMessage::Applied(object) => (object, Some(ClusterEvent::Applied)),
             WatchMessage::Deleted(object) => (object, Some(ClusterEvent::Deleted)),
@@ -296,7 +305,8 @@ impl KindWatch {
         };
         if let Some(event) = event {
             self.cluster.metrics.count_event(self.kind);
-            if let Some(object) = self.read(&object) {
+            if let Some(mut object) = self.read(&object) {
+                add_report(&client.client, &mut object).await;
                 self.send(event(object)).await?;
             }
         }

@@ -7,8 +7,9 @@ use crate::deployments::rollback::RollbackError;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Precondition, WriteError};
 use crate::manifests::argocd::application;
+use crate::manifests::handover::{HandoverFault, TrafficObjects};
 use crate::manifests::removal::Replacement;
-use crate::manifests::{disks, parse, removal, replicas};
+use crate::manifests::{disks, handover, parse, removal, replicas};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
@@ -46,8 +47,15 @@ pub(super) fn judge(
     former_files: &[Vec<ManifestFile>],
     accepted_loss: AcceptedLoss,
 ) -> Result<Vec<String>, RollbackError> {
-    let Replacement { loses, refused, fewer_pods, mut notes } =
+    let Replacement { loses, refused, handovers, fewer_pods, mut notes } =
         removal::replacement(live, revision, former_files);
+    if let Some(first) = handovers.first().filter(|_| !accepted_loss.fewer_pods) {
+        return Err(RollbackError::Against(format!(
+            "{}; {}, or accept a moment without pods: `--with-fewer-pods`, or `with_fewer_pods` by HTTP",
+            first.message(),
+            first.help()
+        )));
+    }
     if let Some(first) = refused.into_iter().next() {
         return Err(RollbackError::Against(format!(
             "{first}; deploy the former tag instead, with the disk as it is"
@@ -62,6 +70,7 @@ pub(super) fn judge(
              `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
         )));
     }
+    notes.extend(handovers.iter().map(HandoverFault::message));
     notes.extend(fewer_pods);
     Ok(notes)
 }
@@ -157,7 +166,7 @@ pub(super) async fn judge_again(
     Ok(Judgement { latest: folders.latest, application })
 }
 
-/// Returns the Application with the fields that the revision's objects leave to autoscalers; `None`
+/// Returns the Application with the fields that the revision's objects leave to autoscalers and to Flagger; `None`
 /// where that changes nothing.
 fn rewrite_application(
     application: &[u8],
@@ -167,7 +176,9 @@ fn rewrite_application(
     let (live, _) = parse::live_app(live);
     let (revision, _) = parse::live_app(revision);
     let workloads = replicas::beside_live(replicas::workloads(&revision), &live);
-    application::with_autoscaled(application, &workloads)
+    let traffic = TrafficObjects::of_live;
+    let flagger = handover::flagger_share(&traffic(&live), &traffic(&revision));
+    application::with_shares(application, &workloads, &flagger)
 }
 
 fn data_refusal(objects: &[LiveObject]) -> String {

@@ -19,30 +19,46 @@ use crate::model::facts::LiveObject;
 use crate::model::id::DeployId;
 use crate::model::live_history::DefaultRevision;
 use crate::model::removal::REASON_LIMIT;
-use crate::model::rollback::{OnFailure, RollbackOrder};
+use crate::model::rollback::{OnCanaryFailure, OnFailure, RollbackOrder};
 use crate::model::status::one_line;
 use crate::store::{FailureUndo, UndoRequest};
 
 /// The time for the decision: the failure is told without a rollback rather than late.
 pub(crate) const UNDO_DEADLINE: Duration = Duration::from_secs(20);
 
+/// A deployment that has just failed in its cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClusterFailureReport<'a> {
+    /// The deployment.
+    pub(crate) deployment: &'a DeployId,
+    /// The cause, in one sentence.
+    pub(crate) cause: &'a str,
+    /// True if Flagger took its canary back: the former release serves already.
+    pub(crate) is_canary_failure: bool,
+}
+
 impl Deployments {
-    /// Decides what becomes of a deployment that has just failed in its cluster, for that cause; `None` where the target
+    /// Decides what becomes of a deployment that has just failed in its cluster; `None` where the target
     /// has no such policy.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub(crate) async fn plan_undo(
         &self,
-        failed: &DeployId,
-        cause: &str,
+        failure: ClusterFailureReport<'_>,
         until: Instant,
     ) -> Result<Option<FailureUndo>, BackendError> {
-        let Some(failed) = self.store.deployment(failed).await.map_err(BackendError::new)? else {
-            return Ok(None);
-        };
+        let ClusterFailureReport { deployment, cause, is_canary_failure } = failure;
+        let record = self.store.deployment(deployment).await.map_err(BackendError::new)?;
+        let Some(failed) = record else { return Ok(None) };
         let policies = self.clusters.find(&failed.request.target).map(|target| target.policies);
-        if policies.unwrap_or_default().on_failure != OnFailure::Rollback {
+        let policies = policies.unwrap_or_default();
+        let rolls_back = if is_canary_failure {
+            policies.on_canary_failure == OnCanaryFailure::Rollback
+        } else {
+            policies.on_failure == OnFailure::Rollback
+        };
+        if !rolls_back {
             return Ok(None);
         }
         if failed.rollout.is_some() {

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::manifests::handover::{FlaggerShare, ROUTE_FIELDS, SERVICE_FIELDS, TakenOver};
 use crate::manifests::replicas::Workload;
 use crate::manifests::untyped::parse_document;
 use crate::model::id::{AppKey, RepoName};
@@ -39,6 +40,8 @@ pub struct ApplicationInfo<'a> {
     pub links: &'a [Link],
     /// The workloads whose number of pods is an autoscaler's.
     pub autoscaled: &'a [Workload],
+    /// What is Flagger's.
+    pub flagger: &'a FlaggerShare,
 }
 
 /// An annotation key's last part has at most so many characters.
@@ -72,7 +75,7 @@ pub fn of_app(app_info: &ApplicationInfo<'_>, target: &Target, source: &Source) 
         );
         spec.insert("project".to_owned(), target.project().into());
         spec.insert("info".to_owned(), info(app_info));
-        leave_to_autoscalers(spec, app_info.autoscaled);
+        leave_to_others(spec, app_info.autoscaled, app_info.flagger);
     }
     emit::document(&application).into_bytes()
 }
@@ -98,24 +101,29 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     emit::document(&application).into_bytes()
 }
 
-/// Leaves these workloads' numbers of pods, and no others, to their autoscalers in the same Application; `None` where
-/// it is so already, or the file cannot be read. Other people's additions stay.
-pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Vec<u8>> {
+/// Leaves these workloads' numbers of pods, and no others, to their autoscalers in the same Application, and Flagger's
+/// share to Flagger; `None` where it is so already, or the file cannot be read. Other people's additions stay.
+pub fn with_shares(
+    application: &[u8],
+    autoscaled: &[Workload],
+    flagger: &FlaggerShare,
+) -> Option<Vec<u8>> {
     let before = parse_document(application)?;
     let mut after = before.clone();
-    leave_to_autoscalers(after.get_mut("spec")?.as_object_mut()?, autoscaled);
+    leave_to_others(after.get_mut("spec")?.as_object_mut()?, autoscaled, flagger);
     (after != before).then(|| emit::document(&after).into_bytes())
 }
 
-/// Tells Argo CD which fields of the workloads are not its own.
-fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
+/// Tells Argo CD which fields of the objects are not its own.
+fn leave_to_others(spec: &mut Map<String, Json>, autoscaled: &[Workload], flagger: &FlaggerShare) {
     // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
     // one that is there alone, and never deletes it.
     let mut options = vec!["CreateNamespace=true"];
     let differences = spec.get("ignoreDifferences").and_then(Json::as_array).into_iter().flatten();
     let mut ignored: Vec<Json> =
-        differences.filter(|difference| !is_number_of_pods(difference)).cloned().collect();
+        differences.filter(|difference| !is_ours(difference)).cloned().collect();
     ignored.extend(autoscaled.iter().map(number_of_pods));
+    ignored.extend(flagger.taken_over.iter().map(taken_over));
     let is_ignored = !ignored.is_empty();
     if is_ignored {
         spec.insert("ignoreDifferences".to_owned(), ignored.into());
@@ -124,12 +132,18 @@ fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
     }
     let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) else { return };
     let present = policy.get("syncOptions").and_then(Json::as_array).cloned().unwrap_or_default();
-    if !autoscaled.is_empty() || (is_ignored && present.contains(&json!(RESPECT))) {
+    let has_ours = !autoscaled.is_empty() || !flagger.taken_over.is_empty();
+    if has_ours || (is_ignored && present.contains(&json!(RESPECT))) {
         // Argo CD takes the number that is live for the wanted one, also where the manifests have none.
         options.push(RESPECT);
     }
+    if flagger.has_canary {
+        options.push(BACKGROUND);
+    }
     let is_other = |sync_option: &&Json| {
-        *sync_option != RESPECT && !options.iter().any(|option| *sync_option == option)
+        *sync_option != RESPECT
+            && *sync_option != BACKGROUND
+            && !options.iter().any(|option| *sync_option == option)
     };
     let mut sync_options: Vec<Json> = options.iter().map(|option| json!(option)).collect();
     sync_options.extend(present.iter().filter(is_other).cloned());
@@ -138,6 +152,9 @@ fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
 
 /// The option by which Argo CD heeds `ignoreDifferences` when it syncs, and not only when it compares.
 const RESPECT: &str = "RespectIgnoreDifferences=true";
+
+/// The option by which a removed Canary goes before what Flagger has made: Flagger first brings the app's own pods back.
+const BACKGROUND: &str = "PrunePropagationPolicy=background";
 
 const JSON_POINTERS: &str = "jsonPointers";
 const JQ_PATHS: &str = "jqPathExpressions";
@@ -155,10 +172,18 @@ fn number_of_pods(Workload { kind, name, parked }: &Workload) -> Json {
     json!({"group": "apps", "kind": kind, "name": name, key: [path]})
 }
 
-/// Checks that an entry of `ignoreDifferences` is one that [`number_of_pods`] makes.
-fn is_number_of_pods(entry: &Json) -> bool {
-    let is = |key: &str, path: &str| entry.get(key).is_some_and(|value| *value == json!([path]));
-    is(JSON_POINTERS, REPLICAS) || is(JQ_PATHS, REPLICAS_ABOVE_ZERO)
+/// Makes the entry of `ignoreDifferences` that says what of an object Argo CD leaves to Flagger.
+fn taken_over(TakenOver { group, kind, name, pointers }: &TakenOver) -> Json {
+    json!({"group": group, "kind": kind, "name": name, JSON_POINTERS: pointers})
+}
+
+/// Checks that an entry of `ignoreDifferences` is one that [`number_of_pods`] or [`taken_over`] makes.
+fn is_ours(entry: &Json) -> bool {
+    let is = |key: &str, paths: &[&str]| entry.get(key).is_some_and(|value| *value == json!(paths));
+    is(JSON_POINTERS, &[REPLICAS])
+        || is(JQ_PATHS, &[REPLICAS_ABOVE_ZERO])
+        || is(JSON_POINTERS, SERVICE_FIELDS)
+        || is(JSON_POINTERS, ROUTE_FIELDS)
 }
 
 /// Returns the annotation for the app's own folder: without it every push to the shared repository would refresh every
@@ -285,6 +310,7 @@ mod tests {
             forge_url: Some("https://github.com/"),
             links: &links,
             autoscaled: &[],
+            flagger: &FlaggerShare::default(),
         };
         let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
         serde_yaml::from_slice(&of_app(&info, &target, &source)).unwrap()
@@ -304,6 +330,7 @@ mod tests {
                 forge_url: None,
                 links: &[],
                 autoscaled,
+                flagger: &FlaggerShare::default(),
             };
             let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
             serde_yaml::from_slice(&of_app(&info, &target, &source)).unwrap()
@@ -346,6 +373,7 @@ mod tests {
                 forge_url: Some("https://github.com"),
                 links: &[link],
                 autoscaled,
+                flagger: &FlaggerShare::default(),
             };
             let source = Source { url: "https://git/m".to_owned(), branch: "1.0".to_owned() };
             of_app(&info, &target, &source)
@@ -356,7 +384,11 @@ mod tests {
         for (from, present) in files.iter().enumerate() {
             for (to, (fresh, list)) in files.iter().zip(&lists).enumerate() {
                 let expected = (from != to).then(|| fresh.clone());
-                assert_eq!(with_autoscaled(present, list), expected, "{from} to {to}");
+                assert_eq!(
+                    with_shares(present, list, &FlaggerShare::default()),
+                    expected,
+                    "{from} to {to}"
+                );
             }
         }
         let text = String::from_utf8(files[1].clone()).unwrap();
@@ -365,12 +397,15 @@ mod tests {
             "  ignoreDifferences:\n  - kind: ConfigMap\n    jsonPointers: [/data]\n",
         );
         assert_ne!(edited, text);
-        let updated = with_autoscaled(edited.as_bytes(), &[]).unwrap();
+        let updated = with_shares(edited.as_bytes(), &[], &FlaggerShare::default()).unwrap();
         let updated: Json = serde_yaml::from_slice(&updated).unwrap();
         let kinds = updated["spec"]["ignoreDifferences"].as_array().unwrap();
         assert!(kinds.len() == 1 && kinds[0]["kind"] == "ConfigMap", "what is not ours stays");
         for unreadable in ["", "a: [", "a: 1", "- 1", "a: 1\n---\nb: 1\n"] {
-            assert_eq!(with_autoscaled(unreadable.as_bytes(), &[workload(false)]), None);
+            assert_eq!(
+                with_shares(unreadable.as_bytes(), &[workload(false)], &FlaggerShare::default()),
+                None
+            );
         }
     }
 

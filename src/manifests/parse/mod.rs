@@ -17,7 +17,7 @@ use serde_json::Value as Json;
 
 use crate::manifests::object::live_object;
 use crate::manifests::replicas::Workload;
-use crate::manifests::{disks, replicas};
+use crate::manifests::{canary, disks, replicas};
 use crate::model::facts::{Disk, LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
 use crate::waml::node::Node;
@@ -56,6 +56,7 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
         app.replicas.extend(maps(&documents).filter_map(replicas::number_of));
         let autoscaled = maps(&documents).filter_map(replicas::scaled_by);
         app.autoscaled.extend(autoscaled.map(|Workload { kind, name, .. }| (kind, name)));
+        app.canaries.extend(maps(&documents).filter_map(canary::read_canary));
         unreadable.extend(read.unreadable);
     }
     (app, unreadable)

@@ -1,5 +1,5 @@
 //! Hosts and paths of routing objects, by the service or by others: Traefik's `IngressRoute`, Kubernetes' `Ingress`,
-//! the Gateway API's `HTTPRoute`.
+//! the Gateway API's `HTTPRoute`, and Flagger's `Canary`, of which Flagger makes a route.
 //!
 //! A path that is compared whole counts as a prefix, too: it leaves no room for another app there. Rules by regular
 //! expression are left out: their paths cannot be listed.
@@ -14,7 +14,7 @@ use crate::waml::node::Node;
 
 /// Checks that a file of that name can hold routes: it is called by its kind.
 pub fn may_contain_routes(file: &str) -> bool {
-    ["ingressroute", "ingress", "httproute"].iter().any(|kind| {
+    ["ingressroute", "ingress", "httproute", "canary"].iter().any(|kind| {
         file.to_ascii_lowercase()
             .strip_prefix(kind)
             .is_some_and(|rest| rest.starts_with(['.', '-']))
@@ -37,6 +37,7 @@ fn pairs(node: &Node) -> Vec<Pair> {
         Some("IngressRoute") => ingress_route(node),
         Some("Ingress") => ingress(node),
         Some("HTTPRoute") => http_route(node),
+        Some("Canary") => canary(node),
         _ => Vec::new(),
     };
     pairs
@@ -80,6 +81,17 @@ fn http_route(node: &Node) -> Vec<Pair> {
     if rules == 0 {
         paths.push("/");
     }
+    hosts.flat_map(|host| with_each(host, &paths)).collect()
+}
+
+/// Reads `spec.service.hosts[]` with each `spec.service.match[].uri`; without a match it is everything.
+fn canary(node: &Node) -> Vec<Pair> {
+    let service = node.get("spec").and_then(|spec| spec.get("service"));
+    let uris = list(service, "match").filter_map(|one| one.get("uri"));
+    let paths: Vec<&str> =
+        uris.filter_map(|uri| text(uri, "prefix").or_else(|| text(uri, "exact"))).collect();
+    let paths = if paths.is_empty() { vec!["/"] } else { paths };
+    let hosts = list(service, "hosts").filter_map(Node::as_text);
     hosts.flat_map(|host| with_each(host, &paths)).collect()
 }
 
@@ -170,6 +182,18 @@ spec:
         let routes = hosts.iter().flat_map(|h| ["/", "/x", "/z"].map(|p| format!("{h}{p}")));
         assert_eq!(format_routes(text), routes.collect::<Vec<_>>());
         assert_eq!(format_routes("kind: HTTPRoute\nspec: {hostnames: [a.io]}\n"), ["a.io/"]);
+    }
+
+    #[test]
+    fn a_canary_says_it_for_the_route_that_flagger_makes() {
+        let canary = "kind: Canary\nspec: {service: {hosts: [B.io, a.io]}}\n";
+        assert_eq!(format_routes(canary), ["a.io/", "b.io/"]);
+        let canary = "kind: Canary\nspec:\n  service:\n    hosts: [a.io]\n    match: [{uri: {prefix: /b}}, {uri: {exact: /c}}]\n";
+        assert_eq!(format_routes(canary), ["a.io/b", "a.io/c"]);
+        assert_eq!(
+            format_routes("kind: Canary\nspec: {service: {port: 80}}\n"),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! Secrets that a controller creates from other objects: they are in no manifest, and are one with every other Secret
-//! of their name in the namespace.
+//! Objects that a controller creates from other objects: Secrets, and what Flagger makes of a Canary. They are in no
+//! manifest, and are one with every other object of their kind and name in the namespace.
 
 use serde_json::Value as Json;
 
+use crate::manifests::canary::{created_objects, read_canary};
 use crate::model::facts::LiveObject;
 use crate::model::stateful::group;
 
 /// The annotations by which cert-manager's ingress-shim creates a Certificate, and so the Secret, for an `Ingress`.
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
 
-/// Lists the Secrets that a controller will create from the object.
+/// Lists the Secrets that a controller will create from the object, and what Flagger makes of a Canary.
 pub(crate) fn created_secrets(object: &Json) -> Vec<LiveObject> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str);
     let own_name = || text("/metadata/name");
@@ -32,6 +33,7 @@ pub(crate) fn created_secrets(object: &Json) -> Vec<LiveObject> {
         }
         ("bitnami.com", "SealedSecret") => text("/spec/template/metadata/name").or_else(own_name),
         ("networking.k8s.io", "Ingress") => return of_ingress(object),
+        ("flagger.app", "Canary") => return of_canary(object),
         _ => None,
     };
     name.map(secret).into_iter().collect()
@@ -43,6 +45,10 @@ fn of_ingress(object: &Json) -> Vec<LiveObject> {
     let tls = object.pointer("/spec/tls").and_then(Json::as_array).into_iter().flatten();
     let names = tls.filter_map(|tls| tls.get("secretName")?.as_str());
     names.filter(|_| is_told).map(secret).collect()
+}
+
+fn of_canary(object: &Json) -> Vec<LiveObject> {
+    object.as_object().and_then(read_canary).map(created_objects).unwrap_or_default()
 }
 
 fn secret(name: &str) -> LiveObject {
@@ -59,7 +65,7 @@ pub(super) fn may_create_secrets(kind: &str, file: &str) -> bool {
     match kind {
         "Ingress" => ISSUERS.iter().any(|key| file.contains(key)),
         "Certificate" | "CachedCertificate" | "ExternalSecret" | "SealedSecret"
-        | "HCPVaultSecretsApp" => true,
+        | "HCPVaultSecretsApp" | "Canary" => true,
         kind => kind.starts_with("Vault"),
     }
 }

@@ -9,10 +9,12 @@ pub mod monitoring; // metrics, alerts, objectives
 pub mod secrets; // Vault, and how secrets reach a pod
 pub mod vault_path; // what in Vault an app may ask for
 pub mod cloud; // rights, databases, caches
+pub mod canary; // what shifts the traffic of canaries
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::platform::canary::CanaryPlatform;
 use crate::model::platform::cloud::Cloud;
 use crate::model::platform::monitoring::Monitoring;
 use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
@@ -35,6 +37,8 @@ pub struct Platform {
     pub cloud: Cloud,
     /// Metrics and alerts.
     pub monitoring: Monitoring,
+    /// What shifts the traffic of canaries, and measures them.
+    pub canary: CanaryPlatform,
 }
 
 impl Platform {

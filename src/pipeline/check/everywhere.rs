@@ -42,6 +42,11 @@ deploy:
     - {name: files, mountPath: /b, files: {x: x}}
     slo: {requestClass: high}
     alerts: {memoryNearLimit: {threshold: 0.9}}
+    canary:
+      interval: 1m
+      threshold: 5
+      stepWeight: 10
+      metrics: [{name: own, query: x, thresholdRange: {max: 1}}]
 "#;
 
 const WITH_STORES: &str = r#"
@@ -57,7 +62,8 @@ const PLATFORMS: [&str; 2] = [
         "cloud": {
             "provider": "gcp", "gcp": {"project": "x-project", "region": "europe-west3", "network": "x"},
             "database": "cloudsql", "redis": "memorystore"
-        }
+        },
+        "canary": {"prometheus": "http://prometheus.monitoring:9090"}
     }"#,
     r#"{
         "secrets": {
@@ -123,6 +129,7 @@ mod tests {
         let is_seen = |path: &str| views.iter().flatten().any(|view| view.pointer(path).is_some());
         for path in [
             "/slo/groups",
+            "/canary/metricTemplates/0/query",
             "/database/cloudsql/instance",
             "/redis/memorystore/network",
             "/redis/cluster/disk",

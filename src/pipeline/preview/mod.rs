@@ -18,6 +18,7 @@ pub mod text; // the text, within GitHub's limits
 pub use facts::questions;
 
 use crate::manifests::diff::{Change, compare, objects};
+use crate::model::canary::CanaryForecast;
 use crate::model::facts::Facts;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::revision::ManifestFile;
@@ -63,6 +64,8 @@ pub struct TargetPreview {
     pub tag: Option<ImageTag>,
     /// The warnings, which would not stop a deployment.
     pub warnings: Vec<Violation>,
+    /// The steps and times of a release, where it is a canary.
+    pub canary: Option<CanaryForecast>,
     /// The notes: failed lookups, and the stops of a deployment now.
     pub notes: Vec<String>,
 }
@@ -100,15 +103,20 @@ pub fn of_target(
 ) -> TargetPreview {
     let (own_facts, mut notes) = facts::own(facts, &input.target);
     notes.extend(facts::current_violations(input, facts, base));
+    let mut canary = None;
     let (outlook, warnings) = match plan(input, &own_facts) {
-        Ok(rendered) => (outlook(&rendered, live), rendered.warnings),
+        Ok(rendered) => {
+            let outlook = outlook(&rendered, live);
+            canary = rendered.canary;
+            (outlook, rendered.warnings)
+        }
         Err(rejection) => {
             let violations = rejection.violations.into_iter();
             let (errors, warnings) = violations.partition(Violation::is_error);
             (PreviewEffect::Refused(errors), warnings)
         }
     };
-    TargetPreview { target: input.target.clone(), outlook, tag, warnings, notes }
+    TargetPreview { target: input.target.clone(), outlook, tag, warnings, canary, notes }
 }
 
 fn outlook(rendered: &RenderedManifests, live: &[ManifestFile]) -> PreviewEffect {

@@ -138,6 +138,7 @@ fn summary(preview: &Preview, violations: &[SharedViolation<'_>]) -> String {
         ));
     }
     list(violations, &mut out);
+    canaries(preview, &mut out);
     notes(preview, &mut out);
     if let Some(left_targets) = &preview.left {
         list_left_targets(left_targets, &preview.base, &mut out);
@@ -205,6 +206,25 @@ fn item(shared: &SharedViolation<'_>) -> String {
     let help = violation.help.as_ref().map(|help| message(&truncate_chars(help, MESSAGE)));
     let help = help.map_or_else(String::new, |help| format!(": {help}"));
     format!("- {place}**{}** {text}{help} ({})\n", violation.rule, escape(&on(targets, 5)))
+}
+
+/// Says how each target would take a new release, where it is a canary.
+fn canaries(preview: &Preview, out: &mut String) {
+    let forecasts: Vec<_> = preview
+        .targets
+        .iter()
+        .filter_map(|target| Some((&target.target, target.canary.as_ref()?)))
+        .collect();
+    if forecasts.is_empty() {
+        return;
+    }
+    out.push_str("\n**Canary**\n\n");
+    for (target, forecast) in forecasts.iter().take(NOTES) {
+        out.push_str(&format!("- {}: {forecast}\n", code(target.as_str())));
+    }
+    if forecasts.len() > NOTES {
+        out.push_str(&format!("- and {} more\n", forecasts.len() - NOTES));
+    }
 }
 
 fn notes(preview: &Preview, out: &mut String) {

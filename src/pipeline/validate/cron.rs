@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 }
 
 /// Returns true for a template of jobs: its `defaults.yaml` has `cron`.
-fn is_for_jobs(subject: &Subject<'_>) -> bool {
+pub(super) fn is_for_jobs(subject: &Subject<'_>) -> bool {
     subject.template.uses("cron") && subject.template.defaults.get("cron").is_some()
 }
 

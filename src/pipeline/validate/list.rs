@@ -2,9 +2,9 @@
 //! validators` are made from it.
 
 use super::{
-    RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, collision, cron, disks, env,
-    hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, pods, ports, probes,
-    removal, rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic,
+    RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, cron, disks,
+    env, hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, pods, ports,
+    probes, removal, rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic,
     volumes,
 };
 
@@ -185,9 +185,9 @@ pub const RULES: &[Rule] = rules! {
     "redis" Both Settings(stores::redis);
         "A Redis has a version and a size that exist, on a target that can create one.";
         "Memorystore, its settings; docs/platform.md";
-    "canary" Error Settings(traffic::canary);
-        "A canary takes steps that fit, at intervals that can be measured, and is done within a day.";
-        "Flagger, \"Deployment Strategies\"";
+    "canary" Both Settings(canary::check);
+        "A canary takes steps that fit, at intervals that can be measured, measures what its target can measure, is done within a day, and is of an app that Flagger can take over.";
+        "Flagger, \"Deployment Strategies\", \"Metrics Analysis\", \"Webhooks\"";
     "versions" Error Settings(traffic::versions);
         "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.";
         "Traefik, \"Weighted Round Robin\"; RFC 1123";
@@ -242,6 +242,9 @@ pub const RULES: &[Rule] = rules! {
     "replicas" Both Objects(scaling::replicas);
         "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number; where the number cannot be read, nothing is deployed.";
         r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#;
+    "handover" Both Objects(canary::handover::check);
+        "An app that is live changes from plain to a canary and back by a deployment with `canary.handover`, so that it always has a Service with pods behind it, and nothing is left behind.";
+        "a promise of the-deployer: a change of settings takes no app away";
     "collision" Both Objects(collision::check);
         "No object, and no Secret that is created from one, has the kind and name of one of another app in the namespace; one that both have already is a warning. No Secret is created twice.";
         "a promise of the-deployer: nobody takes over another team's app by its name";

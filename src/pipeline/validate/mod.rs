@@ -8,6 +8,7 @@ pub mod list; // all rules
 mod access; // owner, branch, team, locks, holds, windows
 mod alerts;
 mod autoscaling;
+mod canary; // a new release's traffic
 mod collision;
 mod cron;
 mod disks;
@@ -34,14 +35,14 @@ mod schedule;
 mod secrets; // … Vault, delivery
 mod slo;
 mod stores; // databases, Redis
-mod traffic; // canaries, versions
+mod traffic; // versions
 mod unknown; // failed lookups
 mod volumes;
 
 use list::RuleCheck;
 
 use crate::manifests::object::Object;
-use crate::model::facts::{Facts, LiveReplicas};
+use crate::model::facts::{Fact, Facts, LiveReplicas};
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
@@ -207,6 +208,7 @@ impl<'a> Valid<'a> {
             tree: &self.tree,
             target: &self.target,
             release: self.release,
+            is_new: matches!(&self.facts.live, Fact::Known { value, .. } if value.objects.is_empty()),
         }
     }
 

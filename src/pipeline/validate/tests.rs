@@ -3,6 +3,7 @@
 mod refused;
 mod traffic;
 mod shares;
+mod canary;
 mod workloads;
 mod facts;
 mod live;
@@ -441,8 +442,8 @@ fn a_template_that_is_not_there_is_refused_with_those_that_are() {
 #[test]
 fn what_the_template_does_not_use_is_a_warning() {
     assert_eq!(
-        check_section("    canary: {stepWeight: 10}\n"),
-        ["8:5: the template `backend-default@latest` does not use `canary` [unused]"]
+        check_section("    cron: {schedule: '0 3 * * *'}\n"),
+        ["8:5: the template `backend-default@latest` does not use `cron` [unused]"]
     );
 }
 

@@ -68,7 +68,16 @@ fn check_ref(git_ref: String) -> Result<String, String> {
 impl From<Plan> for PlanAnswer {
     fn from(plan: Plan) -> Self {
         let Plan { run, app, target, tag, commit, notes } = plan;
-        let DryRun { outcome, template, digest, changes, restarts: _, violations, warnings } = run;
+        let DryRun {
+            outcome,
+            template,
+            digest,
+            changes,
+            restarts: _,
+            canary,
+            violations,
+            warnings,
+        } = run;
         Self {
             outcome: match outcome {
                 DryRunOutcome::Changes => PlanOutcome::Changes,
@@ -82,6 +91,7 @@ impl From<Plan> for PlanAnswer {
             template,
             digest: digest.map(|digest| digest.0),
             changes,
+            canary,
             violations_left_out: violations.left_out(),
             violations: violations.into(),
             warnings_left_out: warnings.left_out(),

@@ -133,7 +133,45 @@ pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     }
 }
 
+impl IngressView {
+    /// Returns the whole host name.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns the gateway that the address is attached to.
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// Returns the annotations of its object.
+    pub(crate) fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.annotations
+    }
+
+    /// Adds annotations to those of its object.
+    pub(crate) fn annotate<const N: usize>(&mut self, annotations: [(&str, &str); N]) {
+        let texts = annotations.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        self.annotations.extend(texts);
+    }
+
+    /// Checks that it is reached from the internet.
+    pub(crate) fn is_public(&self) -> bool {
+        self.public
+    }
+}
+
 impl RouteView {
+    /// Returns the prefix.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the header `Cache-Control`, where the route sets one.
+    pub(crate) fn cache_header(&self) -> Option<&str> {
+        self.cache.as_ref().map(|cache| &*cache.header)
+    }
+
     /// Checks that the route leads to a service's port.
     pub(crate) fn leads_to(&self, port: &PortRef<'_>) -> bool {
         self.service == port.service && self.port == port.number

@@ -6,6 +6,7 @@
 
 pub(crate) mod network; // services, ports
 pub(crate) mod ingress; // addresses, routes, certificates
+pub(crate) mod canary; // the traffic of a new release, by Flagger
 pub(crate) mod probes; // probes in Kubernetes' form
 mod volumes; // disks, files
 pub(crate) mod pod; // rights, life, nodes
@@ -41,11 +42,13 @@ pub(crate) struct ViewInput<'a> {
     pub(crate) tree: &'a Node,
     pub(crate) target: &'a Target,
     pub(crate) release: &'a Release,
+    /// True if nothing of the app is live on the target yet.
+    pub(crate) is_new: bool,
 }
 
 /// Builds the context of a template.
 pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
-    let ViewInput { waml, section, tree, target, release } = input;
+    let ViewInput { waml, section, tree, target, release, is_new } = input;
     let slug = waml.app.slug.as_str();
     let mut view = as_written(section);
     let mut set = |name: &str, value: Json| drop(view.insert(name.to_owned(), value));
@@ -72,7 +75,13 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
         "ports",
         json!(network::container_ports(&network::service_ports(section.services(), slug))),
     );
-    let ingresses = ingress::ingresses(section, slug, target);
+    let mut ingresses = ingress::ingresses(section, slug, target);
+    let canary_app = canary::CanaryApp { section, slug, target, ingresses: &ingresses, is_new };
+    let canary = canary::build_canary_view(canary_app);
+    if let Some(canary) = &canary {
+        canary.keep_routes(&mut ingresses);
+    }
+    set("canary", json!(canary));
     set("certificates", json!(ingress::certificates(&ingresses)));
     set("caching", json!(ingress::caching(&ingresses)));
     set("ingress", json!(ingresses));

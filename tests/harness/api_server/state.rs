@@ -28,9 +28,10 @@ const fn builtin(
     Resource { group, version: "v1", plural, kind, short, is_custom: false }
 }
 
-const BUILTIN: [Resource; 8] = [
+const BUILTIN: [Resource; 9] = [
     builtin("", "pods", "Pod", &["po"]),
     builtin("", "configmaps", "ConfigMap", &["cm"]),
+    builtin("", "events", "Event", &["ev"]),
     builtin("apps", "deployments", "Deployment", &["deploy"]),
     builtin("apps", "replicasets", "ReplicaSet", &["rs"]),
     builtin("apps", "statefulsets", "StatefulSet", &["sts"]),

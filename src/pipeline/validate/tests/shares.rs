@@ -1,51 +1,8 @@
-//! Canaries and live versions: how a release gets its traffic.
+//! Live versions: how much traffic each gets.
 
 use super::check_section;
 
 const NONE: [&str; 0] = [];
-
-#[test]
-fn a_canary_gets_somewhere_in_a_sane_time() {
-    let canary = |text: &str| check_section(&format!("    canary: {{{text}}}\n"));
-    let used = "8:5: the template `backend-default@latest` does not use `canary` [unused]";
-    assert_eq!(canary("stepWeight: 10, maxWeight: 50, interval: 1m, threshold: 5"), [used]);
-    assert_eq!(
-        canary("stepWeight: 60, maxWeight: 50, interval: 5 minutes"),
-        [
-            used,
-            "8:26: a step of 60 % is over the maximum of 50 % [canary]",
-            "8:55: `5 minutes` is not a time [canary]",
-        ]
-    );
-    assert_eq!(
-        canary("interval: 1s"),
-        [used, "8:24: 1s between steps is too short to measure anything [canary]"]
-    );
-    assert_eq!(
-        canary("stepWeight: 1, maxWeight: 50, interval: 1h"),
-        [
-            "8:5: a release takes at least 50h: `interval` × `maxWeight` / `stepWeight` [canary]",
-            used,
-        ]
-    );
-    // A last, smaller step takes its time, too.
-    assert_eq!(canary("stepWeight: 2, maxWeight: 48, interval: 1h, threshold: 24"), [used]);
-    assert_eq!(
-        canary("stepWeight: 2, maxWeight: 49, interval: 1h, threshold: 25"),
-        [
-            "8:5: a release takes at least 25h: `interval` × `maxWeight` / `stepWeight` [canary]",
-            "8:5: a release that fails is rolled back after 25h: `interval` × `threshold` [canary]",
-            used,
-        ]
-    );
-    for interval in ["99999999999999h", "-5m", "1d", "''", "5", "1m1m"] {
-        let messages = canary(&format!("stepWeight: 1, maxWeight: 100, interval: {interval}"));
-        assert!(
-            messages.iter().any(|message| message.contains("[canary]")),
-            "{interval}: {messages:?}"
-        );
-    }
-}
 
 #[test]
 fn live_versions_share_all_of_the_traffic() {
@@ -98,7 +55,7 @@ fn an_app_without_pods_is_noticed_whatever_runs_them() {
     for (section, deployments) in [
         ("    scaling: {replicas: 2}\n", r#"deployment="a""#),
         (
-            "    canary: {stepWeight: 50, maxWeight: 50, interval: 1m}\n",
+            "    canary: {stepWeight: 50, maxWeight: 50, interval: 1m}\n    service: [{ports: [{name: http, number: 8000}]}]\n    autoscaling: {horizontal: {minReplicas: 2, maxReplicas: 4, cpu: {averageUtilization: 75}}}\n",
             r#"deployment=~"a(-primary)?""#,
         ),
         (
