@@ -196,6 +196,29 @@ impl FailureCause {
         }
     }
 
+    /// Finds the kind of the cause that a sentence is about, as [`FailureCause::sentence`] writes it; `None` for others.
+    pub fn kind_of_sentence(sentence: &str) -> Option<CauseKind> {
+        const WORDS: [(&str, CauseKind); CauseKind::ALL.len()] = [
+            (" cannot have the image ", CauseKind::InvalidImage),
+            (" cannot pull the image ", CauseKind::ImagePull),
+            (" lacks a part of its configuration", CauseKind::ConfigError),
+            (" cannot be started", CauseKind::CannotStart),
+            (" used more memory than its limit", CauseKind::OutOfMemory),
+            ("the quota is used up", CauseKind::Quota),
+            ("the cluster refuses to create", CauseKind::Refused),
+            ("no node takes ", CauseKind::Unschedulable),
+            (" does not become ready", CauseKind::Readiness),
+            ("the Job failed", CauseKind::JobFailed),
+            ("Flagger rolled the canary back", CauseKind::CanaryFailed),
+            ("Argo CD cannot sync", CauseKind::SyncFailed),
+            ("Argo CD has not synced", CauseKind::NotSynced),
+            ("nothing has changed for longer", CauseKind::NoProgress),
+            // After the others, whose sentences may quote such a message.
+            (": the container ", CauseKind::CrashLoop),
+        ];
+        WORDS.into_iter().find(|(words, _)| sentence.contains(words)).map(|(_, kind)| kind)
+    }
+
     fn restart_count(&self) -> String {
         match self.restarts {
             0 => String::new(),

@@ -158,7 +158,7 @@ pub(super) fn stopping_locks(
 }
 
 /// Returns true if a lock of that scope stops the app. Owners are compared without case.
-fn stops(scope: &LockScope, instance: &AppInstance, owner: Option<&str>) -> bool {
+pub(super) fn stops(scope: &LockScope, instance: &AppInstance, owner: Option<&str>) -> bool {
     match scope {
         LockScope::Everything => true,
         LockScope::Target(target) => *target == instance.target,

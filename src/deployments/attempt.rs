@@ -19,7 +19,7 @@ use crate::manifests::files;
 use crate::manifests::parse::names::NamePool;
 use crate::manifests::parse::{names, routes};
 use crate::model::claim::{self, Claims, ObjectClaim};
-use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
+use crate::model::deployment::{Contact, ContactLink, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, FactRequests, Facts, LiveObject};
 use crate::model::hand_edit::HandEdit;
@@ -33,6 +33,7 @@ use crate::pipeline::{Input, fact_requests};
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
+use crate::waml::document::Link;
 
 /// The time for which the check of a manifest host waits; a slower host is left to the push.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
@@ -173,14 +174,19 @@ fn reject(
     PlanError::Rejected { rejection, app, template: None, templates_commit, contact }
 }
 
+/// The most links that are recorded of a WAML.
+const MAX_LINKS: usize = 20;
+
 fn contact(waml: &Waml) -> Contact {
-    let Waml { name, owner, slack, successes, .. } = waml;
+    let Waml { name, owner, slack, successes, links, .. } = waml;
+    let link = |Link { name, url }: &Link| ContactLink { name: name.clone(), url: url.clone() };
     Contact {
         name: name.clone(),
         owner: owner.clone(),
         // An incoming webhook may stand there by mistake.
         slack: slack.as_deref().map(|slack| mask_secrets(slack).into_owned()),
         successes: *successes,
+        links: links.iter().take(MAX_LINKS).map(link).collect(),
     }
 }
 

@@ -71,6 +71,18 @@ pub struct RevisionFiles {
     pub changes: Option<Vec<Change>>,
 }
 
+/// The difference between two revisions of an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionComparison {
+    /// The one before.
+    pub from: DeployId,
+    /// The one after.
+    pub to: DeployId,
+    /// The changes from the one to the other; `None` where some files are not in the form that the service writes, or
+    /// one of them is not kept.
+    pub changes: Option<Vec<Change>>,
+}
+
 /// The unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 /// The number of past live revisions that are read: five revisions are kept, and some may have been
@@ -183,6 +195,30 @@ impl Deployments {
         let Some(files) = files else { return Ok(None) };
         let changes = changes(&latest.unwrap_or_default(), &files);
         Ok(Some(RevisionFiles { revision, files, changes }))
+    }
+
+    /// Compares two revisions of an app.
+    pub(crate) async fn compare_revisions(
+        &self,
+        instance: &AppInstance,
+        from: DeployId,
+        to: DeployId,
+    ) -> Result<RevisionComparison, HistoryError> {
+        let Some((repository, _)) = self.repository(instance).await? else {
+            return Ok(RevisionComparison { from, to, changes: None });
+        };
+        let files = async |id: &DeployId| {
+            let files = repository.files_of(&instance.target, &instance.app, Some(id)).await;
+            files.map_err(|error| repository_error(&error))
+        };
+        let (before, after) = (files(&from).await?, files(&to).await?);
+        let both = before.zip(after);
+        // Comparing takes milliseconds of computing.
+        let compare = tokio::task::spawn_blocking(move || {
+            both.and_then(|(before, after)| changes(&before, &after))
+        });
+        let changes = compare.await.map_err(BackendError::new)?;
+        Ok(RevisionComparison { from, to, changes })
     }
 }
 

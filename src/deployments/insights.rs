@@ -33,13 +33,13 @@ pub struct Insights {
 }
 
 /// The deployments whose marks are in memory at a time, some megabytes.
-const SLICE: u32 = 20_000;
+pub(super) const SLICE: u32 = 20_000;
 /// The most slices: their lengths are in memory until they are sorted, 40 bytes for each deployment.
-const MAX_SLICES: u32 = 10;
+pub(super) const MAX_SLICES: u32 = 10;
 /// The most failed changes that are looked at.
 const MAX_FAILURES: u32 = 2_000;
 /// The most rollouts that are looked at.
-const MAX_ROLLOUTS: u32 = 5_000;
+pub(super) const MAX_ROLLOUTS: u32 = 5_000;
 
 /// The lengths of all deployments so far.
 #[derive(Debug, Default)]
@@ -166,7 +166,7 @@ async fn sample_slice(
 }
 
 /// Sums up the rollouts of a window.
-fn rollout_figures(rollouts: &[RolloutOutcome]) -> RolloutFigures {
+pub(super) fn rollout_figures(rollouts: &[RolloutOutcome]) -> RolloutFigures {
     let mut duration = LapseSample::default();
     let mut figures = RolloutFigures { started: rollouts.len() as u64, ..Default::default() };
     for RolloutOutcome { state, started_at, ended_at } in rollouts {
@@ -193,7 +193,7 @@ fn rollout_figures(rollouts: &[RolloutOutcome]) -> RolloutFigures {
 }
 
 /// Computes DORA's figures of the changes of a window.
-fn dora(
+pub(super) fn dora(
     changes: &[OutcomeCount],
     failures: &[ChangeFailure],
     lead_time: LapseSummary,

@@ -32,6 +32,7 @@ pub mod dry_run; // what a deployment would do
 pub mod preview; // what a pull request would change
 pub mod records; // records of deployments
 pub mod apps; // lists of apps
+pub mod overview; // every app on every target
 pub mod app_state; // one app on one target
 pub(crate) mod watched_cluster; // a cluster that the service watches
 pub mod agent_inbox; // reports of a cluster's agent, on their way to the loop that follows it
@@ -39,6 +40,7 @@ mod agent_reports; // from the route to the inbox of a cluster
 pub mod live_state; // one app in its cluster: workloads, pods, logs
 pub mod history; // an app's revisions
 pub mod insights; // how long deployments take, and how they end
+pub mod insight_series; // the same over time, for plots
 pub mod builds; // images that could be deployed
 pub mod facts; // lookups for the rules
 pub mod templates; // the templates in use

@@ -42,9 +42,9 @@ impl Deployments {
         format!("{}/deployments/{id}", self.external_url)
     }
 
-    /// Returns the address of a rollout.
+    /// Returns the address of a rollout's page.
     pub(crate) fn rollout_page_of(&self, id: &RolloutId) -> String {
-        format!("{}/api/v1/rollouts/{id}", self.external_url)
+        format!("{}/rollouts/{id}", self.external_url)
     }
 
     /// Returns one deployment with all messages about it, in every state.

@@ -78,6 +78,18 @@ pub struct Contact {
     /// True if the channel also gets successes.
     #[serde(default)]
     pub successes: bool,
+    /// The links for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<ContactLink>,
+}
+
+/// A link for people, from a WAML.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContactLink {
+    /// Its label: `Runbook`.
+    pub name: String,
+    /// Its address.
+    pub url: String,
 }
 
 words! {

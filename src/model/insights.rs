@@ -71,6 +71,12 @@ pub struct RolloutFigures {
     pub duration: LapseSummary,
 }
 
+impl Extend<Lapse> for LapseSample {
+    fn extend<T: IntoIterator<Item = Lapse>>(&mut self, lapses: T) {
+        lapses.into_iter().for_each(|lapse| self.add(lapse));
+    }
+}
+
 impl LapseSample {
     /// Adds one length.
     pub fn add(&mut self, lapse: Lapse) {

@@ -116,6 +116,49 @@ pub fn at_written(windows: &[Window], now: Timestamp) -> Result<Opening, WindowE
     Ok(at(&windows, now))
 }
 
+/// A time in which a target is open, or closed for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpeningSpan {
+    /// The begin.
+    pub from: Timestamp,
+    /// The end.
+    pub to: Timestamp,
+    /// True if the target takes deployments.
+    pub is_open: bool,
+    /// The reason of the window that stops them, if it has one.
+    pub reason: Option<String>,
+}
+
+/// Lists when a target with these windows is open and closed from one time to another, at most nine days later.
+///
+/// # Errors
+/// The first window that cannot be read.
+pub fn list_spans(
+    windows: &[Window],
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<OpeningSpan>, WindowError> {
+    let windows = windows.iter().map(Weekly::parse).collect::<Result<Vec<_>, _>>()?;
+    let edges = edges(&windows, from);
+    let begins = std::iter::once(from).chain(edges.into_iter().filter(|edge| *edge < to));
+    let mut spans: Vec<OpeningSpan> = Vec::new();
+    for begin in begins {
+        let blocking = blocking(&windows, begin);
+        let reason = blocking.and_then(|window| window.reason.clone());
+        let is_open = blocking.is_none();
+        match spans.last_mut() {
+            Some(last) if last.is_open == is_open && last.reason == reason => {}
+            last => {
+                if let Some(last) = last {
+                    last.to = begin;
+                }
+                spans.push(OpeningSpan { from: begin, to, is_open, reason });
+            }
+        }
+    }
+    Ok(spans)
+}
+
 /// Finds the window that keeps it closed: a closed one that holds, else, where there are open ones
 /// and none of them holds, the first of those.
 fn blocking(windows: &[Weekly], now: Timestamp) -> Option<&Weekly> {
@@ -215,6 +258,28 @@ fn weekday(text: &str) -> Option<Weekday> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_week_is_cut_where_it_opens_and_closes() {
+        let windows = [window("mon-fri 09:00 17:00 - open"), window("wed 12:00 13:00 - closed")];
+        let at = |text: &str| format!("2026-11-{text}Z").parse::<Timestamp>().unwrap();
+        // A Tuesday.
+        let spans = list_spans(&windows, at("24T10:00:00"), at("25T18:00:00")).unwrap();
+        let spans: Vec<_> = spans
+            .iter()
+            .map(|span| (span.from, span.to, span.is_open, span.reason.as_deref()))
+            .collect();
+        let expected = [
+            (at("24T10:00:00"), at("24T17:00:00"), true, None),
+            (at("24T17:00:00"), at("25T09:00:00"), false, None),
+            (at("25T09:00:00"), at("25T12:00:00"), true, None),
+            (at("25T12:00:00"), at("25T13:00:00"), false, Some("because")),
+            (at("25T13:00:00"), at("25T17:00:00"), true, None),
+            (at("25T17:00:00"), at("25T18:00:00"), false, None),
+        ];
+        assert_eq!(spans, expected);
+        assert_eq!(list_spans(&[], at("24T10:00:00"), at("25T10:00:00")).unwrap().len(), 1);
+    }
 
     fn window(text: &str) -> Window {
         let parts: Vec<&str> = text.split(' ').collect();

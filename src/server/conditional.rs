@@ -75,6 +75,33 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     }
 }
 
+/// Compresses the pages of callers that accept it. They have no tag: nothing may store a page.
+pub(super) async fn compressed(request: Request, next: Next) -> Response {
+    let conditions = ConditionalHeaders::from_headers(request.headers());
+    let response = next.run(request).await;
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_page = kind.is_some_and(|kind| kind.starts_with("text/html"));
+    if !is_page || !conditions.gzip || response.body().size_hint().exact().is_none() {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        return Problem::new(ProblemKind::Internal, "the page would be too large").into_response();
+    };
+    parts.headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+    if body.len() < WORTH_IT {
+        return Response::from_parts(parts, Body::from(body));
+    }
+    match compress(body).await {
+        Ok(smaller) => {
+            parts.headers.remove(CONTENT_LENGTH);
+            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            Response::from_parts(parts, Body::from(smaller))
+        }
+        Err(body) => Response::from_parts(parts, Body::from(body)),
+    }
+}
+
 /// A JSON document that is the same for all callers. It is compressed and tagged once: it needs no token, so that its
 /// readers must not be able to make the service compute.
 #[derive(Clone)]

@@ -43,6 +43,12 @@ pub struct ServerLimits {
     pub open_for: Duration,
     /// The number of open event streams of one caller.
     pub streams_of_one: usize,
+    /// The number of open pages that change by themselves; one more loads itself again now and then.
+    pub open_pages: usize,
+    /// The same for one caller, who may be a token that many people share.
+    pub open_pages_of_one: usize,
+    /// The time after which an open page looks for changes without a signal.
+    pub page_look: Duration,
 }
 
 impl ServerLimits {
@@ -65,6 +71,9 @@ impl Default for ServerLimits {
             look: Duration::from_secs(1),
             open_for: Duration::from_hours(1),
             streams_of_one: 20,
+            open_pages: 1_000,
+            open_pages_of_one: 500,
+            page_look: Duration::from_secs(2),
         }
     }
 }

@@ -38,7 +38,7 @@ mod query; // the parameters of lists
 mod idempotency; // Idempotency-Key: each act is executed once
 mod conditional; // ETags and compression
 mod openapi; // the contract of the API
-mod pages; // / and /deployments/{id}
+mod pages; // the pages for people
 mod probes; // /healthz, /readyz, /metrics
 
 use std::sync::Arc;
@@ -70,6 +70,7 @@ pub(crate) fn router(state: ServerState) -> Router {
         .route("/metrics", get(probes::metrics))
         .merge(working)
         .nest(routes::BASE, routes::streams(&shared))
+        .merge(pages::streams(&shared))
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::unknown_method)
         .with_state(shared.clone());

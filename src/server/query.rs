@@ -97,9 +97,20 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, Strin
 
 /// Returns the same parameters for the page after that deployment.
 pub(super) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
-    let params = pairs.iter().filter(|(name, _)| name != "cursor");
+    with_cursor(pairs, cursor.as_str())
+}
+
+/// Returns the same parameters with another cursor.
+pub(super) fn with_cursor(pairs: &[(String, String)], cursor: &str) -> String {
+    let params = pairs.iter().filter(|(name, _)| name != "cursor").cloned();
+    write(&params.chain([("cursor".to_owned(), cursor.to_string())]).collect::<Vec<_>>())
+}
+
+/// Writes parameters as a query.
+pub(super) fn write(pairs: &[(String, String)]) -> String {
+    let params = pairs.iter();
     let params = params.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
-    params.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
+    params.collect::<Vec<_>>().join("&")
 }
 
 /// The parameters of a query: each is known, and given once.

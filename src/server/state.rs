@@ -14,6 +14,7 @@ use crate::server::auth::Authenticator;
 use crate::server::body_budget::BodyBudget;
 use crate::server::deliveries::{DeliveryCounter, WebhookOutcome};
 use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
+use crate::server::pages::LiveFeeds;
 use crate::support::telemetry;
 
 /// The dependencies of the routes; `app` builds them.
@@ -64,6 +65,8 @@ pub(super) struct Shared {
     pub(super) logs_of_callers: StreamLimit,
     /// The questions of each caller to a cluster that are not answered yet.
     pub(super) reads_of_callers: StreamLimit,
+    /// What all open pages share.
+    pub(super) feeds: LiveFeeds,
     /// The number of requests so far.
     pub(super) requests: AtomicU64,
 }
@@ -79,6 +82,7 @@ impl Shared {
             logs: Arc::new(Semaphore::new(limits.streams.div_ceil(2))),
             logs_of_callers: StreamLimit::default(),
             reads_of_callers: StreamLimit::default(),
+            feeds: LiveFeeds::new(limits),
             requests: AtomicU64::new(0),
             state,
         }

@@ -93,6 +93,55 @@ impl PackedMarks {
     }
 }
 
+/// Many deployments with their marks, as the database joins them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackedDeployments(String);
+
+/// A deployment of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowDeployment<'a> {
+    /// The time at which it was received.
+    pub received_at: Timestamp,
+    /// `namespace/slug`; empty where the WAML could not be read.
+    pub app: &'a str,
+    /// The state that people see.
+    pub state: State,
+    /// True if it is in the manifest repository.
+    pub is_pushed: bool,
+    /// Its marks.
+    pub marks: DeployMarks,
+}
+
+impl PackedDeployments {
+    /// Returns each deployment. One that cannot be read is left out.
+    pub fn iter(&self) -> impl Iterator<Item = WindowDeployment<'_>> {
+        self.0.split('\n').filter_map(read_deployment)
+    }
+}
+
+fn read_deployment(text: &str) -> Option<WindowDeployment<'_>> {
+    let mut parts = text.splitn(5, ' ');
+    let mut next = || parts.next();
+    let received_at = Timestamp::from_millisecond(next()?.parse().ok()?).ok()?;
+    let (app, state, in_cluster) = (next()?, State::parse(next()?)?, next()?);
+    Some(WindowDeployment {
+        received_at,
+        app,
+        state: State::parse(in_cluster).unwrap_or(state),
+        is_pushed: state == State::Succeeded,
+        marks: mark_text::decode(next()?),
+    })
+}
+
+/// What is known of why a deployment failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureReason {
+    /// The first rule that it broke; `None` if it broke none.
+    pub rule: Option<String>,
+    /// The beginning of its summary.
+    pub summary: String,
+}
+
 /// A change that failed, and what came after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeFailure {
@@ -114,6 +163,9 @@ pub struct RolloutOutcome {
 }
 
 const READING: &str = "reading insights";
+/// What stands between two fields, and between two entries, of texts that may contain anything else.
+const FIELD: &str = "\u{1f}";
+const ENTRY: &str = "\u{1e}";
 /// The number of ids in one statement.
 const AT_ONCE: usize = 200;
 
@@ -178,6 +230,51 @@ impl Store {
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
         let text = row.maybe_text("marks")?.unwrap_or_default();
         Ok(PackedMarks { count: row.count("n")?, text })
+    }
+
+    /// Returns the deployments of a kind with their marks.
+    pub async fn packed_deployments(
+        &self,
+        kind: DeploymentKind,
+        scope: &InsightScope,
+    ) -> Result<PackedDeployments, StoreError> {
+        let (tests, values) = scope.tests();
+        let sql = format!(
+            "SELECT 'deployments' AS id, string_agg(received_at || ' ' || COALESCE(namespace || '/' || slug, '') || ' ' \
+             || state || ' ' || COALESCE(cluster_state, '') || ' ' || marks, '\n') AS packed \
+             FROM deployments WHERE {} AND {tests}",
+            kind.test()
+        );
+        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        Ok(PackedDeployments(row.maybe_text("packed")?.unwrap_or_default()))
+    }
+
+    /// Returns the reasons of the deployments that failed, at most so many, the newest.
+    pub async fn failure_reasons(
+        &self,
+        scope: &InsightScope,
+        limit: u32,
+    ) -> Result<Vec<FailureReason>, StoreError> {
+        let (tests, mut values) = scope.tests();
+        let (between, after) = (values.len() + 1, values.len() + 2);
+        values.extend([FIELD, ENTRY].map(|text| Condition::Text(text.to_owned())));
+        // The rule is the first key of a violation.
+        let sql = format!(
+            "SELECT 'failures' AS id, string_agg(f.violation || ${between} || f.sentence, ${after}) AS packed FROM \
+             (SELECT SUBSTR(violations, 1, 100) AS violation, SUBSTR(summary, 1, 400) AS sentence FROM deployments \
+             WHERE COALESCE(cluster_state, state) = 'failed' AND {tests} \
+             ORDER BY received_at DESC LIMIT {limit}) AS f"
+        );
+        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        let reason = |text: &str| {
+            let (violation, summary) = text.split_once(FIELD)?;
+            let rule =
+                violation.strip_prefix("[{\"rule\":\"").and_then(|rest| rest.split_once('"'));
+            let rule = rule.map(|(rule, _)| rule.to_owned());
+            Some(FailureReason { rule, summary: summary.to_owned() })
+        };
+        Ok(packed.split(ENTRY).filter_map(reason).collect())
     }
 
     /// Counts the deployments of a kind by their outcome.

@@ -46,6 +46,7 @@ mod marks; // marks that are known after the push
 mod next_due; // the next due time, and times too far ahead
 mod notifications; // queries about sent and waiting messages
 mod outbox; // the outbox: messages to send
+mod overview; // queries for the overview of all apps
 mod owners; // owners of apps
 mod previews; // previews of pull requests
 mod query; // statements with their values
@@ -66,6 +67,7 @@ mod rollouts; // records of rollouts, and the targets that each has
 mod rollout_reports; // what people were last told of rollouts
 mod row; // reads values from rows
 mod sweeps; // progress of the sweeps
+mod system; // replicas, leases, messages that were given up
 mod undo; // the rollback of a deployment that failed in its cluster
 mod write; // a write transaction, its turn and its connection
 
@@ -86,8 +88,8 @@ pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
 pub use crate::store::insights::{
-    ChangeFailure, DeploymentKind, DeploymentPlace, InsightScope, OutcomeCount, PackedMarks,
-    RolloutOutcome,
+    ChangeFailure, DeploymentKind, DeploymentPlace, FailureReason, InsightScope, OutcomeCount,
+    PackedDeployments, PackedMarks, RolloutOutcome, WindowDeployment,
 };
 pub use crate::store::intake::Accepted;
 pub use crate::store::interval_metrics::IntervalMetrics;
@@ -97,6 +99,7 @@ pub use crate::store::locks::{LockPlacement, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};
 pub use crate::store::notifications::{ForgeCalls, Notification, OutboxBacklog};
 pub use crate::store::outbox::{Confirmation, DeliveryOutcome, OutboxMessage};
+pub use crate::store::overview::NewestDeployment;
 pub use crate::store::owners::{OwnerMove, OwnerRecord};
 pub use crate::store::previews::{PostedCheck, PreviewClaim, PreviewIntake};
 pub use crate::store::read::{Filter, Page, QueueDepth, StateCounts};
@@ -114,4 +117,5 @@ pub use crate::store::rollouts::{
     RolloutClaim, RolloutFilter, RolloutOrigin, RolloutProgress, RolloutStart, StoredRollout,
 };
 pub use crate::store::sweeps::{NextSweep, Sweeping};
+pub use crate::store::system::DeadLetter;
 pub use crate::store::undo::{FailureUndo, UndoRequest};

@@ -77,6 +77,13 @@ impl Store {
         rows.iter().map(read_notification).collect()
     }
 
+    /// Returns a version that changes whenever a message about the deployment is added, sent or given up.
+    pub async fn messages_version(&self, id: &DeployId) -> Result<String, StoreError> {
+        let sql = "SELECT 'messages' AS id, COUNT(*) AS n, COUNT(outcome) AS ended FROM outbox WHERE deployment = $1";
+        let row = query(sql, id).fetch_one(&self.pool, "reading a deployment's messages").await?;
+        Ok(format!("{} {}", row.number("n")?, row.number("ended")?))
+    }
+
     /// Returns the statuses of a deployment for the code host, in order.
     pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let mut messages = self.messages(id).await?;

@@ -43,10 +43,17 @@ fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .output()
         .unwrap();
+    let log = String::from_utf8_lossy(&log.stdout).into_owned();
+    let lines: Vec<&str> = log.lines().collect();
     assert_eq!(
-        String::from_utf8_lossy(&log.stdout),
-        "deploy devx/my-app 1.1.202206161102-sha.0c1d2e3f to prod-cluster-1\ndeploy devx/my-app 1.0.202206151506-sha.649008fb to prod-cluster-1\n"
+        lines[..2],
+        [
+            "deploy devx/my-app 1.1.202206161102-sha.0c1d2e3f to prod-cluster-1",
+            "deploy devx/my-app 1.0.202206151506-sha.649008fb to prod-cluster-1"
+        ]
     );
+    let sample = lines[2..].iter().all(|line| line.contains("sample/"));
+    assert!(sample && lines.len() > 40, "the week before is marked as a sample: {log}");
 }
 
 #[test]
@@ -63,7 +70,7 @@ fn the_demo_is_made_anew_but_never_over_somebodys_files() {
     assert_eq!(std::fs::read_to_string(folder.path().join("mine/file")).unwrap(), "precious");
     for _ in 0..2 {
         let output = program("the-deployer", folder.path())
-            .args(["demo", "--exit", "--dir", "d"])
+            .args(["demo", "--exit", "--no-week", "--dir", "d"])
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -74,7 +81,7 @@ fn the_demo_is_made_anew_but_never_over_somebodys_files() {
 fn last_words(program: &std::path::Path, folder: &std::path::Path) -> String {
     use std::io::BufRead as _;
     let mut command = std::process::Command::new(program);
-    command.arg("demo").current_dir(folder).env_clear().env("PATH", super::path());
+    command.args(["demo", "--no-week"]).current_dir(folder).env_clear().env("PATH", super::path());
     command.env("NO_COLOR", "1").env("HOME", folder).stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();

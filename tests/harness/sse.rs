@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct EventReader {
     response: Response,
     /// What came and was not read yet.
-    rest: String,
+    rest: Vec<u8>,
 }
 
 /// An event.
@@ -22,20 +22,21 @@ pub(crate) struct ServerEvent(String);
 impl EventReader {
     pub(crate) fn new(response: Response) -> Self {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, rest: String::new() }
+        Self { response, rest: Vec::new() }
     }
 
     /// The next event; `None` at the end. Heartbeats are passed over.
     pub(crate) async fn next(&mut self) -> Option<ServerEvent> {
         loop {
-            let Some((event, rest)) = self.rest.split_once("\n\n") else {
+            let end = self.rest.windows(2).position(|two| two == b"\n\n");
+            let Some(end) = end else {
                 let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
                 let chunk = chunk.expect("nothing comes").unwrap()?;
-                self.rest.push_str(std::str::from_utf8(&chunk).unwrap());
+                self.rest.extend_from_slice(&chunk);
                 continue;
             };
-            let (event, rest) = (event.to_owned(), rest.to_owned());
-            self.rest = rest;
+            let event: Vec<u8> = self.rest.drain(..end + 2).collect();
+            let event = String::from_utf8(event).unwrap().trim_end().to_owned();
             if !event.starts_with(':') {
                 return Some(ServerEvent(event));
             }
@@ -44,6 +45,12 @@ impl EventReader {
 }
 
 impl ServerEvent {
+    /// All lines of its data.
+    pub(crate) fn data(&self) -> String {
+        let lines = self.0.lines().filter_map(|line| line.strip_prefix("data:"));
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    }
+
     /// A field of the event, which has it: `id`.
     pub(crate) fn field(&self, name: &str) -> &str {
         let value = self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

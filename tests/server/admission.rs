@@ -185,9 +185,9 @@ async fn lists_and_pages_have_what_a_token_may_read() {
         for (token, seen) in [("prod", 2), ("none", 0), ("all", 3)] {
             assert_eq!(count(&get_as(&deployer, token, LIST).await), seen, "{token} {read}");
             let login = STANDARD.encode(format!("x:{token}"));
-            let page = request(&deployer, Method::GET, "/");
+            let page = request(&deployer, Method::GET, "/deployments");
             let page = send(page.header("authorization", format!("Basic {login}"))).await;
-            assert_eq!(page.text.matches("href=\"/deployments/").count(), seen, "{}", page.text);
+            assert_eq!(page.text.matches("href=\"/deployments/2").count(), seen, "{}", page.text);
         }
         let all = get_as(&deployer, "all", LIST).await.json();
         let dev = all["deployments"][1]["id"].as_str().unwrap().to_owned();

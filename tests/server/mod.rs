@@ -16,7 +16,9 @@ mod contract; // the OpenAPI document, and that answers are as it says
 mod full; // the program when there is everything that it can show
 mod schema; // as much of JSON Schema as the document has
 mod mutations; // events with anything anywhere in them
-mod pages; // / and /deployments/{id}
+mod pages; // the grid, deployments, what a browser may do
+mod page_views; // apps, rollouts, insights, locks, the audit log, the service
+mod page_streams; // open pages as things go on
 mod reading; // probes, lists, and routes that there are not
 mod deployments; // a deployment's log, filters
 mod apps; // GET /api/v1/apps

@@ -15,7 +15,7 @@ use crate::harness::log::CapturedLog;
 use crate::harness::receiver::{Does, Receiver, SECRET};
 
 /// What a browser asks for.
-async fn browse(deployer: &Deployer, path: &str, authorization: Option<&str>) -> Answer {
+pub(super) async fn browse(deployer: &Deployer, path: &str, authorization: Option<&str>) -> Answer {
     let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     let request = request(deployer, Method::GET, path).header("accept", accept);
     send(match authorization {
@@ -25,15 +25,16 @@ async fn browse(deployer: &Deployer, path: &str, authorization: Option<&str>) ->
     .await
 }
 
-fn page(answer: &Answer, status: u16) -> &str {
+pub(super) fn page(answer: &Answer, status: u16) -> &str {
     assert_eq!(answer.status.as_u16(), status, "{answer:?}");
     assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
     assert_eq!(answer.headers["cache-control"], "no-store");
     assert_eq!(answer.headers["referrer-policy"], "no-referrer");
     assert_eq!(answer.headers["x-content-type-options"], "nosniff");
     let policy = answer.headers["content-security-policy"].to_str().unwrap();
-    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-    for never in ["<script", " style=\"", " onclick", "{{", "{%"] {
+    assert!(policy.starts_with("default-src 'self'; base-uri 'none'; "), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    for never in ["<script>", "<style", " style=\"", " onclick", "{{", "{%", "src=\"http"] {
         assert!(!answer.text.contains(never), "{never} in {}", answer.text);
     }
     assert_eq!(answer.text.matches("<h1").count(), 1);
@@ -41,7 +42,7 @@ fn page(answer: &Answer, status: u16) -> &str {
 }
 
 /// Each part stands in the text, after the one before it.
-fn follow(text: &str, parts: &[&str]) {
+pub(super) fn follow(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {
         let (_, after) =
@@ -92,7 +93,7 @@ async fn a_deployment_that_goes_on_is_looked_at_again_unless_its_reader_holds_it
     let commit = deployer.github.repository("example/shop").tip("main");
     let commit = format!("{}/example/shop/commit/{commit}", deployer.github.url());
     for part in [
-        "http-equiv=\"refresh\" content=\"3\"",
+        "<noscript><meta http-equiv=\"refresh\" content=\"3\"></noscript>",
         ">queued</span> waiting for a worker",
         "example/shop <span class=\"to\">to</span> prod-cluster-1",
         &commit,
@@ -207,16 +208,18 @@ async fn what_somebody_edited_by_hand_is_shown_as_a_diff_and_not_as_html() {
 async fn the_newest_are_listed_with_links_to_their_logs() {
     let deployer = Deployer::start().await;
     assert!(
-        page(&browse(&deployer, "/", None).await, 200).contains("There are no deployments here")
+        page(&browse(&deployer, "/deployments", None).await, 200)
+            .contains("There are no deployments here")
     );
     let ids = with_three(&deployer).await;
-    let shown = browse(&deployer, "/?limit=2", None).await;
+    let shown = browse(&deployer, "/deployments?limit=2", None).await;
     let text = page(&shown, 200);
     let link = |id: &str| format!("href=\"/deployments/{id}\"");
     assert_eq!(text.matches("href=\"/deployments/2").count(), 2);
     follow(text, &[&link(&ids[0]), &link(&ids[1])]);
-    let shown = browse(&deployer, &format!("/?limit=1&target={TARGET}"), None).await;
-    let older = format!("/?limit=1&target={TARGET}&cursor={}", ids[0]);
+    let shown =
+        browse(&deployer, &format!("/deployments?limit=1&target={TARGET}&state="), None).await;
+    let older = format!("/deployments?limit=1&target={TARGET}&cursor={}", ids[0]);
     assert!(page(&shown, 200).contains(&older.replace('&', "&#38;")), "{}", shown.text);
     let rest = browse(&deployer, &older, None).await;
     let text = page(&rest, 200);
@@ -243,7 +246,7 @@ async fn what_went_wrong_is_a_page_for_people_and_a_problem_for_programs() {
     let api = browse(&deployer, "/api/v1/deployments/x", None).await;
     api.problem(400, "bad-request");
     deployer.stepped().store().close().await;
-    for path in ["/", "/deployments/20261121-054812123-000000"] {
+    for path in ["/", "/deployments", "/deployments/20261121-054812123-000000"] {
         let down = browse(&deployer, path, None).await;
         assert!(page(&down, 503).contains("try again later"));
         assert_eq!(down.headers["retry-after"], "5");
@@ -316,13 +319,89 @@ async fn an_operator_may_open_the_pages_and_the_api_stays_closed_and_takes_no_pa
 }
 
 #[tokio::test]
-async fn the_policy_is_that_of_the_style_sheet_in_the_page() {
-    use sha2::{Digest, Sha256};
+async fn what_a_page_is_made_of_is_served_to_anybody_and_kept_for_good() {
+    let deployer = asking_for("t0ken", "token").await;
+    let refused = browse(&deployer, "/", None).await;
+    let text = page(&refused, 401);
+    let mut files: Vec<&str> =
+        text.split('"').filter(|part| part.starts_with("/assets/")).collect();
+    files.push("/assets/icon-plain.svg");
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in files {
+        let asset = browse(&deployer, file, None).await;
+        assert_eq!(asset.status, 200, "{file}");
+        let kind = asset.headers["content-type"].to_str().unwrap();
+        let kinds = ["text/css; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"];
+        assert!(kinds.contains(&kind), "{file}: {kind}");
+        assert!(asset.headers["cache-control"].to_str().unwrap().contains("immutable"));
+        assert_eq!(asset.headers["x-content-type-options"], "nosniff");
+    }
+    for file in ["/assets/other.js", "/assets/icon-%3Cscript%3E.svg"] {
+        assert!(page(&browse(&deployer, file, None).await, 404).contains("no such file"));
+    }
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn the_grid_shows_what_is_live_and_what_goes_on_on_each_target() {
     let deployer = Deployer::start().await;
+    let empty = browse(&deployer, "/", None).await;
+    assert!(page(&empty, 200).contains("There are no apps here yet"));
+    let id = deploys(&deployer, "v1").await;
+    deployer.clock.advance(std::time::Duration::from_hours(3));
     let shown = browse(&deployer, "/", None).await;
-    let style = shown.text.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
-    let hash = STANDARD.encode(Sha256::digest(style));
-    let policy = shown.headers["content-security-policy"].to_str().unwrap();
-    assert!(policy.contains(&format!("'sha256-{hash}'")), "{policy}");
+    let cell = format!(
+        "<td class=\"good\"><a href=\"/apps/{TARGET}/devx/shop\">v1</a> <time datetime=\"2026-11-21T05:46Z\">3 h</time></td>"
+    );
+    follow(page(&shown, 200), &["1 app</p>", TARGET, "devx/<b>shop</b>", &cell]);
+    // One that fails: what was live before it still is.
+    let broken = waml("shop").replace("servicePort: 8000", "servicePort: 80");
+    asks_with(&deployer, "v2", &broken).await;
+    let queued = browse(&deployer, "/", None).await;
+    assert!(page(&queued, 200).contains(&cell), "its app is not known yet: {}", queued.text);
+    deployer.settle().await;
+    let failed = deployer.deployments().await.pop().unwrap().id;
+    let shown = browse(&deployer, "/?state=failed&sort=state&q=SHOP", None).await;
+    let word = format!("<a class=\"badge bad\" href=\"/deployments/{failed}\">failed</a>");
+    follow(
+        page(&shown, 200),
+        &["value=\"SHOP\"", "1 app · 1 failed", "<td class=\"bad\">", ">v1</a>", &word],
+    );
+    assert!(!shown.text.contains(&format!("/deployments/{id}")));
+    for nothing in
+        ["/?state=held", "/?q=cart", "/?team=x%40example.com", "/?target=dev", "/?namespace=a"]
+    {
+        let shown = browse(&deployer, nothing, None).await;
+        assert!(
+            page(&shown, 200).contains("No app passes the filter"),
+            "{nothing}: {}",
+            shown.text
+        );
+    }
+    let wrong = browse(&deployer, "/?state=lost", None).await;
+    assert!(page(&wrong, 400).contains("is not one of failed, deploying"));
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn the_grid_says_what_stands_in_the_way_and_hostile_filters_are_only_shown() {
+    let deployer = Deployer::start().await;
+    edited(&deployer).await;
+    let lock =
+        serde_json::json!({"scope": {"target": TARGET}, "reason": "<script>alert(1)</script>"});
+    assert_eq!(super::world::post(&deployer, "/api/v1/locks", &lock).await.status, 201);
+    deployer.clock.advance(std::time::Duration::from_mins(1));
+    let shown = browse(&deployer, "/?state=edited", None).await;
+    follow(
+        page(&shown, 200),
+        &["<td class=\"warn\">", ">not live</a>", "<i>edited</i> <i>locked</i>"],
+    );
+    let hostile = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E%E2%80%AE";
+    let shown = browse(&deployer, &format!("/?q={hostile}&team={hostile}"), None).await;
+    let text = page(&shown, 200);
+    assert!(
+        text.contains("value=\"&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;\\u{202e}\""),
+        "{text}"
+    );
     deployer.settled().await;
 }

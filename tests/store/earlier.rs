@@ -18,6 +18,7 @@ async fn succeed(store: &Store, lane: &str, numbers: impl IntoIterator<Item = i6
             owner: "a@b.c".to_owned(),
             slack: None,
             successes: true,
+            links: vec![],
         });
         let known = Findings { contact, ..Findings::default() };
         let _held = store

@@ -32,6 +32,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
                 owner: "squad@example.com".to_owned(),
                 slack: Some("#squad".to_owned()),
                 successes: false,
+                links: vec![],
             }),
             address: Some("https://web.example.com/".to_owned()),
             hand_edit: Some(hand_edit()),

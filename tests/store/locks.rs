@@ -155,6 +155,7 @@ fn known() -> Findings {
         owner: "jo@example.com".to_owned(),
         slack: None,
         successes: false,
+        links: vec![],
     };
     Findings { app: Some(web()), contact: Some(contact), ..Findings::default() }
 }

@@ -98,6 +98,11 @@ impl InUse {
         Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Returns the templates in use, `backend-default@latest` and so on, for people.
+    pub(crate) fn list_names(&self) -> Vec<String> {
+        self.now().iter().map(|template| template.id()).collect()
+    }
+
     /// Polls the branch until `stop`.
     pub(crate) async fn keep_current(&self, stop: CancellationToken) {
         let Some(repository) = &self.0.repository else { return };

@@ -36,7 +36,7 @@ fn deployment(violations: &[Violation]) -> Deployment {
         "violations": violations, "pushed": null, "template": null, "templates_commit": null,
         "contact": Contact {
             name: "The Shop".to_owned(), owner: "squad@example.com".to_owned(),
-            slack: Some("#squad-devx".to_owned()), successes: false,
+            slack: Some("#squad-devx".to_owned()), successes: false, links: vec![],
         },
         "address": null, "attempts": 1,
     });

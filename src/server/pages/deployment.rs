@@ -4,7 +4,9 @@ use askama::Template;
 
 use crate::deployments::Deployments;
 use crate::deployments::checks::Notice;
-use crate::model::deploy_clock::{DeployInterval, DeployMarks, IntervalTime, MarkTime};
+use crate::deployments::live_state::{ClusterAppState, LiveStateError};
+use crate::model::change::Change;
+use crate::model::deploy_clock::{DeployMarks, IntervalTime, MarkTime};
 use crate::model::deployment::{Deployment, Stage, StageTime};
 use crate::model::event::Recipient;
 use crate::model::hand_edit::{EditCommit, HandEdit};
@@ -12,8 +14,12 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::model::waiting::WaitingOn;
-use crate::server::pages::document::{CodeHostLinks, PageError, STYLE};
-use crate::server::pages::words::{self, Part, RelativeTime};
+use crate::server::pages::changes::{ChangesView, DiffLine, diff_line};
+use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
+use crate::server::pages::insights::explain as explain_interval;
+use crate::server::pages::pods::PodsView;
+use crate::server::pages::timeline::{self, TimelineEntry};
+use crate::server::pages::words::{self, PageLink, Part, RelativeTime, link_to};
 use crate::store::Notification;
 use crate::support::time_text::format_micros;
 
@@ -28,14 +34,25 @@ pub(crate) struct DeploymentStory {
     pub(crate) places: CodeHostLinks,
 }
 
+/// What the page has beside the record: read from git, and from the cluster.
+pub(crate) struct DeploymentSurroundings {
+    /// The changes that it made to the manifests; `None` where they are not known.
+    pub(crate) changes: Option<Vec<Change>>,
+    /// The app in its cluster, while the deployment goes on there.
+    pub(crate) pods: Option<Result<ClusterAppState, LiveStateError>>,
+    /// True if the reader has stopped the refresh.
+    pub(crate) is_paused: bool,
+    /// Notices for the reader, such as an outage.
+    pub(crate) notices: Vec<Notice>,
+}
+
 impl DeploymentStory {
     /// Makes the data from the record and its messages.
     pub(crate) fn new(
         (deployment, notifications): (Deployment, Vec<Notification>),
-        Deployments { forge_url, waml, .. }: &Deployments,
+        deployments: &Deployments,
     ) -> Self {
-        let places = CodeHostLinks { forge: forge_url.clone(), waml: waml.path.clone() };
-        Self { deployment, notifications, places }
+        Self { deployment, notifications, places: CodeHostLinks::from(deployments) }
     }
 }
 
@@ -47,20 +64,15 @@ const LATER: u32 = 15;
 #[derive(Template)]
 #[template(path = "deployment.html")]
 struct Page {
-    style: &'static str,
-    title: String,
-    /// The seconds until the page refreshes.
-    refresh: Option<u32>,
-    /// True if the reader has stopped that.
+    frame: Frame,
+    /// True if the reader has stopped the refresh.
     is_paused: bool,
-    /// Notices for the reader, such as an outage.
-    notices: Vec<Notice>,
     deployment: Deployment,
     subject: String,
     state: &'static str,
     look: &'static str,
-    repository: Link,
-    commit: Link,
+    repository: PageLink,
+    commit: PageLink,
     git_ref: String,
     actor: String,
     received: RelativeTime,
@@ -80,6 +92,17 @@ struct Page {
     files: String,
     edit: Option<Edit>,
     lines: Vec<Line>,
+    changes: Option<ChangesView>,
+    pods: Option<PodsView>,
+    log_lines: Vec<LogLine>,
+    /// The path of the app's page, once the app is known.
+    app_path: Option<String>,
+}
+
+/// An entry of the log.
+struct LogLine {
+    at: RelativeTime,
+    text: Vec<Part>,
 }
 
 /// The condition that the deployment waits for in its cluster.
@@ -102,18 +125,11 @@ impl Waiting {
     }
 }
 
-/// A text that may be a link.
-#[derive(Debug, PartialEq, Eq)]
-struct Link {
-    text: String,
-    url: Option<String>,
-}
-
 /// A violation.
 struct Complaint {
     rule: String,
     message: Vec<Part>,
-    place: Option<Link>,
+    place: Option<PageLink>,
     path: String,
     expected: Vec<Part>,
     help: Vec<Part>,
@@ -133,12 +149,6 @@ struct By {
     id: String,
     author: String,
     at: RelativeTime,
-}
-
-/// A line of a diff, and its CSS class.
-struct DiffLine {
-    text: String,
-    look: &'static str,
 }
 
 /// The row of one stage.
@@ -188,15 +198,16 @@ struct Line {
 const WHOLE: u64 = 1000;
 const SHORTEST: u64 = 6;
 
-/// Renders the page. `is_paused`: the reader has stopped the refresh.
+/// Renders the page.
 ///
 /// # Errors
 /// [`PageError`]
 pub(crate) fn page(
     log: DeploymentStory,
-    is_paused: bool,
-    notices: Vec<Notice>,
+    surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
+    let DeploymentSurroundings { changes, pods, is_paused, notices } = surroundings;
+    let log_lines = log_lines(&log);
     let DeploymentStory { deployment, notifications, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
@@ -210,11 +221,19 @@ pub(crate) fn page(
         deployment.app.as_ref().map_or_else(|| repository.to_string(), ToString::to_string);
     let forge = places.forge.as_deref();
     let page = Page {
-        style: STYLE,
-        title: format!("{subject} to {}: {}", request.target, deployment.state.as_str()),
-        refresh: refresh.filter(|_| !is_paused),
+        frame: Frame {
+            title: format!("{subject} to {}: {}", request.target, deployment.state.as_str()),
+            section: PageSection::Deployments,
+            look: words::pick_css_class(deployment.state),
+            refresh: refresh.filter(|_| !is_paused),
+            live: refresh.filter(|_| !is_paused).map(|_| LivePage {
+                stream: format!("/live/deployments/{}", deployment.id),
+                version: String::new(),
+            }),
+            notices,
+            ..Frame::default()
+        },
         is_paused: is_paused && refresh.is_some(),
-        notices,
         subject,
         state: deployment.state.as_str(),
         look: words::pick_css_class(deployment.state),
@@ -245,9 +264,26 @@ pub(crate) fn page(
         files: words::count(deployment.pushed.iter().flat_map(|push| &push.files).count(), "file"),
         edit: deployment.hand_edit.clone().map(edit),
         lines: lines(&notifications),
+        changes: changes.filter(|changes| !changes.is_empty()).map(ChangesView::new),
+        pods: pods.map(PodsView::new),
+        log_lines,
+        app_path: app_path(&deployment),
         deployment,
     };
     Ok(page.render()?)
+}
+
+fn log_lines(log: &DeploymentStory) -> Vec<LogLine> {
+    let line = |entry: TimelineEntry| LogLine {
+        at: words::moment(entry.at),
+        text: words::parts(&entry.text),
+    };
+    timeline::lines(log).into_iter().map(line).collect()
+}
+
+fn app_path(deployment: &Deployment) -> Option<String> {
+    let app = deployment.app.as_ref()?;
+    Some(format!("/apps/{}/{app}", deployment.request.target))
 }
 
 /// Returns the seconds until something may change; `None` if nothing will.
@@ -256,10 +292,6 @@ fn refresh(deployment: &Deployment, notifications: &[Notification]) -> Option<u3
         return Some(SOON);
     }
     waiting(notifications).then_some(LATER)
-}
-
-fn link_to(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) -> Link {
-    Link { text, url: forge.map(|forge| format!("{forge}/{repository}{rest}")) }
 }
 
 /// Returns the errors, and the warnings.
@@ -328,16 +360,6 @@ fn sentence(replaced: bool, push_failed: bool) -> &'static str {
     }
 }
 
-fn diff_line(text: &str) -> DiffLine {
-    let look = match text.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "name",
-        [b'+', ..] => "new",
-        [b'-', ..] => "old",
-        _ => "quiet",
-    };
-    DiffLine { text: text.to_owned(), look }
-}
-
 /// Makes a bar for each stage.
 fn bars(stages: &[StageTime]) -> Vec<Bar> {
     let total = total(stages).max(1);
@@ -377,13 +399,7 @@ fn mark_rows(marks: &DeployMarks) -> Vec<MarkRow> {
 }
 
 fn interval_row(time: &IntervalTime) -> IntervalRow {
-    let explanation = match time.interval {
-        DeployInterval::Deployer => "from the receipt to the push",
-        DeployInterval::Pickup => "from the request until Argo CD knew of it",
-        DeployInterval::Wait => "from the request until Argo CD began to sync",
-        DeployInterval::Sync => "from the pickup until Argo CD had synced",
-        DeployInterval::Total => "from the request until Argo CD had synced",
-    };
+    let explanation = explain_interval(time.interval);
     let (title, length) = (time.interval.title(), words::lapse(time.lapse()));
     IntervalRow { title, explanation, length }
 }

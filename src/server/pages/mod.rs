@@ -1,16 +1,30 @@
-//! The web pages `/` and `/deployments/{id}`, and every error as a page for browsers.
+//! The web pages, and every error as a page for browsers.
 //!
 //! ```text
 //! record ─▶ view (pure: words, times, links) ─▶ html/*.html (askama, escaped)
 //! ```
 //!
-//! A page is one answer: no script, no picture, no foreign font, and its one style sheet in it.
+//! A page is complete without a script. Its style sheet and its script are files of the service (`assets.rs`); nothing
+//! comes from elsewhere, and nothing is inline.
 //!
 //! Pages only show. So they accept the password of HTTP Basic, which browsers send by themselves; the API, which acts,
 //! does not.
 
+mod assets; // the style sheet, the script and the icons
+mod document; // frame, security policy, escaping
+mod views; // from a request to a page
+mod live; // pages that change in place
+pub(crate) mod grid; // apps × targets
+mod app; // an app on a target
 pub(crate) mod deployment; // the page of one deployment
-mod document; // styles, security policy, escaping
+mod changes; // the difference between two sets of manifests
+mod pods; // an app in its cluster
+mod rollouts; // rollouts
+mod insights; // figures and plots of a window
+mod plot; // curves and bars as SVG
+mod locks; // locks, holds and windows
+mod audit; // the audit log
+mod system; // the state of the service
 mod list; // the newest deployments
 pub(crate) mod timeline; // the log of a deployment, in sentences
 mod words; // states, times and durations for people
@@ -24,20 +38,19 @@ use axum::http::header::{
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::model::callers::{Pages, Scope};
-use crate::model::id::DeployId;
+use crate::model::app_instance::AppInstance;
+use crate::model::callers::Pages;
+use crate::model::id::{DeployId, RolloutId};
 use crate::server::auth::{Caller, CallerSurface};
-use crate::server::call::{
-    AuthenticatedRequest, PathParam, QueryPairs, bad, no_deployment, unavailable,
-};
-use crate::server::pages::deployment::DeploymentStory;
-use crate::server::pages::document::PageError;
+use crate::server::call::{AuthenticatedRequest, PathParam, QueryPairs};
+use crate::server::conditional;
+use crate::server::pages::document::{POLICY, PageError, RenderedPage};
+pub(super) use crate::server::pages::live::feeds::LiveFeeds;
 use crate::server::problem::{Problem, ProblemKind, ProblemText};
-use crate::server::query;
 use crate::server::routes::deployments;
 use crate::server::state::Shared;
 
@@ -46,16 +59,46 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"the-deplo
 
 /// Builds the routes of all pages.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    // The API's answer, for people whose browser has sent their password, which the API does not accept. If the pages
-    // are public these are not: they have more than a page.
+    // The API's answer, for people whose browser has sent their password, which the API does not accept; and who did
+    // what. If the pages are public these are not: they have more than other pages.
     let data = Router::new()
         .route("/deployments/{id}/json", get(deployments::get))
+        .route("/audit", get(audit_log))
         .layer(from_fn_with_state(shared.clone(), signed_in));
     Router::new()
-        .route("/", get(newest))
+        .route("/", get(grid))
+        .route("/deployments", get(newest))
         .route("/deployments/{id}", get(log))
+        .route("/apps/{target}/{namespace}/{app}", get(app))
+        .route("/rollouts", get(rollout_list))
+        .route("/rollouts/{id}", get(rollout))
+        .route("/insights", get(insights))
+        .route("/locks", get(lock_list))
+        .route("/system", get(service_state))
         .layer(from_fn_with_state(shared.clone(), entered))
         .merge(data)
+        .layer(from_fn(conditional::compressed))
+        .route("/assets/{name}", get(assets::get))
+}
+
+/// Builds the routes of the streams by which open pages change.
+pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/live/", get(live::follow_grid))
+        .route("/live/deployments", get(live::follow_deployments))
+        .route("/live/deployments/{id}", get(live::follow_deployment))
+        .route("/live/apps/{target}/{namespace}/{app}", get(live::follow_app))
+        .route("/live/rollouts", get(live::follow_rollouts))
+        .route("/live/rollouts/{id}", get(live::follow_rollout))
+        .layer(from_fn_with_state(shared.clone(), entered))
+}
+
+/// Shows the grid of apps on targets.
+async fn grid(
+    call: AuthenticatedRequest,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
+    page(views::grid(&call, &pairs).await)
 }
 
 /// Shows the newest deployments, filtered as in the API's list.
@@ -63,14 +106,7 @@ async fn newest(
     call: AuthenticatedRequest,
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, Problem> {
-    let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
-    let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
-    let page = page.map_err(|error| unavailable(&error))?;
-    let deployments = call
-        .filter_visible(page.deployments, |deployment| call.caller.resource_of(deployment))
-        .await?;
-    let older = page.next.map(|next| query::from(&pairs, &next));
-    html(StatusCode::OK, list::page(deployments, older, call.deployments().notices(None)))
+    page(views::deployments(&call, pairs).await)
 }
 
 /// Shows one deployment.
@@ -79,12 +115,63 @@ async fn log(
     PathParam(id): PathParam<DeployId>,
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, Problem> {
-    let story = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
-    let log = DeploymentStory::new(story.ok_or_else(|| no_deployment(&id))?, call.deployments());
-    call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
-    let is_paused = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    let notices = call.deployments().notices(Some(&log.deployment.request.target));
-    html(StatusCode::OK, deployment::page(log, is_paused, notices))
+    page(views::deployment(&call, &id, &pairs).await)
+}
+
+/// Shows an app on a target.
+async fn app(
+    call: AuthenticatedRequest,
+    PathParam(instance): PathParam<AppInstance>,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
+    page(views::app(&call, &instance, &pairs).await)
+}
+
+/// Shows the newest rollouts, filtered as in the API's list.
+async fn rollout_list(
+    call: AuthenticatedRequest,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
+    page(views::rollouts(&call, pairs).await)
+}
+
+/// Shows one rollout.
+async fn rollout(
+    call: AuthenticatedRequest,
+    PathParam(id): PathParam<RolloutId>,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
+    page(views::rollout(&call, &id, &pairs).await)
+}
+
+/// Shows how long the deployments of a window took, and how they ended.
+async fn insights(
+    call: AuthenticatedRequest,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
+    page(views::insights(&call, pairs).await)
+}
+
+/// Shows locks, holds and windows.
+async fn lock_list(call: AuthenticatedRequest) -> Result<Response, Problem> {
+    page(views::locks(&call).await)
+}
+
+/// Shows the acts of people and programs.
+async fn audit_log(
+    call: AuthenticatedRequest,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, Problem> {
+    page(views::audit(&call, pairs).await)
+}
+
+/// Shows the state of the service.
+async fn service_state(call: AuthenticatedRequest) -> Result<Response, Problem> {
+    page(views::system(&call).await)
+}
+
+fn page(page: Result<RenderedPage, Problem>) -> Result<Response, Problem> {
+    Ok(html(StatusCode::OK, page?.html))
 }
 
 async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
@@ -127,9 +214,9 @@ pub(super) async fn readable(request: Request, next: Next) -> Response {
         return response;
     };
     let page = document::problem(response.status().as_u16(), problem.title, &problem.detail);
-    let Ok(page) = html(response.status(), page) else { return response };
+    let Ok(page) = page else { return response };
     let (mut parts, _) = response.into_parts();
-    let (page, body) = page.into_parts();
+    let (page, body) = html(parts.status, page).into_parts();
     for (name, value) in page.headers {
         if let Some(name) = name {
             parts.headers.insert(name, value);
@@ -145,15 +232,18 @@ fn wants_a_page(path: &str, headers: &HeaderMap) -> bool {
     !for_programs.iter().any(|begin| path.starts_with(begin)) && accept.contains("text/html")
 }
 
+/// Makes the problem of a page that could not be rendered.
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn fault(error: PageError) -> Problem {
+    tracing::error!(%error, "page could not be rendered");
+    Problem::new(
+        ProblemKind::Internal,
+        "the page could not be rendered; the service's log has more",
+    )
+}
+
 /// Answers with a page and its security headers. It shows who deploys what, so that nothing may cache it.
-fn html(status: StatusCode, page: Result<String, PageError>) -> Result<Response, Problem> {
-    let page = page.map_err(|error| {
-        tracing::error!(%error, "page could not be rendered");
-        Problem::new(
-            ProblemKind::Internal,
-            "the page could not be rendered; the service's log has more",
-        )
-    })?;
+fn html(status: StatusCode, page: String) -> Response {
     let mut response = (status, page).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -161,8 +251,6 @@ fn html(status: StatusCode, page: Result<String, PageError>) -> Result<Response,
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(VARY, HeaderValue::from_static("accept"));
-    if let Ok(policy) = HeaderValue::from_str(&document::policy()) {
-        headers.insert(CONTENT_SECURITY_POLICY, policy);
-    }
-    Ok(response)
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    response
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 
 use crate::api::audit::AuditPage;
-use crate::model::audit::Search;
+use crate::model::audit::{AuditRecords, Search};
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
 use crate::server::auth::Resource;
@@ -29,13 +29,20 @@ pub(super) async fn list(
     call: AuthenticatedRequest,
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<AuditPage>, Problem> {
+    Ok(Json(search(&call, &pairs).await?.into()))
+}
+
+/// Returns the newest entries that pass the filters, for administrators.
+pub(in crate::server) async fn search(
+    call: &AuthenticatedRequest,
+    pairs: &[(String, String)],
+) -> Result<AuditRecords, Problem> {
     call.authorize(Scope::Admin, Resource::Everywhere).await?;
-    let search = read(&pairs).map_err(bad)?;
-    let records = call.deployments().ledger.audit_records(&search).await.map_err(|error| {
+    let search = read(pairs).map_err(bad)?;
+    call.deployments().ledger.audit_records(&search).await.map_err(|error| {
         tracing::error!(%error, "audit log could not be read");
         Problem::new(ProblemKind::Unavailable, "the audit log cannot be read now; try again later")
-    })?;
-    Ok(Json(records.into()))
+    })
 }
 
 /// Reads the parameters; the message says which one is wrong.

@@ -39,10 +39,10 @@ const MAX_PLACES: u32 = 5_000;
 
 /// The parameters of a request.
 #[derive(Debug, PartialEq, Eq)]
-struct InsightsQuery {
-    window: SignedDuration,
-    target: Option<TargetName>,
-    app: Option<AppKey>,
+pub(in crate::server) struct InsightsQuery {
+    pub(in crate::server) window: SignedDuration,
+    pub(in crate::server) target: Option<TargetName>,
+    pub(in crate::server) app: Option<AppKey>,
 }
 
 /// Returns the figures of the deployments that the caller may see.
@@ -50,16 +50,30 @@ pub(super) async fn get(
     call: AuthenticatedRequest,
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<InsightsAnswer>, Problem> {
-    let InsightsQuery { window, target, app } = read(&pairs).map_err(bad)?;
+    let query = read(&pairs).map_err(bad)?;
     let _place = open_read(&call)?;
-    let deployments = call.deployments();
-    let now = deployments.clock.now();
+    let now = call.deployments().clock.now();
+    let insights = match visible_scope(&call, query, now).await? {
+        Ok(scope) => call.deployments().insights(scope).await,
+        Err(since) => Ok(Insights::empty(since)),
+    };
+    let insights = insights.map_err(|error| unavailable(&error))?;
+    Ok(Json(answer(insights, now)))
+}
+
+/// Returns the deployments that the caller may see of a window that ends now; the begin of the window if there are none.
+pub(in crate::server) async fn visible_scope(
+    call: &AuthenticatedRequest,
+    query: InsightsQuery,
+    now: Timestamp,
+) -> Result<Result<InsightScope, Timestamp>, Problem> {
+    let InsightsQuery { window, target, app } = query;
     // A deployment of this millisecond counts.
     let until = now.saturating_add(SignedDuration::from_millis(1)).unwrap_or(now);
     let since = now.saturating_sub(window).unwrap_or(now);
     let mut scope = InsightScope { since, until, target, app, places: None };
     if !call.can_read(&Resource::Everywhere).await? {
-        let places = deployments.store.deployment_places(&scope, MAX_PLACES + 1).await;
+        let places = call.deployments().store.deployment_places(&scope, MAX_PLACES + 1).await;
         let places = places.map_err(|error| unavailable(&error))?;
         if places.len() > MAX_PLACES as usize {
             let problem = "too many apps for a caller who may not see all of them: name a `target` or an `app`";
@@ -68,16 +82,17 @@ pub(super) async fn get(
         let visible = call.filter_visible(places, |place| call.caller.resource_of_place(place));
         let visible = visible.await?;
         if visible.is_empty() {
-            return Ok(Json(answer(Insights::empty(since), now)));
+            return Ok(Err(since));
         }
         scope.places = Some(visible);
     }
-    let insights = deployments.insights(scope).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(answer(insights, now)))
+    Ok(Ok(scope))
 }
 
 /// Takes the caller's place: a long window takes seconds of the database, and one caller has one at a time.
-fn open_read(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
+pub(in crate::server) fn open_read(
+    call: &AuthenticatedRequest,
+) -> Result<Option<Arc<()>>, Problem> {
     if call.caller.via == AuthMethod::Loopback {
         return Ok(None);
     }
@@ -90,7 +105,7 @@ fn open_read(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
 }
 
 /// Reads the parameters; the message says which one is wrong.
-fn read(pairs: &[(String, String)]) -> Result<InsightsQuery, String> {
+pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<InsightsQuery, String> {
     let params = Params::of(pairs, QUERY)?;
     Ok(InsightsQuery {
         window: params.read("window", window)?.unwrap_or(DEFAULT_WINDOW),

@@ -39,14 +39,23 @@ pub(super) async fn list(
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Json<LockPage>, Problem> {
     let filter = filter(&pairs).map_err(bad)?;
-    let locks = call.deployments().ledger.locks(&filter).await;
+    let locks = visible_locks(&call, &filter).await?;
+    Ok(Json(LockPage { locks: locks.into_iter().map(LockSummary::from).collect() }))
+}
+
+/// Returns the locks that pass the filter and that the caller may see, oldest first.
+pub(in crate::server) async fn visible_locks(
+    call: &AuthenticatedRequest,
+    filter: &LockFilter,
+) -> Result<Vec<(LockId, Lock)>, Problem> {
+    let locks = call.deployments().ledger.locks(filter).await;
     let locks = locks.map_err(|error| unavailable(&error))?;
     let is_apps = |(_, lock): &(LockId, Lock)| matches!(lock.scope, LockScope::App(..));
     let (of_apps, wider): (Vec<_>, Vec<_>) = locks.into_iter().partition(is_apps);
     let of_apps = call.filter_visible(of_apps, |(_, lock)| required_right(&lock.scope).1).await?;
     let mut locks: Vec<_> = of_apps.into_iter().chain(wider).collect();
     locks.sort_by(|(a, lock), (b, other_lock)| (lock.since, a).cmp(&(other_lock.since, b)));
-    Ok(Json(LockPage { locks: locks.into_iter().map(LockSummary::from).collect() }))
+    Ok(locks)
 }
 
 /// Places a lock.

@@ -35,17 +35,17 @@ use crate::server::state::Shared;
 use crate::server::{idempotency, query};
 
 mod apps; // apps, revisions and removals
-mod audit; // the audit log
+pub(super) mod audit; // the audit log
 mod builds; // builds that can be deployed
 pub(super) mod deployments; // deployments and their logs
 mod events; // streams of events
-mod insights; // how long deployments take, and how they end
-mod locks; // locks
+pub(super) mod insights; // how long deployments take, and how they end
+pub(super) mod locks; // locks
 mod observations; // reports of agents
 mod plan; // dry runs
 mod pods; // apps in their clusters
-mod rollbacks; // rollbacks and holds
-mod rollouts; // one release over many targets
+pub(super) mod rollbacks; // rollbacks and holds
+pub(super) mod rollouts; // one release over many targets
 mod service; // the caller, the code host and the targets
 
 /// The path of the API.

@@ -92,11 +92,18 @@ pub(super) async fn holds(
 ) -> Result<Json<HoldList>, Problem> {
     let params = Params::of(&pairs, HOLDS).map_err(bad)?;
     let target = params.id("target", TargetName::parse).map_err(bad)?;
-    let holds = call.deployments().holds(target.as_ref()).await;
-    let holds = holds.map_err(|error| unavailable(&error))?;
-    let resource = |hold: &Hold| Resource::App(hold.target.clone(), hold.app.clone());
-    let holds = call.filter_visible(holds, resource).await?;
+    let holds = visible_holds(&call, target.as_ref()).await?;
     Ok(Json(HoldList { holds: holds.into_iter().map(HoldSummary::from).collect() }))
+}
+
+/// Returns the holds that the caller may see, on all targets or on one.
+pub(in crate::server) async fn visible_holds(
+    call: &AuthenticatedRequest,
+    target: Option<&TargetName>,
+) -> Result<Vec<Hold>, Problem> {
+    let holds = call.deployments().holds(target).await.map_err(|error| unavailable(&error))?;
+    let resource = |hold: &Hold| Resource::App(hold.target.clone(), hold.app.clone());
+    call.filter_visible(holds, resource).await
 }
 
 impl From<RollbackError> for Problem {

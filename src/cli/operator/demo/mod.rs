@@ -6,6 +6,7 @@
 
 mod story; // the deployments of the demo
 mod watch; // stages, read from the log
+mod week; // a week of several apps, for the pages
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use crate::app::App;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, DIM};
 use crate::config::SettingsSources;
+use crate::config::forge::ForgeSettings;
 use crate::config::settings::Settings;
 use crate::support::clock::Clock;
 
@@ -25,12 +27,16 @@ use crate::support::clock::Clock;
 ///
 /// It makes an example service repository, starts the service on the embedded default, sends it a deployment event over
 /// HTTP, and prints each stage with its time; then a second deployment with a changed WAML, and a broken one with its
-/// violations. Everything stays in the folder for a look around.
+/// violations. Before that the service lives through a sample week of five apps in the namespace `sample`, so that its
+/// pages have something to show. Everything stays in the folder for a look around.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// End after the three deployments, instead of leaving the service running
     #[arg(long)]
     exit: bool,
+    /// Leave out the sample week, which fills the pages
+    #[arg(long)]
+    no_week: bool,
     /// The folder for everything; one of an earlier demo is replaced
     #[arg(long, value_name = "DIR", default_value = "demo")]
     dir: PathBuf,
@@ -41,9 +47,15 @@ const MARKER: &str = ".the-deployer-demo";
 
 impl Demo {
     pub(super) async fn run(self) -> CommandOutcome {
-        let stages = watch::install()?;
+        let mut stages = watch::install()?;
         prepare_folder(&self.dir)?;
         let settings = settings(&self.dir)?;
+        crate::support::http::install_tls_provider();
+        if !self.no_week {
+            live_through_week(&settings).await?;
+            // Those of the week fill the queue.
+            while stages.try_recv().is_ok() {}
+        }
         let app = App::build(settings.clone(), Clock::system()).await.map_err(CliError::failed)?;
         let address = app.address().map_err(CliError::failed)?;
         let manifests = app.manifests.values().next().cloned();
@@ -65,6 +77,15 @@ impl Demo {
             .map_err(CliError::failed)?;
         result
     }
+}
+
+/// Lets the service live through a sample week, with the stages of its deployments unseen.
+async fn live_through_week(settings: &Settings) -> CommandOutcome {
+    let ForgeSettings::Local { root } = &settings.forge else {
+        return Err(CliError::io("the demo needs the local forge"));
+    };
+    output::print("A sample week of five apps, for the pages …\n\n")?;
+    week::live_through(settings.clone(), root.clone(), story::read_secret(settings)?).await
 }
 
 /// Finds `bart`, if it lies beside this program. Cargo builds it only when asked to.

@@ -106,8 +106,7 @@ fn chapters() -> [Chapter; 3] {
 impl Story {
     /// Runs all deployments.
     pub(super) async fn run_chapters(mut self) -> CommandOutcome {
-        crate::support::http::install_tls_provider();
-        let secret = self.secret()?;
+        let secret = read_secret(&self.settings)?;
         output::print(&format!(
             "{BOLD}the-deployer{BOLD:#} on the embedded default: SQLite, local git, http://{}\n",
             self.address
@@ -126,7 +125,8 @@ impl Story {
             commit.short(),
             chapter.tag
         ))?;
-        let id = send_event(self.address, secret, chapter, &commit).await?;
+        let event = EventToSend::from(chapter);
+        let id = send_event(self.address, secret, &event, &commit).await?;
         output::print(&format!(
             "  {DIM}answer{DIM:#}  202, deployment {NOTE}{id}{NOTE:#}\n  {DIM}page{DIM:#}    http://{}/deployments/{id}\n\n",
             self.address
@@ -205,15 +205,6 @@ impl Story {
             .map_err(|error| CliError::io(format!("cannot make {}: {error}", path.display())))
     }
 
-    fn secret(&self) -> Result<SecretString, CliError> {
-        match &self.settings.webhook.secret {
-            WebhookSecret::Given(secret) => Ok(secret.clone()),
-            WebhookSecret::Kept(path) => {
-                secret::load_or_create(path).map(|content| content.secret).map_err(CliError::failed)
-            }
-        }
-    }
-
     fn where_to_look(&self) -> CommandOutcome {
         let dir = self.dir.display();
         output::print(&format!(
@@ -222,21 +213,60 @@ impl Story {
     }
 }
 
+/// Reads the secret that the service shares with the code host.
+pub(super) fn read_secret(settings: &Settings) -> Result<SecretString, CliError> {
+    match &settings.webhook.secret {
+        WebhookSecret::Given(secret) => Ok(secret.clone()),
+        WebhookSecret::Kept(path) => {
+            secret::load_or_create(path).map(|content| content.secret).map_err(CliError::failed)
+        }
+    }
+}
+
+/// A deployment event that is to be sent.
+pub(super) struct EventToSend {
+    pub(super) number: i64,
+    pub(super) repository: String,
+    pub(super) repository_number: i64,
+    pub(super) target: String,
+    pub(super) tag: String,
+    pub(super) description: String,
+    pub(super) login: String,
+}
+
+impl From<&Chapter> for EventToSend {
+    fn from(chapter: &Chapter) -> Self {
+        Self {
+            number: chapter.number,
+            repository: REPOSITORY.to_owned(),
+            repository_number: 1,
+            target: TARGET.to_owned(),
+            tag: chapter.tag.to_owned(),
+            description: chapter.reason.to_owned(),
+            login: "ada".to_owned(),
+        }
+    }
+}
+
+/// Makes the client that plays the code host.
+pub(super) fn http_client() -> Result<reqwest::Client, CliError> {
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build();
+    client.map_err(CliError::failed)
+}
+
 /// Sends a signed deployment event as GitHub does; returns the id of the deployment.
-async fn send_event(
+pub(super) async fn send_event(
     address: SocketAddr,
     secret: &SecretString,
-    chapter: &Chapter,
+    event: &EventToSend,
     commit: &CommitSha,
 ) -> Result<String, CliError> {
-    let body = event(chapter, commit).to_string();
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build();
-    let answer = client
-        .map_err(CliError::failed)?
+    let body = event_body(event, commit).to_string();
+    let answer = http_client()?
         .post(format!("http://{address}/webhooks/github"))
         .header("content-type", "application/json")
         .header("x-github-event", "deployment")
-        .header("x-github-delivery", format!("demo-{}", chapter.number))
+        .header("x-github-delivery", format!("demo-{}", event.number))
         .header(signature::HEADER, signature::sign(secret, body.as_bytes()))
         .body(body)
         .send()
@@ -251,28 +281,34 @@ async fn send_event(
     }
 }
 
-fn event(chapter: &Chapter, commit: &CommitSha) -> Json {
+fn event_body(event: &EventToSend, commit: &CommitSha) -> Json {
+    let (owner, name) = event.repository.split_once('/').unwrap_or_default();
     json!({
         "action": "created",
         "deployment": {
-            "id": chapter.number,
+            "id": event.number,
             "sha": commit,
             "ref": "main",
             "task": "deploy",
-            "environment": TARGET,
-            "description": chapter.reason,
-            "payload": {"tag": chapter.tag},
-            "creator": {"login": "ada"},
+            "environment": event.target,
+            "description": event.description,
+            "payload": {"tag": event.tag},
+            "creator": {"login": event.login},
         },
-        "repository": {"id": 1, "full_name": REPOSITORY, "name": "my-app", "owner": {"login": "example"}},
-        "sender": {"login": "ada"},
+        "repository": {
+            "id": event.repository_number,
+            "full_name": event.repository,
+            "name": name,
+            "owner": {"login": owner},
+        },
+        "sender": {"login": event.login},
         "workflow": null,
         "workflow_run": null,
     })
 }
 
 /// Commits the file on `main`; makes the repository if it is missing.
-fn commit_waml(
+pub(super) fn commit_waml(
     path: &Path,
     waml: &str,
     message: &str,

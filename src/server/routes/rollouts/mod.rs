@@ -242,7 +242,7 @@ async fn act(
 }
 
 /// Reads a rollout; the caller's rights are not checked yet.
-pub(super) async fn load(
+pub(in crate::server) async fn load(
     call: &AuthenticatedRequest,
     id: &RolloutId,
 ) -> Result<RolloutView, Problem> {
@@ -266,7 +266,7 @@ pub(super) fn resources(
 }
 
 /// Fails unless the caller has the permission on every target; the problem names the first that is missing.
-async fn authorize(
+pub(in crate::server) async fn authorize(
     call: &AuthenticatedRequest,
     scope: Scope,
     rollout: &RolloutView,
@@ -278,7 +278,7 @@ async fn authorize(
 }
 
 /// Returns the rollouts of which the caller may see every target.
-async fn filter_visible(
+pub(in crate::server) async fn filter_visible(
     call: &AuthenticatedRequest,
     rollouts: Vec<RolloutView>,
 ) -> Result<Vec<RolloutView>, Problem> {
@@ -299,7 +299,8 @@ async fn filter_visible(
     Ok(pairs.map(|(rollout, _)| rollout).collect())
 }
 
-fn read_query(
+/// Reads the parameters of the list; the message says which one is wrong.
+pub(in crate::server) fn read_query(
     pairs: &[(String, String)],
 ) -> Result<(RolloutFilter, Option<RolloutId>, u32), String> {
     let params = Params::of(pairs, QUERY)?;
@@ -325,12 +326,12 @@ fn flag(value: &str) -> Result<bool, String> {
 }
 
 /// Makes the problem of a rollout that does not exist.
-pub(super) fn no_rollout(id: &RolloutId) -> Problem {
+pub(in crate::server) fn no_rollout(id: &RolloutId) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("there is no rollout {id}"))
 }
 
 /// Makes the problem of a database that does not answer.
-pub(super) fn unavailable(error: &dyn std::error::Error) -> Problem {
+pub(in crate::server) fn unavailable(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "rollouts could not be read or stored");
     Problem::new(
         ProblemKind::Unavailable,

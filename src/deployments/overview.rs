@@ -1,0 +1,163 @@
+//! Reads the overview: every app on every target, with what is live, what is under way and what stands in the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::deployments::Deployments;
+use crate::deployments::apps::stops;
+use crate::lookups::FactUnavailable;
+use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
+use crate::model::deployment::Deployment;
+use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
+use crate::store::{Filter, NewestDeployment, StoreError};
+
+/// The most apps on targets that are read: a page shows fewer, and each takes some hundred bytes.
+const MAX_APPS: usize = 20_000;
+/// The most deployments under way that are read.
+const MAX_UNDER_WAY: u32 = 500;
+
+/// An app on a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverviewEntry {
+    /// The app and its target.
+    pub instance: AppInstance,
+    /// The owning team's e-mail address.
+    pub owner: Option<String>,
+    /// The live revision; `None` after a manual edit, and before the first push.
+    pub live: Option<LiveTag>,
+    /// True if the live files have manual edits.
+    pub is_edited: bool,
+    /// True if a lock stops deployments of the app.
+    pub is_locked: bool,
+    /// True if a hold stops automation.
+    pub is_held: bool,
+    /// The newest deployment.
+    pub newest: Option<NewestDeployment>,
+    /// The sentence of the deployment that is under way.
+    pub progress: Option<String>,
+}
+
+/// A live revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveTag {
+    /// Its id.
+    pub id: DeployId,
+    /// The image tag, where the database knows it.
+    pub tag: Option<ImageTag>,
+    /// The time at which it was created.
+    pub at: Option<Timestamp>,
+}
+
+/// Every app on every target.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Overview {
+    /// The apps, in the order of app instances.
+    pub entries: Vec<OverviewEntry>,
+    /// The repositories that cannot be read now: there may be more apps in them.
+    pub missing: UnreadableRepositories,
+    /// True if there are more apps than are read.
+    pub is_cut: bool,
+}
+
+impl OverviewEntry {
+    /// Returns true if the newest deployment has not ended.
+    pub fn is_under_way(&self) -> bool {
+        self.newest.as_ref().is_some_and(|newest| !newest.state.is_final())
+    }
+}
+
+impl Deployments {
+    /// Returns every app on every target, or on one. The error's text is for callers.
+    pub(crate) async fn overview(&self, target: Option<&TargetName>) -> Result<Overview, String> {
+        let listing = self.facts.apps(target, None, None, MAX_APPS + 1).await;
+        let AppListing { mut apps, missing } = listing.map_err(|FactUnavailable(why)| why)?;
+        let is_cut = apps.len() > MAX_APPS;
+        apps.truncate(MAX_APPS);
+        let entries = self.overview_entries(target, apps).await.map_err(|error| {
+            tracing::error!(%error, "overview could not be read");
+            "the database cannot be read now; try again later".to_owned()
+        })?;
+        Ok(Overview { entries, missing, is_cut })
+    }
+
+    async fn overview_entries(
+        &self,
+        target: Option<&TargetName>,
+        apps: Vec<InstanceState>,
+    ) -> Result<Vec<OverviewEntry>, StoreError> {
+        let store = &self.store;
+        let filter = Filter { unfinished: true, target: target.cloned(), ..Filter::default() };
+        let under_way = store.deployments(&filter, None, MAX_UNDER_WAY).await?.deployments;
+        let under_way = Progress::new(&under_way);
+        let mut states: BTreeMap<AppInstance, Option<InstanceState>> =
+            under_way.instances().map(|instance| (instance, None)).collect();
+        states.extend(apps.into_iter().map(|state| (state.instance.clone(), Some(state))));
+        let instances: Vec<&AppInstance> = states.keys().collect();
+        let mut newest = store.newest_deployments(&instances).await?;
+        // The newest deployment is the live one, mostly.
+        let lives = states.iter().filter_map(|(instance, state)| {
+            let live = state.as_ref()?.live.as_ref()?;
+            let is_newest = newest.get(instance).is_some_and(|newest| newest.id == *live);
+            (!is_newest).then(|| live.clone())
+        });
+        let releases = store.packed_releases(&lives.collect::<Vec<_>>()).await?;
+        let locks = store.locks(self.clock.now()).await?;
+        let holds = store.holds(target).await?.into_iter();
+        let holds: BTreeSet<AppInstance> =
+            holds.map(|hold| AppInstance { target: hold.target, app: hold.app }).collect();
+        let entry = |(instance, state): (AppInstance, Option<InstanceState>)| {
+            let newest = newest.remove(&instance);
+            let is_edited = state.as_ref().is_some_and(|state| state.live.is_none());
+            let (live, owner) = state.map(|state| (state.live, state.owner)).unwrap_or_default();
+            let live = live.map(|id| {
+                let newest = newest.as_ref().filter(|newest| newest.id == id);
+                let newest = newest.map(|newest| (newest.tag.clone(), newest.received_at));
+                let (tag, at) = newest.or_else(|| releases.get(&id).cloned()).unzip();
+                LiveTag { at: at.or_else(|| id.time()), tag, id }
+            });
+            OverviewEntry {
+                is_locked: locks
+                    .iter()
+                    .any(|(_, lock)| stops(&lock.scope, &instance, owner.as_deref())),
+                is_held: holds.contains(&instance),
+                progress: under_way.find(&instance).map(str::to_owned),
+                instance,
+                owner,
+                live,
+                is_edited,
+                newest,
+            }
+        };
+        Ok(states.into_iter().map(entry).collect())
+    }
+}
+
+/// The sentences of the deployments that are under way.
+struct Progress<'a>(BTreeMap<(&'a TargetName, &'a AppKey), &'a str>);
+
+impl<'a> Progress<'a> {
+    /// Takes the newest of each app; the WAML of others has not been read yet.
+    fn new(under_way: &'a [Deployment]) -> Self {
+        let oldest_first = under_way.iter().rev();
+        let sentence = |deployment: &'a Deployment| {
+            let app = deployment.app.as_ref()?;
+            let waiting = deployment.waiting.as_ref().map(|waiting| waiting.what.as_str());
+            let sentence = waiting.unwrap_or(&deployment.summary);
+            Some(((&deployment.request.target, app), sentence))
+        };
+        Self(oldest_first.filter_map(sentence).collect())
+    }
+
+    fn find(&self, AppInstance { target, app }: &AppInstance) -> Option<&str> {
+        self.0.get(&(target, app)).copied()
+    }
+
+    fn instances(&self) -> impl Iterator<Item = AppInstance> {
+        let instance = |(target, app): &(&TargetName, &AppKey)| AppInstance {
+            target: (*target).clone(),
+            app: (*app).clone(),
+        };
+        self.0.keys().map(instance)
+    }
+}
