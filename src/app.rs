@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +71,7 @@ pub struct App {
     grace: Duration,
     home: DataDirLock,
     retention_days: Option<u32>,
+    session_idle: SignedDuration,
     /// The manifest repositories by name, for callers that inspect them.
     pub manifests: BTreeMap<String, ManifestRepository>,
 }
@@ -172,7 +174,9 @@ impl App {
             registry.register(ConnectionMetrics::new),
         );
         let closing = CancellationToken::new();
-        let auth = Authenticator::new(wiring::admission(&settings)?, deployments.clone());
+        let cookie_key = wiring::cookie_key(&deployments.store, &deployments.clock).await?;
+        let admission = wiring::admission(&settings, cookie_key)?;
+        let auth = Authenticator::new(admission, deployments.clone());
         let router = server::router(ServerState {
             deployments,
             deliveries: registry.register(DeliveryCounter::new),
@@ -194,6 +198,7 @@ impl App {
             grace: settings.server.shutdown_grace,
             home,
             retention_days: settings.storage.retention_days,
+            session_idle: settings.sessions.idle,
             manifests: by_name,
         })
     }
@@ -224,7 +229,9 @@ impl App {
         let indexing = tokio::spawn(deployments.facts.clone().keep_index(index, stop.clone()));
         let pruning = tokio::spawn({
             let (store, clock) = (store.clone(), deployments.clock.clone());
-            retention::run_pruning(store, clock, self.retention_days, stop.clone())
+            let age =
+                retention::Ages { days: self.retention_days, session_idle: self.session_idle };
+            retention::run_pruning(store, clock, age, stop.clone())
         });
         let records = tokio::spawn(removal::keep_records(deployments.clone(), stop.clone()));
         let workers_done = CancellationToken::new();

@@ -63,7 +63,7 @@ pub(super) fn describe_code_host(forge: &ForgeSettings) -> CodeHost {
         ForgeSettings::GitHub { api_url, credentials: _, login } => CodeHost::GitHub {
             api_url: api_url.trim_end_matches('/').to_owned(),
             web_url: web_url(api_url),
-            client_id: login.clone(),
+            client_id: login.as_ref().map(|login| login.client_id.clone()),
         },
     }
 }

@@ -18,14 +18,26 @@ const LARGE_BATCH: u32 = 5;
 /// The pause between two batches.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Deletes deployments older than `days`, if that is set, until `stop`.
+/// The ages after which records are deleted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ages {
+    /// The age of deployments; `None` if they are kept.
+    pub(super) days: Option<u32>,
+    /// The time for which sessions of browsers may be unused.
+    pub(super) session_idle: SignedDuration,
+}
+
+/// Deletes sessions that are over and, if their age is set, deployments, until `stop`.
 pub(super) async fn run_pruning(
     store: Store,
     clock: Clock,
-    days: Option<u32>,
+    Ages { days, session_idle }: Ages,
     stop: CancellationToken,
 ) {
     loop {
+        if let Err(error) = store.prune_sessions(clock.now(), session_idle).await {
+            tracing::warn!(%error, "sessions that are over could not be deleted");
+        }
         if let Err(error) = bound(&store).await {
             tracing::warn!(%error, "records of a former version could not be cut");
         }

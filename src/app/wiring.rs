@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::start_error::{Boxed, StartError};
+use crate::app::start_error::{Boxed, StartError, cannot_use};
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::connection::settings::{ClusterSettings, ClusterSource};
 use crate::cluster::watch::health::ClusterHealth;
 use crate::cluster::watch::metrics::WatchMetrics;
 use crate::cluster::watch::schedule::WatchLimits;
-use crate::config::forge::{ForgeSettings, GitHubCredentials};
+use crate::config::forge::{ForgeSettings, GitHubCredentials, LoginSettings};
 use crate::config::limits::LimitSettings;
 use crate::config::secret;
 use crate::config::settings::Settings;
@@ -25,6 +25,7 @@ use crate::controller::{self, Controller};
 use crate::deployments::watched_cluster::{ClusterLink, WatchedCluster};
 use crate::deployments::{Deployments, removal};
 use crate::forge::Forge;
+use crate::forge::github::client::OAuthClient;
 use crate::model::id::{TargetName, TeamName};
 use crate::model::notice::Subscriptions;
 use crate::model::target::Clusters;
@@ -38,11 +39,15 @@ use crate::outbox::sinks::{
     LONGEST_BIGQUERY_CALL, LONGEST_CALL, LONGEST_SLACK_CALL, Sinks, SlackSink,
 };
 use crate::outbox::{self, Outbox};
-use crate::server::auth::{Admission, AllowedHosts, FingerprintKey, Proxies};
+use crate::server::auth::{
+    Admission, AllowedHosts, CookieKey, FingerprintKey, Proxies, SessionSettings,
+};
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
 use crate::server::{ServerLimits, Webhook};
+use crate::store::Store;
 use crate::support::clock::Clock;
+use crate::support::random::random_bytes;
 use crate::support::rate_limit::Rate;
 use crate::support::telemetry;
 
@@ -261,7 +266,11 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
 }
 
 /// Returns the authentication of callers.
-pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
+pub(super) fn admission(
+    settings: &Settings,
+    cookie_key: CookieKey,
+) -> Result<Admission, StartError> {
+    let external_url = settings.server.external_url.clone();
     Ok(Admission {
         tokens: settings.tokens.clone(),
         agents: settings.agents.clone(),
@@ -271,8 +280,35 @@ pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
         proxies: Proxies(settings.server.trusted_proxies.clone()),
         site: AllowedHosts::of(&settings.server.external_url),
         requests_per_minute: settings.limits.requests_per_minute,
-        key: key()?,
+        key: FingerprintKey::new(
+            random_bytes().map_err(cannot_use("the system's random numbers"))?,
+        ),
+        sessions: SessionSettings {
+            key: cookie_key,
+            times: settings.sessions,
+            client: oauth_client(&settings.forge, &external_url),
+            external_url,
+        },
     })
+}
+
+/// Returns the key of cookies, which all replicas share and every start finds again.
+pub(super) async fn cookie_key(store: &Store, clock: &Clock) -> Result<CookieKey, StartError> {
+    let failure = |cause: String| StartError::Part { part: "the key of cookies", cause };
+    let new_key = random_bytes().map_err(|error| failure(error.to_string()))?;
+    let key = store.cookie_key(&hex::encode(new_key), clock.now()).await;
+    let key = key.map_err(|error| failure(error.to_string()))?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(&key, &mut bytes).map_err(|error| failure(error.to_string()))?;
+    Ok(CookieKey::new(bytes))
+}
+
+/// Returns the service as an OAuth client of its code host, if it has a client secret.
+fn oauth_client(forge: &ForgeSettings, external_url: &str) -> Option<OAuthClient> {
+    let ForgeSettings::GitHub { login, .. } = forge else { return None };
+    let LoginSettings { client_id, client_secret } = login.clone()?;
+    let callback_url = format!("{external_url}/sign-in/callback");
+    Some(OAuthClient { client_id, client_secret: client_secret?, callback_url })
 }
 
 /// Returns the limits on requests.
@@ -302,14 +338,4 @@ fn deploy_teams(clusters: &Clusters) -> BTreeMap<TargetName, Vec<TeamName>> {
         (!teams.is_empty()).then(|| (name.clone(), teams))
     });
     asking.collect()
-}
-
-fn key() -> Result<FingerprintKey, StartError> {
-    let mut bytes = [0; 32];
-    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut bytes).map_err(|_| StartError::Part {
-        part: "the system's random numbers",
-        cause: "the system returned none".to_owned(),
-    })?;
-    Ok(FingerprintKey::new(bytes))
 }

@@ -1,7 +1,9 @@
 //! Authentication of callers of the API and readers of the pages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -9,10 +11,13 @@ use serde::Deserialize;
 use crate::config::credential::Secret;
 use crate::config::forge::Forge;
 use crate::config::resolver::Resolver;
-use crate::model::callers::{ApiToken, GitHubTeams, Pages, Rights, Scope};
+use crate::model::callers::{ApiToken, GitHubTeams, Pages, Rights, Scope, SessionTimes};
 use crate::model::id::TeamName;
 use crate::support::globs::Globs;
 use crate::support::text::refuse_invisible;
+
+/// A session that is shorter would end while its person reads a page.
+const SHORTEST_SESSION: Duration = Duration::from_mins(1);
 
 /// The callers of the API and the readers of the pages.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -24,8 +29,21 @@ pub(super) struct Auth {
     /// grants on its repository. `{}` is enough. Default: people cannot call.
     pub(super) github: Option<GitHubCallers>,
     /// The readers of the pages: `token`, everybody with one of the tokens; `open`, everybody who can reach the
-    /// listener. Default: `token`.
+    /// listener; either way acts need a sign-in. Default: `token`.
     pub(super) pages: Option<Pages>,
+    /// The time for which people stay signed in on the pages.
+    pub(super) sessions: Option<Sessions>,
+}
+
+/// The time for which people stay signed in on the pages.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Sessions {
+    /// The longest time without a request of the browser, a minute to a day. Default: `8h`.
+    idle: Option<String>,
+    /// The longest time at all, a minute to a day; a GitHub App's token for a person ends after eight hours anyway.
+    /// Default: `24h`.
+    longest: Option<String>,
 }
 
 /// People with a GitHub token of their own.
@@ -122,6 +140,22 @@ impl Resolver<'_> {
         }
         self.limit_length(path, globs.len());
         self.parse_globs(path, &globs)
+    }
+
+    /// Reads the times for which people stay signed in.
+    pub(super) fn sessions(&mut self, sessions: Sessions) -> SessionTimes {
+        let mut time = |path: &str, text: Option<String>, hours: u64| {
+            let time = self.duration(path, text, hours * 3600);
+            if time < SHORTEST_SESSION {
+                let message = "people would be signed out at once";
+                self.report.error(path, message, "use a minute or more");
+            }
+            SignedDuration::try_from(time).unwrap_or(SignedDuration::from_hours(1))
+        };
+        SessionTimes {
+            idle: time("auth.sessions.idle", sessions.idle, 8),
+            longest: time("auth.sessions.longest", sessions.longest, 24),
+        }
     }
 
     /// Reads the people who may call. Everybody can have an account and a repository at GitHub, so the configuration
@@ -289,6 +323,29 @@ mod tests {
         let label =
             "clusters: [{name: a, environment: production, domain: a.b, labels: {token: x}}]";
         loaded(label);
+    }
+
+    #[test]
+    fn people_stay_signed_in_for_a_day_at_most() {
+        let times = |text: &str| loaded(text).settings.sessions;
+        let hours = SignedDuration::from_hours;
+        let default = times("{}");
+        assert_eq!((default.idle, default.longest), (hours(8), hours(24)));
+        let set = times("auth: {sessions: {idle: 30m, longest: 2h}}");
+        assert_eq!((set.idle, set.longest), (SignedDuration::from_mins(30), hours(2)));
+        for (text, expected) in [
+            (
+                "auth: {sessions: {idle: 59s}}",
+                "config.yaml:1:25: people would be signed out at once",
+            ),
+            (
+                "auth: {sessions: {longest: 25h}}",
+                "config.yaml:1:28: this is not a duration of at most a day",
+            ),
+        ] {
+            let lines = refused(text);
+            assert!(lines.contains(expected), "{expected} in\n{lines}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) struct GitHub {
     /// A GitHub App. Only an App can write check runs and find missed events.
     #[serde(default)]
     app: Option<App>,
-    /// The OAuth client for logins from a terminal (`bart login`).
+    /// The OAuth client for logins: from a terminal (`bart login`), and with `client_secret` on the pages.
     #[serde(default)]
     login: Option<Login>,
     /// The secret of the webhook.
@@ -83,13 +83,17 @@ pub(super) struct App {
     private_key: Secret,
 }
 
-/// The OAuth client for logins from a terminal: GitHub's device flow.
+/// The OAuth client for logins: from a terminal by GitHub's device flow, on the pages by its web flow.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Login {
-    /// The client id of an App that has `Enable Device Flow` ticked in its settings; it is no secret.
+    /// The client id of an App, which is no secret. Logins from a terminal need `Enable Device Flow` in its settings.
     #[schemars(extend("format" = "line"))]
     client_id: String,
+    /// A client secret of the same App, with which people sign in on the pages, if `auth.github` is set. The App's
+    /// callback URL is `server.external_url` and `/sign-in/callback`. Default: people sign in with a token.
+    #[serde(default)]
+    client_secret: Option<Secret>,
 }
 
 /// Bare git repositories `OWNER/NAME.git` in a folder.
@@ -116,9 +120,18 @@ pub enum ForgeSettings {
         api_url: String,
         /// The credentials.
         credentials: GitHubCredentials,
-        /// The client id for logins from a terminal.
-        login: Option<String>,
+        /// The OAuth client for logins.
+        login: Option<LoginSettings>,
     },
+}
+
+/// The OAuth client for logins.
+#[derive(Debug, Clone)]
+pub struct LoginSettings {
+    /// The client id, which is no secret.
+    pub client_id: String,
+    /// The client secret; without one people do not sign in with GitHub on the pages.
+    pub client_secret: Option<SecretString>,
 }
 
 /// The service's credentials at GitHub.
@@ -186,7 +199,7 @@ impl Resolver<'_> {
         let sweep = self.sweep(sweep);
         let webhook =
             WebhookSettings { secret: WebhookSecret::Given(secret?), previous, rules, sweep };
-        let login = self.device_login(login);
+        let login = self.login(login);
         Some((ForgeSettings::GitHub { api_url, credentials: credentials?, login }, webhook))
     }
 
@@ -217,8 +230,14 @@ impl Resolver<'_> {
         }
     }
 
-    fn device_login(&mut self, login: Option<Login>) -> Option<String> {
-        let Login { client_id } = login?;
+    fn login(&mut self, login: Option<Login>) -> Option<LoginSettings> {
+        let Login { client_id, client_secret } = login?;
+        let client_secret = match self.purpose {
+            Purpose::Serve => client_secret
+                .and_then(|secret| self.secret("forge.github.login.client_secret", secret, ONE_OF)),
+            // These have no pages.
+            Purpose::Record | Purpose::Rebuild => None,
+        };
         let client_id = client_id.trim().to_owned();
         let legal = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
         if client_id.is_empty() || client_id.len() > 100 || !client_id.bytes().all(legal) {
@@ -227,7 +246,7 @@ impl Resolver<'_> {
             self.report.error(path, "this is no client id", help);
             return None;
         }
-        Some(client_id)
+        Some(LoginSettings { client_id, client_secret })
     }
 
     fn app(&mut self, app: App) -> Option<AppCredentials> {
@@ -355,7 +374,8 @@ mod tests {
         else {
             panic!("GitHub")
         };
-        assert_eq!(login.as_deref(), Some("Iv23liAbCd"));
+        let login = login.unwrap();
+        assert_eq!((&*login.client_id, login.client_secret.is_none()), ("Iv23liAbCd", true));
         for wrong in ["https://github.com/apps/x", "a b"] {
             let message = lines(with_key(&text(wrong), APP).map(|loaded| loaded.settings));
             assert!(message.contains("this is no client id"), "{wrong}: {message}");

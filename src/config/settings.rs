@@ -31,7 +31,7 @@ use crate::config::waml::{Waml, WamlSettings};
 use crate::config::webhook::WebhookSettings;
 use crate::lookups::clients::LookupSettings;
 use crate::lookups::gates::GateSettings;
-use crate::model::callers::{AgentToken, ApiToken, GitHubTeams, Pages};
+use crate::model::callers::{AgentToken, ApiToken, GitHubTeams, Pages, SessionTimes};
 use crate::model::fleets::Fleets;
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;
@@ -138,6 +138,8 @@ pub struct Settings {
     pub people: Option<GitHubTeams>,
     /// The readers of the pages.
     pub pages: Pages,
+    /// The time for which people stay signed in on the pages.
+    pub sessions: SessionTimes,
     /// Limits.
     pub limits: LimitSettings,
 }
@@ -165,6 +167,7 @@ impl Resolver<'_> {
         let storage = self.storage(storage.unwrap_or_default());
         let auth = auth.unwrap_or_default();
         let pages = auth.pages.unwrap_or_default();
+        let sessions = self.sessions(auth.sessions.unwrap_or_default());
         let tokens = self.tokens(auth.tokens.unwrap_or_default());
         let people = auth.github.map(|github| self.callers(github, forge.as_ref()));
         let open = tokens.is_empty() && people.is_none() && !self.report.is_broken("auth");
@@ -223,6 +226,7 @@ impl Resolver<'_> {
             tokens,
             people,
             pages,
+            sessions,
             limits,
         })
     }

@@ -119,6 +119,7 @@ notify:
   bigquery: {project: acme-analytics, dataset: dw, table: ends, endpoint: "https://bq.example.com/"}
 auth:
   pages: open
+  sessions: {idle: 1h, longest: 12h}
   tokens:
   - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
   - {name: bart, env: TOKEN}
@@ -165,6 +166,7 @@ fn everything_can_be_set() {
         tokens,
         people: _,
         pages,
+        sessions,
         limits,
     } = loaded(WHOLE).settings;
     assert_eq!(server.listen.to_string(), "0.0.0.0:9000");
@@ -202,6 +204,7 @@ fn everything_can_be_set() {
     let names: Vec<&str> = fleets.names().map(TargetName::as_str).collect();
     assert_eq!(names, ["everywhere", "europe"]);
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
+    assert_eq!((sessions.idle.as_hours(), sessions.longest.as_hours()), (1, 12));
     let BigQuerySettings { project, dataset, table, endpoint, access: _ } = bigquery.unwrap();
     assert_eq!((project.as_str(), dataset.as_str()), ("acme-analytics", "dw"));
     assert_eq!((table.as_str(), endpoint.as_str()), ("ends", "https://bq.example.com"));

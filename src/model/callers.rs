@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -65,6 +66,15 @@ pub struct GitHubTeams {
     pub admins: Vec<TeamName>,
     /// The teams whose members may read everything.
     pub readers: Vec<TeamName>,
+}
+
+/// The time for which people stay signed in on the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionTimes {
+    /// The longest time without a request.
+    pub idle: SignedDuration,
+    /// The longest time at all.
+    pub longest: SignedDuration,
 }
 
 /// The access rule for the pages.

@@ -17,7 +17,7 @@ use crate::model::callers::Scope;
 use crate::model::id::{
     AppKey, DeployId, IdError, LockId, Namespace, RolloutId, Slug, TargetName, TeamName,
 };
-use crate::server::auth::{Caller, Resource};
+use crate::server::auth::{BrowserSession, Caller, Resource};
 use crate::server::idempotency::RequestKey;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
@@ -27,6 +27,8 @@ use crate::store::{Reply, StoredAnswer};
 pub(super) struct AuthenticatedRequest {
     pub(super) shared: Arc<Shared>,
     pub(super) caller: Caller,
+    /// The session of a browser, if the request has one.
+    session: Option<BrowserSession>,
     key: RequestKey,
 }
 
@@ -39,6 +41,7 @@ impl FromRequestParts<Arc<Shared>> for AuthenticatedRequest {
         Ok(Self {
             shared: shared.clone(),
             caller: caller.ok_or_else(|| Problem::new(ProblemKind::Internal, detail))?,
+            session: parts.extensions.get().cloned(),
             key: parts.extensions.get().cloned().unwrap_or_default(),
         })
     }
@@ -47,6 +50,13 @@ impl FromRequestParts<Arc<Shared>> for AuthenticatedRequest {
 impl AuthenticatedRequest {
     pub(super) fn deployments(&self) -> &Deployments {
         &self.shared.state.deployments
+    }
+
+    /// Returns who may act from a page: the person of the session, or everybody where no token is needed. A password of
+    /// HTTP Basic is not enough, because a browser sends it along with any form.
+    pub(super) fn actor(&self) -> Option<&Caller> {
+        let is_open = self.shared.state.auth.needs_no_token();
+        self.session.as_ref().map(|session| &session.caller).or(is_open.then_some(&self.caller))
     }
 
     /// Returns the principal of the caller's acts.
@@ -166,6 +176,14 @@ impl PathParameter for (AppInstance, DeployId) {
 
 /// The parameters of a query, unchecked.
 pub(super) struct QueryPairs(pub(super) Vec<(String, String)>);
+
+impl QueryPairs {
+    /// Returns the first value of a parameter; an empty one counts as absent, because forms send empty fields.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        let pair = self.0.iter().find(|(parameter, _)| parameter == name);
+        pair.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
     type Rejection = Problem;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! POST /webhooks/github           signature ─▶ event ─▶ Deployments::accept ─▶ 202
-//! GET  / /deployments/{id}        pages                  (a token as password)
+//! GET  / /deployments/{id}        pages                  (a session, or a token as password)
+//! POST /apps/…/rollback, …        acts from pages        (a session)
 //! GET  /api/v1/deployments[/{id}] deployments            (bearer token, if one is configured)
 //! GET  /api/v1/apps[/…]           apps and revisions     (the same)
 //! POST /api/v1/apps/…/remove      acts of people         (the same)
@@ -61,7 +62,8 @@ pub(crate) fn router(state: ServerState) -> Router {
     let api = Router::new().nest(routes::BASE, routes::routes(&shared));
     let reports = Router::new().nest(routes::BASE, routes::reports());
     let ready = Router::new().route("/readyz", get(probes::readyz));
-    let working = middleware::with_timeout(webhooks.merge(reports), &shared)
+    let limiting_themselves = webhooks.merge(reports).merge(pages::sign_in::routes(&shared));
+    let working = middleware::with_timeout(limiting_themselves, &shared)
         .merge(middleware::with_limits(api, &shared, Class::Api))
         .merge(middleware::with_limits(pages::routes(&shared), &shared, Class::Page))
         .merge(middleware::with_limits(ready, &shared, Class::Readiness));

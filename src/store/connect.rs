@@ -91,6 +91,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (45, "outcomes for insights", include_str!("../../migrations/0045_insight_outcomes.sql")),
     (50, "answers of gates", include_str!("../../migrations/0050_gate_answers.sql")),
     (51, "events about rollouts", include_str!("../../migrations/0051_rollout_events.sql")),
+    (53, "sessions", include_str!("../../migrations/0053_sessions.sql")),
 ];
 
 /// The connections to one database.

@@ -66,6 +66,7 @@ mod rollout_wake; // wakes the rollout of a deployment that ends
 mod rollouts; // records of rollouts, and the targets that each has
 mod rollout_reports; // what people were last told of rollouts
 mod row; // reads values from rows
+mod sessions; // browsers of people who have signed in
 mod sweeps; // progress of the sweeps
 mod system; // replicas, leases, messages that were given up
 mod undo; // the rollback of a deployment that failed in its cluster
@@ -116,6 +117,7 @@ pub use crate::store::rollout_requests::{RolloutRequestClaim, RolloutRequestUpda
 pub use crate::store::rollouts::{
     RolloutClaim, RolloutFilter, RolloutOrigin, RolloutProgress, RolloutStart, StoredRollout,
 };
+pub use crate::store::sessions::{SessionProof, SessionRecord};
 pub use crate::store::sweeps::{NextSweep, Sweeping};
 pub use crate::store::system::DeadLetter;
 pub use crate::store::undo::{FailureUndo, UndoRequest};

@@ -18,8 +18,10 @@ pub mod log_text; // logs of other programs: no control characters, no secrets
 pub mod markdown; // foreign text in Markdown
 pub mod ownership; // owners of files that root makes
 pub mod percent; // percent-encoding
+pub mod random; // random bytes that nobody can guess
 pub mod rate_limit; // a token bucket
 pub mod retry; // backoff of retries
+pub mod sealed; // texts that only the holder of a key can read
 pub mod secret_marks; // comparisons without secrets
 pub mod secret_mask; // the text of a YAML file without its secrets
 pub mod secret_name; // names of secrets

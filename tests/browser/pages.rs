@@ -45,7 +45,9 @@ async fn pages_are_accessible_in_every_size_and_colour() {
     let deployer = with_two().await;
     let newest = deployer.deployments().await.pop().unwrap().id;
     for (name, path) in [
-        ("first", "/".to_owned()),
+        ("grid", "/".to_owned()),
+        ("app", super::SHOP.to_owned()),
+        ("list", "/deployments".to_owned()),
         ("deployment", format!("/deployments/{newest}")),
         ("nothing", "/nothing".to_owned()),
     ] {

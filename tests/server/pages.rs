@@ -321,8 +321,11 @@ async fn an_operator_may_open_the_pages_and_the_api_stays_closed_and_takes_no_pa
 #[tokio::test]
 async fn what_a_page_is_made_of_is_served_to_anybody_and_kept_for_good() {
     let deployer = asking_for("t0ken", "token").await;
-    let refused = browse(&deployer, "/", None).await;
-    let text = page(&refused, 401);
+    // Whoever has not signed in is led to where one does that.
+    let sign_in = browse(&deployer, "/", None).await;
+    let text = &sign_in.text;
+    assert!(sign_in.status == 200 && text.contains("Sign in with a token"), "{text}");
+    assert_eq!(sign_in.headers["referrer-policy"], "same-origin", "its forms have an origin");
     let mut files: Vec<&str> =
         text.split('"').filter(|part| part.starts_with("/assets/")).collect();
     files.push("/assets/icon-plain.svg");

@@ -30,6 +30,7 @@ mod rollout_reports; // what people were last told of rollouts
 mod phases; // who gets the states in a cluster
 mod pushes; // who is told of commits
 mod previews; // the newest head of each pull request
+mod sessions; // browsers of people who have signed in
 mod writes; // transactions that come to no good end
 
 use std::time::Duration;

@@ -13,6 +13,7 @@ use crate::server::auth::client_ip::Proxies;
 use crate::server::auth::configured_tokens::AgentTokens;
 use crate::server::auth::host_guard::AllowedHosts;
 use crate::server::auth::rate_limit::CallerLimits;
+use crate::server::auth::sessions::{BrowserSessions, SessionSettings};
 use crate::server::auth::token_cache::{FingerprintKey, TokenCache};
 
 /// The number of wrong tokens that are checked in a minute from one address.
@@ -43,6 +44,8 @@ pub struct Admission {
     pub requests_per_minute: u32,
     /// The key of the fingerprints of GitHub tokens in memory.
     pub key: FingerprintKey,
+    /// The sessions of browsers.
+    pub sessions: SessionSettings,
 }
 
 /// The authentication of callers and the authorization of what they do.
@@ -57,6 +60,7 @@ pub(crate) struct Authenticator {
     /// The rate limits of addresses that send wrong tokens.
     pub(super) failures: Mutex<CallerLimits>,
     pub(super) strangers: Semaphore,
+    pub(super) sessions: BrowserSessions,
 }
 
 impl Authenticator {
@@ -67,6 +71,7 @@ impl Authenticator {
             calls: Mutex::new(CallerLimits::new(admission.requests_per_minute)),
             failures: Mutex::new(CallerLimits::new(FAILURES_PER_MINUTE)),
             strangers: Semaphore::new(STRANGERS),
+            sessions: BrowserSessions::new(admission.sessions.clone()),
             admission,
             deployments,
         }

@@ -16,9 +16,10 @@ use crate::model::id::TargetName;
 use crate::model::person::{IdentityError, Person};
 use crate::server::auth::admission::{Authenticator, STRANGERS};
 use crate::server::auth::authorization::identity_problem;
-use crate::server::auth::caller::{Caller, RequestId, RightsSource};
+use crate::server::auth::caller::{Caller, RightsSource};
 use crate::server::auth::client_ip::{peer, subscriber};
 use crate::server::auth::configured_tokens::{AgentIdentity, holder};
+use crate::server::auth::sessions::BrowserSession;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
@@ -34,7 +35,8 @@ const LONGEST: usize = 2048;
 pub(crate) enum CallerSurface {
     /// The API: with a bearer token.
     Api,
-    /// The pages: with a bearer token, or with the token as the password, which is what browsers know.
+    /// The pages: with the cookie of a session, with a bearer token, or with the token as the password, which is what
+    /// browsers know.
     Page,
 }
 
@@ -42,17 +44,54 @@ impl Authenticator {
     /// Returns the request with its caller, or the problem.
     pub(crate) async fn admit(
         &self,
-        mut request: Request,
+        request: Request,
         surface: CallerSurface,
     ) -> Result<Request, Problem> {
-        let address = self.client_ip(request.extensions(), request.headers());
         self.is_for_us(&request)?;
-        let mut caller = self.identify(request.headers(), address, surface).await?;
-        caller.from = address.map(|address| address.to_string());
-        caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
+        let (mut parts, body) = request.into_parts();
+        let address = self.client_ip(&parts.extensions, &parts.headers);
+        let session = match surface {
+            CallerSurface::Page => self.session_of(&parts).await?,
+            CallerSurface::Api => None,
+        };
+        let caller = match &session {
+            Some(session) => session.caller.clone(),
+            None => self.identify(&parts.headers, address, surface).await?.at(&parts, address),
+        };
         self.check_rate(&caller)?;
-        request.extensions_mut().insert(caller);
-        Ok(request)
+        parts.extensions.insert(caller);
+        if let Some(session) = session {
+            parts.extensions.insert(session);
+        }
+        Ok(Request::from_parts(parts, body))
+    }
+
+    /// Returns a request to a public page with its session, if it has one; anybody may read the page.
+    pub(crate) async fn admit_anybody(&self, request: Request) -> Result<Request, Problem> {
+        self.is_for_us(&request)?;
+        let (mut parts, body) = request.into_parts();
+        if let Some(session) = self.session_of(&parts).await? {
+            self.check_rate(&session.caller)?;
+            parts.extensions.insert(session);
+        }
+        parts.extensions.insert(Caller::anonymous("anybody"));
+        Ok(Request::from_parts(parts, body))
+    }
+
+    /// Returns the session of a request, if it has one.
+    pub(crate) async fn session_of(
+        &self,
+        parts: &Parts,
+    ) -> Result<Option<BrowserSession>, Problem> {
+        if self.needs_no_token() {
+            return Ok(None);
+        }
+        let address = self.client_ip(&parts.extensions, &parts.headers);
+        let session = self.session(&parts.headers).await?;
+        Ok(session.map(|session| {
+            let caller = session.caller.clone().at(parts, address);
+            BrowserSession { caller, ..session }
+        }))
     }
 
     /// Checks that a request has the token of a cluster's agent. A wrong one counts as any other wrong token.
@@ -117,6 +156,16 @@ impl Authenticator {
                 self.describe_credentials(surface),
             ));
         };
+        self.identify_token(text, address, surface).await
+    }
+
+    /// Authenticates a token, whatever it may be.
+    pub(super) async fn identify_token(
+        &self,
+        text: String,
+        address: Option<IpAddr>,
+        surface: CallerSurface,
+    ) -> Result<Caller, Problem> {
         if let Some(token) = holder(&self.admission.tokens, &text) {
             tracing::debug!(token = token.name, "API token accepted");
             return Ok(Caller::new(
@@ -134,7 +183,7 @@ impl Authenticator {
     }
 
     /// Returns whether callers need no token.
-    fn needs_no_token(&self) -> bool {
+    pub(crate) fn needs_no_token(&self) -> bool {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
 
@@ -190,7 +239,7 @@ impl Authenticator {
         Ok(Caller::new(person?.login, AuthMethod::GitHub, RightsSource::Person(token)))
     }
 
-    fn pay(&self, client: &str) -> Result<(), Problem> {
+    pub(super) fn pay(&self, client: &str) -> Result<(), Problem> {
         lock(&self.failures).try_acquire(client, self.deployments.clock.now()).map_err(|wait| {
             tracing::warn!(from = client, "token rate limit reached");
             let detail = "too many wrong tokens came from your address";
@@ -199,7 +248,7 @@ impl Authenticator {
     }
 
     /// Finds the person of a token. At most [`STRANGERS`] unknown tokens are looked up at once.
-    async fn identify_person(
+    pub(super) async fn identify_person(
         &self,
         token: &SecretString,
         is_known: bool,
@@ -232,7 +281,7 @@ impl Authenticator {
 
     /// Counts a request of the caller against its rate limit. Callers without a token are not counted: they are on one
     /// machine.
-    fn check_rate(&self, caller: &Caller) -> Result<(), Problem> {
+    pub(crate) fn check_rate(&self, caller: &Caller) -> Result<(), Problem> {
         if matches!(caller.standing, RightsSource::Everybody) {
             return Ok(());
         }
@@ -247,7 +296,7 @@ impl Authenticator {
 }
 
 /// Makes the problem of a failed login: a token that GitHub refuses is a wrong one.
-fn login_problem(error: IdentityError) -> Problem {
+pub(super) fn login_problem(error: IdentityError) -> Problem {
     match error {
         IdentityError::Forbidden(detail) => Problem::new(ProblemKind::Unauthorized, detail),
         error => identity_problem(error),

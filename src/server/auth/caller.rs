@@ -1,7 +1,9 @@
 //! The caller of a request, and the resources it may ask for.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use secrecy::SecretString;
 
 use crate::model::app_instance::AppInstance;
@@ -62,6 +64,12 @@ impl Caller {
 
     pub(super) fn new(name: impl Into<String>, via: AuthMethod, standing: RightsSource) -> Self {
         Self { name: name.into(), via, from: None, request: None, standing }
+    }
+
+    /// Returns the caller with the origin and the id of its request.
+    pub(crate) fn at(self, parts: &Parts, address: Option<IpAddr>) -> Self {
+        let id = parts.extensions.get::<RequestId>().map(|id| id.0.clone());
+        Self { from: address.map(|address| address.to_string()), request: id, ..self }
     }
 
     /// Returns the principal of the caller's acts.

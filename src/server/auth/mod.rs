@@ -3,6 +3,7 @@
 //! ```text
 //! token ─▶ configured? ──────────────▶ Rights: scope, targets, apps      (token_rights)
 //!       └▶ like GitHub's? ─ GitHub ──▶ Person                            (people, token_cache)
+//! cookie ─▶ session ─▶ one of the two                                 (sessions, sign_in)
 //! agent's token ─▶ the agent of one cluster, whose reports it may send, and nothing else
 //! Caller + Scope + Resource ─▶ authorize ─▶ Rights, or GitHub's permissions on the repository and its teams
 //! ```
@@ -17,6 +18,9 @@ mod rate_limit; // rate limits of callers
 mod token_rights; // the rights of API tokens
 mod configured_tokens; // the API tokens, and those of the agents of clusters
 mod token_cache; // GitHub's answers, for a short while
+mod cookies; // signed cookies of browsers
+mod sessions; // sessions of browsers, and forms from pages of this service
+mod sign_in; // sign-ins on the pages: by the code host, or by a token
 mod admission; // the configuration, and the Authenticator
 mod people; // people's identity and permissions at GitHub
 mod authorization; // decides what callers may do
@@ -28,5 +32,10 @@ pub(super) use crate::server::auth::authentication::CallerSurface;
 pub(super) use crate::server::auth::caller::{Caller, RequestId, Resource};
 pub use crate::server::auth::client_ip::Proxies;
 pub(super) use crate::server::auth::client_ip::subscriber;
+pub use crate::server::auth::cookies::CookieKey;
+pub(super) use crate::server::auth::cookies::equal_texts;
 pub use crate::server::auth::host_guard::AllowedHosts;
+pub(super) use crate::server::auth::sessions::BrowserSession;
+pub use crate::server::auth::sessions::SessionSettings;
+pub(super) use crate::server::auth::sign_in::{FinishedSignIn, SignInStart, local_path};
 pub use crate::server::auth::token_cache::FingerprintKey;

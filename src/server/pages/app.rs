@@ -11,6 +11,7 @@ use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{ContactLink, Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::window::Opening;
+use crate::server::pages::acts::links::ActLinks;
 use crate::server::pages::changes::ChangesView;
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::list::{ListedDeployment, row};
@@ -40,12 +41,15 @@ pub(crate) struct AppStory {
     pub(crate) live: Option<LivePage>,
     /// Notices for the reader, such as an outage.
     pub(crate) notices: Vec<Notice>,
+    /// What the reader may do to it.
+    pub(crate) acts: ActLinks,
 }
 
 #[derive(Template)]
 #[template(path = "app.html")]
 struct AppPage {
     frame: Frame,
+    acts: ActLinks,
     namespace: String,
     slug: String,
     target: String,
@@ -116,6 +120,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         places,
         live,
         notices,
+        acts,
     } = story;
     let (look, state, summary) = headline(&now);
     let obstacles = obstacles(&now, &opening);
@@ -143,6 +148,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
             notices,
             is_wide: false,
         },
+        acts,
         namespace: app.namespace.to_string(),
         slug: app.slug.to_string(),
         target: target.to_string(),

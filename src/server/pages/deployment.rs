@@ -14,6 +14,7 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::model::waiting::WaitingOn;
+use crate::server::pages::acts::links::ActLinks;
 use crate::server::pages::changes::{ChangesView, DiffLine, diff_line};
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::insights::explain as explain_interval;
@@ -44,6 +45,8 @@ pub(crate) struct DeploymentSurroundings {
     pub(crate) is_paused: bool,
     /// Notices for the reader, such as an outage.
     pub(crate) notices: Vec<Notice>,
+    /// What the reader may do to it and to its app.
+    pub(crate) acts: ActLinks,
 }
 
 impl DeploymentStory {
@@ -67,6 +70,7 @@ struct Page {
     frame: Frame,
     /// True if the reader has stopped the refresh.
     is_paused: bool,
+    acts: ActLinks,
     deployment: Deployment,
     subject: String,
     state: &'static str,
@@ -206,7 +210,7 @@ pub(crate) fn page(
     log: DeploymentStory,
     surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
-    let DeploymentSurroundings { changes, pods, is_paused, notices } = surroundings;
+    let DeploymentSurroundings { changes, pods, is_paused, notices, acts } = surroundings;
     let log_lines = log_lines(&log);
     let DeploymentStory { deployment, notifications, places } = log;
     let refresh = refresh(&deployment, &notifications);
@@ -234,6 +238,7 @@ pub(crate) fn page(
             ..Frame::default()
         },
         is_paused: is_paused && refresh.is_some(),
+        acts,
         subject,
         state: deployment.state.as_str(),
         look: words::pick_css_class(deployment.state),

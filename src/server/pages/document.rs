@@ -85,6 +85,7 @@ pub(crate) enum PageSection {
     Insights,
     Audit,
     System,
+    Account,
     /// None of them: a problem.
     #[default]
     Elsewhere,
@@ -108,6 +109,7 @@ impl Frame {
             (PageSection::Insights, "/insights", "Insights"),
             (PageSection::Audit, "/audit", "Audit"),
             (PageSection::System, "/system", "System"),
+            (PageSection::Account, "/account", "Account"),
         ];
         let link = |(section, path, text)| NavigationLink {
             path,

@@ -7,8 +7,8 @@
 //! A page is complete without a script. Its style sheet and its script are files of the service (`assets.rs`); nothing
 //! comes from elsewhere, and nothing is inline.
 //!
-//! Pages only show. So they accept the password of HTTP Basic, which browsers send by themselves; the API, which acts,
-//! does not.
+//! Pages that show something accept a session, and the password of HTTP Basic, which browsers send by themselves. Acts
+//! have pages of their own (`acts/`), which need a session and a form of this service; the API accepts neither.
 
 mod assets; // the style sheet, the script and the icons
 mod document; // frame, security policy, escaping
@@ -16,6 +16,7 @@ mod views; // from a request to a page
 mod live; // pages that change in place
 pub(crate) mod grid; // apps × targets
 mod app; // an app on a target
+pub(crate) mod acts; // acts: what will happen, and the form that does it
 pub(crate) mod deployment; // the page of one deployment
 mod changes; // the difference between two sets of manifests
 mod pods; // an app in its cluster
@@ -26,6 +27,7 @@ mod locks; // locks, holds and windows
 mod audit; // the audit log
 mod system; // the state of the service
 mod list; // the newest deployments
+pub(super) mod sign_in; // signing in and out
 pub(crate) mod timeline; // the log of a deployment, in sentences
 mod words; // states, times and durations for people
 
@@ -34,8 +36,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -45,11 +47,12 @@ use axum::routing::get;
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Pages;
 use crate::model::id::{DeployId, RolloutId};
-use crate::server::auth::{Caller, CallerSurface};
+use crate::server::auth::CallerSurface;
 use crate::server::call::{AuthenticatedRequest, PathParam, QueryPairs};
 use crate::server::conditional;
 use crate::server::pages::document::{POLICY, PageError, RenderedPage};
 pub(super) use crate::server::pages::live::feeds::LiveFeeds;
+use crate::server::pages::sign_in::{see_other, sign_in_page_for, unless_revoked};
 use crate::server::problem::{Problem, ProblemKind, ProblemText};
 use crate::server::routes::deployments;
 use crate::server::state::Shared;
@@ -78,6 +81,8 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .layer(from_fn_with_state(shared.clone(), entered))
         .merge(data)
         .layer(from_fn(conditional::compressed))
+        // Not compressed: the length of an answer must say nothing of the token in its form.
+        .merge(acts::routes(shared))
         .route("/assets/{name}", get(assets::get))
 }
 
@@ -174,15 +179,26 @@ fn page(page: Result<RenderedPage, Problem>) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page?.html))
 }
 
-async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+async fn entered(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let auth = &shared.state.auth;
+    let sign_in = sign_in_page_for(request.uri());
+    // A browser without a password is asked to sign in; one with a wrong password, for another.
+    let is_asked = !request.headers().contains_key(AUTHORIZATION)
+        && wants_a_page(request.uri().path(), request.headers());
     let admitted = match shared.state.pages {
-        Pages::Open => shared.state.auth.is_for_us(&request).map(|()| {
-            request.extensions_mut().insert(Caller::anonymous("anybody"));
-            request
-        }),
-        Pages::Token => shared.state.auth.admit(request, CallerSurface::Page).await,
+        Pages::Open => auth.admit_anybody(request).await,
+        Pages::Token => auth.admit(request, CallerSurface::Page).await,
     };
-    answer(admitted, next).await
+    match admitted {
+        Err(problem) if is_asked && problem.kind() == ProblemKind::Unauthorized => {
+            see_other(&sign_in)
+        }
+        Err(problem) => answer(Err(problem), next).await,
+        Ok(request) => {
+            let session = request.extensions().get().cloned();
+            unless_revoked(&shared, session, &sign_in, next.run(request).await).await
+        }
+    }
 }
 
 async fn signed_in(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
@@ -240,6 +256,13 @@ fn fault(error: PageError) -> Problem {
         ProblemKind::Internal,
         "the page could not be rendered; the service's log has more",
     )
+}
+
+/// Lets the browser say where the forms of a page come from: from a page without any referrer it says `null` (Fetch
+/// standard, "append a request `Origin` header").
+fn with_forms(mut page: Response) -> Response {
+    page.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    page
 }
 
 /// Answers with a page and its security headers. It shows who deploys what, so that nothing may cache it.

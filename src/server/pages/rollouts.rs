@@ -8,6 +8,7 @@ use crate::api::rollouts::{
 };
 use crate::deployments::checks::Notice;
 use crate::model::waiting::WaitingOn;
+use crate::server::pages::acts::links::ActLinks;
 use crate::server::pages::document::{Frame, LivePage, PageError, PageSection};
 use crate::server::pages::words::{self, RelativeTime};
 
@@ -51,6 +52,7 @@ struct RolloutRow {
 #[template(path = "rollout.html")]
 struct RolloutPage {
     frame: Frame,
+    acts: ActLinks,
     row: RolloutRow,
     parts: Vec<ProgressPart>,
     waits: Vec<WaitView>,
@@ -143,6 +145,7 @@ pub(crate) fn page(
     rollout: RolloutDetail,
     live: Option<LivePage>,
     notices: Vec<Notice>,
+    acts: ActLinks,
 ) -> Result<String, PageError> {
     let RolloutDetail {
         summary, description, on_failure, max_failures, steps, targets, waits, ..
@@ -163,6 +166,7 @@ pub(crate) fn page(
             notices,
             is_wide: false,
         },
+        acts,
         parts: parts(&targets),
         waits: waits.into_iter().map(wait).collect(),
         since: words::moment(summary.since),

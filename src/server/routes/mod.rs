@@ -69,6 +69,12 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .layer(from_fn(conditional))
 }
 
+/// Builds the routes for callers that are authenticated already: the acts of pages.
+pub(super) fn acts(shared: &Arc<Shared>) -> Router {
+    let idempotent = from_fn_with_state(shared.clone(), idempotency::idempotent);
+    authenticated_routes().router.layer(idempotent).with_state(shared.clone())
+}
+
 /// Builds the routes of streams, which have limits of their own.
 pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     open().router.layer(from_fn_with_state(shared.clone(), authenticated))

@@ -27,6 +27,7 @@ mod faults; // trouble, ordered by the test
 mod git; // git over https, with its tokens
 mod jwt; // who signs as the App
 mod limits; // what may be asked how often
+mod oauth; // people who sign in with a browser
 mod people; // people: their tokens, rights and teams
 mod pulls; // pull requests
 mod repositories; // repositories, commits, files, branches
@@ -41,5 +42,6 @@ mod world; // what tests do with GitHub
 pub(crate) use crate::harness::github::app::Credentials;
 pub(crate) use crate::harness::github::deliveries::Webhooks;
 pub(crate) use crate::harness::github::faults::Fault;
+pub(crate) use crate::harness::github::oauth::{CLIENT_ID, CLIENT_SECRET};
 pub(crate) use crate::harness::github::verbs::{Ask, Repository};
 pub(crate) use crate::harness::github::world::World;

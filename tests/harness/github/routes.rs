@@ -5,7 +5,7 @@ use crate::harness::github::app::{self, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::state::{Level, Needs, State, person};
 use crate::harness::github::{
-    checks, comments, deliveries, deployments, people, pulls, repositories, statuses,
+    checks, comments, deliveries, deployments, oauth, people, pulls, repositories, statuses,
 };
 
 pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
@@ -17,6 +17,8 @@ pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
             of_the_app(state, call, rest)
         }
         ("GET", ["installation", "repositories"]) => app::repositories(state, call, who),
+        ("GET", ["login", "oauth", "authorize"]) => oauth::authorize(state, call),
+        ("POST", ["login", "oauth", "access_token"]) => oauth::access_token(state, call),
         ("GET", ["user"]) => people::this(who),
         ("GET", ["orgs", organization, "teams", team, "memberships", login]) => {
             people::membership(state, who, &format!("{organization}/{team}"), login)

@@ -16,6 +16,7 @@ use crate::harness::github::deliveries::{Delivery, Hook};
 use crate::harness::github::deployments::Deployment;
 use crate::harness::github::faults::Faults;
 use crate::harness::github::limits::Limits;
+use crate::harness::github::oauth::OAuth;
 use crate::harness::github::people::People;
 use crate::harness::github::pulls::Pull;
 use crate::harness::github::repositories::Commit;
@@ -31,6 +32,8 @@ pub(super) struct State {
     pub(super) people: BTreeMap<String, Option<String>>,
     /// What people may.
     pub(super) access: People,
+    /// People who sign in with a browser.
+    pub(super) oauth: OAuth,
     pub(super) app: App,
     pub(super) grants: BTreeMap<String, Grant>,
     pub(super) hook: Option<Hook>,
@@ -79,6 +82,7 @@ impl State {
             former_names: BTreeMap::new(),
             people: BTreeMap::from([("octocat".to_owned(), None)]),
             access: People::default(),
+            oauth: OAuth::default(),
             app: App::new(),
             grants: BTreeMap::new(),
             hook: None,

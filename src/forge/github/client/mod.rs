@@ -14,7 +14,10 @@ mod deliveries; // failed webhook deliveries
 mod etag_cache; // files that were read
 mod people; // identity and permissions of people
 mod reads; // repositories: files, commits, branches, installations
+mod sign_in; // tokens of people who sign in with a browser
 mod statuses; // deployments, and the statuses of deployments and commits
+
+pub use crate::forge::github::client::sign_in::{OAuthClient, PersonToken};
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -36,6 +39,7 @@ use serde::{Deserialize, Deserializer};
 use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::address::web_url;
 use crate::forge::github::answer::ErrorAnswer;
 use crate::forge::github::auth::key::AppCredentials;
 use crate::forge::github::auth::{GitHubAuth, TokenSource};
@@ -105,6 +109,10 @@ pub struct GitHubClient {
     visitors: GitHubConnection,
     auth: GitHubAuth,
     files: EtagCache,
+    /// The client for addresses beside the API, where people sign in; it follows no redirects.
+    http: reqwest::Client,
+    /// The address that people know this GitHub by.
+    web_url: Arc<str>,
 }
 
 /// A page of a list as GitHub sends it: a list, or an object with a list in it. It is read as a stream: the unused part
@@ -172,7 +180,7 @@ impl GitHubClient {
             Credentials::Token(token) => build_auth(TokenSource::new(move || token.clone()))?,
         };
         let wire = GitHubConnection {
-            octocrab: library(api_url.parse().map_err(|_| unusable())?, http),
+            octocrab: library(api_url.parse().map_err(|_| unusable())?, http.clone()),
             base: api_url.trim_end_matches('/').into(),
             host: host.into(),
             timeout,
@@ -185,7 +193,8 @@ impl GitHubClient {
             at_once: Arc::new(Semaphore::new(VISITORS_AT_ONCE)),
             ..wire.clone()
         };
-        Ok(Self { wire, visitors, auth, files: EtagCache::default() })
+        let web_url = web_url(&api_url).into();
+        Ok(Self { wire, visitors, auth, files: EtagCache::default(), http, web_url })
     }
 
     /// Returns the client with that clock: it sends nothing while GitHub wants it to wait, because GitHub punishes

@@ -6,6 +6,8 @@
 mod request; // from the body of a request to what the use case takes
 mod picture; // from a record to the answer
 
+pub(in crate::server) use crate::server::routes::rollouts::picture::possible_acts;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};

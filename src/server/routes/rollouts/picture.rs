@@ -123,6 +123,14 @@ fn needs_person(state: &RolloutState) -> bool {
 
 /// Returns the commands by which a person can act in that state.
 fn commands(record: &RolloutRecord) -> Vec<RolloutCommand> {
+    let command = |(act, effect): (&str, &str)| command(act, &record.id, effect);
+    possible_acts(record).into_iter().map(command).collect()
+}
+
+/// Returns the acts that are possible in that state, each with its effect.
+pub(in crate::server) fn possible_acts(
+    record: &RolloutRecord,
+) -> Vec<(&'static str, &'static str)> {
     let (approve, resume, retry, pause, undo, cancel) = (
         ("approve", "lets it pass the gate"),
         ("resume", "lets it go on, also past targets that have failed"),
@@ -133,7 +141,7 @@ fn commands(record: &RolloutRecord) -> Vec<RolloutCommand> {
     );
     let is_approval =
         matches!(record.step(), Some(RolloutStep::Gate { gate: Gate::Approval { .. }, .. }));
-    let acts = match &record.state {
+    match &record.state {
         RolloutState::Created => vec![pause, cancel],
         RolloutState::RollingOut if is_approval => vec![approve, pause, undo, cancel],
         RolloutState::RollingOut => vec![pause, undo, cancel],
@@ -145,9 +153,7 @@ fn commands(record: &RolloutRecord) -> Vec<RolloutCommand> {
         RolloutState::Done | RolloutState::Cancelled { .. } => vec![undo],
         RolloutState::UndoFailed => vec![("retry", "tries the undos that failed again")],
         RolloutState::Undoing { .. } | RolloutState::Undone => Vec::new(),
-    };
-    let command = |(act, effect): (&str, &str)| command(act, &record.id, effect);
-    acts.into_iter().map(command).collect()
+    }
 }
 
 fn command(act: &str, id: &RolloutId, effect: &str) -> RolloutCommand {

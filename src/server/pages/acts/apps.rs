@@ -1,0 +1,428 @@
+//! Acts on an app of a target: roll back, hold, release, deploy a build.
+
+use std::time::Duration;
+
+use axum::response::Response;
+use serde_json::{Value as Json, json};
+
+use crate::api::apps::AppDetail;
+use crate::api::builds::{BuildPage, BuildSummary};
+use crate::api::deployments::DeployAnswer;
+use crate::api::plans::{PlanAnswer, PlanOutcome};
+use crate::api::revisions::{RevisionList, RevisionSummary};
+use crate::api::rollbacks::{HoldAnswer, RollbackAnswer, RollbackVersion};
+use crate::deployments::CodeHost;
+use crate::model::app_instance::AppInstance;
+use crate::server::call::{PathParam, QueryPairs};
+use crate::server::pages::acts::api::ActRefusal;
+use crate::server::pages::acts::confirmation::{
+    ActConfirmation, ActField, Choice, ChoiceOption, TextField,
+};
+use crate::server::pages::acts::{ActCall, ActForm};
+use crate::server::problem::Problem;
+use crate::support::percent::encode_segment;
+
+/// The longest wait for the list of builds, which is only an offer.
+const BUILDS: Duration = Duration::from_secs(3);
+/// The reason of a dry run, which nothing records.
+const OF_DRY_RUN: &str = "dry run";
+
+/// Shows what a rollback would change.
+pub(super) async fn ask_rollback(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+    query: QueryPairs,
+) -> Result<Response, Problem> {
+    call.require_deploy(&instance).await?;
+    let page = rollback_page(&call, &instance, query.value("to"), Allowed::default()).await;
+    call.ask(page)
+}
+
+/// Rolls an app back.
+pub(super) async fn roll_back(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+    form: ActForm,
+) -> Result<Response, Problem> {
+    let to = form.get("to");
+    let allowed = Allowed {
+        data: form.is_checked("with_data"),
+        fewer_pods: form.is_checked("with_fewer_pods"),
+    };
+    let body = rollback_body(to, form.reason(), allowed, false);
+    let answer: Result<RollbackAnswer, ActRefusal> =
+        call.api.post(&format!("{}/rollback", path(&instance)), &body, form.key()).await;
+    let outcome = answer.map(|answer| match answer.deployment {
+        Some(deployment) => format!("/deployments/{}", deployment.id),
+        None => path(&instance),
+    });
+    call.end(outcome, rollback_page(&call, &instance, to, allowed), &form).await
+}
+
+/// What a person allows a rollback to do.
+#[derive(Debug, Clone, Copy, Default)]
+struct Allowed {
+    data: bool,
+    fewer_pods: bool,
+}
+
+fn rollback_body(to: Option<&str>, reason: &str, allowed: Allowed, is_dry_run: bool) -> Json {
+    json!({"to": to, "reason": reason, "with_data": allowed.data, "with_fewer_pods": allowed.fewer_pods,
+        "dry_run": is_dry_run})
+}
+
+async fn rollback_page(
+    call: &ActCall,
+    instance: &AppInstance,
+    to: Option<&str>,
+    allowed: Allowed,
+) -> Result<ActConfirmation, ActRefusal> {
+    let base = path(instance);
+    let history: RevisionList = call.api.get(&format!("{base}/revisions")).await?;
+    // Everything is allowed to a dry run, so that it says what would be lost.
+    let everything = Allowed { data: true, fewer_pods: true };
+    let body = rollback_body(to, OF_DRY_RUN, everything, true);
+    let plan: Result<RollbackAnswer, ActRefusal> =
+        call.api.post(&format!("{base}/rollback"), &body, None).await;
+    let options = history.revisions.iter().filter(|revision| !revision.live);
+    let chosen = match (&plan, to) {
+        (Ok(plan), _) => Some(plan.to.id.clone()),
+        (Err(_), to) => to.map(str::to_owned),
+    };
+    let options: Vec<_> =
+        options.map(|revision| revision_option(revision, chosen.as_deref())).collect();
+    let mut page = ActConfirmation {
+        heading: format!("Roll back {}", subject(instance)),
+        is_severe: true,
+        back: back(instance),
+        choice: (!options.is_empty()).then_some(Choice {
+            label: "Revision",
+            name: "to",
+            options,
+            takes_others: false,
+            button: "Show what changes",
+            texts: Vec::new(),
+        }),
+        ..ActConfirmation::default()
+    };
+    let plan = match plan {
+        Ok(plan) => plan,
+        // Another revision can be chosen.
+        Err(refusal) if page.choice.is_some() => {
+            page.warnings.push(refusal.detail());
+            return Ok(page);
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    let RollbackAnswer { deployment: _, from, to, warning, notes, hold, changes } = plan;
+    page.consequences.push(match &from {
+        Some(from) => format!("{} replaces {}, byte for byte.", version(&to), version(from)),
+        None => format!("{} replaces the files that were edited by hand.", version(&to)),
+    });
+    if hold {
+        let sentence =
+            "Automation is held off: only a person can deploy over it, or release the hold.";
+        page.consequences.push(sentence.to_owned());
+    }
+    if let Some(earlier) = warning {
+        page.warnings.push(format!("{} was rolled back before, by {}.", version(&to), earlier.by));
+    }
+    page.warnings.extend(notes);
+    page.changes = Some(changes.unwrap_or_default());
+    page.button = Some("Roll back");
+    page.fields = vec![
+        ActField::Fixed { name: "to", value: to.id },
+        ActField::reason(),
+        ActField::Consent {
+            name: "with_data",
+            label: "Objects that keep data may be removed",
+            is_checked: allowed.data,
+        },
+        ActField::Consent {
+            name: "with_fewer_pods",
+            label: "It may run with one pod until its autoscaler works",
+            is_checked: allowed.fewer_pods,
+        },
+    ];
+    Ok(page)
+}
+
+fn revision_option(revision: &RevisionSummary, chosen: Option<&str>) -> ChoiceOption {
+    let tag = revision.tag.as_deref().unwrap_or("unknown tag");
+    let actor = revision.actor.as_deref().map(|actor| format!(" by {actor}")).unwrap_or_default();
+    let note = match (&revision.rolled_back, &revision.failed) {
+        (Some(_), _) => ", rolled back",
+        (None, Some(_)) => ", failed",
+        (None, None) => "",
+    };
+    ChoiceOption {
+        text: format!("{tag} ({}{actor}{note})", revision.id),
+        is_chosen: chosen == Some(revision.id.as_str()),
+        value: revision.id.clone(),
+    }
+}
+
+fn version(version: &RollbackVersion) -> String {
+    match &version.tag {
+        Some(tag) => format!("{tag} ({})", version.id),
+        None => version.id.clone(),
+    }
+}
+
+/// Shows what a hold does.
+pub(super) async fn ask_hold(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+) -> Result<Response, Problem> {
+    call.require_deploy(&instance).await?;
+    let page = hold_page(&call, &instance).await;
+    call.ask(page)
+}
+
+/// Holds automation off an app.
+pub(super) async fn hold(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+    form: ActForm,
+) -> Result<Response, Problem> {
+    let outcome = send_hold(&call, &instance, "hold", &form).await;
+    call.end(outcome, hold_page(&call, &instance), &form).await
+}
+
+async fn hold_page(call: &ActCall, instance: &AppInstance) -> Result<ActConfirmation, ActRefusal> {
+    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let mut page = ActConfirmation {
+        heading: format!("Hold {}", subject(instance)),
+        consequences: vec![
+            "Deployments of programs are refused until somebody releases the hold; those of people are not."
+                .to_owned(),
+        ],
+        fields: vec![ActField::reason()],
+        button: Some("Hold"),
+        back: back(instance),
+        ..ActConfirmation::default()
+    };
+    if let Some(hold) = app.hold {
+        page.warnings.push(format!("It is held already, by {}: {}", hold.by, hold.reason));
+    }
+    Ok(page)
+}
+
+/// Shows what the release of a hold does.
+pub(super) async fn ask_release(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+) -> Result<Response, Problem> {
+    call.require_deploy(&instance).await?;
+    let page = release_page(&call, &instance).await;
+    call.ask(page)
+}
+
+/// Ends a hold.
+pub(super) async fn release(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+    form: ActForm,
+) -> Result<Response, Problem> {
+    let outcome = send_hold(&call, &instance, "release", &form).await;
+    call.end(outcome, release_page(&call, &instance), &form).await
+}
+
+async fn release_page(
+    call: &ActCall,
+    instance: &AppInstance,
+) -> Result<ActConfirmation, ActRefusal> {
+    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let mut page = ActConfirmation {
+        heading: format!("Release {}", subject(instance)),
+        back: back(instance),
+        ..ActConfirmation::default()
+    };
+    let Some(hold) = app.hold else {
+        page.consequences.push("Nothing holds it.".to_owned());
+        return Ok(page);
+    };
+    page.consequences = vec![
+        format!(
+            "{} has held it since {}: {}",
+            hold.by,
+            hold.since.strftime("%Y-%m-%d %H:%M UTC"),
+            hold.reason
+        ),
+        "Programs can deploy it again at once.".to_owned(),
+    ];
+    page.fields = vec![ActField::reason()];
+    page.button = Some("Release");
+    Ok(page)
+}
+
+async fn send_hold(
+    call: &ActCall,
+    instance: &AppInstance,
+    act: &str,
+    form: &ActForm,
+) -> Result<String, ActRefusal> {
+    let base = path(instance);
+    let body = json!({"reason": form.reason()});
+    let answer: Result<HoldAnswer, ActRefusal> =
+        call.api.post(&format!("{base}/{act}"), &body, form.key()).await;
+    answer.map(|_| base)
+}
+
+/// Shows the builds that can be deployed, and what a chosen one would change.
+pub(super) async fn ask_deploy(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+    query: QueryPairs,
+) -> Result<Response, Problem> {
+    call.require_deploy(&instance).await?;
+    let page = deploy_page(&call, &instance, query.value("tag"), query.value("ref")).await;
+    call.ask(page)
+}
+
+/// Deploys a build.
+pub(super) async fn deploy(
+    call: ActCall,
+    PathParam(instance): PathParam<AppInstance>,
+    form: ActForm,
+) -> Result<Response, Problem> {
+    let (tag, git_ref) = (form.get("tag"), form.get("ref"));
+    let outcome = send_deploy(&call, &instance, &form).await;
+    call.end(outcome, deploy_page(&call, &instance, tag, git_ref), &form).await
+}
+
+async fn send_deploy(
+    call: &ActCall,
+    instance: &AppInstance,
+    form: &ActForm,
+) -> Result<String, ActRefusal> {
+    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let body = json!({
+        "repository": app.repository, "ref": form.get("ref").unwrap_or_default(),
+        "tag": form.get("tag").unwrap_or_default(), "target": instance.target.as_str(),
+        "description": form.get("reason"),
+    });
+    let answer: DeployAnswer = call.api.post("/deployments", &body, form.key()).await?;
+    Ok(format!("/deployments/{}", answer.id))
+}
+
+async fn deploy_page(
+    call: &ActCall,
+    instance: &AppInstance,
+    tag: Option<&str>,
+    git_ref: Option<&str>,
+) -> Result<ActConfirmation, ActRefusal> {
+    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let builds = format!(
+        "/builds?app={}&target={}",
+        encode_segment(&instance.app.to_string()),
+        encode_segment(instance.target.as_str())
+    );
+    let reading = call.api.get::<BuildPage>(&builds);
+    let builds = tokio::time::timeout(BUILDS, reading).await;
+    let mut page = ActConfirmation {
+        heading: format!("Deploy {}", subject(instance)),
+        back: back(instance),
+        ..ActConfirmation::default()
+    };
+    let builds = match builds {
+        Ok(Ok(list)) => list.builds,
+        Ok(Err(refusal)) => {
+            page.warnings.push(refusal.detail());
+            Vec::new()
+        }
+        Err(_) => {
+            page.warnings.push("The registry does not answer; a tag can be written.".to_owned());
+            Vec::new()
+        }
+    };
+    let git_ref = git_ref.map(str::to_owned).or_else(|| {
+        let build = builds.iter().find(|build| Some(build.tag.as_str()) == tag);
+        build.and_then(|build| build.commit.clone())
+    });
+    page.choice = Some(build_choice(&builds, tag, git_ref.as_deref()));
+    let (Some(tag), Some(git_ref)) = (tag, git_ref) else {
+        page.consequences.push("Choose a build, and the commit or branch of its WAML.".to_owned());
+        return Ok(page);
+    };
+    let body = json!({
+        "repository": app.repository, "target": instance.target.as_str(), "tag": tag, "ref": git_ref,
+    });
+    let plan: PlanAnswer = match call.api.post("/plan", &body, None).await {
+        Ok(plan) => plan,
+        Err(refusal) => {
+            page.warnings.push(refusal.detail());
+            return Ok(page);
+        }
+    };
+    let live = app.live.and_then(|live| live.tag).unwrap_or_else(|| "nothing".to_owned());
+    page.consequences
+        .push(format!("{tag} is deployed to {}, where {live} is live.", instance.target));
+    page.warnings.extend(plan.violations.iter().map(|one| format!("Refused: {one}")));
+    page.warnings.extend(plan.warnings.iter().map(ToString::to_string));
+    page.warnings.extend(plan.notes);
+    page.changes = Some(plan.changes);
+    if plan.outcome == PlanOutcome::Refused {
+        return Ok(page);
+    }
+    if call.shared.state.deployments.code_host != CodeHost::Local {
+        let target = &instance.target;
+        page.consequences.push(format!(
+            "Deployments are created at GitHub: by a workflow, or by `bart deploy {tag} {target}`."
+        ));
+        return Ok(page);
+    }
+    page.fields = vec![
+        ActField::Fixed { name: "tag", value: tag.to_owned() },
+        ActField::Fixed { name: "ref", value: git_ref },
+        ActField::Reason { value: String::new(), is_required: false },
+    ];
+    page.button = Some("Deploy");
+    Ok(page)
+}
+
+fn build_choice(builds: &[BuildSummary], tag: Option<&str>, git_ref: Option<&str>) -> Choice {
+    let option = |build: &BuildSummary| ChoiceOption {
+        text: match build.created {
+            Some(created) => format!("{} ({})", build.tag, created.strftime("%Y-%m-%d %H:%M UTC")),
+            None => build.tag.clone(),
+        },
+        is_chosen: Some(build.tag.as_str()) == tag,
+        value: build.tag.clone(),
+    };
+    let mut options: Vec<_> = builds.iter().map(option).collect();
+    if let Some(tag) = tag.filter(|tag| !builds.iter().any(|build| build.tag == **tag)) {
+        let (value, text) = (tag.to_owned(), tag.to_owned());
+        options.insert(0, ChoiceOption { value, text, is_chosen: true });
+    }
+    Choice {
+        label: "Build",
+        name: "tag",
+        options,
+        takes_others: true,
+        button: "Show what changes",
+        texts: vec![TextField {
+            label: "Commit, branch or tag of git",
+            name: "ref",
+            value: git_ref.unwrap_or_default().to_owned(),
+            is_required: false,
+            hint: "of the build, where its image names one",
+        }],
+    }
+}
+
+/// Returns the path of an app, which is the same for pages and for the API.
+fn path(instance: &AppInstance) -> String {
+    let AppInstance { target, app } = instance;
+    let parts = [target.as_str(), app.namespace.as_str(), app.slug.as_str()];
+    let [target, namespace, slug] = parts.map(encode_segment);
+    format!("/apps/{target}/{namespace}/{slug}")
+}
+
+fn back(instance: &AppInstance) -> (String, String) {
+    (path(instance), subject(instance))
+}
+
+fn subject(AppInstance { target, app }: &AppInstance) -> String {
+    format!("{app} on {target}")
+}

@@ -1,0 +1,57 @@
+//! The act on a deployment: cancel.
+
+use axum::response::Response;
+use serde_json::json;
+
+use crate::api::deployments::DeploymentSummary;
+use crate::model::id::DeployId;
+use crate::server::call::PathParam;
+use crate::server::pages::acts::api::ActRefusal;
+use crate::server::pages::acts::confirmation::{ActConfirmation, ActField};
+use crate::server::pages::acts::{ActCall, ActForm};
+use crate::server::problem::Problem;
+
+/// Shows what a cancellation does.
+pub(super) async fn ask_cancel(
+    call: ActCall,
+    PathParam(id): PathParam<DeployId>,
+) -> Result<Response, Problem> {
+    let page = cancel_page(&call, &id).await;
+    call.ask(page)
+}
+
+/// Cancels a deployment.
+pub(super) async fn cancel(
+    call: ActCall,
+    PathParam(id): PathParam<DeployId>,
+    form: ActForm,
+) -> Result<Response, Problem> {
+    let path = format!("/deployments/{id}/cancel");
+    let body = json!({"reason": form.reason()});
+    let answer: Result<DeploymentSummary, ActRefusal> =
+        call.api.post(&path, &body, form.key()).await;
+    let outcome = answer.map(|_| format!("/deployments/{id}"));
+    call.end(outcome, cancel_page(&call, &id), &form).await
+}
+
+async fn cancel_page(call: &ActCall, id: &DeployId) -> Result<ActConfirmation, ActRefusal> {
+    let deployment: DeploymentSummary = call.api.get(&format!("/deployments/{id}")).await?;
+    let subject = deployment.app.unwrap_or(deployment.repository);
+    let mut page = ActConfirmation {
+        heading: format!("Cancel the deployment of {subject} to {}", deployment.target),
+        back: (format!("/deployments/{id}"), format!("Deployment {id}")),
+        ..ActConfirmation::default()
+    };
+    if deployment.state.is_final() {
+        page.consequences.push("It has ended, so there is nothing to cancel.".to_owned());
+        return Ok(page);
+    }
+    page.consequences.push(format!(
+        "{} is not deployed; what is live on {} stays. A deployment whose push has begun cannot be cancelled.",
+        deployment.tag, deployment.target
+    ));
+    page.fields = vec![ActField::reason()];
+    page.button = Some("Cancel the deployment");
+    page.is_severe = true;
+    Ok(page)
+}

@@ -1,0 +1,230 @@
+//! Each act from its page: what it says before, what it does, and who may not do it.
+
+use std::time::Duration;
+
+use serde_json::json;
+use the_deployer::model::audit::{AuditRecord, AuthMethod, Search};
+
+use super::{SHOP, TARGET, deploys, for_people, has_a_name, signs_in};
+use crate::harness::browser::Page;
+use crate::harness::deployer::Deployer;
+use crate::harness::events::waml;
+
+/// The newest entry of the audit log.
+async fn last_act(deployer: &Deployer) -> AuditRecord {
+    let search = Search { limit: 1, ..Search::default() };
+    let page = deployer.stepped().store().audit_records(&search).await.unwrap();
+    page.entries.into_iter().next().expect("something was done")
+}
+
+/// Checks who did the newest act, and why.
+async fn assert_act(deployer: &Deployer, act: &str, by: &str, reason: &str) {
+    let entry = last_act(deployer).await;
+    assert_eq!((&*entry.act, &*entry.by.name, &*entry.reason), (act, by, reason));
+    assert_eq!(entry.by.via, AuthMethod::GitHub);
+    assert_eq!(entry.by.from.as_deref(), Some("127.0.0.1"));
+}
+
+/// Checks what an act's page says, gives a reason and presses the button.
+async fn confirms(page: &Page, words: &[&str], reason: &str, button: &str) {
+    let text = page.text("main").await;
+    for word in words {
+        assert!(text.contains(word), "{word} is missing in\n{text}");
+    }
+    page.assert_accessible().await;
+    page.assert_fits().await;
+    page.fill("#reason", reason).await;
+    page.press(button).await;
+}
+
+#[tokio::test]
+async fn a_person_rolls_back_holds_and_releases_with_and_without_scripts() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (deployer, url) = for_people().await;
+    let first = deploys(&deployer, "v1").await;
+    let second = deploys(&deployer, "v2").await;
+    signs_in(&page, &deployer, &url, "ada", SHOP).await;
+    for words in ["Roll back", "Hold", "Lock"] {
+        assert!(page.offers(words).await, "{words}");
+    }
+    for words in ["Release", "Unlock", "Cancel", "Deploy"] {
+        assert!(!page.offers(words).await, "{words}");
+    }
+    page.press("Roll back").await;
+    for (scripts, query, live, to) in
+        [(true, String::new(), "v2", "v1"), (false, format!("?to={second}"), "v1", "v2")]
+    {
+        page.scripts(scripts).await;
+        page.resize(400, 800).await;
+        page.open(&url, &format!("{SHOP}/rollback{query}")).await;
+        page.screenshot("rollback-400").await;
+        assert_eq!(page.text("h1").await, format!("Roll back devx/shop on {TARGET}"));
+        let sentences = [format!("{to} ("), format!("replaces {live} (")];
+        let words = [&*sentences[0], &*sentences[1], "Deployment shop"];
+        confirms(&page, &words, "checkout fails", "Roll back").await;
+        assert!(page.path().await.starts_with("/deployments/"), "{}", page.url().await);
+        assert_act(&deployer, "rollback", "ada", "checkout fails").await;
+        deployer.settle().await;
+        deployer.clock.advance(Duration::from_secs(1));
+        page.reload().await;
+        assert!(page.text("main").await.contains("succeeded"));
+    }
+    // Another revision is chosen on the page, which shows first what that would change.
+    page.open(&url, &format!("{SHOP}/rollback")).await;
+    page.run("document.querySelector('#to').value = arguments[0]", json!([first])).await;
+    page.press("Show what changes").await;
+    assert!(page.text("main").await.contains(&format!("v1 ({first}) replaces v2")));
+    // The rollback holds automation.
+    page.open(&url, SHOP).await;
+    page.press("Release").await;
+    confirms(&page, &["ada has held it since", "checkout fails"], "over", "Release").await;
+    assert_act(&deployer, "release", "ada", "over").await;
+    page.open(&url, &format!("{SHOP}/hold")).await;
+    confirms(&page, &["Deployments of programs are refused"], "the sale", "Hold").await;
+    assert_act(&deployer, "hold", "ada", "the sale").await;
+    assert_eq!(page.console().await, Vec::<String>::new());
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_person_locks_an_app_and_removes_the_lock() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (deployer, url) = for_people().await;
+    deploys(&deployer, "v1").await;
+    signs_in(&page, &deployer, &url, "ada", "/account").await;
+    let path = format!("/locks/new?target={TARGET}&app=devx%2Fshop");
+    page.open(&url, &path).await;
+    // The API wants a reason: a browser that is not asked for one gets to know.
+    page.run("document.querySelector('#reason').required = false", json!([])).await;
+    page.press("Lock").await;
+    assert!(page.text("#refused").await.contains("say why: the reason is empty"));
+    page.run("document.querySelector('#for').value = '4h'", json!([])).await;
+    let words = ["Deployments of devx/shop on prod-cluster-1 are refused"];
+    confirms(&page, &words, "<b>incident</b> 7", "Lock").await;
+    assert_act(&deployer, "lock", "ada", "<b>incident</b> 7").await;
+    let locks = deployer.stepped().store().locks(deployer.clock.now()).await.unwrap();
+    let [(id, lock)] = &locks[..] else { panic!("{locks:?}") };
+    assert_eq!(lock.until, Some(lock.since + Duration::from_hours(4)));
+    page.open(&url, &format!("/locks/{id}/remove")).await;
+    confirms(&page, &["ada has locked it since", "<b>incident</b> 7"], "mended", "Remove the lock")
+        .await;
+    assert_act(&deployer, "unlock", "ada", "mended").await;
+    page.open(&url, &format!("/locks/{id}/remove")).await;
+    assert!(page.text("main").await.contains("no such lock any more"));
+    // A target is for administrators.
+    page.open(&url, &format!("/locks/new?target={TARGET}")).await;
+    confirms(&page, &["Lock everything on prod-cluster-1"], "mine", "Lock").await;
+    assert!(page.text("#refused").await.contains("may not administer"));
+    assert_eq!(page.attribute("#reason", "value").await.as_deref(), Some("mine"));
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_person_cancels_a_deployment_that_waits() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (deployer, url) = for_people().await;
+    let number = deployer.github.repository("example/shop").deploys(TARGET, "v1").await;
+    let id = deployer.deployment(number).await.id.to_string();
+    signs_in(&page, &deployer, &url, "ada", &format!("/deployments/{id}")).await;
+    page.press("Cancel").await;
+    confirms(&page, &["v1 is not deployed"], "the wrong tag", "Cancel the deployment").await;
+    assert_eq!(page.path().await, format!("/deployments/{id}"));
+    assert!(page.text("main").await.contains("cancelled"));
+    assert_act(&deployer, "cancel", "ada", "the wrong tag").await;
+    page.open(&url, &format!("/deployments/{id}/cancel")).await;
+    assert!(page.text("main").await.contains("there is nothing to cancel"));
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn who_may_not_act_is_told_so_and_nothing_is_done() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (deployer, url) = for_people().await;
+    deploys(&deployer, "v1").await;
+    deploys(&deployer, "v2").await;
+    signs_in(&page, &deployer, &url, "eve", SHOP).await;
+    assert_eq!(page.count("nav.acts a").await, 0, "nothing is offered");
+    for act in ["rollback", "hold", "release"] {
+        page.open(&url, &format!("{SHOP}/{act}")).await;
+        assert!(page.text("main").await.contains("may not deploy"), "{act}");
+        assert_eq!(page.count("form").await, 0, "{act}");
+    }
+    let search = Search { limit: 10, ..Search::default() };
+    let acts = deployer.stepped().store().audit_records(&search).await.unwrap().entries;
+    assert!(acts.is_empty(), "{acts:?}");
+    deployer.settled().await;
+}
+
+/// The two targets of the rollout.
+fn two_targets() -> String {
+    let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
+    format!(
+        "{two}rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - approval: {{team: example/ops}}\n    \
+         - targets: [prod-cluster-1]\n"
+    )
+}
+
+#[tokio::test]
+async fn people_pause_resume_approve_and_undo_a_rollout() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (deployer, url) = for_people().await;
+    deployer.github.repository("example/shop").commit(&two_targets());
+    deployer.github.joins("ada", "example/ops");
+    let body =
+        json!({"repository": "example/shop", "ref": "main", "tag": "v1", "name": "production"});
+    let request = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request =
+        request.post(format!("{}/api/v1/rollouts", deployer.url())).bearer_auth("t0ken-of-ci");
+    let answer: serde_json::Value = request.json(&body).send().await.unwrap().json().await.unwrap();
+    let id = answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    signs_in(&page, &deployer, &url, "ada", "/account").await;
+    let acts = async |act: &str, words: &[&str], button: &str| {
+        page.open(&url, &format!("/rollouts/{id}/{act}")).await;
+        confirms(&page, words, "as planned", button).await;
+        assert_act(&deployer, &format!("rollout-{act}"), "ada", "as planned").await;
+        deployer.works().await;
+    };
+    page.open(&url, &format!("/rollouts/{id}")).await;
+    assert_eq!(page.texts("nav.acts a").await, ["Pause", "Cancel"]);
+    acts("pause", &["stops it before its next target"], "Pause").await;
+    page.open(&url, &format!("/rollouts/{id}/approve")).await;
+    assert!(page.text("main").await.contains("This cannot be done to it now"));
+    acts("resume", &["lets it go on"], "Resume").await;
+    deployer.settle().await;
+    acts("approve", &["lets it pass the gate", "example/ops"], "Approve").await;
+    deployer.settle().await;
+    acts("undo", &["2 of 2 targets are complete", "former revision back"], "Undo").await;
+    deployer.settle().await;
+    page.open(&url, &format!("/rollouts/{id}/nothing")).await;
+    assert!(page.text("main").await.contains("no such act"));
+    deployer.settled().await;
+}
+
+/// A service for this machine alone needs no sign-in, and its forms come from its own pages nevertheless.
+#[tokio::test]
+async fn a_build_is_deployed_where_the_code_host_is_local() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let mut deployer = Deployer::prepared_local().await;
+    let url = has_a_name(&mut deployer);
+    deployer.starts().await;
+    let shop = deployer.service_repository("example/shop");
+    shop.somebody_writes(".weave.yaml", &waml("shop"));
+    let body = json!({"repository": "example/shop", "ref": "main", "tag": "v1", "target": TARGET});
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let post = client.post(format!("{}/api/v1/deployments", deployer.url())).json(&body);
+    assert_eq!(post.send().await.unwrap().status(), 202);
+    deployer.settle().await;
+    deployer.clock.advance(Duration::from_secs(1));
+    page.open(&url, &format!("{SHOP}/deploy?tag=v2&ref=main")).await;
+    page.screenshot("deploy").await;
+    let words = ["v2 is deployed to prod-cluster-1, where v1 is live", "Deployment"];
+    confirms(&page, &words, "a better one", "Deploy").await;
+    assert!(page.path().await.starts_with("/deployments/"), "{}", page.url().await);
+    deployer.settle().await;
+    page.reload().await;
+    assert!(page.text("main").await.contains("succeeded"));
+    let entry = last_act(&deployer).await;
+    assert_eq!((&*entry.act, entry.by.via), ("deploy", AuthMethod::Loopback));
+    deployer.settled().await;
+}
