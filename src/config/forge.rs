@@ -199,7 +199,7 @@ impl Resolver<'_> {
         let sweep = self.sweep(sweep);
         let webhook =
             WebhookSettings { secret: WebhookSecret::Given(secret?), previous, rules, sweep };
-        let login = self.login(login);
+        let login = self.sign_in(login);
         Some((ForgeSettings::GitHub { api_url, credentials: credentials?, login }, webhook))
     }
 
@@ -230,7 +230,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn login(&mut self, login: Option<Login>) -> Option<LoginSettings> {
+    fn sign_in(&mut self, login: Option<Login>) -> Option<LoginSettings> {
         let Login { client_id, client_secret } = login?;
         let client_secret = match self.purpose {
             Purpose::Serve => client_secret

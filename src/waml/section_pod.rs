@@ -60,16 +60,16 @@ pub struct Lifecycle {
     #[schemars(range(min = 0, max = 86_400))]
     pub termination_grace_period_seconds: Option<u32>,
     /// Runs before the container gets its signal to end.
-    pub pre_stop: Option<Hook>,
+    pub pre_stop: Option<LifecycleHook>,
     /// Runs right after the container has begun; until then it is not ready.
-    pub post_start: Option<Hook>,
+    pub post_start: Option<LifecycleHook>,
 }
 
 /// What runs at the begin or the end of a container: a command if there is one, else an HTTP GET if there is a path, else
 /// a pause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Hook {
+pub struct LifecycleHook {
     /// A command in the container.
     pub command: Option<Vec<String>>,
     /// The path of an HTTP GET.

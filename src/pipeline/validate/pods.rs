@@ -7,7 +7,9 @@ use crate::templates::view::pod::{SLEEP_SINCE_MINOR, folder_name};
 use crate::templates::view::probes::number;
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quote;
-use crate::waml::section_pod::{Capabilities, Hook, NodeAffinity, TaintEffect, Toleration};
+use crate::waml::section_pod::{
+    Capabilities, LifecycleHook, NodeAffinity, TaintEffect, Toleration,
+};
 
 pub(super) fn security(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(security) = &subject.section.security else { return };
@@ -102,7 +104,7 @@ const DEFAULT_GRACE_SECONDS: u32 = 30;
 
 fn check_hook(
     name: &str,
-    hook: &Hook,
+    hook: &LifecycleHook,
     path: &Path,
     subject: &Subject<'_>,
     report: &mut RuleReport<'_>,

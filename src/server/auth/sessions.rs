@@ -14,7 +14,6 @@ use axum::http::HeaderMap;
 use axum::http::HeaderValue;
 use axum::http::header::{HOST, ORIGIN};
 use jiff::{SignedDuration, Timestamp};
-use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 
 use crate::forge::github::client::OAuthClient;

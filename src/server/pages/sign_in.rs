@@ -42,7 +42,7 @@ const REFRESH: HeaderName = HeaderName::from_static("refresh");
 const LARGEST_FORM: usize = 8 * 1024;
 
 /// Builds the routes of sign-ins.
-pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+pub(in crate::server) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     Router::new()
         .route("/account", get(account))

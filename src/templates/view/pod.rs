@@ -8,7 +8,7 @@ use crate::templates::view::network::PortRef;
 use crate::templates::view::{naming, probes};
 use crate::waml::section::Section;
 use crate::waml::section_pod::{
-    Hook, Lifecycle, NodeAffinity, Scheduling, Security, Spread, SpreadWish, Toleration,
+    Lifecycle, LifecycleHook, NodeAffinity, Scheduling, Security, Spread, SpreadWish, Toleration,
 };
 
 /// The first Kubernetes whose containers can wait without a program: the lifecycle handler `sleep` is on by default.
@@ -85,8 +85,9 @@ pub(super) fn lifecycle(section: &Section, ports: &[PortRef<'_>], target: &Targe
     let Some(lifecycle) = &section.lifecycle else { return Json::Null };
     let Lifecycle { termination_grace_period_seconds, pre_stop, post_start } = lifecycle;
     let sleeps = target.kubernetes().minor() >= SLEEP_SINCE_MINOR;
-    let show =
-        |hook: &Option<Hook>| hook.as_ref().map_or(Json::Null, |h| handler(h, ports, sleeps));
+    let show = |hook: &Option<LifecycleHook>| {
+        hook.as_ref().map_or(Json::Null, |h| handler(h, ports, sleeps))
+    };
     let hooks = set_only([("preStop", show(pre_stop)), ("postStart", show(post_start))]);
     json!({
         "pod": or_empty(set_only([
@@ -96,14 +97,16 @@ pub(super) fn lifecycle(section: &Section, ports: &[PortRef<'_>], target: &Targe
     })
 }
 
-fn handler(hook: &Hook, ports: &[PortRef<'_>], sleeps: bool) -> Json {
+fn handler(hook: &LifecycleHook, ports: &[PortRef<'_>], sleeps: bool) -> Json {
     match hook {
-        Hook { command: Some(command), .. } => json!({"exec": {"command": command}}),
-        Hook { path: Some(path), port, .. } => match probes::port_of(port.as_deref(), ports) {
-            Some(port) => json!({"httpGet": {"path": path, "port": port}}),
-            None => Json::Null,
-        },
-        Hook { sleep_seconds: Some(seconds), .. } if sleeps => {
+        LifecycleHook { command: Some(command), .. } => json!({"exec": {"command": command}}),
+        LifecycleHook { path: Some(path), port, .. } => {
+            match probes::port_of(port.as_deref(), ports) {
+                Some(port) => json!({"httpGet": {"path": path, "port": port}}),
+                None => Json::Null,
+            }
+        }
+        LifecycleHook { sleep_seconds: Some(seconds), .. } if sleeps => {
             json!({"sleep": {"seconds": seconds}})
         }
         _ => Json::Null,

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{Method, StatusCode};
+use axum::http::{self, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -49,7 +49,7 @@ impl ActApi {
 
     async fn send<T: DeserializeOwned>(
         &self,
-        request: Result<Request, axum::http::Error>,
+        request: Result<Request, http::Error>,
     ) -> Result<T, ActRefusal> {
         let internal = |what: &str| {
             tracing::error!(what, "request of a page to the API failed");
