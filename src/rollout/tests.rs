@@ -84,12 +84,12 @@ fn a_busy_target_is_waited_for_with_the_reason_and_is_no_pause() {
 fn a_push_that_is_not_seen_yet_is_waited_for_on_the_way_back_where_the_app_never_was() {
     let mut world = one_by_one(&["new-a"], RolloutFailurePolicy::Undo);
     let id = world.open(&target("new-a")).unwrap();
-    let sentence = "it is pushed".to_owned();
-    world.deployments.get_mut(&id).unwrap().fact =
-        DeploymentFact::Open { is_pushed: true, sentence };
+    let open = |is_pushed| DeploymentFact::Open { is_pushed, sentence: "it is pushed".to_owned() };
+    world.deployments.get_mut(&id).unwrap().fact = open(true);
     world.act(RolloutAct::Undo { reason: "no".to_owned() }).unwrap();
     world.advance();
     assert_eq!(world.state("new-a"), RolloutTargetStatus::UndoPending, "nobody removed it");
+    world.deployments.get_mut(&id).unwrap().fact = open(false);
     world.push(&id);
     world.advance();
     assert_eq!(world.state("new-a"), RolloutTargetStatus::Undoing);

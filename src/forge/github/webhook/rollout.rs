@@ -104,7 +104,7 @@ mod tests {
             (json!({"targets": ["a"], "timeout": "-5m"}), "`timeout` is no time"),
             (json!({"targets": "a"}), "cannot be read"),
             (json!({"targets": ["a"], "gates": []}), "unknown field"),
-            (json!({"targets": ["a"], "on_failure": "explode\n"}), "explode\\\\n"),
+            (json!({"targets": ["a"], "on_failure": "explode\n"}), "explode\\n"),
             (unknown, "unknown field"),
             (long, "more than"),
             (json!(["a"]), "is a list"),
