@@ -212,7 +212,7 @@ fn command(place: &Path, address: &str, variables: &[(&str, &str)]) -> Command {
     let usual = [
         ("TOKEN", "a-token"),
         ("DEPLOYMENT", "7"),
-        ("APPLICATION_URL", &app),
+        ("APPLICATION_URL", app.as_str()),
         ("APPLICATION_HOST", "demo.example.com"),
         ("GITHUB_REPOSITORY", "acme/demo"),
         ("GITHUB_API_URL", address),

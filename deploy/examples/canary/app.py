@@ -30,8 +30,8 @@ def whole_number(text, most):
 
 class Service(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # A client that sends half a request holds a thread no longer than this.
-    timeout = 65
+    # A client that sends half a request, or none, holds a thread no longer than this.
+    timeout = 10
 
     def do_GET(self):
         path = self.path.split("?", 1)[0]
