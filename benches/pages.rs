@@ -8,6 +8,7 @@
 #![allow(
     missing_docs,
     dead_code,
+    clippy::large_futures,
     clippy::panic,
     clippy::print_stdout,
     clippy::indexing_slicing,

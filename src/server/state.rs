@@ -14,7 +14,7 @@ use crate::server::auth::Authenticator;
 use crate::server::body_budget::BodyBudget;
 use crate::server::deliveries::{DeliveryCounter, WebhookOutcome};
 use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
-use crate::server::pages::LiveFeeds;
+use crate::server::pages::live::feeds::LiveFeeds;
 use crate::support::telemetry;
 
 /// The dependencies of the routes; `app` builds them.

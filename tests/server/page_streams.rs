@@ -89,7 +89,8 @@ async fn the_grid_changes_by_its_cells_and_is_loaded_again_where_others_are_show
     assert!(filtered.starts_with("/live/?q=shop&state=live&version="), "{filtered}");
     let mut events = open(&deployer, &stream).await.unwrap();
     let mut of_filtered = open(&deployer, &filtered).await.unwrap();
-    let lock = json!({"scope": {"target": TARGET}, "reason": "the sale"});
+    let scope = json!({"target": TARGET, "app": "devx/shop"});
+    let lock = json!({"scope": scope, "reason": "the sale"});
     assert_eq!(post(&deployer, "/api/v1/locks", &lock).await.status, 201);
     let event = next(&mut events).await.unwrap();
     assert_eq!(event.field("event"), "patch");

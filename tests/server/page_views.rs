@@ -69,8 +69,8 @@ async fn locks_holds_edits_and_what_is_under_way_stand_in_the_way_of_an_app() {
     let lock = json!({"scope": scope, "reason": "<i>the sale</i>"});
     assert_eq!(post(&deployer, "/api/v1/locks", &lock).await.status, 201);
     let hold = json!({"reason": "wait for the fix"});
-    let held = post(&deployer, &format!("/api/v1{SHOP}/hold"), &hold).await;
-    assert_eq!(held.status, 200, "{held:?}");
+    let answer = post(&deployer, &format!("/api/v1{SHOP}/hold"), &hold).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
     let shown = browse(&deployer, SHOP, None).await;
     follow(
         page(&shown, 200),
@@ -211,7 +211,8 @@ async fn insights_are_drawn_with_a_table_beneath() {
             "Deployments an hour",
             "<svg class=\"plot\"",
             "<rect class=\"good\"",
-            "1 succeeded, 1 failed, 0 superseded or cancelled, 0 under way</title>",
+            "1 succeeded, 0 failed, 0 superseded or cancelled, 0 under way</title>",
+            "0 succeeded, 1 failed, 0 superseded or cancelled, 0 under way</title>",
             "<table>",
             "Intervals over time",
             "Table<span class=\"unseen\"> of ",

@@ -14,7 +14,7 @@ use crate::model::window::Opening;
 use crate::server::pages::acts::links::ActLinks;
 use crate::server::pages::changes::ChangesView;
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
-use crate::server::pages::list::{ListedDeployment, row};
+use crate::server::pages::list::{DeploymentLine, row};
 use crate::server::pages::pods::PodsView;
 use crate::server::pages::words::{self, PageLink, RelativeTime, link_to};
 use crate::support::percent::encode_query_value;
@@ -73,7 +73,7 @@ struct AppPage {
     from: String,
     to: String,
     comparison: Option<ComparisonView>,
-    recent: Vec<ListedDeployment>,
+    recent: Vec<DeploymentLine>,
 }
 
 /// Something in the way of a deployment.

@@ -1,6 +1,7 @@
 //! The page of one deployment: its request, progress and violations, manual edits, and messages.
 
 use askama::Template;
+use jiff::Timestamp;
 
 use crate::deployments::Deployments;
 use crate::deployments::checks::Notice;
@@ -19,7 +20,6 @@ use crate::server::pages::changes::{ChangesView, DiffLine, diff_line};
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::insights::explain as explain_interval;
 use crate::server::pages::pods::PodsView;
-use crate::server::pages::timeline::{self, TimelineEntry};
 use crate::server::pages::words::{self, PageLink, Part, RelativeTime, link_to};
 use crate::store::Notification;
 use crate::support::time_text::format_micros;
@@ -41,6 +41,8 @@ pub(crate) struct DeploymentSurroundings {
     pub(crate) changes: Option<Vec<Change>>,
     /// The app in its cluster, while the deployment goes on there.
     pub(crate) pods: Option<Result<ClusterAppState, LiveStateError>>,
+    /// Its log: sentences with their times.
+    pub(crate) entries: Vec<(Timestamp, String)>,
     /// True if the reader has stopped the refresh.
     pub(crate) is_paused: bool,
     /// Notices for the reader, such as an outage.
@@ -210,8 +212,7 @@ pub(crate) fn page(
     log: DeploymentStory,
     surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
-    let DeploymentSurroundings { changes, pods, is_paused, notices, acts } = surroundings;
-    let log_lines = log_lines(&log);
+    let DeploymentSurroundings { changes, pods, entries, is_paused, notices, acts } = surroundings;
     let DeploymentStory { deployment, notifications, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
@@ -271,19 +272,15 @@ pub(crate) fn page(
         lines: lines(&notifications),
         changes: changes.filter(|changes| !changes.is_empty()).map(ChangesView::new),
         pods: pods.map(PodsView::new),
-        log_lines,
+        log_lines: entries.into_iter().map(log_line).collect(),
         app_path: app_path(&deployment),
         deployment,
     };
     Ok(page.render()?)
 }
 
-fn log_lines(log: &DeploymentStory) -> Vec<LogLine> {
-    let line = |entry: TimelineEntry| LogLine {
-        at: words::moment(entry.at),
-        text: words::parts(&entry.text),
-    };
-    timeline::lines(log).into_iter().map(line).collect()
+fn log_line((at, text): (Timestamp, String)) -> LogLine {
+    LogLine { at: words::moment(at), text: words::parts(&text) }
 }
 
 fn app_path(deployment: &Deployment) -> Option<String> {

@@ -114,7 +114,7 @@ impl GridQuery {
 
     fn takes_row(&self, row: &[&Arc<GridEntry>]) -> bool {
         let is =
-            |wanted: &str, value: &str| wanted.is_empty() || value.eq_ignore_ascii_case(wanted);
+            |choice: &str, value: &str| choice.is_empty() || value.eq_ignore_ascii_case(choice);
         let text = self.text.to_lowercase();
         let has_text = |entry: &&Arc<GridEntry>| {
             if text.is_empty() {

@@ -15,7 +15,7 @@ struct Page {
     filter: ListFilter,
     states: Vec<&'static str>,
     is_filtered: bool,
-    rows: Vec<ListedDeployment>,
+    rows: Vec<DeploymentLine>,
     /// The query of the next page.
     older: Option<String>,
 }
@@ -32,7 +32,7 @@ struct ListFilter {
 }
 
 /// A deployment in a list.
-pub(super) struct ListedDeployment {
+pub(super) struct DeploymentLine {
     pub(super) id: String,
     subject: String,
     target: String,
@@ -94,10 +94,10 @@ fn filter(pairs: Vec<(String, String)>) -> ListFilter {
 }
 
 /// Makes the row of a deployment.
-pub(super) fn row(deployment: Deployment) -> ListedDeployment {
+pub(super) fn row(deployment: Deployment) -> DeploymentLine {
     let Deployment { id, request, app, state, received_at, summary, .. } = deployment;
     let repository = request.release.repository;
-    ListedDeployment {
+    DeploymentLine {
         id: id.to_string(),
         subject: app.map_or_else(|| repository.to_string(), |app| app.to_string()),
         target: request.target.to_string(),

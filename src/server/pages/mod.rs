@@ -13,7 +13,7 @@
 mod assets; // the style sheet, the script and the icons
 mod document; // frame, security policy, escaping
 mod views; // from a request to a page
-mod live; // pages that change in place
+pub(super) mod live; // pages that change in place
 pub(crate) mod grid; // apps × targets
 mod app; // an app on a target
 pub(crate) mod acts; // acts: what will happen, and the form that does it
@@ -51,7 +51,6 @@ use crate::server::auth::CallerSurface;
 use crate::server::call::{AuthenticatedRequest, PathParam, QueryPairs};
 use crate::server::conditional;
 use crate::server::pages::document::{POLICY, PageError, RenderedPage};
-pub(super) use crate::server::pages::live::feeds::LiveFeeds;
 use crate::server::pages::sign_in::{see_other, sign_in_page_for, unless_revoked};
 use crate::server::problem::{Problem, ProblemKind, ProblemText};
 use crate::server::routes::deployments;

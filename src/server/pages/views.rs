@@ -26,7 +26,7 @@ use crate::server::pages::grid::{self, GridQuery, GridSnapshot};
 use crate::server::pages::insights::{self, InsightsChoice};
 use crate::server::pages::list::{self, ListQuery};
 use crate::server::pages::system::{self, SystemStory};
-use crate::server::pages::{audit, fault, locks, rollouts};
+use crate::server::pages::{audit, fault, locks, rollouts, timeline};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::{query, routes};
 use crate::store::Filter;
@@ -99,10 +99,12 @@ pub(super) async fn deployment(
         Some(instance) => live_state(call, &instance).await,
         None => None,
     };
+    let entries = timeline::lines(&story);
     let surroundings = DeploymentSurroundings {
         acts: links::acts_on_deployment(call, record).await,
         changes: deployments.changes(record).await,
         pods,
+        entries: entries.into_iter().map(|entry| (entry.at, entry.text)).collect(),
         is_paused: is_paused(pairs),
         notices: deployments.notices(Some(&target)),
     };

@@ -9,17 +9,9 @@ use tokio::sync::{Mutex, Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::deployments::Deployments;
-use crate::deployments::rollouts::RolloutView;
-use crate::model::app_instance::AppInstance;
-use crate::model::deployment::Deployment;
-use crate::server::call::{no_deployment, unavailable};
 use crate::server::limits::{ServerLimits, StreamLimit};
-use crate::server::pages::document;
 use crate::server::pages::grid::{GridEntry, GridSnapshot};
-use crate::server::pages::live::LiveRecord;
 use crate::server::problem::{Problem, ProblemKind};
-use crate::server::routes;
-use crate::store::{Filter, RolloutFilter};
 use crate::support::sync::lock;
 
 /// The shortest time between two reads of the grid.
@@ -33,16 +25,14 @@ const GRID_LIFETIME: Duration = Duration::from_secs(5);
 const VERSION_LIFETIME: Duration = Duration::from_millis(400);
 /// The number of pages that are rendered for streams at the same time.
 const TURNS: usize = 8;
-/// The number of the newest deployments that have a part in the version of their list.
-const NEWEST: u32 = 50;
 
 /// The version of a record, and the time when it was read.
 type VersionSlot = Arc<Mutex<Option<(Instant, String)>>>;
 
 /// What all open pages share.
-pub(in crate::server) struct LiveFeeds {
+pub(crate) struct LiveFeeds {
     grid: Mutex<GridFeed>,
-    versions: SyncMutex<BTreeMap<LiveRecord, VersionSlot>>,
+    versions: SyncMutex<BTreeMap<String, VersionSlot>>,
     turns: Semaphore,
     /// The slots of all open pages.
     pub(super) pages: Arc<Semaphore>,
@@ -63,7 +53,7 @@ struct GridRead {
 }
 
 impl LiveFeeds {
-    pub(in crate::server) fn new(limits: &ServerLimits) -> Self {
+    pub(crate) fn new(limits: &ServerLimits) -> Self {
         Self {
             grid: Mutex::default(),
             versions: SyncMutex::default(),
@@ -110,26 +100,26 @@ impl LiveFeeds {
         Ok(snapshot)
     }
 
-    /// Returns a version that changes with the record, or did a moment ago.
+    /// Returns the version of the record with that key, which was read a moment ago or is read now.
     pub(super) async fn version(
         &self,
-        deployments: &Deployments,
-        record: &LiveRecord,
+        key: String,
+        read: impl Future<Output = Result<String, Problem>>,
     ) -> Result<String, Problem> {
-        let entry = {
+        let slot = {
             let mut versions = lock(&self.versions);
             // Those that no stream waits for and that no longer count.
-            versions.retain(|_, entry| {
-                Arc::strong_count(entry) > 1
-                    || entry.try_lock().is_ok_and(|version| is_fresh(version.as_ref()))
+            versions.retain(|_, slot| {
+                Arc::strong_count(slot) > 1
+                    || slot.try_lock().is_ok_and(|version| is_fresh(version.as_ref()))
             });
-            Arc::clone(versions.entry(record.clone()).or_default())
+            Arc::clone(versions.entry(key).or_default())
         };
-        let mut version = entry.lock().await;
+        let mut version = slot.lock().await;
         if let Some((_, text)) = version.as_ref().filter(|_| is_fresh(version.as_ref())) {
             return Ok(text.clone());
         }
-        let text = read_version(deployments, record).await?;
+        let text = read.await?;
         *version = Some((Instant::now(), text.clone()));
         Ok(text)
     }
@@ -137,57 +127,6 @@ impl LiveFeeds {
 
 fn is_fresh(version: Option<&(Instant, String)>) -> bool {
     version.is_some_and(|(at, _)| at.elapsed() < VERSION_LIFETIME)
-}
-
-/// Reads the version of a record. What one caller may see of it is none of its business.
-async fn read_version(deployments: &Deployments, record: &LiveRecord) -> Result<String, Problem> {
-    let store = &deployments.store;
-    match record {
-        LiveRecord::Deployments => read_deployments(deployments, &Filter::default()).await,
-        LiveRecord::Deployment(id) => {
-            let version = store.deployment_version(id).await;
-            let version = version.map_err(|error| unavailable(&error))?;
-            let messages = store.messages_version(id).await;
-            let messages = messages.map_err(|error| unavailable(&error))?;
-            Ok(format!("{} {messages}", version.ok_or_else(|| no_deployment(id))?))
-        }
-        LiveRecord::App(instance) => read_app(deployments, instance).await,
-        LiveRecord::Rollouts => {
-            let rollouts = deployments.rollouts(&RolloutFilter::default(), None, NEWEST).await;
-            let rollouts = rollouts.map_err(|error| routes::rollouts::unavailable(&error))?;
-            let line = |one: &RolloutView| format!("{} {}\n", one.record.id, one.record.version);
-            Ok(document::version(rollouts.rollouts.iter().map(line).collect::<String>()))
-        }
-        LiveRecord::Rollout(id) => {
-            let version = store.rollout_version(id).await;
-            let version = version.map_err(|error| routes::rollouts::unavailable(&error))?;
-            version.ok_or_else(|| routes::rollouts::no_rollout(id))
-        }
-    }
-}
-
-/// Returns a version of the newest deployments.
-async fn read_deployments(deployments: &Deployments, filter: &Filter) -> Result<String, Problem> {
-    let newest = deployments.store.deployments(filter, None, NEWEST).await;
-    let newest = newest.map_err(|error| unavailable(&error))?.deployments;
-    let line = |one: &Deployment| {
-        let waiting = one.waiting.as_ref().map(|waiting| &waiting.what);
-        format!("{} {} {} {waiting:?}\n", one.id, one.state.as_str(), one.summary)
-    };
-    Ok(document::version(newest.iter().map(line).collect::<String>()))
-}
-
-/// Returns a version of an app: of its deployments, and of what stands in the way of others.
-async fn read_app(deployments: &Deployments, instance: &AppInstance) -> Result<String, Problem> {
-    let AppInstance { target, app } = instance;
-    let filter =
-        Filter { target: Some(target.clone()), app: Some(app.clone()), ..Filter::default() };
-    let newest = read_deployments(deployments, &filter).await?;
-    let store = &deployments.store;
-    let hold = store.hold(target, app).await.map_err(|error| unavailable(&error))?;
-    let locks = store.locks(deployments.clock.now()).await.map_err(|error| unavailable(&error))?;
-    let locks: Vec<_> = locks.into_iter().map(|(id, _)| id).collect();
-    Ok(format!("{newest} {:?} {locks:?}", hold.map(|hold| hold.since)))
 }
 
 impl GridSnapshot {

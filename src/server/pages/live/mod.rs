@@ -12,7 +12,8 @@
 //! A page is rendered as for any request, with the caller's rights, and sent if its version is another one. What causes
 //! that is read once for all open pages (`feeds.rs`): the grid, and the versions of records.
 
-pub(super) mod feeds; // what all open pages share
+pub(crate) mod feeds; // what all open pages share
+mod versions; // the versions of records
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -35,6 +36,7 @@ use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, PathParam, QueryPairs, bad};
 use crate::server::pages::document::RenderedPage;
 use crate::server::pages::grid::{GridEntry, GridQuery, GridSelection, GridSnapshot};
+use crate::server::pages::live::versions::{LiveRecord, read_version};
 use crate::server::pages::views;
 use crate::server::problem::{Problem, ProblemKind};
 
@@ -50,21 +52,6 @@ const PERMISSION_LIFETIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// Tells a proxy of nginx's kind to pass the stream on as it comes.
 static UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// A page that changes with a record.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LiveRecord {
-    /// The newest deployments.
-    Deployments,
-    /// A deployment.
-    Deployment(DeployId),
-    /// An app on a target.
-    App(Box<AppInstance>),
-    /// All rollouts.
-    Rollouts,
-    /// A rollout.
-    Rollout(RolloutId),
-}
 
 /// Streams the changes of the grid.
 pub(super) async fn follow_grid(
@@ -141,7 +128,7 @@ async fn follow_record(
     let record = RecordSubject { record, pairs, version: None, rendered_at };
     let mut stream = PageStream::new(call, PageSubject::Record(Box::new(record)), version, slots);
     // Checks the caller's rights, and that there is such a page.
-    stream.look().await?;
+    stream.refresh().await?;
     Ok(stream.into_response())
 }
 
@@ -244,7 +231,7 @@ impl PageStream {
                 self.queue.push_back(alive());
             }
             // What cannot be read now is read when the browser connects again.
-            self.look().await.ok()?;
+            self.refresh().await.ok()?;
         }
     }
 
@@ -273,18 +260,18 @@ impl PageStream {
     }
 
     /// Looks at what the page shows, and queues the events about what has changed.
-    async fn look(&mut self) -> Result<(), Problem> {
+    async fn refresh(&mut self) -> Result<(), Problem> {
         let limit = self.call.shared.state.limits.request_timeout;
-        let look = async {
+        let refresh = async {
             match &mut self.subject {
-                PageSubject::Grid(grid) => grid.look(&self.call, &mut self.version).await,
-                PageSubject::Record(record) => record.look(&self.call, &mut self.version).await,
+                PageSubject::Grid(grid) => grid.refresh(&self.call, &mut self.version).await,
+                PageSubject::Record(record) => record.refresh(&self.call, &mut self.version).await,
             }
         };
         let late = |_elapsed| {
             Err(Problem::new(ProblemKind::TookTooLong, "the page took too long; try again later"))
         };
-        let (event, is_ended) = tokio::time::timeout(limit, look).await.unwrap_or_else(late)?;
+        let (event, is_ended) = tokio::time::timeout(limit, refresh).await.unwrap_or_else(late)?;
         self.queue.extend(event);
         if is_ended {
             self.queue.push_back(Event::default().event("end").data(""));
@@ -295,10 +282,14 @@ impl PageStream {
 }
 
 /// An event, if there is one, and whether it is the last.
-type LookResult = Result<(Option<Event>, bool), Problem>;
+type RefreshResult = Result<(Option<Event>, bool), Problem>;
 
 impl GridSubject {
-    async fn look(&mut self, call: &AuthenticatedRequest, version: &mut String) -> LookResult {
+    async fn refresh(
+        &mut self,
+        call: &AuthenticatedRequest,
+        version: &mut String,
+    ) -> RefreshResult {
         let snapshot = call.shared.feeds.grid(call.deployments()).await?;
         let now = call.deployments().clock.now();
         let is_checked = now.duration_since(self.checked_at) < PERMISSION_LIFETIME;
@@ -326,8 +317,14 @@ impl GridSubject {
 }
 
 impl RecordSubject {
-    async fn look(&mut self, call: &AuthenticatedRequest, version: &mut String) -> LookResult {
-        let record_version = call.shared.feeds.version(call.deployments(), &self.record).await?;
+    async fn refresh(
+        &mut self,
+        call: &AuthenticatedRequest,
+        version: &mut String,
+    ) -> RefreshResult {
+        let deployments = call.deployments();
+        let read = read_version(deployments, &self.record);
+        let record_version = call.shared.feeds.version(self.record.key(), read).await?;
         let now = call.deployments().clock.now();
         let is_fresh = now.duration_since(self.rendered_at) < PERMISSION_LIFETIME;
         if self.version.as_ref() == Some(&record_version) && is_fresh {
