@@ -33,6 +33,7 @@ fn input() -> Input {
     Input {
         waml: Arc::new(Waml::parse(".weave.yaml", EXAMPLE).expect("the example is valid")),
         target: TargetName::parse("prod-cluster-1").expect("a target's name"),
+        fleet: None,
         release: Release {
             repository: RepoName::parse("weave-lab/my-app").expect("a repository's name"),
             commit: CommitSha::parse("0".repeat(40)).expect("a commit id"),

@@ -205,6 +205,7 @@ fn plain_plans() -> Vec<Duration> {
     let input = Input {
         waml: Arc::new(Waml::parse(".weave.yaml", EXAMPLE).expect("the example is valid")),
         target: TargetName::parse("prod-cluster-1").expect("a target's name"),
+        fleet: None,
         release: release(),
         templates: Arc::new(templates.expect("the built-in templates are valid")),
     };

@@ -74,7 +74,7 @@ fn waml(data: &[u8]) {
         tag: ImageTag::parse("1.0").expect("a tag"),
         commit: CommitSha::parse("0123456789012345678901234567890123456789").expect("a commit"),
     };
-    let input = Input { waml, target, release, templates: Arc::clone(&TEMPLATES) };
+    let input = Input { waml, target, fleet: None, release, templates: Arc::clone(&TEMPLATES) };
     let facts = Facts::without_lookups(Timestamp::UNIX_EPOCH, Clusters::any());
     match pipeline::plan(&input, &facts) {
         Err(rejection) => {

@@ -10,6 +10,7 @@
 //! | [`model`] | plain values: names, releases, deployments and their states |
 //! | [`waml`] | the developer's file: types, parsing with positions, schema |
 //! | [`manifests`], [`policy`] | Kubernetes objects as data; a company's CEL rules |
+//! | [`traffic`] | several versions live at once: placement, plan and weights, pure |
 //! | [`templates`] | sources, engine, view and lint of templates |
 //! | [`pipeline`] | merge, default, validate, render: from a WAML to manifests, pure |
 //! | [`rollout`] | one release over many targets, with gates and undo: the state machine, pure |
@@ -29,6 +30,7 @@ pub mod model; // plain values
 pub mod waml; // the developer's file: types, parsing with positions, schema
 pub mod manifests; // Kubernetes objects as data
 pub mod policy; // a company's CEL rules
+pub mod traffic; // several versions live at once: placement, plan, weights
 pub mod templates; // sources, engine, view and lint of templates
 pub mod pipeline; // merge → default → validate → render
 pub mod rollout; // one release over many targets: the state machine

@@ -150,6 +150,7 @@ fn input(waml: Waml) -> Input {
     Input {
         waml: waml.into(),
         target: "t".parse().unwrap(),
+        fleet: None,
         release: release(),
         templates: Arc::clone(&TEMPLATES),
     }

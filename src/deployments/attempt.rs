@@ -122,6 +122,7 @@ impl Deployments {
         let input = Input {
             waml: Arc::new(waml),
             target: request.target.clone(),
+            fleet: None,
             release: request.release.clone(),
             templates: self.templates.now(),
         };

@@ -295,6 +295,7 @@ impl DryRunRequest<'_> {
         let input = Input {
             waml: Arc::clone(&self.waml),
             target: self.request.target.clone(),
+            fleet: None,
             release: self.release(tag),
             templates: self.deployments.templates.now(),
         };

@@ -195,6 +195,7 @@ impl Deployments {
         let input = Input {
             waml: Arc::clone(waml),
             target: target.clone(),
+            fleet: None,
             release,
             templates: Arc::clone(templates),
         };

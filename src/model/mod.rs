@@ -23,6 +23,7 @@ pub mod platform; // ingress, certificates, secrets, cloud, monitoring of a clus
 pub mod kubernetes; // the Kubernetes version of a cluster
 pub mod target; // one cluster
 pub mod fleets; // sets of clusters that are deployed to as one target
+pub mod fleet; // several clusters, over which an app is spread
 pub mod snapshot; // the clusters, as the service sends them to others
 pub mod namespaces; // names that no app may take
 pub mod ssh; // the address of a repository behind ssh

@@ -4,6 +4,7 @@
 //! `ingress: {port: 8000}` creates no ingress. Over a list, a default map applies to each element. A `null` of the WAML
 //! keeps its hole empty.
 
+use crate::model::fleet::FleetPlace;
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
@@ -17,8 +18,10 @@ use crate::waml::section::{Section, always_exists, refines};
 pub struct Complete<'a> {
     /// The WAML that it was made of.
     pub waml: &'a Waml,
-    /// The target that it was made for.
+    /// The cluster that it was made for; for a target that is no fleet, the target itself.
     pub target: TargetName,
+    /// The cluster and the others of its fleet, where the target is one.
+    pub fleet: Option<FleetPlace>,
     /// The section; a map without `null`s. Every value has its origin.
     pub tree: Node,
 }
@@ -41,7 +44,15 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
     drop_emptied(&mut tree, section);
     hand_down(&mut tree, "ingress", "paths", "cache");
     strip_nulls(&mut tree);
-    Complete { waml, target, tree }
+    Complete { waml, target, fleet: None, tree }
+}
+
+impl Complete<'_> {
+    /// Makes the settings of a fleet those of one of its clusters: rules and templates then see that cluster.
+    pub fn place_in(&mut self, fleet: &FleetPlace) {
+        self.target = fleet.cluster.clone();
+        self.fleet = Some(fleet.clone());
+    }
 }
 
 /// A hole that a default may fill.

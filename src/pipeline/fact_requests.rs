@@ -19,7 +19,7 @@ use crate::waml::section::Section;
 /// Collects what to ask for one plan; `None` where so much of it is broken that it is refused
 /// whatever the answers are: no such target, template or image, or no section that can be read.
 pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactRequests> {
-    let target = clusters.find(&input.target)?;
+    let target = clusters.find(input.cluster())?;
     let section = section(input)?;
     let app = &input.waml.app;
     let image = view::reference(section.image.as_ref(), &input.release);
@@ -84,6 +84,7 @@ mod tests {
         let input = Input {
             waml: Waml::parse(".weave.yaml", text.as_bytes()).ok()?.into(),
             target: TargetName::parse("t").unwrap(),
+            fleet: None,
             release: Release {
                 repository: RepoName::parse("O/A").unwrap(),
                 commit: CommitSha::parse("0".repeat(40)).unwrap(),

@@ -106,6 +106,7 @@ fn compare_case(
         let input = Input {
             waml: Arc::clone(&case.waml),
             target: case.target.clone(),
+            fleet: None,
             release: case.release.clone(),
             templates: Arc::clone(templates),
         };

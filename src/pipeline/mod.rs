@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use crate::model::deployment::Stage;
 use crate::model::facts::Facts;
+use crate::model::fleet::FleetPlace;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::Rejection;
@@ -43,12 +44,22 @@ use crate::waml::Waml;
 pub struct Input {
     /// The developer's file.
     pub waml: Arc<Waml>,
-    /// The target.
+    /// The target: a key of `deploy`.
     pub target: TargetName,
+    /// The cluster that is rendered and the others of its fleet, where the target is a fleet; `None` for a target that is
+    /// one cluster.
+    pub fleet: Option<FleetPlace>,
     /// The release.
     pub release: Release,
     /// The templates.
     pub templates: Arc<TemplateSet>,
+}
+
+impl Input {
+    /// Returns the cluster that the manifests are for.
+    pub fn cluster(&self) -> &TargetName {
+        self.fleet.as_ref().map_or(&self.target, |fleet| &fleet.cluster)
+    }
 }
 
 /// Plans what would be deployed, or lists every reason why not. No effects.
@@ -75,18 +86,22 @@ pub fn plan_observed(
         all_violations::beside_template(rejection, &merged, templates, clusters)
     })?;
     finished(Stage::Merge);
-    planned(merged, &template, &input.release, facts, finished)
+    planned(merged, input.fleet.as_ref(), &template, &input.release, facts, finished)
 }
 
 /// Runs the stages after the template has been chosen.
 fn planned(
     merged: Merged<'_>,
+    fleet: Option<&FleetPlace>,
     template: &Template,
     release: &Release,
     facts: &Facts,
     finished: &mut dyn FnMut(Stage),
 ) -> Result<RenderedManifests, Rejection> {
-    let complete = default::fill(merged, &template.defaults);
+    let mut complete = default::fill(merged, &template.defaults);
+    if let Some(fleet) = fleet {
+        complete.place_in(fleet);
+    }
     finished(Stage::Default);
     let valid = validate::run_rules(complete, template, release, facts)?;
     finished(Stage::Validate);

@@ -29,6 +29,7 @@ fn check_policy(policy: &str, section: &str) -> Vec<String> {
     let input = Input {
         waml: Waml::parse(".weave.yaml", text.as_bytes()).unwrap().into(),
         target: TargetName::parse("prod-1").unwrap(),
+        fleet: None,
         release: Release {
             repository: RepoName::parse("o/a").unwrap(),
             commit: CommitSha::parse("0".repeat(40)).unwrap(),

@@ -22,6 +22,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("waml", &["support", "model"]),
     ("manifests", &["support", "model", "waml"]),
     ("policy", &["support", "model", "waml", "manifests"]),
+    ("traffic", &["model"]),
     // A set of templates has the policies that lie beside it.
     ("templates", &["model", "waml", "manifests", "policy"]),
     ("rollout", &["support", "model"]),
@@ -166,6 +167,7 @@ const PURE: &[&str] = &[
     "policy",
     "templates",
     "pipeline",
+    "traffic",
     "rollout",
     "git/layout",
     "git/message",

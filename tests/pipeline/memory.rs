@@ -156,7 +156,7 @@ fn measured(text: &str) -> (u64, u64) {
     let Ok(waml) = read else { return (reading, 0) };
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = first.unwrap_or(TargetName::parse("none").unwrap());
-    let input = Input { waml: waml.into(), target, release: release(), templates };
+    let input = Input { waml: waml.into(), target, fleet: None, release: release(), templates };
     let facts = facts();
     let (_, planning) = peak(|| plan(&input, &facts));
     (reading, planning)

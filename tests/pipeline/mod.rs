@@ -106,7 +106,7 @@ fn planned_for(
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);
     let target = target.unwrap_or(TargetName::parse("none").unwrap());
-    let input = Input { waml: waml.into(), target, release: release(), templates };
+    let input = Input { waml: waml.into(), target, fleet: None, release: release(), templates };
     plan(&input, &facts)
 }
 

@@ -118,6 +118,7 @@ impl Render {
         let input_of = |repository: RepoName| Input {
             waml: waml.clone(),
             target: self.target.clone(),
+            fleet: None,
             release: local::release(waml, Some(repository), Some(self.tag.clone())),
             templates: world.templates.clone(),
         };

@@ -103,6 +103,7 @@ pub(super) fn of_target(
     let input = Input {
         waml: waml.clone(),
         target: target.clone(),
+        fleet: None,
         release: local::release(waml, None, None),
         templates: world.templates.clone(),
     };

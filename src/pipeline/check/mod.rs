@@ -186,7 +186,7 @@ fn render_samples(
                 continue;
             }
             template_report.targets += 1;
-            match planned(merged, template, &sample.release, &facts(), &mut |_| {}) {
+            match planned(merged, None, template, &sample.release, &facts(), &mut |_| {}) {
                 Ok(rendered) => {
                     template_report.objects += rendered.files.len();
                     violations.extend(fill_positions(rendered.warnings, &sample.place));

@@ -48,6 +48,7 @@ fn input(text: &str, target: &str) -> Input {
     Input {
         waml: waml(text),
         target: target.parse().unwrap(),
+        fleet: None,
         release: release("1.4"),
         templates: Arc::clone(&TEMPLATES),
     }

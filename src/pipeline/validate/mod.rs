@@ -228,7 +228,7 @@ pub fn run_rules<'a>(
     release: &'a Release,
     facts: &'a Facts,
 ) -> Result<Valid<'a>, Rejection> {
-    let Complete { waml, target, mut tree } = complete;
+    let Complete { waml, target, fleet: _, mut tree } = complete;
     let mut violations = waml.violations.clone();
     tree.drop_broken_elements();
     let section =

@@ -62,6 +62,7 @@ fn plan_with(text: &str, facts: &Facts) -> Result<RenderedManifests, Rejection> 
     let input = Input {
         waml: waml.into(),
         target: TargetName::parse("t").unwrap(),
+        fleet: None,
         release: Release {
             repository: RepoName::parse("o/a").unwrap(),
             commit: CommitSha::parse("0".repeat(40)).unwrap(),
