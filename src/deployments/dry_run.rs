@@ -215,6 +215,21 @@ struct DryRunRequest<'a> {
     waml: Arc<Waml>,
 }
 
+/// The most steps of versions that a plan lists; the rest is counted.
+const MAX_STEPS: usize = 40;
+
+/// Writes a note for each step from the live versions to the next ones.
+fn traffic_notes(steps: &[String]) -> Vec<String> {
+    let first = steps.iter().take(MAX_STEPS).enumerate();
+    let mut notes: Vec<String> =
+        first.map(|(index, step)| format!("step {}: {step}", index + 1)).collect();
+    let more = steps.len().saturating_sub(MAX_STEPS);
+    if more > 0 {
+        notes.push(format!("… and {more} more steps"));
+    }
+    notes
+}
+
 impl DryRunRequest<'_> {
     async fn plan(self) -> Result<Plan, DryRunError> {
         let (is_ours, live) = self.live().await?;
@@ -229,7 +244,8 @@ impl DryRunRequest<'_> {
         }
         let pods = (!run.restarts.is_empty())
             .then(|| format!("pods would be replaced: {}", run.restarts.join(", ")));
-        let notes = notes.into_iter().chain(pods).collect();
+        let steps = traffic_notes(&run.steps);
+        let notes = notes.into_iter().chain(pods).chain(steps).collect();
         let (app, target) = (Some(self.waml.app.clone()), self.request.target);
         Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
     }

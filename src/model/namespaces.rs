@@ -87,7 +87,7 @@ impl Target {
         add(KUBERNETES, NamespaceOwner::Kubernetes);
         add(self.argocd.namespace.as_str(), NamespaceOwner::ArgoCd);
         let ingress = &self.platform.ingress;
-        if ingress.kind == IngressKind::Gateway {
+        if matches!(ingress.kind, IngressKind::Gateway | IngressKind::Istio) {
             add(&ingress.gateways.public.namespace, NamespaceOwner::Gateways);
             add(&ingress.gateways.internal.namespace, NamespaceOwner::Gateways);
         }

@@ -4,12 +4,15 @@
 
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
+use crate::manifests::parse::versions::{LiveVersionManifest, read_versions};
 use crate::model::canary::CanaryForecast;
 use crate::model::facts::Facts;
+use crate::model::id::TargetName;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
+use crate::traffic::plan::{VersionSpec, plan_versions};
 
 /// The result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct DryRun {
     pub restarts: Vec<String>,
     /// The steps and times of the release, where it is a canary.
     pub canary: Option<CanaryForecast>,
+    /// The steps from the live versions to those that should be: `v1 on prod-1: 10 → 7 pods`.
+    pub steps: Vec<String>,
     /// The violations that would stop the deployment.
     pub violations: Violations,
     /// The warnings, which would not stop it.
@@ -65,6 +70,7 @@ pub fn refuse(rejection: Rejection) -> DryRun {
         changes: Vec::new(),
         restarts: Vec::new(),
         canary: None,
+        steps: Vec::new(),
         violations: violations.into(),
         warnings: warnings.into(),
     }
@@ -79,7 +85,19 @@ fn planned(rendered: RenderedManifests, live: &[ManifestFile]) -> DryRun {
         changes,
         restarts,
         canary: rendered.canary,
+        steps: steps(&rendered.target.name, live, &rendered.versions),
         violations: Violations::default(),
         warnings: rendered.warnings.into(),
     }
+}
+
+/// Writes the steps from the live versions of a target to the next ones.
+fn steps(target: &TargetName, live: &[ManifestFile], next: &[VersionSpec]) -> Vec<String> {
+    let spec = |version: LiveVersionManifest| VersionSpec {
+        name: version.version,
+        image: version.image,
+        pods: [(target.clone(), version.replicas)].into(),
+    };
+    let former: Vec<VersionSpec> = read_versions(live).into_iter().map(spec).collect();
+    plan_versions(&former, next).steps.iter().map(ToString::to_string).collect()
 }

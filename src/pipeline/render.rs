@@ -19,9 +19,12 @@ use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::validate;
 use crate::pipeline::validate::{RenderedPlan, Valid};
 use crate::templates::set::Template;
+use crate::templates::view::versions::VERSION_LABEL;
 use crate::templates::{engine, view};
+use crate::traffic::plan::VersionSpec;
 use crate::waml::canary_plan::forecast;
 use crate::waml::confidential::hide_secrets;
+use crate::waml::section::Section;
 use crate::waml::{emit, yaml};
 
 /// The manifests of a deployment.
@@ -46,6 +49,8 @@ pub struct RenderedManifests {
     pub flagger: FlaggerShare,
     /// The steps and times of a new release, where it is a canary.
     pub canary: Option<CanaryForecast>,
+    /// The live versions on the target, older ones first; empty for an app without versions.
+    pub versions: Vec<VersionSpec>,
     /// The warnings.
     pub warnings: Vec<Violation>,
 }
@@ -62,7 +67,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         rejection
     })?;
     for object in &mut objects {
-        complete(object, app, &valid.release().tag);
+        complete(object, app, &valid.release().tag, valid.section());
     }
     let no_live_app = LiveApp::default();
     let live = match &valid.facts().live {
@@ -96,6 +101,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         autoscaled,
         flagger,
         canary: canary.and_then(forecast),
+        versions: valid.versions(),
         warnings,
     })
 }
@@ -161,10 +167,15 @@ fn misquoted(line: &str) -> Option<(&str, bool)> {
 }
 
 /// Adds what every object carries and a template need not say.
-fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag) {
+fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag, section: &Section) {
     let metadata = map_or_insert(&mut object.json, "metadata");
     metadata.entry("namespace").or_insert_with(|| app.namespace.as_str().into());
     let labels = map_or_insert(metadata, "labels");
+    // Only the service's own templates set it: the rule `labels` keeps it from a WAML.
+    let version = labels.get(VERSION_LABEL).and_then(Json::as_str);
+    let version = section.versions.iter().flatten().find(|one| Some(one.name.as_str()) == version);
+    let own_tag = version.and_then(|version| ImageTag::parse(version.tag.as_deref()?).ok());
+    let tag = own_tag.as_ref().unwrap_or(tag);
     for (key, value) in [
         ("app.kubernetes.io/name", app.slug.to_string()),
         ("app.kubernetes.io/part-of", app.namespace.to_string()),

@@ -51,6 +51,7 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
         "NoAlertGate" => "{matchers: ['severity=\"critical\"']}",
         "NodeAffinity" => "{key: node.kubernetes.io/instance-type, values: [c3-standard-8]}",
         "Notify" => "{success: true}",
+        "Placement" => "{labels: {usage: production}, replicas: 5}",
         "Port" => "{name: http, number: 8000}",
         "Probe" => "{path: /healthz}",
         "Probes" => "{readiness: {path: /healthz}}",
@@ -71,10 +72,14 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
         "StepDefinition" => "{targets: [\"prod-*\"], parallel: 2}",
         "ThresholdRange" => "{min: 99}",
         "Toleration" => "{key: spot, effect: NoSchedule}",
+        "Traffic" => "{http: [{targets: [{version: blue, weight: 100}]}]}",
+        "TrafficMatch" => "{prefix: /web}",
+        "TrafficRule" => "{match: [{prefix: /web}], targets: [{version: blue, weight: 100}]}",
         "Utilization" => "{averageUtilization: 75}",
         "Vault" => "{paths: [devx/shared/*]}",
         "Version" => "{name: blue, tag: 1.2.3, weight: 100}",
         "Volume" => "{name: data, mountPath: /data}",
+        "WeightedTarget" => "{version: blue, weight: 100}",
         "Window" => "{days: mon-fri, from: \"09:00\", to: \"17:00\"}",
         _ => return None,
     })
@@ -109,6 +114,8 @@ pub(super) fn of_key(key: &str) -> Option<&'static str> {
 pub(super) fn required_siblings(type_name: &str, key: &str) -> Option<&'static str> {
     match type_name {
         "EnvVar" if key != "name" => Some("name: LOG_LEVEL"),
+        "Version" if key != "name" => Some("name: blue"),
+        "WeightedTarget" if key != "version" => Some("version: blue"),
         "Volume" if key == "mountPath" => Some("name: data"),
         "Volume" if key != "name" => Some("name: data, mountPath: /data"),
         "Port" if key != "name" => Some("name: http"),
@@ -194,6 +201,9 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
         "Secret" => format!("{{name: {value}}}"),
         "Service" if is_number => format!("{{ports: [{{name: http, number: {text}}}]}}"),
         "Slo" => format!("{{availability: {}}}", decimal(text)?),
+        "Traffic" => "{http: [{targets: [{version: blue, weight: 100}]}]}",
+        "TrafficMatch" => "{prefix: /web}",
+        "TrafficRule" => "{match: [{prefix: /web}], targets: [{version: blue, weight: 100}]}",
         "Utilization" => {
             let percent = text.trim_end_matches('%');
             format!("{{averageUtilization: {}}}", percent.parse::<u32>().ok()?)
@@ -215,6 +225,7 @@ pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<Stri
     Some(match type_name {
         "EnvVar" => format!("{{name: {name}, value: {ELLIPSIS}}}"),
         "Link" => format!("{{name: {name}, url: {}}}", value("url")),
+        "Placement" => "{labels: {usage: production}, replicas: 5}",
         "Port" => format!("{{name: {name}, number: {}}}", value("number")),
         "Secret" => format!("{{name: {name}}}"),
         "Service" => {

@@ -18,9 +18,10 @@ use crate::waml::node::Node;
 use crate::waml::section_canary::Canary;
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
-    Alerts, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
+    Alerts, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault,
 };
 use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
+use crate::waml::section_traffic::{Traffic, Version};
 use crate::waml::section_workload::{
     Autoscaling, ConfigMapSource, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
 };
@@ -90,6 +91,8 @@ pub struct Section {
     pub canary: Option<Canary>,
     /// Several releases live at once, with shares of the traffic.
     pub versions: Option<Vec<Version>>,
+    /// How requests are shared between the versions, by path and header.
+    pub traffic: Option<Traffic>,
     /// Objects that this deployment may take away: such as keep data, and many at once.
     pub removes: Option<Vec<Removal>>,
 }

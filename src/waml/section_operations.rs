@@ -194,19 +194,3 @@ pub struct Disruption {
     /// The largest number of pods that are away: a number or a percentage.
     pub max_unavailable: Option<String>,
 }
-
-/// One of several live releases.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Version {
-    /// The name of the version, part of its resources' names.
-    pub name: String,
-    /// The image tag of the version.
-    #[serde(default)]
-    #[schemars(extend("format" = "image-tag"))]
-    pub tag: Option<String>,
-    /// Percent of the traffic.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 100))]
-    pub weight: Option<u32>,
-}

@@ -24,10 +24,13 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("policy", &["support", "model", "waml", "manifests"]),
     ("traffic", &["model"]),
     // A set of templates has the policies that lie beside it.
-    ("templates", &["model", "waml", "manifests", "policy"]),
+    ("templates", &["model", "waml", "manifests", "policy", "traffic"]),
     ("rollout", &["support", "model"]),
     // A rollout is planned by what a WAML says.
-    ("pipeline", &["support", "model", "waml", "manifests", "policy", "templates", "rollout"]),
+    (
+        "pipeline",
+        &["support", "model", "waml", "manifests", "policy", "traffic", "templates", "rollout"],
+    ),
     ("git", &["support", "model"]),
     ("forge", &["support", "model"]),
     ("notify", &["support", "model"]),

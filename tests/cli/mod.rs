@@ -5,6 +5,7 @@ mod builds;
 mod deploying;
 mod logins;
 mod demo;
+mod import; // documents of other systems
 mod init;
 mod named;
 mod operator;

@@ -13,6 +13,7 @@ mod routes;
 mod rules;
 mod hostile_platform;
 mod property;
+mod traffic; // versions over a fleet
 mod versions; // of Kubernetes
 
 use std::collections::BTreeMap;

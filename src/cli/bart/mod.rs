@@ -18,6 +18,8 @@ mod rollback;
 mod rollout; // bart rollout start, status, list and acts
 mod hold;
 mod remove;
+mod traffic; // bart traffic show, set
+mod import; // documents of other systems
 mod login;
 mod configure; // `bart config`
 mod completion;
@@ -98,6 +100,10 @@ enum Command {
     Hold(hold::HoldArgs),
     Unhold(hold::Unhold),
     Remove(remove::Remove),
+    #[command(subcommand)]
+    Traffic(traffic::TrafficArgs),
+    #[command(subcommand)]
+    Import(import::Import),
     #[command(name = "login")]
     LogIn(login::LogIn),
     #[command(name = "logout")]
@@ -139,6 +145,8 @@ impl Bart {
             Command::Hold(command) => on_runtime(command.run()),
             Command::Unhold(command) => on_runtime(command.run()),
             Command::Remove(command) => on_runtime(command.run()),
+            Command::Traffic(command) => on_runtime(command.run()),
+            Command::Import(command) => command.run(),
             Command::LogIn(command) => on_runtime(command.run(settings)),
             Command::LogOut(command) => command.run(),
             Command::Configure(_) | Command::Completion(_) => Ok(()),

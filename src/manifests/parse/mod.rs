@@ -7,6 +7,8 @@ pub mod application; // the owner of an app
 pub mod names; // the names of an app's objects
 mod rule; // Traefik's rules
 pub mod workloads; // workloads and their digests
+pub mod shares; // shares of requests in routes
+pub mod versions; // live versions
 pub mod routes; // hosts and paths of routing objects
 pub(crate) mod secrets; // Secrets that controllers create from other objects
 

@@ -1,5 +1,6 @@
 //! Hosts and paths of routing objects, by the service or by others: Traefik's `IngressRoute`, Kubernetes' `Ingress`,
-//! the Gateway API's `HTTPRoute`, and Flagger's `Canary`, of which Flagger makes a route.
+//! the Gateway API's `HTTPRoute`, Istio's `VirtualService` where it is bound to a gateway, and Flagger's `Canary`, of which
+//! Flagger makes a route.
 //!
 //! A path that is compared whole counts as a prefix, too: it leaves no room for another app there. Rules by regular
 //! expression are left out: their paths cannot be listed.
@@ -14,7 +15,7 @@ use crate::waml::node::Node;
 
 /// Checks that a file of that name can hold routes: it is called by its kind.
 pub fn may_contain_routes(file: &str) -> bool {
-    ["ingressroute", "ingress", "httproute", "canary"].iter().any(|kind| {
+    ["ingressroute", "ingress", "httproute", "virtualservice", "canary"].iter().any(|kind| {
         file.to_ascii_lowercase()
             .strip_prefix(kind)
             .is_some_and(|rest| rest.starts_with(['.', '-']))
@@ -38,6 +39,7 @@ fn pairs(node: &Node) -> Vec<Pair> {
         Some("Ingress") => ingress(node),
         Some("HTTPRoute") => http_route(node),
         Some("Canary") => canary(node),
+        Some("VirtualService") => virtual_service(node),
         _ => Vec::new(),
     };
     pairs
@@ -92,6 +94,30 @@ fn canary(node: &Node) -> Vec<Pair> {
         uris.filter_map(|uri| text(uri, "prefix").or_else(|| text(uri, "exact"))).collect();
     let paths = if paths.is_empty() { vec!["/"] } else { paths };
     let hosts = list(service, "hosts").filter_map(Node::as_text);
+    hosts.flat_map(|host| with_each(host, &paths)).collect()
+}
+
+/// Reads `spec.hosts[]` with each `spec.http[].match[].uri`. One without a gateway routes inside its mesh alone.
+fn virtual_service(node: &Node) -> Vec<Pair> {
+    let spec = node.get("spec");
+    let mut gateways = list(spec, "gateways").filter_map(Node::as_text);
+    if !gateways.any(|gateway| gateway != "mesh") {
+        return Vec::new();
+    }
+    let mut paths = Vec::new();
+    for rule in list(spec, "http") {
+        let matches: Vec<&Node> = list(Some(rule), "match").collect();
+        if matches.is_empty() {
+            paths.push("/");
+        }
+        for one in matches {
+            match one.get("uri") {
+                None => paths.push("/"),
+                Some(uri) => paths.extend(text(uri, "prefix").or_else(|| text(uri, "exact"))),
+            }
+        }
+    }
+    let hosts = list(spec, "hosts").filter_map(Node::as_text);
     hosts.flat_map(|host| with_each(host, &paths)).collect()
 }
 
@@ -152,6 +178,21 @@ spec:
   - {kind: Rule, match: 'HostRegexp(`.*`)'}
 ";
         assert_eq!(format_routes(text), ["a.example.com/", "b.example.com/", "b.example.com/api"]);
+    }
+
+    #[test]
+    fn a_virtual_service_says_it_where_a_gateway_has_it() {
+        let text = "
+kind: VirtualService
+spec:
+  hosts: [b.example.com]
+  gateways: [istio-system/public]
+  http:
+  - match: [{uri: {prefix: /web}, headers: {x: {exact: y}}}, {uri: {exact: /x}}, {uri: {regex: '.*'}}]
+  - route: []
+";
+        assert_eq!(format_routes(text), ["b.example.com/", "b.example.com/web", "b.example.com/x"]);
+        assert_eq!(format_routes(&text.replace("istio-system/public", "mesh")), [""; 0]);
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub struct CanaryPlatform {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CanaryProvider {
-    /// Istio's `VirtualService`. With `ingress.kind: gateway` the gateways are Istio's own, and Flagger makes the
-    /// route; with another kind, traffic is shifted inside the mesh.
+    /// Istio's `VirtualService`. With `ingress.kind: gateway` or `istio` the gateways are Istio's own, and Flagger
+    /// makes the route; with another kind, traffic is shifted inside the mesh.
     Istio,
     /// Traefik's `TraefikService`.
     Traefik,
@@ -41,6 +41,7 @@ impl CanaryPlatform {
             IngressKind::Traefik => CanaryProvider::Traefik,
             IngressKind::Kubernetes => CanaryProvider::Nginx,
             IngressKind::Gateway => CanaryProvider::Gateway,
+            IngressKind::Istio => CanaryProvider::Istio,
         })
     }
 }

@@ -16,7 +16,7 @@ pub struct Ingress {
     pub entry_points: EntryPoints,
     /// The classes of Kubernetes' `Ingress`. Default: `nginx` and `nginx-internal`.
     pub classes: Classes,
-    /// The gateways of the Gateway API. Default: `public` and `internal` in the namespace
+    /// The gateways of the Gateway API or of Istio. Default: `public` and `internal` in the namespace
     /// `gateways`, each with the listener `https`.
     pub gateways: Gateways,
     /// The encryption of connections. Default: encrypted for both kinds of addresses. An address without encryption
@@ -65,6 +65,8 @@ pub enum IngressKind {
     Kubernetes,
     /// `HTTPRoute` of the Gateway API.
     Gateway,
+    /// Istio's `VirtualService`, bound to one of Istio's own gateways.
+    Istio,
 }
 
 /// The entry points of Traefik.
@@ -99,7 +101,7 @@ impl Default for Classes {
     }
 }
 
-/// The gateways of the Gateway API.
+/// The gateways of the Gateway API, or of Istio.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gateways {
@@ -128,7 +130,7 @@ pub struct Gateway {
     pub name: String,
     /// Its namespace.
     pub namespace: String,
-    /// The name of one of its listeners. Default: all that take the host.
+    /// The name of one of its listeners. Default: all that take the host. Istio's have none.
     #[serde(default)]
     pub section: Option<String>,
 }

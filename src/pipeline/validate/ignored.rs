@@ -27,7 +27,12 @@ pub(super) fn check_unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
         // For the rules, not for templates.
         let is_ours = matches!(part.as_str(), "template" | "removes");
-        if is_ours || subject.template.uses(part) || !is_from_waml(&entry.node) {
+        let is_used = match part.as_str() {
+            // It is in the routes of the one and the backends of the other.
+            "traffic" => ["versions", "ingress"].iter().all(|part| subject.template.uses(part)),
+            part => subject.template.uses(part),
+        };
+        if is_ours || is_used || !is_from_waml(&entry.node) {
             continue;
         }
         let message = format!("the template `{}` does not use `{part}`", subject.template.id());

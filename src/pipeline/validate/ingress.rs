@@ -17,10 +17,18 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         host(ingress, target.as_ref(), &path, report);
         paths(ingress, &path, report);
         // The ports are not known where a service is broken.
-        if !subject.is_unsure("service") {
+        if !subject.is_unsure("service") && !has_traffic(subject, ingress) {
             Address { subject, ingress, ports: &ports, path: &path }.leads(report);
         }
     }
+}
+
+/// Checks that rules of `traffic` say where an address leads; the rule `traffic` judges them.
+fn has_traffic(subject: &Subject<'_>, address: &Ingress) -> bool {
+    let traffic = subject.section.traffic.as_ref().filter(|_| subject.section.versions.is_some());
+    traffic
+        .zip(subject.cluster)
+        .is_some_and(|(traffic, target)| traffic.is_for(&ingress::host(address, target)))
 }
 
 fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut RuleReport<'_>) {
@@ -179,7 +187,7 @@ fn is_ip(text: &str) -> bool {
 /// Checks for the characters of RFC 3986's `path-absolute`, without quotes of any kind: a path
 /// becomes part of a routing rule. Without what Kubernetes and the Gateway API refuse because a
 /// server may understand it in two ways: empty parts, `.` and `..`, an encoded slash.
-fn is_path(text: &str) -> bool {
+pub(super) fn is_path(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@%".contains(&b);
     let is_encoded = |code: &str| {
         let hex = code.get(..2).is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));

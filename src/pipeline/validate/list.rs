@@ -5,7 +5,7 @@ use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, cron, disks,
     env, hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, pods, ports,
     probes, removal, rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic,
-    volumes,
+    versions, volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -191,6 +191,12 @@ pub const RULES: &[Rule] = rules! {
     "versions" Error Settings(traffic::versions);
         "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.";
         "Traefik, \"Weighted Round Robin\"; RFC 1123";
+    "placement" Both Settings(versions::placement);
+        "Every version is on clusters that there are, with pods that can run there; a version without a cluster or a number without effect is a warning.";
+        "KubeVela, \"Multi-Version, Multi-Cluster Application Deployment\"; docs/traffic.md";
+    "traffic" Both Settings(versions::traffic);
+        "Rules of traffic match what a route can match, and share requests between versions that have pods: 100 together, and nothing by weight where an `Ingress` routes.";
+        "KubeVela, \"Multi-Version, Multi-Cluster Application Deployment\"; Gateway API, \"HTTPRoute\"; docs/traffic.md";
     "rollouts" Both Settings(rollouts::check);
         "A rollout has steps with targets of the app, each once, and gates with what they ask and its bound; one that accepts every failure is a warning.";
         "a promise of the-deployer: a rollout's sequence is fixed and shown before anything happens";

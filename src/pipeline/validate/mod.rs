@@ -36,6 +36,7 @@ mod secrets; // … Vault, delivery
 mod slo;
 mod stores; // databases, Redis
 mod traffic; // versions
+mod versions; // placement, and who gets which requests
 mod unknown; // failed lookups
 mod volumes;
 
@@ -43,6 +44,7 @@ use list::RuleCheck;
 
 use crate::manifests::object::Object;
 use crate::model::facts::{Fact, Facts, LiveReplicas};
+use crate::model::fleet::FleetPlace;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
@@ -50,7 +52,9 @@ use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::pipeline::default::Complete;
 use crate::policy::PolicyInput;
 use crate::templates::set::Template;
+use crate::templates::view::versions::{self as versions_view, LiveVersion};
 use crate::templates::view::{self, ViewInput};
+use crate::traffic::plan::VersionSpec;
 use crate::waml::confidential::hide_secrets;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
@@ -72,6 +76,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) target: &'a TargetName,
     /// The configuration of the target; `None` for an unknown one.
     pub(crate) cluster: Option<&'a Target>,
+    /// The cluster among those of its fleet; `None` for an unknown target.
+    pub(crate) fleet: Option<&'a FleetPlace>,
     pub(crate) section: &'a Section,
     pub(crate) tree: &'a Node,
     pub(crate) template: &'a Template,
@@ -162,6 +168,9 @@ impl RuleReport<'_> {
 pub struct Valid<'a> {
     waml: &'a Waml,
     target: Target,
+    fleet: FleetPlace,
+    /// True if the template renders versions.
+    has_versions: bool,
     section: Section,
     tree: Node,
     release: &'a Release,
@@ -209,7 +218,29 @@ impl<'a> Valid<'a> {
             target: &self.target,
             release: self.release,
             is_new: matches!(&self.facts.live, Fact::Known { value, .. } if value.objects.is_empty()),
+            fleet: &self.fleet,
+            has_versions: self.has_versions,
         }
+    }
+
+    /// Lists the app's live versions on this cluster, in the order of the WAML.
+    pub(crate) fn versions(&self) -> Vec<VersionSpec> {
+        if !self.has_versions {
+            return Vec::new();
+        }
+        let app = &self.waml.app;
+        let spec = |live: LiveVersion<'_>| {
+            let scaled = self.section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+            let replicas = || self.section.scaling.as_ref().and_then(|scaling| scaling.replicas);
+            let pods = live.replicas.or_else(replicas).filter(|_| !scaled);
+            VersionSpec {
+                name: live.version.name.clone(),
+                image: versions_view::image_of(live.version, &self.section, self.release),
+                pods: [(self.target.name.clone(), pods)].into(),
+            }
+        };
+        let live = versions_view::live_versions(&self.section, app, &self.fleet);
+        live.into_iter().map(spec).collect()
     }
 
     /// Returns the warnings, which stop nothing.
@@ -228,7 +259,7 @@ pub fn run_rules<'a>(
     release: &'a Release,
     facts: &'a Facts,
 ) -> Result<Valid<'a>, Rejection> {
-    let Complete { waml, target, fleet: _, mut tree } = complete;
+    let Complete { waml, target, fleet, mut tree } = complete;
     let mut violations = waml.violations.clone();
     tree.drop_broken_elements();
     let section =
@@ -237,10 +268,12 @@ pub fn run_rules<'a>(
         // A placeholder name may be that of a cluster which was not meant.
         !waml.is_misnamed(&target) || matches!(facts.clusters, Clusters::Any(_))
     });
+    let fleet = fleet.or_else(|| cluster.as_ref().map(FleetPlace::of_target));
     let subject = Subject {
         waml,
         target: &target,
         cluster: cluster.as_ref(),
+        fleet: fleet.as_ref(),
         section: &section,
         tree: &tree,
         template,
@@ -251,10 +284,18 @@ pub fn run_rules<'a>(
     sort(&mut violations);
     hide_secrets(&mut violations, &tree);
     let stops = violations.iter().any(Violation::is_error);
-    match cluster {
-        Some(target) if !stops => {
-            Ok(Valid { waml, target, section, tree, release, facts, warnings: violations })
-        }
+    match cluster.zip(fleet) {
+        Some((target, fleet)) if !stops => Ok(Valid {
+            waml,
+            target,
+            fleet,
+            has_versions: template.uses("versions"),
+            section,
+            tree,
+            release,
+            facts,
+            warnings: violations,
+        }),
         _ => Err(Rejection { violations }),
     }
 }

@@ -69,6 +69,12 @@ const OTHER_CONTROLLERS: [&str; 8] =
 fn check_counted(watched: &ObservedApp<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
     let by_traefik = monitoring.http == HttpMetrics::Traefik;
+    if by_traefik && ingress.kind == IngressKind::Istio && watched.measures("http") {
+        let message = "requests through Istio's gateways are not counted: the objective is measured by Traefik's metrics";
+        let violation = Violation::warning(RULE, message).expected("measured by nothing");
+        let help = "the target's operators can set `platform.monitoring.http: istio`";
+        return report.add(root, violation.help(help));
+    }
     if !by_traefik || ingress.kind != IngressKind::Kubernetes || !watched.measures("http") {
         return;
     }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use super::{RuleReport, Subject};
 use crate::model::id::is_rfc1123_label;
+use crate::model::platform::network::IngressKind;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quote;
-use crate::waml::section_operations::Version;
+use crate::waml::section_traffic::Version;
 
 /// Checks that live versions have names of their own, and shares that are all of the traffic.
 pub(super) fn versions(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -20,7 +21,11 @@ pub(super) fn versions(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         report.add(&path, violation);
     }
     each(versions, &path, report);
-    total(versions, &path, report);
+    // `traffic` has weights of its own, and an `Ingress` has none: the rule `traffic` says so.
+    let kind = subject.cluster.map(|target| target.platform.ingress.kind);
+    if subject.section.traffic.is_none() && kind != Some(IngressKind::Kubernetes) {
+        total(versions, &path, report);
+    }
 }
 
 fn each(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {

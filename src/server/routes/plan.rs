@@ -75,6 +75,7 @@ impl From<Plan> for PlanAnswer {
             changes,
             restarts: _,
             canary,
+            steps: _,
             violations,
             warnings,
         } = run;

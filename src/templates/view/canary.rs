@@ -155,7 +155,9 @@ pub(crate) fn makes_route(target: &Target) -> bool {
     let platform = &target.platform;
     match platform.canary.provider(platform.ingress.kind) {
         CanaryProvider::Gateway => true,
-        CanaryProvider::Istio => platform.ingress.kind == IngressKind::Gateway,
+        CanaryProvider::Istio => {
+            matches!(platform.ingress.kind, IngressKind::Gateway | IngressKind::Istio)
+        }
         CanaryProvider::Traefik | CanaryProvider::Nginx | CanaryProvider::None => false,
     }
 }

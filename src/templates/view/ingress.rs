@@ -17,7 +17,7 @@ use crate::waml::section_network::{Cache, Ingress};
 pub(crate) struct IngressView {
     /// The object's name: the slug for the first, and a number for each further one.
     pub(crate) name: String,
-    host: String,
+    pub(crate) host: String,
     public: bool,
     pub(crate) tls: bool,
     /// The certificate, and the Secret in which it is; none where connections are not encrypted, or another program
@@ -31,18 +31,41 @@ pub(crate) struct IngressView {
 }
 
 /// A path that leads to a service's port.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct RouteView {
-    path: String,
+    pub(crate) path: String,
+    /// True if the path is the whole one, and no prefix.
+    pub(crate) exact: bool,
+    /// The headers that a request must have.
+    pub(crate) headers: Vec<HeaderView>,
     /// The route in Traefik's words. Traefik's metrics have it as a label.
     pub(crate) rule: String,
     /// The priority among Traefik's routes, where its own order, by the rule's length, is wrong.
-    priority: Option<usize>,
-    service: String,
-    port: u16,
+    pub(crate) priority: Option<usize>,
+    pub(crate) service: String,
+    pub(crate) port: u16,
     /// True if gRPC is served there, which needs HTTP/2 all the way.
     pub(crate) grpc: bool,
-    cache: Option<CacheView>,
+    pub(crate) cache: Option<CacheView>,
+    /// Everything that it leads to: the service, or versions with their shares.
+    pub(crate) backends: Vec<BackendView>,
+    /// The name of the object by which Traefik shares requests; none where there is one backend.
+    pub(crate) split: Option<String>,
+}
+
+/// A port of a service with its share of the requests; none where it has all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct BackendView {
+    pub(crate) service: String,
+    pub(crate) port: u16,
+    pub(crate) weight: Option<u32>,
+}
+
+/// A header with the value that it must have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct HeaderView {
+    pub(crate) name: String,
+    pub(crate) value: String,
 }
 
 /// The caching of answers, and the name of the object for it.
@@ -70,7 +93,10 @@ pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<I
     let view = |(index, ingress): (usize, &Ingress)| {
         let public = ingress.public.unwrap_or(false);
         let (host, tls) = (host(ingress, target), platform.tls(public));
-        let routes = routes(ingress, &host, &ports, &grpc, slug);
+        let mut routes = routes(ingress, &host, &ports, &grpc, slug);
+        if platform.kind == IngressKind::Istio {
+            sort_by_precision(&mut routes);
+        }
         let mut annotations = platform.annotations(public).clone();
         if platform.kind == IngressKind::Kubernetes && routes.iter().any(|route| route.grpc) {
             // The operator's annotation wins: `GRPCS`, or another controller's value.
@@ -194,12 +220,20 @@ fn routes(
             let path = path.unwrap_or("/");
             Some(RouteView {
                 path: path.to_owned(),
-                rule: format!("{} && PathPrefix(`{path}`)", host_rule(host)),
+                exact: false,
+                headers: Vec::new(),
+                rule: prefix_rule(host, path),
                 priority: None,
                 service: port.service.to_owned(),
                 port: port.number,
                 grpc: grpc.serves_grpc(port),
                 cache: cache.map(|cache| cache_view(cache, slug)),
+                backends: vec![BackendView {
+                    service: port.service.to_owned(),
+                    port: port.number,
+                    weight: None,
+                }],
+                split: None,
             })
         };
     let routes = match ingress.paths.as_deref() {
@@ -241,6 +275,18 @@ pub(crate) fn is_wildcard(host: &str) -> bool {
     host.starts_with("*.")
 }
 
+/// Sorts routes as the Gateway API ranks them: Istio takes the first one that matches.
+pub(crate) fn sort_by_precision(routes: &mut [RouteView]) {
+    routes.sort_by_key(|route| {
+        std::cmp::Reverse((route.exact, route.path.len(), route.headers.len()))
+    });
+}
+
+/// Writes Traefik's rule for a host and the beginning of a path.
+pub(crate) fn prefix_rule(host: &str, path: &str) -> String {
+    format!("{} && PathPrefix(`{path}`)", host_rule(host))
+}
+
 /// Writes the rule for a host, where `*` is one label, as Kubernetes' `Ingress`, gateways and
 /// certificates understand it.
 fn host_rule(host: &str) -> String {
@@ -258,7 +304,7 @@ const SHORTEST_RULE: usize = 30;
 /// Ranks wildcard routes behind all others: Traefik asks the longest rule first, which an expression would be: it would
 /// take the requests of every plain host. Among themselves longer paths come first; and all of them before a route for
 /// everything, as far as there is room for so many between the two.
-fn rank_last(mut routes: Vec<RouteView>) -> Vec<RouteView> {
+pub(crate) fn rank_last(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
     lengths.sort_unstable();
     lengths.dedup();

@@ -7,6 +7,7 @@
 pub(crate) mod network; // services, ports
 pub(crate) mod ingress; // addresses, routes, certificates
 pub(crate) mod canary; // the traffic of a new release, by Flagger
+pub(crate) mod versions; // several releases live at once
 pub(crate) mod probes; // probes in Kubernetes' form
 mod volumes; // disks, files
 pub(crate) mod pod; // rights, life, nodes
@@ -24,13 +25,14 @@ mod redis;
 use serde_json::{Map, Value as Json, json};
 
 use crate::manifests::int_or_string::NumberOrPercent;
+use crate::model::fleet::FleetPlace;
 use crate::model::id::AppKey;
 use crate::model::release::Release;
 use crate::model::target::Target;
 use crate::waml::Waml;
 use crate::waml::node::Node;
 use crate::waml::section::Section;
-use crate::waml::section_operations::{Disruption, Version};
+use crate::waml::section_operations::Disruption;
 use crate::waml::section_workload::{Amounts, Image, Scaling, Volume};
 
 /// Valid settings for one target, of which a view is made.
@@ -44,11 +46,15 @@ pub(crate) struct ViewInput<'a> {
     pub(crate) release: &'a Release,
     /// True if nothing of the app is live on the target yet.
     pub(crate) is_new: bool,
+    /// The cluster, among those of its fleet.
+    pub(crate) fleet: &'a FleetPlace,
+    /// True if the template renders versions: for others, routes lead to the app's Services.
+    pub(crate) has_versions: bool,
 }
 
 /// Builds the context of a template.
 pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
-    let ViewInput { waml, section, tree, target, release, is_new } = input;
+    let ViewInput { waml, section, tree, target, release, is_new, fleet, has_versions } = input;
     let slug = waml.app.slug.as_str();
     let mut view = as_written(section);
     let mut set = |name: &str, value: Json| drop(view.insert(name.to_owned(), value));
@@ -67,7 +73,7 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
             "labels": target.labels, "platform": target.platform, "kubernetes": kubernetes(target),
         }),
     );
-    set("versions", versions(section, slug));
+    set("versions", versions::build_versions_view(section, &waml.app, release, fleet));
     set("release", json!(release));
     set("image", image(section.image.as_ref(), release));
     set("service", json!(network::services(section, slug)));
@@ -82,6 +88,10 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
         canary.keep_routes(&mut ingresses);
     }
     set("canary", json!(canary));
+    if has_versions {
+        versions::split_routes(&mut ingresses, section, &waml.app, target, fleet);
+    }
+    set("splits", json!(versions::splits(&ingresses)));
     set("certificates", json!(ingress::certificates(&ingresses)));
     set("caching", json!(ingress::caching(&ingresses)));
     set("ingress", json!(ingresses));
@@ -143,20 +153,6 @@ fn without_nulls(value: Json) -> Json {
         Json::Array(list) => Json::Array(list.into_iter().map(without_nulls).collect()),
         other => other,
     }
-}
-
-/// Shows the versions as in the WAML, each with the name of its workload; null without any.
-fn versions(section: &Section, slug: &str) -> Json {
-    let Some(versions) = &section.versions else { return Json::Null };
-    let view = |version: &Version| {
-        let mut view = without_nulls(json!(version));
-        if let Json::Object(map) = &mut view {
-            let workload = naming::version_workload(slug, &version.name);
-            map.insert("workload".to_owned(), workload.into());
-        }
-        view
-    };
-    Json::Array(versions.iter().map(view).collect())
 }
 
 /// Shows the image with its whole reference.

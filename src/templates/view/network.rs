@@ -82,6 +82,26 @@ pub(crate) fn services(section: &Section, slug: &str) -> Vec<ServiceView> {
     section.services().iter().map(view).collect()
 }
 
+/// Lists all ports of all services for the Service of a version, each number once.
+pub(crate) fn version_ports(section: &Section, slug: &str) -> Vec<PortView> {
+    let grpc = GrpcPorts::of(section, slug);
+    let mut ports: Vec<PortView> = Vec::new();
+    for port in service_ports(section.services(), slug) {
+        let mut view = PortView {
+            app_protocol: grpc.serves_grpc(&port).then_some(H2C),
+            ..PortView::of(&port)
+        };
+        if ports.iter().any(|p| (p.number, p.protocol) == (view.number, view.protocol)) {
+            continue;
+        }
+        if ports.iter().any(|p| p.name == view.name) {
+            view.name = format!("port-{}", view.number);
+        }
+        ports.push(view);
+    }
+    ports
+}
+
 /// The ports of the container that serve gRPC.
 #[derive(Debug)]
 pub(crate) struct GrpcPorts(BTreeSet<u16>);

@@ -28,8 +28,8 @@ impl<'a> ObservedApp<'a> {
         naming::workload(self.slug())
     }
 
-    /// Lists the workloads of the app's live versions; none where it has no versions.
-    fn version_workloads(&self) -> Vec<String> {
+    /// Lists the workloads of the app's live versions, which are called as their Services; none where it has no versions.
+    pub(crate) fn version_workloads(&self) -> Vec<String> {
         let versions = self.section.versions.iter().flatten();
         versions.map(|version| naming::version_workload(self.slug(), &version.name)).collect()
     }
@@ -43,6 +43,16 @@ impl<'a> ObservedApp<'a> {
             None if versions.is_empty() => format!(r#"deployment="{workload}""#),
             // A template may make nothing of the versions.
             None => format!(r#"deployment=~"{workload}|{}""#, versions.join("|")),
+        }
+    }
+
+    /// Writes a matcher for the app's autoscalers: each live version has its own.
+    pub(crate) fn autoscalers(&self) -> String {
+        let versions = self.version_workloads();
+        if versions.is_empty() {
+            format!(r#"horizontalpodautoscaler="{}""#, self.slug())
+        } else {
+            format!(r#"horizontalpodautoscaler=~"{}|{}""#, self.slug(), versions.join("|"))
         }
     }
 

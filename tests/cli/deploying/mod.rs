@@ -3,3 +3,4 @@
 mod github; // where deployments are GitHub's
 mod local; // where the service has the repositories
 mod rollouts; // bart rollout
+mod traffic; // bart traffic

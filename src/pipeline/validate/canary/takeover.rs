@@ -2,7 +2,6 @@
 
 use super::RULE;
 use crate::model::platform::canary::CanaryProvider;
-use crate::model::platform::network::IngressKind;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::pipeline::validate::{RuleReport, Subject, cron};
@@ -297,8 +296,7 @@ impl Routing<'_> {
         if has_load || canary.skip_analysis == Some(true) {
             return;
         }
-        let in_mesh = self.provider == CanaryProvider::Istio
-            && self.target.platform.ingress.kind != IngressKind::Gateway;
+        let in_mesh = self.provider == CanaryProvider::Istio && !makes_route(self.target);
         let who = if in_mesh { "only callers in the mesh" } else { "nothing" };
         let message = format!(
             "the app has no address, so {who} will send traffic to a new release: without traffic every check fails"

@@ -84,8 +84,7 @@ fn autoscaler(watched: &ObservedApp<'_>) -> Result<String, &'static str> {
     if horizontal.min_replicas >= horizontal.max_replicas {
         return Err("the autoscaler has no room between `minReplicas` and `maxReplicas`");
     }
-    let (namespace, slug) = (watched.namespace(), watched.slug());
-    let labels = format!(r#"namespace="{namespace}", horizontalpodautoscaler="{slug}""#);
+    let labels = format!(r#"namespace="{}", {}"#, watched.namespace(), watched.autoscalers());
     let grouping = "by (namespace, horizontalpodautoscaler)";
     Ok(format!(
         "max {grouping} (kube_horizontalpodautoscaler_status_current_replicas{{{labels}}})\n/\nmax {grouping} (kube_horizontalpodautoscaler_spec_max_replicas{{{labels}}})"

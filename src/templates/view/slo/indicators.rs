@@ -193,15 +193,21 @@ fn istio(watched: &ObservedApp<'_>) -> Option<Requests> {
 fn istio_names(watched: &ObservedApp<'_>, services: &BTreeSet<&str>) -> String {
     let namespace = watched.namespace();
     let canary = |names: &'static str| if watched.section.canary.is_some() { names } else { "" };
+    let versions = watched.version_workloads();
+    let workload = match versions.as_slice() {
+        [] => watched.workload(),
+        versions => format!("({}|{})", watched.workload(), versions.join("|")),
+    };
+    let services = services.iter().copied().chain(versions.iter().map(String::as_str));
     match watched.monitoring().istio_reporter {
         IstioReporter::Destination => format!(
             r#"reporter="destination", destination_workload_namespace="{namespace}", destination_workload=~"{}{}""#,
-            watched.workload(),
+            workload,
             canary("(-primary)?"),
         ),
         IstioReporter::Source => format!(
             r#"reporter="source", destination_service_namespace="{namespace}", destination_service_name=~"({}){}""#,
-            services.iter().copied().collect::<Vec<_>>().join("|"),
+            services.collect::<Vec<_>>().join("|"),
             canary("(-primary|-canary)?"),
         ),
     }

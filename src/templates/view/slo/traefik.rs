@@ -11,7 +11,7 @@ use crate::model::platform::network::IngressKind;
 use crate::templates::view::ingress::{IngressView, RouteView};
 use crate::templates::view::network::PortRef;
 use crate::templates::view::observability::ObservedApp;
-use crate::templates::view::{ingress, network};
+use crate::templates::view::{ingress, naming, network};
 
 /// Bytes of a rule's hash that are in a name (`crd/kubernetes.go`, `makeServiceKey`).
 const HASH: usize = 10;
@@ -44,7 +44,7 @@ fn of_route(watched: &ObservedApp<'_>, route: &Route<'_>) -> String {
     match watched.target.platform.ingress.kind {
         IngressKind::Traefik => of_resource(watched, route),
         IngressKind::Kubernetes => of_ingress(watched, route.port),
-        IngressKind::Gateway => of_gateway(watched, route.port),
+        IngressKind::Gateway | IngressKind::Istio => of_gateway(watched, route.port),
     }
 }
 
@@ -62,12 +62,17 @@ fn of_resource(watched: &ObservedApp<'_>, route: &Route<'_>) -> String {
         let service = normalize(&format!("{namespace}-{}", route.port.service));
         format!("|{service}(-primary|-canary)?-{}", route.port.number)
     });
-    format!("({by_rule}|{by_place}{canary})@kubernetescrd")
+    // What a `TraefikService` divides the requests of versions between is called likewise.
+    let versions: String = version_services(watched)
+        .map(|service| format!("|{}-{}", normalize(&service), route.port.number))
+        .collect();
+    format!("({by_rule}|{by_place}{canary}{versions})@kubernetescrd")
 }
 
 /// Names the service as `ingress/kubernetes.go`, `loadConfiguration` does.
 fn of_ingress(watched: &ObservedApp<'_>, port: &PortRef<'_>) -> String {
     let service = normalize(&format!("{}-{}", watched.namespace(), port.service));
+    let service = with_versions(watched, service, normalize);
     let (canary, number, name) = (canary(watched), port.number, normalize(port.name));
     format!("{service}{canary}-({number}|{name})@kubernetes")
 }
@@ -77,10 +82,25 @@ fn of_ingress(watched: &ObservedApp<'_>, port: &PortRef<'_>) -> String {
 fn of_gateway(watched: &ObservedApp<'_>, port: &PortRef<'_>) -> String {
     let (canary, number) = (canary(watched), port.number);
     let service = format!("{}-{}", watched.namespace(), port.service);
-    let plain = normalize(&service);
+    let plain = with_versions(watched, normalize(&service), normalize);
+    let service = with_versions(watched, service, str::to_owned);
     format!(
         "({plain}{canary}-(http-)?{number}|httproute-.+-svc-{service}{canary}-[0-9]+)@kubernetesgateway"
     )
+}
+
+/// Lists the Services of the app's versions, after their namespace.
+fn version_services(watched: &ObservedApp<'_>) -> impl Iterator<Item = String> {
+    let (namespace, slug) = (watched.namespace(), watched.slug());
+    let versions = watched.section.versions.iter().flatten();
+    versions.map(move |one| format!("{namespace}-{}", naming::version_workload(slug, &one.name)))
+}
+
+/// Writes a pattern for a service's name, and those of the app's versions.
+fn with_versions(watched: &ObservedApp<'_>, service: String, write: fn(&str) -> String) -> String {
+    let services: String =
+        version_services(watched).map(|name| format!("|{}", write(&name))).collect();
+    if services.is_empty() { service } else { format!("({service}{services})") }
 }
 
 /// Writes the pattern for a canary's names: it has the app's traffic go to two services more.

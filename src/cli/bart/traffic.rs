@@ -1,0 +1,207 @@
+//! `bart traffic` shows who gets which requests, and edits the weights of a WAML.
+
+mod weights;
+
+use std::fs;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::api::apps::AppDetail;
+use crate::api::revisions::RevisionDetail;
+use crate::cli::bart::traffic::weights::{WantedWeight, set_weights};
+use crate::cli::context::{self, Context};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, BOLD, Format, GOOD, note_line};
+use crate::cli::table::{Column, table};
+use crate::manifests::parse::shares::{RouteShares, read_shares};
+use crate::manifests::parse::versions::{LiveVersionManifest, read_versions};
+use crate::model::id::TargetName;
+use crate::model::revision::ManifestFile;
+
+/// Shows who gets which requests, and edits the weights of versions.
+#[derive(Debug, Subcommand)]
+pub(super) enum TrafficArgs {
+    Show(ShowArgs),
+    Set(SetArgs),
+}
+
+/// Shows an app's live versions on a target, and how each route shares its requests between them.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart traffic show prod-cluster-1")]
+pub(super) struct ShowArgs {
+    /// The target
+    target: TargetName,
+    #[command(flatten)]
+    context: Context,
+}
+
+/// Sets the weights of versions in the WAML of the working folder; the WAML stays the truth.
+///
+/// Only the numbers change, in `traffic` or else in `versions`, and only where they are written for this target.
+/// Versions that are not named get 0. Rules that lead to none of the named versions stay. Nothing is deployed: commit
+/// the change, and let it be reviewed as any other.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart traffic set v1=90 v2=10 --target prod
+  bart traffic set v2=100 --target prod --dry-run")]
+pub(super) struct SetArgs {
+    /// Versions with their percents, 100 together
+    #[arg(value_name = "VERSION=PERCENT", required = true, num_args = 1..)]
+    weights: Vec<WantedWeight>,
+    /// The target under `deploy`
+    #[arg(long, short)]
+    target: TargetName,
+    /// Print the lines that would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The format of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl TrafficArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        match self {
+            Self::Show(args) => args.run().await,
+            Self::Set(args) => args.run(),
+        }
+    }
+}
+
+impl ShowArgs {
+    async fn run(self) -> CommandOutcome {
+        let Self { target, context: Context { about, server, output } } = self;
+        let app = server.find_app(&about).await?;
+        let names = about.names(Some(&target));
+        let address = format!("/api/v1/apps/{target}/{app}");
+        let status: Result<Option<AppDetail>, CliError> = server.find(&address).await;
+        let status = server.suggest(status, &names).await?;
+        let live = status.and_then(|status| status.live);
+        let Some(live) = live else {
+            let nothing = CliError::refused(format!("no revision of {app} is live on {target}"))
+                .hint("`bart status` shows where it is, and `bart history` what happened");
+            return server.suggest(Err(nothing), &names).await;
+        };
+        let revision: RevisionDetail =
+            server.get(&format!("{address}/revisions/{}", live.revision), &[]).await?;
+        let files = revision.files.into_iter().filter_map(|file| {
+            Some(ManifestFile { name: file.name, bytes: file.text?.into_bytes() })
+        });
+        let files: Vec<ManifestFile> = files.collect();
+        let versions = read_versions(&files);
+        let routes = read_shares(&files);
+        let data = json!({
+            "app": app.to_string(), "target": target, "revision": live.revision,
+            "versions": versions.iter().map(|one| json!({
+                "version": one.version, "image": one.image, "replicas": one.replicas,
+            })).collect::<Vec<_>>(),
+            "routes": routes.iter().map(|one| json!({
+                "route": one.route,
+                "shares": one.shares.iter().map(|(service, weight)| json!({
+                    "version": version_of(service, &versions), "service": service, "weight": weight,
+                })).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+        });
+        output.print(&data, || {
+            let head = format!("{BOLD}{app}{BOLD:#} on {target}, revision {}\n\n", live.revision);
+            head + &page(&versions, &routes)
+        })
+    }
+}
+
+/// Finds the version of a Service, which is called as its Deployment.
+fn version_of<'v>(service: &str, versions: &'v [LiveVersionManifest]) -> Option<&'v str> {
+    let version = versions.iter().find(|one| one.name == service);
+    version.map(|one| one.version.as_str())
+}
+
+/// Formats the versions and routes of a revision. Pure.
+fn page(versions: &[LiveVersionManifest], routes: &[RouteShares]) -> String {
+    if versions.is_empty() {
+        return note_line("it has no versions: all requests go to its only release");
+    }
+    let pods = |pods: Option<u32>| pods.map_or_else(|| "by load".to_owned(), |n| n.to_string());
+    let row =
+        |one: &LiveVersionManifest| [one.version.clone(), pods(one.replicas), one.image.clone()];
+    let columns = [Column::whole("VERSION"), Column::whole("PODS"), Column::middle("IMAGE", 12)];
+    let mut text = table(columns, versions.iter().map(row).collect());
+    let share = |(service, weight): &(String, Option<u64>)| {
+        let name = version_of(service, versions).unwrap_or("all pods");
+        weight.map_or_else(|| name.to_owned(), |weight| format!("{name} {weight} %"))
+    };
+    let row = |one: &RouteShares| {
+        [one.route.clone(), one.shares.iter().map(share).collect::<Vec<_>>().join(", ")]
+    };
+    if !routes.is_empty() {
+        text.push('\n');
+        let columns = [Column::fold("ROUTE", 16), Column::fold("REQUESTS", 12)];
+        text += &table(columns, routes.iter().map(row).collect());
+    }
+    text
+}
+
+impl SetArgs {
+    fn run(&self) -> CommandOutcome {
+        let waml = context::waml()?;
+        let (file, bytes) = context::waml_text()?;
+        let name = file.display().to_string();
+        let text = String::from_utf8(bytes)
+            .map_err(|_| CliError::usage(format!("{name} is not UTF-8 text")))?;
+        let edit = set_weights(&text, &waml, &self.target, &self.weights)
+            .map_err(|error| CliError::refused(error.message).hint(error.help))?;
+        if !self.dry_run && !edit.lines.is_empty() {
+            fs::write(&file, &edit.text).map_err(CliError::file("write", &file))?;
+        }
+        let lines: Vec<_> = edit
+            .lines
+            .iter()
+            .map(|line| json!({"line": line.number, "before": line.before, "after": line.after}))
+            .collect();
+        let data = json!({"file": name, "written": !self.dry_run, "lines": lines});
+        self.output.print(&data, || {
+            if edit.lines.is_empty() {
+                return format!("{GOOD}nothing to change{GOOD:#} in {name}\n");
+            }
+            let shown = edit.lines.iter().map(|line| {
+                format!("{name}:{}\n  - {}\n  + {}\n", line.number, line.before, line.after)
+            });
+            shown.collect()
+        })?;
+        if !self.output.is_data() && !self.dry_run && !edit.lines.is_empty() {
+            let target = &self.target;
+            output::note(&note_line(&format!(
+                "nothing is deployed yet: `bart plan --live {target}` shows what it changes; commit it for review"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_routes_are_listed_with_their_shares() {
+        let version = |name: &str, replicas| LiveVersionManifest {
+            name: format!("shop-{name}"),
+            version: name.to_owned(),
+            image: format!("shop:{name}"),
+            replicas,
+        };
+        let versions = [version("v1", Some(5)), version("v2", None)];
+        let shares = vec![("shop-v1".to_owned(), Some(90)), ("shop-v2".to_owned(), Some(10))];
+        let all =
+            RouteShares { route: "b.io/".to_owned(), shares: vec![("shop".to_owned(), None)] };
+        let routes = [RouteShares { route: "a.io/".to_owned(), shares }, all];
+        let text = anstream::adapter::strip_str(&page(&versions, &routes)).to_string();
+        for part in ["v1       5", "v2       by load", "v1 90 %, v2 10 %", "b.io/", "all pods"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(page(&[], &routes).contains("it has no versions"));
+    }
+}

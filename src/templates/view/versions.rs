@@ -1,0 +1,344 @@
+//! Live versions: those on the cluster that is rendered, each with its workload, its Service and its share of the
+//! requests.
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+
+use crate::model::fleet::FleetPlace;
+use crate::model::id::{AppKey, ImageTag};
+use crate::model::platform::network::IngressKind;
+use crate::model::release::Release;
+use crate::model::target::Target;
+use crate::templates::view::ingress::{
+    BackendView, HeaderView, IngressView, RouteView, is_wildcard, rank_last, sort_by_precision,
+};
+use crate::templates::view::{self, naming, network};
+use crate::traffic::placement::{ClusterPlacement, VersionPods, place_version};
+use crate::traffic::weights::{WHOLE, scale_to_whole};
+use crate::waml::section::Section;
+use crate::waml::section_traffic::{Placement, TrafficMatch, TrafficRule, Version, WeightedTarget};
+
+/// The label by which the pods of a version are told from those of the others.
+pub(crate) const VERSION_LABEL: &str = "the-deployer.dev/version";
+
+/// A version on the cluster that is rendered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveVersion<'a> {
+    pub(crate) version: &'a Version,
+    /// Its pods; `None` where the app's settings or its autoscaler say their number.
+    pub(crate) replicas: Option<u32>,
+}
+
+/// Places a version of the WAML on the clusters of a fleet.
+pub(crate) fn pods_by_cluster(app: &AppKey, version: &Version, fleet: &FleetPlace) -> VersionPods {
+    let placement = |placement: &Placement| {
+        let labels = placement.labels.iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+        ClusterPlacement {
+            cluster: placement.cluster.clone(),
+            labels: labels.collect(),
+            replicas: placement.replicas.or(version.replicas),
+        }
+    };
+    let mut placements: Vec<ClusterPlacement> =
+        version.placements().iter().map(placement).collect();
+    if placements.is_empty() {
+        placements
+            .push(ClusterPlacement { replicas: version.replicas, ..ClusterPlacement::default() });
+    }
+    place_version(app, &placements, &fleet.clusters)
+}
+
+/// Lists the versions on the cluster that is rendered, in the order of the WAML.
+pub(crate) fn live_versions<'a>(
+    section: &'a Section,
+    app: &AppKey,
+    fleet: &FleetPlace,
+) -> Vec<LiveVersion<'a>> {
+    let versions = section.versions.iter().flatten();
+    let live = versions.filter_map(|version| {
+        let (pods, _) = pods_by_cluster(app, version, fleet);
+        pods.get(&fleet.cluster).map(|replicas| LiveVersion { version, replicas: *replicas })
+    });
+    live.collect()
+}
+
+/// Writes the whole image of a version.
+pub(crate) fn image_of(version: &Version, section: &Section, release: &Release) -> String {
+    view::reference(section.image.as_ref(), &release_of(version, release))
+}
+
+fn release_of(version: &Version, release: &Release) -> Release {
+    let tag = version.tag.as_deref().and_then(|tag| ImageTag::parse(tag).ok());
+    Release { tag: tag.unwrap_or_else(|| release.tag.clone()), ..release.clone() }
+}
+
+/// Shows the versions on the cluster; null where the app has none.
+pub(crate) fn build_versions_view(
+    section: &Section,
+    app: &AppKey,
+    release: &Release,
+    fleet: &FleetPlace,
+) -> Json {
+    if section.versions.is_none() {
+        return Json::Null;
+    }
+    let slug = app.slug.as_str();
+    let ports = network::version_ports(section, slug);
+    let is_autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let view = |live: LiveVersion<'_>| {
+        let version = live.version;
+        let workload = naming::version_workload(slug, &version.name);
+        let mut labels = Map::new();
+        for (key, value) in section.labels.iter().flatten() {
+            labels.insert(key.clone(), json!(value.as_deref().unwrap_or_default()));
+        }
+        labels.insert(VERSION_LABEL.to_owned(), json!(version.name));
+        let mut scaling = view::scaling(section);
+        if let (Json::Object(map), Some(replicas)) = (&mut scaling, live.replicas)
+            && !is_autoscaled
+        {
+            map.insert("replicas".to_owned(), json!(replicas));
+        }
+        json!({
+            "name": version.name,
+            "tag": release_of(version, release).tag,
+            "weight": version.weight,
+            "workload": workload,
+            "image": view::image(section.image.as_ref(), &release_of(version, release)),
+            "labels": labels,
+            "scaling": scaling,
+            "ports": ports,
+        })
+    };
+    Json::Array(live_versions(section, app, fleet).into_iter().map(view).collect())
+}
+
+/// Shares of requests that several routes have alike: an object of its own in Traefik.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct SplitView {
+    name: String,
+    grpc: bool,
+    backends: Vec<BackendView>,
+}
+
+/// Leads the routes of an app with versions to the versions on this cluster: by `traffic`, or by the versions' own
+/// weights. An address without a route is left out.
+pub(crate) fn split_routes(
+    ingresses: &mut Vec<IngressView>,
+    section: &Section,
+    app: &AppKey,
+    target: &Target,
+    fleet: &FleetPlace,
+) {
+    if section.versions.is_none() {
+        return;
+    }
+    let split = RouteSplit {
+        section,
+        slug: app.slug.as_str(),
+        kind: target.platform.ingress.kind,
+        live: live_versions(section, app, fleet),
+    };
+    for (ingress, view) in section.ingresses().iter().zip(ingresses.iter_mut()) {
+        let traffic = section.traffic.as_ref().filter(|traffic| traffic.is_for(&view.host));
+        let former = std::mem::take(&mut view.routes);
+        view.routes = match traffic {
+            Some(traffic) => {
+                let rules = traffic.rules().iter();
+                rules.flat_map(|rule| split.by_rule(rule, ingress.port, &view.host)).collect()
+            }
+            None => former.iter().flat_map(|route| split.by_version_weights(route)).collect(),
+        };
+        if is_wildcard(&view.host) {
+            view.routes = rank_last(std::mem::take(&mut view.routes));
+        }
+        if split.kind == IngressKind::Istio {
+            sort_by_precision(&mut view.routes);
+        }
+    }
+    ingresses.retain(|view| !view.routes.is_empty());
+    name_splits(ingresses, split.slug);
+}
+
+/// Names what Traefik splits requests by: equal shares have one object.
+fn name_splits(ingresses: &mut [IngressView], slug: &str) {
+    let mut splits: Vec<Vec<BackendView>> = Vec::new();
+    for route in ingresses.iter_mut().flat_map(|ingress| &mut ingress.routes) {
+        if route.backends.len() < 2 {
+            continue;
+        }
+        let index = splits.iter().position(|split| *split == route.backends).unwrap_or_else(|| {
+            splits.push(route.backends.clone());
+            splits.len() - 1
+        });
+        let part = if index == 0 { "split".to_owned() } else { format!("split-{}", index + 1) };
+        route.split = Some(naming::join_name(slug, &part));
+    }
+}
+
+/// Lists each split once.
+pub(crate) fn splits(ingresses: &[IngressView]) -> Vec<SplitView> {
+    let mut splits: Vec<SplitView> = Vec::new();
+    for route in ingresses.iter().flat_map(|ingress| &ingress.routes) {
+        if let Some(name) = &route.split
+            && splits.iter().all(|split| split.name != *name)
+        {
+            let (grpc, backends) = (route.grpc, route.backends.clone());
+            splits.push(SplitView { name: name.clone(), grpc, backends });
+        }
+    }
+    splits
+}
+
+struct RouteSplit<'a> {
+    section: &'a Section,
+    slug: &'a str,
+    kind: IngressKind,
+    live: Vec<LiveVersion<'a>>,
+}
+
+impl RouteSplit<'_> {
+    fn service(&self, version: &str) -> String {
+        naming::version_workload(self.slug, version)
+    }
+
+    /// Splits a route of `ingress`. An `Ingress` has no shares: each version gets a path below, and the path itself
+    /// leads to all pods.
+    fn by_version_weights(&self, route: &RouteView) -> Vec<RouteView> {
+        let port = route.port;
+        if self.kind == IngressKind::Kubernetes {
+            let mut routes = vec![route.clone()];
+            routes.extend(self.live.iter().map(|live| {
+                let path = below(&route.path, &live.version.name);
+                RouteView::lead_to(route, path, vec![self.backend(&live.version.name, port, None)])
+            }));
+            return routes;
+        }
+        // The only version has no weight to say.
+        let weight = |live: &LiveVersion<'_>| live.version.weight.unwrap_or(WHOLE);
+        let weights: Vec<u32> = self.live.iter().map(weight).collect();
+        let names = self.live.iter().map(|live| (live.version.name.as_str(), port));
+        let backends = self.share(&names.collect::<Vec<_>>(), &weights);
+        backends
+            .map(|backends| RouteView::lead_to(route, route.path.clone(), backends))
+            .into_iter()
+            .collect()
+    }
+
+    /// Makes the routes of a rule: one for each alternative, and with an `Ingress` one for each version of each.
+    fn by_rule(&self, rule: &TrafficRule, port: Option<u16>, host: &str) -> Vec<RouteView> {
+        let ports = network::tcp_ports(self.section.services(), self.slug);
+        let default = view::ingress::leads_by_default(&ports, None, port).map(|port| port.number);
+        let is_live = |target: &&WeightedTarget| {
+            self.live.iter().any(|live| live.version.name == target.version)
+        };
+        let targets: Vec<&WeightedTarget> = rule.targets().iter().filter(is_live).collect();
+        let places: Vec<(&str, u16)> = targets
+            .iter()
+            .filter_map(|target| Some((target.version.as_str(), target.port.or(default)?)))
+            .collect();
+        let weights: Vec<u32> =
+            targets.iter().map(|target| target.weight.unwrap_or(WHOLE)).collect();
+        let everything = [TrafficMatch::default()];
+        let matches =
+            rule.matches.as_deref().filter(|list| !list.is_empty()).unwrap_or(&everything);
+        let Some(backends) =
+            self.share(&places, &weights).filter(|_| places.len() == targets.len())
+        else {
+            return Vec::new();
+        };
+        let grpc = network::GrpcPorts::of(self.section, self.slug);
+        let serves_grpc =
+            |number: u16| ports.iter().any(|port| port.number == number && grpc.serves_grpc(port));
+        let is_grpc = places.iter().all(|(_, port)| serves_grpc(*port));
+        let mut routes = Vec::new();
+        for one in matches {
+            let route = RouteView::by_match(one, host, is_grpc);
+            if self.kind == IngressKind::Kubernetes {
+                routes.extend(places.iter().map(|(version, port)| {
+                    let path = below(&route.path, version);
+                    RouteView::lead_to(&route, path, vec![self.backend(version, *port, None)])
+                }));
+            } else {
+                routes.push(RouteView::lead_to(&route, route.path.clone(), backends.clone()));
+            }
+        }
+        routes
+    }
+
+    fn backend(&self, version: &str, port: u16, weight: Option<u32>) -> BackendView {
+        BackendView { service: self.service(version), port, weight }
+    }
+
+    /// Shares all requests between versions of this cluster; `None` where none of them gets any.
+    fn share(&self, places: &[(&str, u16)], weights: &[u32]) -> Option<Vec<BackendView>> {
+        let shares = scale_to_whole(weights)?;
+        if let [(version, port)] = places {
+            return Some(vec![self.backend(version, *port, None)]);
+        }
+        let backends = places.iter().zip(shares);
+        Some(
+            backends
+                .map(|((version, port), share)| self.backend(version, *port, Some(share)))
+                .collect(),
+        )
+    }
+}
+
+/// The path of a version below another one.
+fn below(path: &str, version: &str) -> String {
+    format!("{}/{version}", path.trim_end_matches('/'))
+}
+
+impl RouteView {
+    /// Leads a copy of the route elsewhere.
+    fn lead_to(route: &Self, path: String, backends: Vec<BackendView>) -> Self {
+        let (service, port) = backends.first().map_or_else(
+            || (route.service.clone(), route.port),
+            |one| (one.service.clone(), one.port),
+        );
+        Self { path, service, port, backends, ..route.clone() }
+    }
+
+    /// Makes the route of a match, which leads nowhere yet.
+    ///
+    /// Traefik asks the longest rule first. An exact path and headers make a rule no longer by what they narrow, so such
+    /// a route gets a priority: that of the prefix's rule, and a little more.
+    fn by_match(one: &TrafficMatch, host: &str, grpc: bool) -> Self {
+        let (path, exact) = match (&one.exact, &one.prefix) {
+            (Some(path), _) => (path.as_str(), true),
+            (None, prefix) => (prefix.as_deref().unwrap_or("/"), false),
+        };
+        let headers: Vec<HeaderView> = one
+            .headers
+            .iter()
+            .flatten()
+            .filter_map(|(name, value)| {
+                Some(HeaderView { name: name.clone(), value: value.clone()? })
+            })
+            .collect();
+        let by_prefix = view::ingress::prefix_rule(host, path);
+        let mut rule = by_prefix.clone();
+        if exact {
+            rule = rule.replace("PathPrefix(", "Path(");
+        }
+        for HeaderView { name, value } in &headers {
+            rule = format!("{rule} && Header(`{name}`, `{value}`)");
+        }
+        let rank = by_prefix.len() + usize::from(exact) + headers.len();
+        Self {
+            path: path.to_owned(),
+            priority: (exact || !headers.is_empty()).then_some(rank),
+            rule,
+            service: String::new(),
+            port: 0,
+            grpc,
+            cache: None,
+            exact,
+            headers,
+            backends: Vec::new(),
+            split: None,
+        }
+    }
+}

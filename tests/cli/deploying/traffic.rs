@@ -1,0 +1,87 @@
+//! `bart traffic`: weights are set in the WAML, deployed like any change, and shown as they are live.
+
+use serde_json::json;
+
+use crate::harness::developer::Developer;
+use crate::harness::process::Home;
+
+const WAML: &str = "schema: \"2\"
+name: Shop
+slug: shop
+owner: squad@example.com
+namespace: devx
+deploy:
+  prod-cluster-1:
+    service: [{ports: [{name: http, number: 80}]}]
+    ingress: [{hostPrefix: shop}]
+    versions:
+    - {name: v1, tag: \"1.0\", weight: 100, replicas: 4}   # the old one
+    - {name: v2, weight: 0, replicas: 2}
+";
+
+#[tokio::test]
+async fn weights_are_set_deployed_and_shown() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    home.commit("example/shop", WAML);
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let server = [("BART_SERVER", process.address())];
+    let show = ["traffic", "show", "prod-cluster-1"];
+    developer.runs(&server, &show).await.ended(1, &["no revision of devx/shop is live"]);
+    let deploy = ["deploy", "1.1", "prod-cluster-1"];
+    developer.runs(&server, &deploy).await.ended(0, &["succeeded"]);
+    let shown = developer.runs(&server, &show).await;
+    let shown = shown.ended(0, &[]).out.clone();
+    assert!(shown.contains("v1 100 %, v2 0 %") && shown.contains("shop.prod"), "{shown}");
+
+    let set = ["traffic", "set", "v1=90", "v2=10", "--target", "prod-cluster-1"];
+    let dry = developer.runs(&server, &[&set[..], &["--dry-run"]].concat()).await;
+    dry.ended(0, &[]);
+    assert!(
+        dry.out.contains("+ - {name: v1, tag: \"1.0\", weight: 90, replicas: 4}"),
+        "{}",
+        dry.out
+    );
+    developer.runs(&server, &set).await.ended(0, &["nothing is deployed yet"]);
+    let text = std::fs::read_to_string(developer.work().join(".weave.yaml")).unwrap();
+    let expected = WAML.replace("weight: 100", "weight: 90").replace("weight: 0", "weight: 10");
+    assert_eq!(text, expected, "only the numbers change");
+
+    let plan = developer.runs(&server, &["plan", "--live", "prod-cluster-1"]).await;
+    assert!(plan.ended(0, &[]).out.contains("TraefikService"), "{}", plan.out);
+    developer.commits(&text);
+    developer.pushes();
+    developer.runs(&server, &deploy).await.ended(0, &["succeeded"]);
+    let shown = developer.runs(&server, &[&show[..], &["--output", "json"]].concat()).await;
+    let shown = shown.ended(0, &[]).json();
+    assert_eq!(
+        shown["routes"][0]["shares"],
+        json!([
+            {"version": "v1", "service": "shop-v1", "weight": 90},
+            {"version": "v2", "service": "shop-v2", "weight": 10},
+        ])
+    );
+    assert_eq!(shown["versions"][0]["replicas"], 4);
+}
+
+#[tokio::test]
+async fn a_plan_lists_the_steps_of_versions() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    home.commit("example/shop", WAML);
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let server = [("BART_SERVER", process.address())];
+    developer.runs(&server, &["deploy", "1.1", "prod-cluster-1"]).await.ended(0, &["succeeded"]);
+    let next =
+        WAML.replace("replicas: 4", "replicas: 2").replace("replicas: 2}\n", "replicas: 4}\n");
+    std::fs::write(developer.work().join(".weave.yaml"), &next).unwrap();
+    let plan = developer.runs(&server, &["plan", "--live", "prod-cluster-1"]).await;
+    let plan = plan.ended(0, &[]).out.clone();
+    let steps: Vec<&str> = plan.lines().filter(|line| line.contains("step ")).collect();
+    assert_eq!(steps.len(), 2, "{plan}");
+    for (step, part) in
+        steps.iter().zip(["v2 on prod-cluster-1: 2 → 4 pods", "v1 on prod-cluster-1: 4 → 2 pods"])
+    {
+        assert!(step.contains(part), "{plan}");
+    }
+}
