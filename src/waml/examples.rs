@@ -201,9 +201,6 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
         "Secret" => format!("{{name: {value}}}"),
         "Service" if is_number => format!("{{ports: [{{name: http, number: {text}}}]}}"),
         "Slo" => format!("{{availability: {}}}", decimal(text)?),
-        "Traffic" => "{http: [{targets: [{version: blue, weight: 100}]}]}",
-        "TrafficMatch" => "{prefix: /web}",
-        "TrafficRule" => "{match: [{prefix: /web}], targets: [{version: blue, weight: 100}]}",
         "Utilization" => {
             let percent = text.trim_end_matches('%');
             format!("{{averageUtilization: {}}}", percent.parse::<u32>().ok()?)
@@ -225,7 +222,6 @@ pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<Stri
     Some(match type_name {
         "EnvVar" => format!("{{name: {name}, value: {ELLIPSIS}}}"),
         "Link" => format!("{{name: {name}, url: {}}}", value("url")),
-        "Placement" => "{labels: {usage: production}, replicas: 5}",
         "Port" => format!("{{name: {name}, number: {}}}", value("number")),
         "Secret" => format!("{{name: {name}}}"),
         "Service" => {
