@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::api::apps::AppDetail;
 use crate::api::revisions::RevisionDetail;
-use crate::cli::bart::traffic::weights::{WantedWeight, set_weights};
+use crate::cli::bart::traffic::weights::{VersionWeight, set_weights};
 use crate::cli::context::{self, Context};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, Format, GOOD, note_line};
@@ -51,7 +51,7 @@ Examples:
 pub(super) struct SetArgs {
     /// Versions with their percents, 100 together
     #[arg(value_name = "VERSION=PERCENT", required = true, num_args = 1..)]
-    weights: Vec<WantedWeight>,
+    weights: Vec<VersionWeight>,
     /// The target under `deploy`
     #[arg(long, short)]
     target: TargetName,
@@ -166,10 +166,10 @@ impl SetArgs {
             if edit.lines.is_empty() {
                 return format!("{GOOD}nothing to change{GOOD:#} in {name}\n");
             }
-            let shown = edit.lines.iter().map(|line| {
+            let listed = edit.lines.iter().map(|line| {
                 format!("{name}:{}\n  - {}\n  + {}\n", line.number, line.before, line.after)
             });
-            shown.collect()
+            listed.collect()
         })?;
         if !self.output.is_data() && !self.dry_run && !edit.lines.is_empty() {
             let target = &self.target;

@@ -10,12 +10,12 @@ use crate::waml::node::{Node, Path};
 
 /// A version with the percent that it should get: `v1=90`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WantedWeight {
+pub(super) struct VersionWeight {
     version: String,
     percent: u32,
 }
 
-impl FromStr for WantedWeight {
+impl FromStr for VersionWeight {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -67,10 +67,10 @@ pub(super) fn set_weights(
     text: &str,
     waml: &Waml,
     target: &TargetName,
-    wanted: &[WantedWeight],
+    weights: &[VersionWeight],
 ) -> Result<WeightEdit, EditError> {
     let mut percents: BTreeMap<&str, u32> = BTreeMap::new();
-    for weight in wanted {
+    for weight in weights {
         if percents.insert(&weight.version, weight.percent).is_some() {
             return error(format!("{} is named twice", weight.version), "name each version once");
         }
@@ -193,9 +193,9 @@ mod tests {
     fn set(section: &str, wanted: &[&str]) -> Result<String, String> {
         let text = format!("{HEAD}{section}");
         let waml = Waml::parse("w", text.as_bytes()).unwrap();
-        let wanted: Vec<WantedWeight> = wanted.iter().map(|one| one.parse().unwrap()).collect();
+        let weights: Vec<VersionWeight> = wanted.iter().map(|one| one.parse().unwrap()).collect();
         let target = TargetName::parse("t").unwrap();
-        match set_weights(&text, &waml, &target, &wanted) {
+        match set_weights(&text, &waml, &target, &weights) {
             Ok(edit) => Ok(edit.text.strip_prefix(HEAD).unwrap().to_owned()),
             Err(error) => Err(error.message),
         }
@@ -245,7 +245,7 @@ mod tests {
         let error = set(shared, &["v1=100"]).unwrap_err();
         assert!(error.contains("this weight is for other targets, too"), "{error}");
         for text in ["v1", "=5", "v1=101", "v1=-1", "v1=x"] {
-            assert!(text.parse::<WantedWeight>().is_err(), "{text}");
+            assert!(text.parse::<VersionWeight>().is_err(), "{text}");
         }
     }
 }
