@@ -68,6 +68,13 @@ const FITTING: &[(&str, &[&str])] = &[
     ("slack", &["#squad"]),
     ("versions.name", &["blue", "green"]),
     ("versions.tag", &["1.0", "2.0"]),
+    ("placement.cluster", &["t"]),
+    ("hosts", &["a.example.com", "b.example.com"]),
+    ("match.prefix", &["/", "/new"]),
+    ("match.exact", &["/x"]),
+    ("targets.version", &["blue", "green"]),
+    ("headers#", &["x-user"]),
+    ("headers", &["beta"]),
     ("removes.kind", &["PersistentVolumeClaim"]),
     ("removes.name", &["data"]),
     // Keys of free maps.

@@ -73,14 +73,14 @@ fn release_of(version: &Version, release: &Release) -> Release {
     Release { tag: tag.unwrap_or_else(|| release.tag.clone()), ..release.clone() }
 }
 
-/// Shows the versions on the cluster; null where the app has none.
+/// Shows the versions on the cluster; null where the app has none, or an empty list.
 pub(crate) fn build_versions_view(
     section: &Section,
     app: &AppKey,
     release: &Release,
     fleet: &FleetPlace,
 ) -> Json {
-    if section.versions.is_none() {
+    if section.versions.as_ref().is_none_or(Vec::is_empty) {
         return Json::Null;
     }
     let slug = app.slug.as_str();
@@ -131,7 +131,7 @@ pub(crate) fn split_routes(
     target: &Target,
     fleet: &FleetPlace,
 ) {
-    if section.versions.is_none() {
+    if section.versions.as_ref().is_none_or(Vec::is_empty) {
         return;
     }
     let split = RouteSplit {
