@@ -25,7 +25,7 @@ use crate::controller::{self, Controller};
 use crate::deployments::watched_cluster::{ClusterLink, WatchedCluster};
 use crate::deployments::{Deployments, removal};
 use crate::forge::Forge;
-use crate::forge::github::client::OAuthClient;
+use crate::forge::github::client::sign_in::OAuthClient;
 use crate::model::id::{TargetName, TeamName};
 use crate::model::notice::Subscriptions;
 use crate::model::target::Clusters;

@@ -13,7 +13,7 @@ use crate::server::auth::client_ip::Proxies;
 use crate::server::auth::configured_tokens::AgentTokens;
 use crate::server::auth::host_guard::AllowedHosts;
 use crate::server::auth::rate_limit::CallerLimits;
-use crate::server::auth::sessions::{BrowserSessions, SessionSettings};
+use crate::server::auth::session_settings::{BrowserSessions, SessionSettings};
 use crate::server::auth::token_cache::{FingerprintKey, TokenCache};
 
 /// The number of wrong tokens that are checked in a minute from one address.

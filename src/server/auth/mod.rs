@@ -19,6 +19,7 @@ mod token_rights; // the rights of API tokens
 mod configured_tokens; // the API tokens, and those of the agents of clusters
 mod token_cache; // GitHub's answers, for a short while
 mod cookies; // signed cookies of browsers
+mod session_settings; // the configuration of sessions
 mod sessions; // sessions of browsers, and forms from pages of this service
 mod sign_in; // sign-ins on the pages: by the code host, or by a token
 mod admission; // the configuration, and the Authenticator
@@ -35,7 +36,7 @@ pub(super) use crate::server::auth::client_ip::subscriber;
 pub use crate::server::auth::cookies::CookieKey;
 pub(super) use crate::server::auth::cookies::equal_texts;
 pub use crate::server::auth::host_guard::AllowedHosts;
+pub use crate::server::auth::session_settings::SessionSettings;
 pub(super) use crate::server::auth::sessions::BrowserSession;
-pub use crate::server::auth::sessions::SessionSettings;
 pub(super) use crate::server::auth::sign_in::{FinishedSignIn, SignInStart, local_path};
 pub use crate::server::auth::token_cache::FingerprintKey;

@@ -16,12 +16,10 @@ use axum::http::header::{HOST, ORIGIN};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-use crate::forge::github::client::OAuthClient;
 use crate::model::audit::AuthMethod;
-use crate::model::callers::SessionTimes;
 use crate::server::auth::admission::Authenticator;
 use crate::server::auth::caller::{Caller, RightsSource};
-use crate::server::auth::cookies::{Cookie, CookieJar, CookieKey};
+use crate::server::auth::cookies::Cookie;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::store::{SessionProof, SessionRecord, StoreError};
 use crate::support::random::random_bytes;
@@ -31,27 +29,6 @@ use crate::support::sealed;
 const NOTE_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 /// The name of the header by which a browser says where a request comes from (Fetch Metadata).
 const FETCH_SITE: &str = "sec-fetch-site";
-
-/// The configuration of sessions.
-#[derive(Debug, Clone)]
-pub struct SessionSettings {
-    /// The key of cookies.
-    pub key: CookieKey,
-    /// The times for which people stay signed in.
-    pub times: SessionTimes,
-    /// The public address of the service.
-    pub external_url: String,
-    /// The service as an OAuth client, if people sign in with the code host.
-    pub client: Option<OAuthClient>,
-}
-
-/// What sessions need.
-pub(super) struct BrowserSessions {
-    pub(super) jar: CookieJar,
-    pub(super) client: Option<OAuthClient>,
-    times: SessionTimes,
-    external_url: String,
-}
 
 /// The session of a request.
 #[derive(Debug, Clone)]
@@ -66,14 +43,6 @@ pub(crate) struct BrowserSession {
 
 /// A session's id as its cookie has it: 32 random bytes in hexadecimal.
 struct SessionId(String);
-
-impl BrowserSessions {
-    pub(super) fn new(settings: SessionSettings) -> Self {
-        let SessionSettings { key, times, external_url, client } = settings;
-        let is_secure = external_url.starts_with("https://");
-        Self { jar: CookieJar::new(key, is_secure), client, times, external_url }
-    }
-}
 
 impl Authenticator {
     /// Returns the session of a request; `None` if it has none, or one that is over.

@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 
 use crate::deployments::CodeHost;
-use crate::forge::github::client::{OAuthClient, PersonToken};
+use crate::forge::github::client::sign_in::{OAuthClient, PersonToken};
 use crate::model::audit::AuthMethod;
 use crate::server::auth::admission::{Authenticator, STRANGERS};
 use crate::server::auth::authentication::{CallerSurface, login_problem};

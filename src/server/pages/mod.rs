@@ -51,7 +51,6 @@ use crate::server::auth::CallerSurface;
 use crate::server::call::{AuthenticatedRequest, PathParam, QueryPairs};
 use crate::server::conditional;
 use crate::server::pages::document::{POLICY, PageError, RenderedPage};
-use crate::server::pages::sign_in::{see_other, sign_in_page_for, unless_revoked};
 use crate::server::problem::{Problem, ProblemKind, ProblemText};
 use crate::server::routes::deployments;
 use crate::server::state::Shared;
@@ -180,7 +179,7 @@ fn page(page: Result<RenderedPage, Problem>) -> Result<Response, Problem> {
 
 async fn entered(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let auth = &shared.state.auth;
-    let sign_in = sign_in_page_for(request.uri());
+    let sign_in = sign_in::sign_in_page_for(request.uri());
     // A browser without a password is asked to sign in; one with a wrong password, for another.
     let is_asked = !request.headers().contains_key(AUTHORIZATION)
         && wants_a_page(request.uri().path(), request.headers());
@@ -190,12 +189,12 @@ async fn entered(State(shared): State<Arc<Shared>>, request: Request, next: Next
     };
     match admitted {
         Err(problem) if is_asked && problem.kind() == ProblemKind::Unauthorized => {
-            see_other(&sign_in)
+            sign_in::see_other(&sign_in)
         }
         Err(problem) => answer(Err(problem), next).await,
         Ok(request) => {
             let session = request.extensions().get().cloned();
-            unless_revoked(&shared, session, &sign_in, next.run(request).await).await
+            sign_in::unless_revoked(&shared, session, &sign_in, next.run(request).await).await
         }
     }
 }

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 
 use crate::server::auth::{BrowserSession, FinishedSignIn, SignInStart, equal_texts, local_path};
 use crate::server::call::{QueryPairs, bad};
-use crate::server::pages::acts::{FORM_TOKEN, read_public_form};
+use crate::server::pages::acts::form::{FORM_TOKEN, read_public_form};
 use crate::server::pages::document::{Frame, PageError, PageSection};
 use crate::server::pages::{fault, html, with_forms};
 use crate::server::problem::{Problem, ProblemKind};

@@ -18,7 +18,7 @@ use crate::model::target::Clusters;
 use crate::model::window::{self, Opening};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, bad, no_deployment, unavailable};
-use crate::server::pages::acts::links;
+use crate::server::pages::acts::offers;
 use crate::server::pages::app::{self, AppStory};
 use crate::server::pages::deployment::{self, DeploymentStory, DeploymentSurroundings};
 use crate::server::pages::document::{CodeHostLinks, LivePage, RenderedPage};
@@ -101,7 +101,7 @@ pub(super) async fn deployment(
     };
     let entries = timeline::lines(&story);
     let surroundings = DeploymentSurroundings {
-        acts: links::acts_on_deployment(call, record).await,
+        acts: offers::acts_on_deployment(call, record).await,
         changes: deployments.changes(record).await,
         pods,
         entries: entries.into_iter().map(|entry| (entry.at, entry.text)).collect(),
@@ -148,7 +148,7 @@ pub(super) async fn app(
         opening: opening.unwrap_or(Opening::Open),
         places: CodeHostLinks::from(deployments),
         live: (!is_paused(pairs)).then(|| live(&format!("/live/apps/{instance}"), pairs)),
-        acts: links::acts_on_app(call, instance).await,
+        acts: offers::acts_on_app(call, instance).await,
         notices: deployments.notices(Some(target)),
     };
     app::page(story).map(RenderedPage::new).map_err(fault)
@@ -181,7 +181,7 @@ pub(super) async fn rollout(
     routes::rollouts::authorize(call, Scope::Read, &rollout).await?;
     let goes_on = !rollout.record.state.status().is_end() && !is_paused(pairs);
     let live = goes_on.then(|| live(&format!("/live/rollouts/{id}"), pairs));
-    let acts = links::acts_on_rollout(call, &rollout).await;
+    let acts = offers::acts_on_rollout(call, &rollout).await;
     let page = rollouts::page(rollout.into(), live, call.deployments().notices(None), acts);
     page.map(RenderedPage::new).map_err(fault)
 }

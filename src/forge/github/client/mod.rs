@@ -14,10 +14,8 @@ mod deliveries; // failed webhook deliveries
 mod etag_cache; // files that were read
 mod people; // identity and permissions of people
 mod reads; // repositories: files, commits, branches, installations
-mod sign_in; // tokens of people who sign in with a browser
+pub mod sign_in; // tokens of people who sign in with a browser
 mod statuses; // deployments, and the statuses of deployments and commits
-
-pub use crate::forge::github::client::sign_in::{OAuthClient, PersonToken};
 
 use std::fmt;
 use std::marker::PhantomData;

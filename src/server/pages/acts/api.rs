@@ -20,14 +20,14 @@ pub(super) struct ActApi {
 }
 
 /// An answer of the API that is no success.
-pub(super) struct ActRefusal(Response);
+pub(super) struct ApiRefusal(Response);
 
 impl ActApi {
     pub(super) fn new(router: Router, caller: Caller) -> Self {
         Self { router, caller }
     }
 
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ActRefusal> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiRefusal> {
         self.send(Request::get(path).body(Body::empty())).await
     }
 
@@ -37,7 +37,7 @@ impl ActApi {
         path: &str,
         body: &Json,
         key: Option<&str>,
-    ) -> Result<T, ActRefusal> {
+    ) -> Result<T, ApiRefusal> {
         let request = Request::builder().method(Method::POST).uri(path);
         let request = request.header(CONTENT_TYPE, "application/json");
         let request = match key {
@@ -50,17 +50,17 @@ impl ActApi {
     async fn send<T: DeserializeOwned>(
         &self,
         request: Result<Request, http::Error>,
-    ) -> Result<T, ActRefusal> {
+    ) -> Result<T, ApiRefusal> {
         let internal = |what: &str| {
             tracing::error!(what, "request of a page to the API failed");
             let detail = "internal error; the service's log has more";
-            ActRefusal(Problem::new(ProblemKind::Internal, detail).into_response())
+            ApiRefusal(Problem::new(ProblemKind::Internal, detail).into_response())
         };
         let mut request = request.map_err(|_| internal("it cannot be made"))?;
         request.extensions_mut().insert(self.caller.clone());
         let Ok(response) = self.router.clone().call(request).await;
         if !response.status().is_success() {
-            return Err(ActRefusal(response));
+            return Err(ApiRefusal(response));
         }
         // The service's own answer, of bounded size.
         let body = to_bytes(response.into_body(), usize::MAX).await;
@@ -69,7 +69,7 @@ impl ActApi {
     }
 }
 
-impl ActRefusal {
+impl ApiRefusal {
     pub(super) fn status(&self) -> StatusCode {
         self.0.status()
     }
@@ -81,7 +81,7 @@ impl ActRefusal {
     }
 }
 
-impl IntoResponse for ActRefusal {
+impl IntoResponse for ApiRefusal {
     fn into_response(self) -> Response {
         self.0
     }

@@ -14,18 +14,19 @@ use crate::api::rollbacks::{HoldAnswer, RollbackAnswer, RollbackVersion};
 use crate::deployments::CodeHost;
 use crate::model::app_instance::AppInstance;
 use crate::server::call::{PathParam, QueryPairs};
-use crate::server::pages::acts::api::ActRefusal;
+use crate::server::pages::acts::act_call::ActCall;
+use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{
     ActConfirmation, ActField, Choice, ChoiceOption, TextField,
 };
-use crate::server::pages::acts::{ActCall, ActForm};
+use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;
 use crate::support::percent::encode_segment;
 
 /// The longest wait for the list of builds, which is only an offer.
 const BUILDS: Duration = Duration::from_secs(3);
 /// The reason of a dry run, which nothing records.
-const OF_DRY_RUN: &str = "dry run";
+const DRY_RUN_REASON: &str = "dry run";
 
 /// Shows what a rollback would change.
 pub(super) async fn ask_rollback(
@@ -50,7 +51,7 @@ pub(super) async fn roll_back(
         fewer_pods: form.is_checked("with_fewer_pods"),
     };
     let body = rollback_body(to, form.reason(), allowed, false);
-    let answer: Result<RollbackAnswer, ActRefusal> =
+    let answer: Result<RollbackAnswer, ApiRefusal> =
         call.api.post(&format!("{}/rollback", path(&instance)), &body, form.key()).await;
     let outcome = answer.map(|answer| match answer.deployment {
         Some(deployment) => format!("/deployments/{}", deployment.id),
@@ -76,13 +77,13 @@ async fn rollback_page(
     instance: &AppInstance,
     to: Option<&str>,
     allowed: Allowed,
-) -> Result<ActConfirmation, ActRefusal> {
+) -> Result<ActConfirmation, ApiRefusal> {
     let base = path(instance);
     let history: RevisionList = call.api.get(&format!("{base}/revisions")).await?;
     // Everything is allowed to a dry run, so that it says what would be lost.
     let everything = Allowed { data: true, fewer_pods: true };
-    let body = rollback_body(to, OF_DRY_RUN, everything, true);
-    let plan: Result<RollbackAnswer, ActRefusal> =
+    let body = rollback_body(to, DRY_RUN_REASON, everything, true);
+    let plan: Result<RollbackAnswer, ApiRefusal> =
         call.api.post(&format!("{base}/rollback"), &body, None).await;
     let options = history.revisions.iter().filter(|revision| !revision.live);
     let chosen = match (&plan, to) {
@@ -189,7 +190,7 @@ pub(super) async fn hold(
     call.end(outcome, hold_page(&call, &instance), &form).await
 }
 
-async fn hold_page(call: &ActCall, instance: &AppInstance) -> Result<ActConfirmation, ActRefusal> {
+async fn hold_page(call: &ActCall, instance: &AppInstance) -> Result<ActConfirmation, ApiRefusal> {
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let mut page = ActConfirmation {
         heading: format!("Hold {}", subject(instance)),
@@ -231,7 +232,7 @@ pub(super) async fn release(
 async fn release_page(
     call: &ActCall,
     instance: &AppInstance,
-) -> Result<ActConfirmation, ActRefusal> {
+) -> Result<ActConfirmation, ApiRefusal> {
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let mut page = ActConfirmation {
         heading: format!("Release {}", subject(instance)),
@@ -261,10 +262,10 @@ async fn send_hold(
     instance: &AppInstance,
     act: &str,
     form: &ActForm,
-) -> Result<String, ActRefusal> {
+) -> Result<String, ApiRefusal> {
     let base = path(instance);
     let body = json!({"reason": form.reason()});
-    let answer: Result<HoldAnswer, ActRefusal> =
+    let answer: Result<HoldAnswer, ApiRefusal> =
         call.api.post(&format!("{base}/{act}"), &body, form.key()).await;
     answer.map(|_| base)
 }
@@ -295,7 +296,7 @@ async fn send_deploy(
     call: &ActCall,
     instance: &AppInstance,
     form: &ActForm,
-) -> Result<String, ActRefusal> {
+) -> Result<String, ApiRefusal> {
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let body = json!({
         "repository": app.repository, "ref": form.get("ref").unwrap_or_default(),
@@ -311,7 +312,7 @@ async fn deploy_page(
     instance: &AppInstance,
     tag: Option<&str>,
     git_ref: Option<&str>,
-) -> Result<ActConfirmation, ActRefusal> {
+) -> Result<ActConfirmation, ApiRefusal> {
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let builds = format!(
         "/builds?app={}&target={}",

@@ -6,7 +6,7 @@ use axum::response::Response;
 
 use crate::model::change::Change;
 use crate::model::removal::REASON_LIMIT;
-use crate::server::pages::acts::ActForm;
+use crate::server::pages::acts::form::ActForm;
 use crate::server::pages::document::{Frame, PageError};
 use crate::server::pages::{fault, html, with_forms};
 use crate::server::problem::Problem;

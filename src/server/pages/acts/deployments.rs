@@ -6,9 +6,10 @@ use serde_json::json;
 use crate::api::deployments::DeploymentSummary;
 use crate::model::id::DeployId;
 use crate::server::call::PathParam;
-use crate::server::pages::acts::api::ActRefusal;
+use crate::server::pages::acts::act_call::ActCall;
+use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField};
-use crate::server::pages::acts::{ActCall, ActForm};
+use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;
 
 /// Shows what a cancellation does.
@@ -28,13 +29,13 @@ pub(super) async fn cancel(
 ) -> Result<Response, Problem> {
     let path = format!("/deployments/{id}/cancel");
     let body = json!({"reason": form.reason()});
-    let answer: Result<DeploymentSummary, ActRefusal> =
+    let answer: Result<DeploymentSummary, ApiRefusal> =
         call.api.post(&path, &body, form.key()).await;
     let outcome = answer.map(|_| format!("/deployments/{id}"));
     call.end(outcome, cancel_page(&call, &id), &form).await
 }
 
-async fn cancel_page(call: &ActCall, id: &DeployId) -> Result<ActConfirmation, ActRefusal> {
+async fn cancel_page(call: &ActCall, id: &DeployId) -> Result<ActConfirmation, ApiRefusal> {
     let deployment: DeploymentSummary = call.api.get(&format!("/deployments/{id}")).await?;
     let subject = deployment.app.unwrap_or(deployment.repository);
     let mut page = ActConfirmation {

@@ -6,9 +6,10 @@ use serde_json::{Value as Json, json};
 use crate::api::locks::{LockPage, LockScope, LockSummary};
 use crate::model::id::LockId;
 use crate::server::call::{PathParam, QueryPairs};
-use crate::server::pages::acts::api::ActRefusal;
+use crate::server::pages::acts::act_call::ActCall;
+use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField, ChoiceOption};
-use crate::server::pages::acts::{ActCall, ActForm};
+use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;
 use crate::support::percent::encode_segment;
 
@@ -36,7 +37,7 @@ pub(super) async fn lock(call: ActCall, form: ActForm) -> Result<Response, Probl
     if let (Some(time), Some(body)) = (form.get("for"), body.as_object_mut()) {
         body.insert("for".to_owned(), Json::from(time));
     }
-    let answer: Result<LockSummary, ActRefusal> = call.api.post("/locks", &body, form.key()).await;
+    let answer: Result<LockSummary, ApiRefusal> = call.api.post("/locks", &body, form.key()).await;
     let outcome = answer.map(|_| back(&scope).0);
     call.end(outcome, lock_page(&call, &scope), &form).await
 }
@@ -54,7 +55,7 @@ fn scope<'a>(value: &dyn Fn(&str) -> Option<&'a str>) -> LockScope {
     LockScope { everything: (!is_named).then_some(true), ..scope }
 }
 
-async fn lock_page(call: &ActCall, scope: &LockScope) -> Result<ActConfirmation, ActRefusal> {
+async fn lock_page(call: &ActCall, scope: &LockScope) -> Result<ActConfirmation, ApiRefusal> {
     let locks: LockPage = call.api.get("/locks").await?;
     let is_same = |lock: &&LockSummary| lock.scope.to_string() == scope.to_string();
     let same = locks.locks.iter().filter(is_same);
@@ -104,13 +105,13 @@ pub(super) async fn unlock(
     form: ActForm,
 ) -> Result<Response, Problem> {
     let body = json!({"reason": form.reason()});
-    let answer: Result<LockSummary, ActRefusal> =
+    let answer: Result<LockSummary, ApiRefusal> =
         call.api.post(&format!("/locks/{id}/remove"), &body, form.key()).await;
     let outcome = answer.map(|lock| back(&lock.scope).0);
     call.end(outcome, unlock_page(&call, &id), &form).await
 }
 
-async fn unlock_page(call: &ActCall, id: &LockId) -> Result<ActConfirmation, ActRefusal> {
+async fn unlock_page(call: &ActCall, id: &LockId) -> Result<ActConfirmation, ApiRefusal> {
     let locks: LockPage = call.api.get("/locks").await?;
     let lock = locks.locks.into_iter().find(|lock| lock.id == id.as_str());
     let Some(lock) = lock else {

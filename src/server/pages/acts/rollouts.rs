@@ -7,9 +7,10 @@ use serde_json::json;
 use crate::api::rollouts::{RolloutDetail, RolloutSummary};
 use crate::model::id::RolloutId;
 use crate::server::call::bad;
-use crate::server::pages::acts::api::ActRefusal;
+use crate::server::pages::acts::act_call::ActCall;
+use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField};
-use crate::server::pages::acts::{ActCall, ActForm};
+use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::{Problem, ProblemKind};
 
 /// An act on a rollout; its word is the end of the path, of the page and of the API's route.
@@ -75,7 +76,7 @@ pub(super) async fn act(
     let (id, act) = read(id, &act)?;
     let path = format!("/rollouts/{id}/{}", act.as_str());
     let body = json!({"reason": form.reason()});
-    let answer: Result<RolloutSummary, ActRefusal> = call.api.post(&path, &body, form.key()).await;
+    let answer: Result<RolloutSummary, ApiRefusal> = call.api.post(&path, &body, form.key()).await;
     let outcome = answer.map(|_| format!("/rollouts/{id}"));
     call.end(outcome, page(&call, &id, act), &form).await
 }
@@ -91,7 +92,7 @@ async fn page(
     call: &ActCall,
     id: &RolloutId,
     act: RolloutActWord,
-) -> Result<ActConfirmation, ActRefusal> {
+) -> Result<ActConfirmation, ApiRefusal> {
     let RolloutDetail { summary, steps, waits, commands, .. } =
         call.api.get(&format!("/rollouts/{id}")).await?;
     let mut page = ActConfirmation {

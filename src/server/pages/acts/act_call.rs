@@ -1,0 +1,87 @@
+//! A request to the page of an act: the person, the API in their name, and how the request is answered.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+
+use crate::model::app_instance::AppInstance;
+use crate::model::callers::Scope;
+use crate::server::auth::Caller;
+use crate::server::pages::acts::api::{ActApi, ApiRefusal};
+use crate::server::pages::acts::confirmation::ActConfirmation;
+use crate::server::pages::acts::form::{ActForm, FormToken};
+use crate::server::pages::sign_in::see_other;
+use crate::server::problem::{Problem, ProblemKind};
+use crate::server::state::Shared;
+
+/// The API's routes, for callers that are authenticated already.
+#[derive(Clone)]
+pub(super) struct ActRouter(pub(super) Router);
+
+/// A request to an act's page.
+pub(super) struct ActCall {
+    pub(super) shared: Arc<Shared>,
+    caller: Caller,
+    pub(super) api: ActApi,
+    token: FormToken,
+}
+
+impl FromRequestParts<Arc<Shared>> for ActCall {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
+        let missing = || {
+            let detail = "internal error: the route did not authenticate its caller";
+            Problem::new(ProblemKind::Internal, detail)
+        };
+        let extensions = &parts.extensions;
+        let caller: Caller = extensions.get().cloned().ok_or_else(missing)?;
+        let router: ActRouter = extensions.get().cloned().ok_or_else(missing)?;
+        let token = extensions.get().cloned().ok_or_else(missing)?;
+        let api = ActApi::new(router.0, caller.clone());
+        Ok(Self { shared: shared.clone(), caller, api, token })
+    }
+}
+
+impl ActCall {
+    /// Fails unless the person may act on the app: nobody is shown a form that would be refused.
+    pub(super) async fn require_deploy(&self, instance: &AppInstance) -> Result<(), Problem> {
+        self.shared.state.auth.authorize(&self.caller, Scope::Deploy, &instance.into()).await
+    }
+
+    /// Shows the page that asks for confirmation, or why it cannot be shown.
+    pub(super) fn ask(
+        &self,
+        page: Result<ActConfirmation, ApiRefusal>,
+    ) -> Result<Response, Problem> {
+        match page {
+            Ok(page) => page.respond(StatusCode::OK, &self.token.0),
+            Err(refusal) => Ok(refusal.into_response()),
+        }
+    }
+
+    /// Ends an act: leads to its result, or shows the page again with what is wrong.
+    pub(super) async fn end(
+        &self,
+        outcome: Result<String, ApiRefusal>,
+        page: impl Future<Output = Result<ActConfirmation, ApiRefusal>>,
+        form: &ActForm,
+    ) -> Result<Response, Problem> {
+        let refusal = match outcome {
+            Ok(path) => return Ok(see_other(&path)),
+            Err(refusal) => refusal,
+        };
+        match page.await {
+            Ok(page) => {
+                let page = page.refused(refusal.detail(), form);
+                page.respond(refusal.status(), &self.token.0)
+            }
+            // The act is not possible any more, which says more than why this attempt failed.
+            Err(_) => Ok(refusal.into_response()),
+        }
+    }
+}
