@@ -233,6 +233,7 @@ const NOT_PURE: &[&str] = &[
     "cluster/connection",
     "cluster/live",
     "cluster/logs",
+    "cluster/watch/canary_events",
     "cluster/watch/protocol",
     "cluster/watch/reflector",
     "templates/sources",
