@@ -121,6 +121,7 @@ impl App {
             .await
             .map_err(cannot_use("the database"))?;
         let store = store.with_subscriptions(wiring::subscriptions(&settings));
+        let store = store.with_fleets(settings.fleets.clone());
         if home.contains_database(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(cannot_use("the database"))?;
         }
@@ -146,10 +147,12 @@ impl App {
             hints: signals::SweepHints::default(),
             templates,
             facts,
-            ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone()),
+            ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone())
+                .with_fleets(settings.fleets.clone()),
             store,
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
+            fleets: Arc::new(settings.fleets.clone()),
             waml: WamlFile {
                 path: settings.waml.path.clone(),
                 budget: Budget { bytes: settings.waml.max_bytes, ..Budget::default() },

@@ -18,6 +18,7 @@ mod cluster;
 mod controller;
 mod docs;
 mod facts;
+mod fleets;
 mod git;
 mod github;
 mod harness;

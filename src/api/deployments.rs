@@ -60,6 +60,9 @@ pub struct DeploymentSummary {
     /// The rollout that made it, or the undo of one; null if none did.
     #[serde(default)]
     pub rollout: Option<String>,
+    /// The deployment to a fleet that this one is a part of, on one cluster of the fleet; null if it is none.
+    #[serde(default)]
+    pub fleet: Option<String>,
     /// The time when its event was stored.
     pub received_at: Timestamp,
     /// The time when its revision was in the manifest repository.
@@ -96,6 +99,28 @@ pub struct DeploymentSummary {
     pub pushed: Option<Pushed>,
 }
 
+/// A deployment to a fleet on one of its clusters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterPart {
+    /// The cluster.
+    pub cluster: String,
+    /// The id of the part, which names the revision on the cluster and has a record of its own.
+    pub deployment: String,
+    /// The state on the cluster.
+    pub state: State,
+    /// The result, or what it waits for; one sentence for people.
+    pub summary: String,
+    /// The condition that it waits for; null before the push, and once it has ended.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub waiting: Option<WaitingOn>,
+    /// The address of the app on the cluster.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// The commit in the manifest repository; null if nothing was pushed.
+    #[serde(default)]
+    pub commit: Option<String>,
+}
+
 /// A deployment that is a rollback.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rollback")]
@@ -117,6 +142,9 @@ pub struct DeploymentDetail {
     /// The same keys as in a list.
     #[serde(flatten)]
     pub summary: DeploymentSummary,
+    /// The clusters of a fleet, in the order of their names, once the push has begun; empty for any other target.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub clusters: Vec<ClusterPart>,
     /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
     /// The intervals of the deploy clock whose begin and end are known.
@@ -149,6 +177,9 @@ pub struct DeploymentPicture<D = DeploymentSummary> {
     /// The same keys as in a list.
     #[serde(flatten)]
     pub summary: D,
+    /// The clusters of a fleet, in the order of their names, once the push has begun; empty for any other target.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub clusters: Vec<ClusterPart>,
     /// The duration of each stage, in order.
     #[serde(default)]
     pub stages: Vec<StageTime>,

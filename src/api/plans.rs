@@ -82,6 +82,24 @@ pub struct PlanAnswer {
     pub warnings_left_out: usize,
     /// Further notes, one sentence each.
     pub notes: Vec<String>,
+    /// The plan for each cluster of a fleet; empty for any other target.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub clusters: Vec<ClusterPlan>,
+}
+
+/// The plan for one cluster of a fleet.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterPlan {
+    /// The cluster.
+    pub cluster: String,
+    /// `changes`, `unchanged` or `refused`.
+    pub outcome: PlanOutcome,
+    /// The digest of the files that would be written.
+    pub digest: Option<String>,
+    /// The changes, object by object.
+    pub changes: Vec<Change>,
+    /// Further notes, one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// The result of a plan.

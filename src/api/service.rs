@@ -54,7 +54,7 @@ pub struct DeviceLogin {
 /// The targets of the service.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TargetList {
-    /// The configured clusters that the caller may see, by name.
+    /// The configured clusters that the caller may see, by name, and then the fleets.
     pub targets: Vec<TargetSummary>,
     /// True if any other name is a target as well, because no cluster is configured.
     pub any: bool,
@@ -73,6 +73,9 @@ pub struct TargetSummary {
     #[serde(default)]
     #[schemars(with = "Environment")]
     pub environment: String,
+    /// The clusters of a fleet; empty for a cluster.
+    #[serde(default)]
+    pub clusters: Vec<String>,
 }
 
 /// The answer of `/readyz`, which is no part of the API's document: whether the service is ready, and what it waits

@@ -5,7 +5,7 @@ use super::diagnostics::{self, SourceTexts};
 use super::output::{BAD, BOLD, DIM, GOOD, NOTE, short};
 use super::table::{Column, layout};
 use super::times::{TimeFormatter, TimeStyle, WHEN};
-use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
+use crate::api::deployments::{ClusterPart, DeploymentDetail, DeploymentSummary};
 use crate::model::deploy_clock::{DeployMarks, IntervalTime, Lapse};
 use crate::model::deployment::{StageTime, State};
 use crate::model::waiting::{LastEvent, WaitingOn};
@@ -63,6 +63,7 @@ fn name(deployment: &DeploymentSummary) -> &str {
 pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     let DeploymentDetail {
         summary: overview,
+        clusters,
         stages,
         intervals,
         violations,
@@ -83,6 +84,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         ("repository", &overview.repository),
         ("by", &overview.actor),
         ("rollout", overview.rollout.as_deref().unwrap_or_default()),
+        ("part of", overview.fleet.as_deref().unwrap_or_default()),
         ("template", &template(overview)),
         ("received", &times.ago(overview.received_at)),
         ("page", log_url.as_deref().unwrap_or("-")),
@@ -91,6 +93,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
             text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
         }
     }
+    text += &cluster_lines(clusters);
     if let Some(WaitingOn { what, since, last_event, gives_up_at }) = &overview.waiting {
         text += &format!("\n{BOLD}waiting for{BOLD:#} {what}\n");
         text += &format!("  {DIM}since{DIM:#}      {}\n", times.ago(*since));
@@ -131,6 +134,22 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
             let at = times.ago(status.at);
             text += &format!("  {at:<12}  {:<12} {}\n", status.state, status.description);
         }
+    }
+    text
+}
+
+/// Formats a line for each cluster of a fleet: its name, state and summary, and the part's id.
+fn cluster_lines(clusters: &[ClusterPart]) -> String {
+    if clusters.is_empty() {
+        return String::new();
+    }
+    let width = clusters.iter().map(|part| part.cluster.chars().count()).max().unwrap_or(0);
+    let mut text = format!("\n{BOLD}clusters{BOLD:#}\n");
+    for ClusterPart { cluster, deployment, state: word, summary, .. } in clusters {
+        let (colour, word) = (colour(*word), word.as_str());
+        text += &format!(
+            "  {cluster:<width$}  {colour}{word:<11}{colour:#}  {summary} {DIM}({deployment}){DIM:#}\n"
+        );
     }
     text
 }

@@ -58,8 +58,10 @@ impl ServiceEndpoint {
     pub(super) fn follow(&self, id: &DeployId) -> Following<'_, Picture> {
         let kind = RecordKind {
             event: "deployment",
-            fingerprint: |Picture { summary: overview, stages }: &Picture| {
-                format!("{} {} {}", overview.state.as_str(), stages.len(), overview.summary)
+            fingerprint: |Picture { summary: overview, stages, clusters }: &Picture| {
+                let parts = clusters.iter().map(|part| format!(" {} {}", part.state.as_str(), part.summary));
+                let parts = parts.collect::<String>();
+                format!("{} {} {}{parts}", overview.state.as_str(), stages.len(), overview.summary)
             },
             is_final: |picture: &Picture| picture.summary.state.is_final(),
         };

@@ -13,6 +13,7 @@ use super::settings::write_private;
 use super::times::TimeFormatter;
 use crate::config;
 use crate::model::facts::Facts;
+use crate::model::fleet::FleetPlace;
 use crate::model::id::{Namespace, RepoName, TargetName};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::platform::Platform;
@@ -114,6 +115,14 @@ impl KnownTargets {
         self.snapshot.as_ref()?.clusters_for(target)
     }
 
+    /// Returns the places of a fleet's clusters, for a plan on each; a single `None` where the target is no fleet, as far
+    /// as that is known.
+    pub(super) fn places_of(&self, target: &TargetName) -> Vec<Option<FleetPlace>> {
+        let places = self.snapshot.as_ref().map(|snapshot| snapshot.fleet_places(target));
+        let places: Vec<_> = places.unwrap_or_default().into_iter().map(Some).collect();
+        if places.is_empty() { vec![None] } else { places }
+    }
+
     /// Judges a target by `find`, which returns the violations on given clusters. If the target's offers are unknown or
     /// uncertain, a violation is an error only if every cluster refuses the same.
     pub(super) fn judge(
@@ -196,7 +205,7 @@ pub(super) fn facts(clusters: Clusters) -> Facts {
 
 /// Returns the violations on one target. If its offers are unknown, violations on only some clusters are warnings.
 pub(super) fn judge(input: &Input, known_targets: &KnownTargets) -> Vec<Violation> {
-    known_targets.judge(&input.target, |clusters| match plan(input, &facts(clusters)) {
+    known_targets.judge(input.cluster(), |clusters| match plan(input, &facts(clusters)) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
     })

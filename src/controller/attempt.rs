@@ -7,6 +7,7 @@
 //! another app by now.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +16,10 @@ use tracing::Instrument as _;
 
 use crate::controller::outcome::{self, AttemptError, AttemptOutcome, NextStep};
 use crate::controller::worker::{Controller, LeasedClaim};
-use crate::deployments::outcome::{DeployError, PlanError, Remedy, WritablePlan, WriteOutcome};
+use crate::deployments::fleets::EarlierFleetPush;
+use crate::deployments::outcome::{
+    DeployError, PlanError, PlannedDeployment, Remedy, WriteOutcome,
+};
 use crate::deployments::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed, Stage, State};
 use crate::model::id::DeployId;
@@ -23,7 +27,8 @@ use crate::model::lock::Lock;
 use crate::model::rollback::{Hold, Rollback};
 use crate::model::violation::Violation;
 use crate::store::{
-    Claim, Completion, FinalState, Findings, LeaseState, MAX_DEATHS, PushTurn, StoreError,
+    Claim, Completion, FinalState, Findings, FleetPartPush, LeaseState, MAX_DEATHS, PushTurn,
+    StoreError,
 };
 use crate::support::retry::RetryPolicy;
 
@@ -34,6 +39,9 @@ const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
 /// The number of plans of one attempt while others claim what it needs. The rules see claims, so
 /// they refuse the second plan; what the rules do not look at is refused after the last plan.
 const MAX_PLANS: u32 = 3;
+
+/// The wait for another deployment on a cluster of the fleet, which pushes in seconds.
+const BUSY_WAITS: Duration = Duration::from_secs(2);
 
 /// The reason why an attempt ends before its last stage.
 enum Abort {
@@ -226,8 +234,12 @@ impl Controller {
         deployment: &Deployment,
         pushed: Pushed,
         warnings: Vec<Violation>,
+        parts: &[FleetPartPush],
     ) -> Completion {
-        let is_watched = self.deployments.is_watched(&deployment.request.target);
+        let is_watched = match parts {
+            [] => self.deployments.is_watched(&deployment.request.target),
+            parts => parts.iter().any(|part| part.is_watched),
+        };
         outcome::completion(deployment, pushed, warnings, is_watched)
     }
 
@@ -300,14 +312,15 @@ impl Controller {
             return match self.store.begin_push(claim, findings, self.clock.now()).await? {
                 PushTurn::Yes => {
                     let (now, lease) = (self.clock.now(), &leased_claim.lease);
-                    let warnings = planned.warnings.clone();
+                    let warnings = planned.warnings();
                     let pushing = stages.begin(Stage::Push);
                     let write_outcome =
                         self.deployments.write_plan(&claim.deployment, planned, now, lease).await;
                     drop(pushing);
-                    let WriteOutcome { result, hand_edit } = write_outcome;
-                    findings.hand_edit = hand_edit;
-                    Ok(self.completion(&claim.deployment, result?, warnings))
+                    let WriteOutcome { result, hand_edit, parts } = write_outcome;
+                    (findings.hand_edit, findings.part_pushes) = (hand_edit, parts);
+                    let parts = &findings.part_pushes;
+                    Ok(self.completion(&claim.deployment, result?, warnings, parts))
                 }
                 PushTurn::Superseded { by } => Err(Abort::Superseded(by)),
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
@@ -321,8 +334,11 @@ impl Controller {
                     continue;
                 }
                 PushTurn::Claimed(conflict) => {
-                    Err(outcome::claim_error(&planned.write.revision, &conflict).into())
+                    let plan = planned.plans.first().map(|plan| &plan.write.revision);
+                    let target = &claim.deployment.request.target;
+                    Err(outcome::claim_error((plan, target), &conflict).into())
                 }
+                PushTurn::Busy { with } => Err(wait_for(&with).into()),
                 PushTurn::Lost => Err(Abort::LeaseLost),
             };
         }
@@ -335,10 +351,20 @@ impl Controller {
         claim: &Claim,
         findings: &mut Findings,
     ) -> Result<Option<Completion>, DeployError> {
+        if let Some(earlier) = self.deployments.find_earlier_fleet_push(&claim.deployment).await? {
+            let EarlierFleetPush { pushed, hand_edit, parts, pushes } = earlier;
+            findings.hand_edit = hand_edit;
+            (findings.parts, findings.part_pushes) = (parts, pushes);
+            let parts = &findings.part_pushes;
+            return Ok(Some(self.completion(&claim.deployment, pushed, vec![], parts)));
+        }
+        if self.deployments.fleets.is_fleet(&claim.deployment.request.target) {
+            return Ok(None);
+        }
         let push = self.deployments.find_earlier_push(&claim.deployment).await?;
         Ok(push.map(|(pushed, hand_edit)| {
             findings.hand_edit = hand_edit;
-            self.completion(&claim.deployment, pushed, vec![])
+            self.completion(&claim.deployment, pushed, vec![], &[])
         }))
     }
 
@@ -348,18 +374,23 @@ impl Controller {
         waml: Vec<u8>,
         stages: &Stages,
         findings: &mut Findings,
-    ) -> Result<WritablePlan, Abort> {
+    ) -> Result<PlannedDeployment, Abort> {
         if self.store.plan_alone(claim).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }
         match self.deployments.plan_attempt(&claim.deployment, waml, stages).await {
             Ok(planned) => {
-                findings.app = Some(planned.write.revision.app.clone());
-                findings.template = Some(planned.template.clone());
-                findings.templates_commit.clone_from(&planned.templates_commit);
-                findings.contact.clone_from(&planned.contact);
-                findings.address.clone_from(&planned.address);
-                findings.take_claims(planned.claims.clone());
+                findings.parts = planned.parts();
+                if let Some(plan) = planned.plans.first() {
+                    findings.app = Some(plan.write.revision.app.clone());
+                    findings.template = Some(plan.template.clone());
+                    findings.templates_commit.clone_from(&plan.templates_commit);
+                    findings.contact.clone_from(&plan.contact);
+                    findings.address.clone_from(&plan.address);
+                    if !planned.is_fleet {
+                        findings.take_claims(plan.claims.clone());
+                    }
+                }
                 findings.planned_at = Some(self.clock.now());
                 Ok(planned)
             }
@@ -381,7 +412,11 @@ impl Controller {
         findings: &mut Findings,
     ) -> Result<Completion, Abort> {
         let deployment = &claim.deployment;
-        findings.take_claims(self.deployments.restore_claims(deployment, rollback).await?);
+        if self.deployments.fleets.is_fleet(&deployment.request.target) {
+            findings.parts = self.deployments.fleet_restore_parts(deployment, rollback).await?;
+        } else {
+            findings.take_claims(self.deployments.restore_claims(deployment, rollback).await?);
+        }
         findings.planned_at = Some(self.clock.now());
         findings.stages = stages.times();
         match self.store.begin_push(claim, findings, self.clock.now()).await? {
@@ -400,15 +435,20 @@ impl Controller {
             }
             // Holds stop automation: the service's own rollback, and no person's.
             PushTurn::HeldBack(hold) => return Err(undo_held(&hold).into()),
+            PushTurn::Busy { with } => return Err(wait_for(&with).into()),
             PushTurn::Lost => return Err(Abort::LeaseLost),
         }
         let pushing = stages.begin(Stage::Push);
         let now = self.clock.now();
-        let WriteOutcome { result, hand_edit } =
-            self.deployments.restore_revision(deployment, rollback, now, lease).await;
+        let write_outcome = if findings.parts.is_empty() {
+            self.deployments.restore_revision(deployment, rollback, now, lease).await
+        } else {
+            self.deployments.restore_fleet(deployment, &findings.parts, now, lease).await
+        };
         drop(pushing);
-        findings.hand_edit = hand_edit;
-        Ok(self.completion(deployment, result?, vec![]))
+        let WriteOutcome { result, hand_edit, parts } = write_outcome;
+        (findings.hand_edit, findings.part_pushes) = (hand_edit, parts);
+        Ok(self.completion(deployment, result?, vec![], &findings.part_pushes))
     }
 }
 
@@ -416,6 +456,13 @@ impl Controller {
 /// and ends with its violation.
 fn plan_again(act: &str, by: &str, reason: &str) -> DeployError {
     DeployError::retry(format!("{by} {act} it while it was planned: {reason}"))
+}
+
+/// Returns the error for a cluster on which another deployment, or a removal of the app, has not ended: the turn comes
+/// after it.
+fn wait_for(other: &DeployId) -> DeployError {
+    let message = format!("{other} is at work on a cluster of it, and comes first");
+    DeployError { remedy: Remedy::Retry { after: Some(BUSY_WAITS) }, message }
 }
 
 /// Returns the error for the service's own rollback of an app that a person has held since.

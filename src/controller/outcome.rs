@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, Remedy, object_taken, route_taken};
 use crate::model::deployment::{ClusterPhase, Deployment, ForgeState, Pushed};
-use crate::model::id::ImageTag;
+use crate::model::id::{ImageTag, TargetName};
 use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
@@ -262,8 +262,13 @@ fn success_completion(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) 
 }
 
 /// Returns the error for a name that another deployment has claimed and no rule has refused.
-pub(super) fn claim_error(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
-    let Revision { app, target, .. } = revision;
+pub(super) fn claim_error(
+    (revision, target): (Option<&Revision>, &TargetName),
+    conflict: &ClaimConflict,
+) -> DeployError {
+    let Some(Revision { app, .. }) = revision else {
+        return DeployError::reject(format!("a name of it on `{target}` belongs to another app"));
+    };
     let message = match conflict {
         ClaimConflict::App => {
             format!("`{app}` on `{target}` belongs to another repository: choose another slug")

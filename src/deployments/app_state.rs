@@ -65,8 +65,13 @@ impl Deployments {
             return Ok(None);
         }
         let history = self.history_of(instance).await?;
-        let state = self.facts.app(instance).await;
-        let state = state.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
+        // The manifest repository has the clusters of a fleet, and nothing of the fleet itself.
+        let state = if self.fleets.is_fleet(&instance.target) {
+            None
+        } else {
+            let state = self.facts.app(instance).await;
+            state.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?
+        };
         if state.is_none() && last.is_none() {
             return Ok(None);
         }

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use crate::deployments::outcome::{
-    DeployError, PlanError, Remedy, WritablePlan, WriteOutcome, describe_push,
-};
+use crate::deployments::outcome::{DeployError, PlanError, Remedy, WritablePlan};
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile, PushOutcome};
+use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile};
 use crate::manifests::argocd::application::{ApplicationInfo, Source};
 use crate::manifests::argocd::{application, project};
 use crate::manifests::files;
@@ -22,6 +18,7 @@ use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, ContactLink, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, FactRequests, Facts, LiveObject};
+use crate::model::fleet::FleetPlace;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::revision::{ManifestFile, Revision};
@@ -30,7 +27,6 @@ use crate::model::violation::Rejection;
 use crate::pipeline;
 use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, fact_requests};
-use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
 use crate::waml::document::Link;
@@ -39,12 +35,15 @@ use crate::waml::document::Link;
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Deployments {
+    /// Returns the repository of a target's manifests; all clusters of a fleet have the same.
     pub(crate) fn manifests_of(
         &self,
         target: &TargetName,
     ) -> Result<&ServedRepository, DeployError> {
+        let cluster = self.fleets.clusters_of(target).and_then(|clusters| clusters.first());
+        let cluster = cluster.unwrap_or(target).as_str();
         let repository =
-            self.manifests.iter().find(|repository| repository.targets.is_match(target.as_str()));
+            self.manifests.iter().find(|repository| repository.targets.is_match(cluster));
         repository.ok_or_else(|| {
             DeployError::give_up(format!(
                 "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
@@ -65,13 +64,14 @@ impl Deployments {
     async fn compute_plan(
         &self,
         deployment: &Deployment,
+        place: Option<FleetPlace>,
         waml: Vec<u8>,
         stages: &Stages,
     ) -> Result<(RenderedManifests, Arc<Waml>, LiveClaims), PlanError> {
         let timer = stages.begin(Stage::Facts);
         let (deployments, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
-            self.cpu_pool.run_blocking(move || deployments.read(&request, &waml)).await??;
+            self.cpu_pool.run_blocking(move || deployments.read(&request, place, &waml)).await??;
         let mut questions = questions;
         if let Some(questions) = &mut questions
             && self.is_authorized_step(deployment).await?
@@ -113,6 +113,7 @@ impl Deployments {
     fn read(
         &self,
         request: &DeploymentRequest,
+        fleet: Option<FleetPlace>,
         bytes: &[u8],
     ) -> Result<(Input, Option<FactRequests>), PlanError> {
         let waml = self.parse(bytes).map_err(|rejection| {
@@ -122,7 +123,7 @@ impl Deployments {
         let input = Input {
             waml: Arc::new(waml),
             target: request.target.clone(),
-            fleet: None,
+            fleet,
             release: request.release.clone(),
             templates: self.templates.now(),
         };
@@ -247,7 +248,7 @@ pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim
 fn build_change(
     rendered: &RenderedManifests,
     waml: &Waml,
-    id: &DeployId,
+    (id, fleet): (&DeployId, Option<(DeployId, TargetName)>),
     request: &DeploymentRequest,
     source: &Source,
     forge_url: Option<&str>,
@@ -283,6 +284,7 @@ fn build_change(
             template: rendered.template.clone(),
             templates_commit: rendered.templates_commit.clone(),
             reason: request.description.clone(),
+            fleet,
         },
         hand_edits: DriftPolicy::new(rendered.target.policies.hand_edits),
     }
@@ -295,7 +297,9 @@ impl Deployments {
         request: &DeploymentRequest,
     ) -> Result<Vec<u8>, DeployError> {
         let release = &request.release;
-        self.facts.prepare(&request.target);
+        // All clusters of a fleet have the same repository.
+        let clusters = self.clusters_of(&request.target);
+        self.facts.prepare(clusters.first().unwrap_or(&request.target));
         let result = self.read_waml(&release.repository, &release.commit).await;
         result.map_err(|error| match (DeployError::from(error), &self.forge) {
             // Repositories in a folder never lag behind their events.
@@ -306,19 +310,22 @@ impl Deployments {
         })
     }
 
-    /// Plans a deployment, or returns the reason why not. Begins and ends its stages in `stages`.
-    pub(crate) async fn plan_attempt(
+    /// Plans a deployment on one cluster, under that id, or returns the reason why not. Begins and ends its stages in
+    /// `stages`. Of a fleet the place names the cluster.
+    pub(super) async fn plan_cluster(
         &self,
         deployment: &Deployment,
+        (id, place): (DeployId, Option<FleetPlace>),
         waml: Vec<u8>,
         stages: &Stages,
     ) -> Result<WritablePlan, PlanError> {
         let source = self.manifests_of(&deployment.request.target)?;
-        let pending = source.repository.announce(&deployment.request.release);
-        let (rendered, waml, live) = self.compute_plan(deployment, waml, stages).await?;
+        let is_part = place.is_some();
+        let (rendered, waml, live) = self.compute_plan(deployment, place, waml, stages).await?;
         let (request, forge_url) = (&deployment.request, self.forge_url.as_deref());
+        let fleet = is_part.then(|| (deployment.id.clone(), request.target.clone()));
         let write =
-            build_change(&rendered, &waml, &deployment.id, request, &source.source, forge_url);
+            build_change(&rendered, &waml, (&id, fleet), request, &source.source, forge_url);
         let routes = routes_of(&rendered.app, &rendered.files);
         Ok(WritablePlan {
             address: address(&routes),
@@ -331,41 +338,7 @@ impl Deployments {
             contact: Some(contact(&waml)),
             warnings: rendered.warnings,
             write: Box::new(write),
-            pending,
         })
-    }
-
-    /// Writes the plan to the manifest repository, unless the lease has ended. A deploy id that is
-    /// there already is not pushed again. Reports manual edits that it found, whatever the result
-    /// of the write.
-    pub(crate) async fn write_plan(
-        &self,
-        deployment: &Deployment,
-        WritablePlan { write, pending, .. }: WritablePlan,
-        at: Timestamp,
-        lease: &Lease,
-    ) -> WriteOutcome {
-        let repository = match self.manifests_of(&deployment.request.target) {
-            Ok(manifests) => &manifests.repository,
-            Err(problem) => return problem.into(),
-        };
-        let (digest, hand_edits) = (write.revision.digest.clone(), write.hand_edits.clone());
-        let files = write.revision.files.iter().map(|file| file.name.clone()).collect();
-        // A repeat changes nothing: the deploy id shows what was pushed.
-        let push = repository.write_announced(*write, at, lease, Some(pending)).await;
-        if matches!(push, Ok(PushOutcome::Pushed { .. })) {
-            self.facts.note_push();
-        }
-        let hand_edit = hand_edits.read_hand_edit();
-        if let Some(edit) = &hand_edit {
-            let (id, replaced) = (&deployment.id, edit.replaced);
-            tracing::warn!(
-                deployment = %id, replaced, push_failed = edit.push_failed, %edit,
-                "manual edit found"
-            );
-        }
-        let result = push.map(|push| describe_push(push, digest, files)).map_err(DeployError::from);
-        WriteOutcome { result, hand_edit }
     }
 
     /// Returns the push of an earlier attempt at this deployment, if there is one. Called where a

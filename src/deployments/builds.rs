@@ -162,7 +162,7 @@ impl Deployments {
         let input = Input {
             waml: fetch_waml(self, &newest).await?,
             target: newest.request.target.clone(),
-            fleet: None,
+            fleet: self.fleet_places(&newest.request.target).into_iter().next().flatten(),
             release: newest.request.release.clone(),
             templates: self.templates.now(),
         };
@@ -197,10 +197,9 @@ impl Deployments {
         })?;
         let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
         let release = Release { repository, commit, tag: live::no_tag() };
-        image_of(
-            self,
-            Input { waml, target, fleet: None, release, templates: self.templates.now() },
-        )
+        let fleet = self.fleet_places(&target).into_iter().next().flatten();
+        let templates = self.templates.now();
+        image_of(self, Input { waml, target, fleet, release, templates })
     }
 
     /// Returns the newest builds of an image. Only the visible targets are searched for what is

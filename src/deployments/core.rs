@@ -17,6 +17,7 @@ use crate::forge::github::webhook::environments::Environments;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
 use crate::manifests::argocd::application::Source;
+use crate::model::fleets::Fleets;
 use crate::model::id::TargetName;
 use crate::model::target::Clusters;
 use crate::store::Store;
@@ -42,6 +43,8 @@ pub struct Deployments {
     pub(crate) templates: InUse,
     pub(crate) manifests: Arc<[ServedRepository]>,
     pub(crate) clusters: Clusters,
+    /// The fleets of these clusters.
+    pub(crate) fleets: Arc<Fleets>,
     pub(crate) facts: FactCollector,
     pub(crate) waml: WamlFile,
     pub(crate) previews: PreviewRules,
@@ -94,8 +97,9 @@ pub(crate) struct ServedRepository {
 }
 
 impl Deployments {
-    /// Checks that deployments to a target end when its cluster runs them, and not when they are pushed.
+    /// Checks that deployments to a target end when its cluster runs them, and not when they are pushed: where it is a
+    /// fleet, when one of its clusters is watched.
     pub(crate) fn is_watched(&self, target: &TargetName) -> bool {
-        self.watches.contains_key(target)
+        self.clusters_of(target).iter().any(|cluster| self.watches.contains_key(cluster))
     }
 }

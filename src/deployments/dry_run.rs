@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use crate::deployments::cpu_pool::CpuPool;
+use crate::deployments::fleets::name_clusters;
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
+use crate::manifests::files;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::facts::{Fact, Ownership};
+use crate::model::fleet::FleetPlace;
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
+use crate::model::violation::Violations;
 use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, dry_run, fact_requests};
+use crate::store::Filter;
 use crate::waml::Waml;
 
 /// The request for a dry run.
@@ -56,6 +61,8 @@ pub struct Plan {
     pub commit: Option<CommitSha>,
     /// Further remarks, one sentence each.
     pub notes: Vec<String>,
+    /// The plans of a fleet's clusters, in the order of their names.
+    pub clusters: Vec<Self>,
 }
 
 /// The reason why a dry run has no result.
@@ -102,14 +109,27 @@ impl Deployments {
             Ok(waml) => {
                 let (request, names) = rename_request(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
-                DryRunRequest { deployments: self, cpu_pool, request, names, commit, waml }
-                    .plan()
-                    .await
+                let fleet = None;
+                let planned = DryRunRequest {
+                    deployments: self,
+                    cpu_pool,
+                    request,
+                    names,
+                    commit,
+                    waml,
+                    fleet,
+                };
+                if self.fleets.is_fleet(&planned.request.target) {
+                    Box::pin(planned.plan_fleet()).await
+                } else {
+                    planned.plan().await
+                }
             }
             Err(rejection) => {
                 let DryRunInput { target, tag, .. } = request;
                 let run = dry_run::refuse(rejection);
-                Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
+                let (notes, clusters) = (Vec::new(), Vec::new());
+                Ok(Plan { run, app: None, target, tag, commit, notes, clusters })
             }
         }
     }
@@ -205,6 +225,7 @@ fn is_owner(
 }
 
 /// One dry run, with a WAML that could be parsed.
+#[derive(Clone)]
 struct DryRunRequest<'a> {
     deployments: &'a Deployments,
     cpu_pool: CpuPool,
@@ -213,6 +234,8 @@ struct DryRunRequest<'a> {
     names: OtherNames,
     commit: Option<CommitSha>,
     waml: Arc<Waml>,
+    /// The fleet, and the place of the target in it, where the target is one of its clusters.
+    fleet: Option<(TargetName, FleetPlace)>,
 }
 
 /// The most steps of versions that a plan lists; the rest is counted.
@@ -231,6 +254,52 @@ fn traffic_notes(steps: &[String]) -> Vec<String> {
 }
 
 impl DryRunRequest<'_> {
+    /// Plans on each cluster of a fleet, and says which have joined or left it since its newest deployment.
+    async fn plan_fleet(self) -> Result<Plan, DryRunError> {
+        let fleet = self.request.target.clone();
+        let mut plans = Vec::new();
+        for place in self.deployments.fleet_places(&fleet).into_iter().flatten() {
+            let mut request = self.clone();
+            request.request.target = place.cluster.clone();
+            request.fleet = Some((fleet.clone(), place));
+            plans.push(request.plan().await?);
+        }
+        let notes = self.membership_notes(&fleet).await?;
+        let (app, tag) =
+            (Some(self.waml.app.clone()), plans.iter().find_map(|plan| plan.tag.clone()));
+        let run = merge_runs(&plans);
+        Ok(Plan { run, app, target: fleet, tag, commit: self.commit, notes, clusters: plans })
+    }
+
+    async fn membership_notes(&self, fleet: &TargetName) -> Result<Vec<String>, DryRunError> {
+        let store = &self.deployments.store;
+        let newest = store.deployments(&Filter::pushed(fleet, &self.waml.app), None, 1).await;
+        let newest = newest.map_err(BackendError::new)?.deployments.pop();
+        let Some(newest) = newest else {
+            return Ok(vec![format!(
+                "it would be the first deployment of the app to the fleet {fleet}"
+            )]);
+        };
+        let parts = store.fleet_parts(&newest.id).await.map_err(BackendError::new)?;
+        let clusters = self.deployments.clusters_of(fleet);
+        let had_part =
+            |cluster: &&TargetName| parts.iter().any(|part| part.request.target == **cluster);
+        let joined = clusters.iter().filter(|cluster| !had_part(cluster));
+        let joined = joined.map(|cluster| {
+            format!(
+                "{cluster} has joined {fleet} since its newest deployment, and would get the app"
+            )
+        });
+        let left = parts.iter().map(|part| &part.request.target);
+        let left = left.filter(|cluster| !clusters.contains(cluster));
+        let left = left.map(|cluster| {
+            format!(
+                "{cluster} has left {fleet} since its newest deployment, and would keep what it has"
+            )
+        });
+        Ok(joined.chain(left).collect())
+    }
+
     async fn plan(self) -> Result<Plan, DryRunError> {
         let (is_ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
@@ -247,7 +316,8 @@ impl DryRunRequest<'_> {
         let steps = traffic_notes(&run.steps);
         let notes = notes.into_iter().chain(pods).chain(steps).collect();
         let (app, target) = (Some(self.waml.app.clone()), self.request.target);
-        Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
+        let (tag, clusters) = (Some(tag), Vec::new());
+        Ok(Plan { run, app, target, tag, commit: self.commit, notes, clusters })
     }
 
     /// Returns true if the app belongs to no other repository, since a WAML may have any name in
@@ -310,8 +380,8 @@ impl DryRunRequest<'_> {
         let (cpu_pool, clusters) = (&self.cpu_pool, self.deployments.clusters.clone());
         let input = Input {
             waml: Arc::clone(&self.waml),
-            target: self.request.target.clone(),
-            fleet: None,
+            target: self.fleet.as_ref().map_or(&self.request.target, |(fleet, _)| fleet).clone(),
+            fleet: self.fleet.as_ref().map(|(_, place)| place.clone()),
             release: self.release(tag),
             templates: self.deployments.templates.now(),
         };
@@ -383,6 +453,38 @@ impl DryRunRequest<'_> {
         let repository = &self.deployments.manifests_of(target)?.repository;
         let history = repository.history(target, app).await.map_err(DeployError::from)?;
         Ok(history.live().is_none() && !history.revisions.is_empty())
+    }
+}
+
+/// Sums up the plans of a fleet's clusters: refused on one is refused on all.
+fn merge_runs(plans: &[Plan]) -> DryRun {
+    let runs = || plans.iter().map(|plan| &plan.run);
+    let is = |outcome: DryRunOutcome| move |run: &DryRun| run.outcome == outcome;
+    let outcome = if runs().any(is(DryRunOutcome::Refused)) {
+        DryRunOutcome::Refused
+    } else if runs().all(is(DryRunOutcome::Unchanged)) {
+        DryRunOutcome::Unchanged
+    } else {
+        DryRunOutcome::Changes
+    };
+    let all = |list: fn(&DryRun) -> &Violations| {
+        let of_clusters = plans
+            .iter()
+            .map(|plan| (plan.target.clone(), list(&plan.run).iter().cloned().collect::<Vec<_>>()));
+        name_clusters(of_clusters.collect(), plans.len())
+    };
+    let digests: Option<Vec<_>> =
+        plans.iter().map(|plan| Some((plan.target.as_str(), plan.run.digest.as_ref()?))).collect();
+    DryRun {
+        outcome,
+        template: runs().find_map(|run| run.template.clone()),
+        digest: digests.map(|digests| files::digest_of_fleet(digests.into_iter())),
+        changes: runs().flat_map(|run| run.changes.iter().cloned()).collect(),
+        restarts: Vec::new(),
+        canary: runs().find_map(|run| run.canary.clone()),
+        steps: Vec::new(),
+        violations: all(|run| &run.violations).into(),
+        warnings: all(|run| &run.warnings).into(),
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::deployments::{BackendError, Deployments};
 use crate::git::history::revisions::{CommitNote, RevisionTrailers};
+use crate::git::layout::REVISIONS_KEPT;
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::lookups::FactUnavailable;
 use crate::manifests::diff;
@@ -116,6 +117,9 @@ impl Deployments {
 
     /// Returns the app's history; empty where the repository has nothing of it.
     pub(super) async fn history_of(&self, instance: &AppInstance) -> Result<History, HistoryError> {
+        if self.fleets.is_fleet(&instance.target) {
+            return Ok(self.fleet_history(instance).await?);
+        }
         let Some((repository, branch)) = self.repository(instance).await? else {
             return Ok(History::default());
         };
@@ -154,6 +158,22 @@ impl Deployments {
             HistoryEntry { rolled_back, failure, ..revision }
         });
         Ok(History { revisions: revisions.collect(), hand_edited })
+    }
+
+    /// Returns the history of a fleet: its newest deployments, each of which made a revision on every cluster that it had
+    /// then. A cluster may keep fewer of them, and may have been deployed to alone since.
+    async fn fleet_history(&self, instance: &AppInstance) -> Result<History, BackendError> {
+        let filter = Filter::pushed(&instance.target, &instance.app);
+        let page = self.store.deployments(&filter, None, HISTORY_LENGTH).await;
+        let past = page.map_err(BackendError::new)?.deployments;
+        let newest = past.first().cloned();
+        let live = newest.map(|newest| newest.rollback.map_or(newest.id, |rollback| rollback.to));
+        let revisions = past.into_iter().filter(|deployment| deployment.rollback.is_none());
+        let revisions = revisions.take(REVISIONS_KEPT).map(|record| {
+            let is_live = live.as_ref() == Some(&record.id);
+            entry_of_record(record.id.clone(), String::new(), is_live, record)
+        });
+        Ok(History { revisions: revisions.collect(), hand_edited: false })
     }
 
     /// Returns the live revisions of an app on a target in their order, as far back as a rollback

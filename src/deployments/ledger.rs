@@ -5,6 +5,7 @@ use secrecy::SecretString;
 
 use crate::deployments::fault::AUDIT;
 use crate::model::audit::{AuditRecord, AuditRecords, Principal, Search};
+use crate::model::fleets::Fleets;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::store::{OwnerMove, OwnerRecord, Store, StoreError};
@@ -17,12 +18,19 @@ pub struct Ledger {
     pub(super) store: Store,
     pub(super) clock: Clock,
     clusters: Clusters,
+    fleets: Fleets,
 }
 
 impl Ledger {
     /// Creates a ledger over a database, and the clusters of its configuration.
     pub(crate) fn new(store: Store, clock: Clock, clusters: Clusters) -> Self {
-        Self { store, clock, clusters }
+        Self { store, clock, clusters, fleets: Fleets::default() }
+    }
+
+    /// Returns the same, with these fleets.
+    #[must_use]
+    pub(crate) fn with_fleets(self, fleets: Fleets) -> Self {
+        Self { fleets, ..self }
     }
 
     /// Opens the database, also beside a service that runs on it.
@@ -34,7 +42,7 @@ impl Ledger {
         clock: Clock,
         clusters: Clusters,
     ) -> Result<Self, StoreError> {
-        Ok(Self { store: Store::open(url).await?, clock, clusters })
+        Ok(Self::new(Store::open(url).await?, clock, clusters))
     }
 
     /// Closes the database.
@@ -78,7 +86,7 @@ impl Ledger {
     }
 
     pub(super) fn check_target(&self, target: &TargetName) -> Result<(), (String, String)> {
-        check_target(&self.clusters, target)
+        check_target((&self.clusters, &self.fleets), target)
     }
 
     /// Returns the audit log entry for an act; the store adds its subject.
@@ -95,11 +103,15 @@ impl Ledger {
 ///
 /// # Errors
 /// A sentence that there is no target of that name, and a hint at those that exist.
-pub fn check_target(clusters: &Clusters, target: &TargetName) -> Result<(), (String, String)> {
-    if clusters.find(target).is_some() {
+pub fn check_target(
+    (clusters, fleets): (&Clusters, &Fleets),
+    target: &TargetName,
+) -> Result<(), (String, String)> {
+    if clusters.find(target).is_some() || fleets.is_fleet(target) {
         return Ok(());
     }
-    let names = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
+    let names = clusters.names().into_iter().chain(fleets.names());
+    let names = names.map(TargetName::as_str).collect::<Vec<_>>();
     let hint = suggest::hint(target.as_str(), names);
     Err((format!("the configuration has no cluster `{target}`"), hint))
 }

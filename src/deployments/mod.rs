@@ -18,6 +18,7 @@ mod fault; // the error of a backend that does not work
 pub mod accept; // an event becomes a deployment
 pub mod create; // a caller requests a deployment from this service
 mod attempt; // one attempt: fetch, plan, write
+pub(crate) mod fleets; // the same over all clusters of a fleet
 pub(crate) mod expected; // what a pushed deployment should bring about in its cluster
 pub mod outcome; // results and errors of the steps of an attempt
 pub mod stages; // how long each stage took, and its log lines

@@ -12,7 +12,7 @@ use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Digest;
 use crate::model::route::Route;
 use crate::model::violation::{Rejection, Violation};
-use crate::store::StoreError;
+use crate::store::{FleetPartPush, StoreError};
 use crate::support::retry::Disposition;
 
 /// A plan that can be written.
@@ -31,8 +31,29 @@ pub struct WritablePlan {
     pub warnings: Vec<Violation>,
     /// The change for the writer.
     pub(crate) write: Box<DeploymentChange>,
+}
+
+/// The plans of a deployment: one for each cluster of a fleet, else a single one.
+pub struct PlannedDeployment {
+    /// The plans, in the order of the clusters; at least one.
+    pub plans: Vec<WritablePlan>,
+    /// True if the target is a fleet.
+    pub is_fleet: bool,
     /// The announcement of this change to the writer of its repository.
     pub(super) pending: PendingRelease,
+}
+
+impl PlannedDeployment {
+    /// Returns the warnings of all plans, each once.
+    pub(crate) fn warnings(&self) -> Vec<Violation> {
+        let mut warnings: Vec<Violation> = Vec::new();
+        for warning in self.plans.iter().flat_map(|plan| &plan.warnings) {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        warnings
+    }
 }
 
 /// The reason why there is no plan.
@@ -66,13 +87,15 @@ impl From<DeployError> for PlanError {
 pub struct WriteOutcome {
     /// The push, or the error.
     pub result: Result<Pushed, DeployError>,
-    /// The manual edit that the write found.
+    /// The manual edit that the write found; the first of several clusters'.
     pub hand_edit: Option<HandEdit>,
+    /// The pushes of a fleet's clusters, after a success.
+    pub parts: Vec<FleetPartPush>,
 }
 
 impl From<DeployError> for WriteOutcome {
     fn from(problem: DeployError) -> Self {
-        Self { result: Err(problem), hand_edit: None }
+        Self { result: Err(problem), hand_edit: None, parts: Vec::new() }
     }
 }
 

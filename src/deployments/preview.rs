@@ -8,6 +8,7 @@ use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
 use crate::model::event::PullRequest;
+use crate::model::fleet::FleetPlace;
 use crate::model::id::{CommitSha, RepoName, TargetName};
 use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::release::Release;
@@ -142,7 +143,12 @@ impl Deployments {
         base_waml: Option<&Waml>,
     ) -> Result<Preview, DeployError> {
         let templates = self.templates.now();
-        let names = waml.targets();
+        // A fleet has a row for each of its clusters.
+        let of_target = |target: &TargetName| {
+            let places = self.fleet_places(target).into_iter();
+            places.map(|place| (target.clone(), place)).collect::<Vec<_>>()
+        };
+        let names: Vec<_> = waml.targets().into_iter().flat_map(of_target).collect();
         let mut targets = Vec::new();
         for target in names.iter().take(MAX_TARGETS) {
             targets.push(self.preview_target(request, waml, target, &templates).await?);
@@ -163,7 +169,7 @@ impl Deployments {
         &self,
         request: &PullRequest,
         waml: &Arc<Waml>,
-        target: &TargetName,
+        target: &(TargetName, Option<FleetPlace>),
         templates: &Arc<TemplateSet>,
     ) -> Result<TargetPreview, DeployError> {
         match self.look_at_target(request, waml, target, templates).await {
@@ -171,7 +177,7 @@ impl Deployments {
                 remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp,
                 message,
             }) => Ok(TargetPreview {
-                target: target.clone(),
+                target: target.1.as_ref().map_or(&target.0, |place| &place.cluster).clone(),
                 outlook: PreviewEffect::Unknown(message),
                 tag: None,
                 warnings: Vec::new(),
@@ -186,16 +192,17 @@ impl Deployments {
         &self,
         request: &PullRequest,
         waml: &Arc<Waml>,
-        target: &TargetName,
+        (section, place): &(TargetName, Option<FleetPlace>),
         templates: &Arc<TemplateSet>,
     ) -> Result<TargetPreview, DeployError> {
+        let target = place.as_ref().map_or(section, |place| &place.cluster);
         self.check_owner(request, waml, target).await?;
         let live = self.live(&waml.app, target).await?;
         let (release, tag) = self.preview_release(request, waml, target, &live).await?;
         let input = Input {
             waml: Arc::clone(waml),
-            target: target.clone(),
-            fleet: None,
+            target: section.clone(),
+            fleet: place.clone(),
             release,
             templates: Arc::clone(templates),
         };

@@ -47,13 +47,14 @@ impl Deployments {
         format!("{}/rollouts/{id}", self.external_url)
     }
 
-    /// Returns one deployment with all messages about it, in every state.
+    /// Returns one deployment with all messages about it, in every state, and its parts on the clusters of a fleet.
     pub(crate) async fn log(
         &self,
         id: &DeployId,
-    ) -> Result<Option<(Deployment, Vec<Notification>)>, StoreError> {
+    ) -> Result<Option<(Deployment, Vec<Notification>, Vec<Deployment>)>, StoreError> {
         let Some(deployment) = self.store.deployment(id).await? else { return Ok(None) };
         let messages = self.store.messages(id).await?;
-        Ok(Some((deployment, messages)))
+        let parts = self.store.fleet_parts(id).await?;
+        Ok(Some((deployment, messages, parts)))
     }
 }

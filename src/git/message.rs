@@ -30,6 +30,8 @@ pub struct Note {
     pub templates_commit: Option<CommitSha>,
     /// The reason; free text, left out when empty.
     pub reason: String,
+    /// The deployment to a fleet that this one is a part of, and the fleet; left out where it is none.
+    pub fleet: Option<(DeployId, TargetName)>,
 }
 
 /// The data of a removal's commit.
@@ -74,6 +76,8 @@ pub struct RollbackNote {
     pub actor: String,
     /// The reason; free text.
     pub reason: String,
+    /// The rollback of a fleet that this one is a part of, and the fleet; left out where it is none.
+    pub fleet: Option<(DeployId, TargetName)>,
 }
 
 /// A whole commit message, and what its commit is found again by.
@@ -117,6 +121,8 @@ impl CommitMessage {
                 ("Commit", note.commit.to_string()),
                 ("Actor", one_line(&note.actor)),
                 ("Reason", one_line(&note.reason)),
+                (FLEET, text_of(note.fleet.as_ref().map(|(_, name)| name))),
+                (FLEET_DEPLOY_ID, text_of(note.fleet.as_ref().map(|(id, _)| id))),
             ],
         );
         Self { text, id: Some(id.clone()), actor: Some(note.actor.clone()) }
@@ -161,6 +167,8 @@ pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>)
         ("Template-Commit", text_of(note.templates_commit.as_ref())),
         ("Tree-Digest", one_line(&digest.0)),
         ("Reason", one_line(&note.reason)),
+        (FLEET, text_of(note.fleet.as_ref().map(|(_, name)| name))),
+        (FLEET_DEPLOY_ID, text_of(note.fleet.as_ref().map(|(id, _)| id))),
         (REPLACED_EDIT, one_line(&text_of(edit))),
     ];
     with_trailers(format!("deploy {app} {} to {target}", note.tag), &trailers)
@@ -200,6 +208,8 @@ pub(super) fn reports_replaced_edit(message: &str) -> bool {
 }
 
 const REPLACED_EDIT: &str = "Replaced-Edit";
+pub(super) const FLEET: &str = "Fleet";
+pub(super) const FLEET_DEPLOY_ID: &str = "Fleet-Deploy-Id";
 pub(super) const REPOSITORY_NUMBER: &str = "Repository-Id";
 pub(super) const DEPLOY_ID: &str = "Deploy-Id";
 pub(super) const ROLLBACK_ID: &str = "Rollback-Id";
@@ -245,6 +255,7 @@ mod tests {
             template: "backend-default@latest".into(),
             templates_commit: Some("b".repeat(40).parse().unwrap()),
             reason: reason.into(),
+            fleet: None,
         };
         commit_message(&revision, &note, edit)
     }

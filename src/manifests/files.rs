@@ -60,6 +60,15 @@ pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> 
     Digest(format!("sha256:{}", hex::encode(hash.finalize())))
 }
 
+/// Computes the digest of a fleet: over the names of its clusters and their digests.
+pub fn digest_of_fleet<'a>(clusters: impl Iterator<Item = (&'a str, &'a Digest)>) -> Digest {
+    let mut hash = Sha256::new();
+    for (cluster, digest) in clusters {
+        hash.update(format!("{cluster} {digest}\n"));
+    }
+    Digest(format!("sha256:{}", hex::encode(hash.finalize())))
+}
+
 /// Computes the digest of files that were read back from a manifest repository: the same as at rendering. `None` when
 /// there are none, or the service did not write them.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {

@@ -33,6 +33,8 @@ pub struct PastDeployment {
     pub pushed: Pushed,
     /// The rollback's data, if it is one. Its commit does not have the revision that was rolled back, nor the hold.
     pub rollback: Option<Rollback>,
+    /// The deployment to a fleet that this one is a part of, and the fleet.
+    pub fleet: Option<(DeployId, TargetName)>,
     /// The time of the request.
     pub received_at: Timestamp,
     /// The time of the commit.

@@ -52,6 +52,9 @@ pub struct Deployment {
     /// The rollout that made it, or the undo of one.
     #[serde(default)]
     pub rollout: Option<RolloutId>,
+    /// The deployment to a fleet that this one is a part of, on one of the fleet's clusters.
+    #[serde(default)]
+    pub fleet: Option<DeployId>,
     /// The manual edit where this deployment wrote, or would have written.
     pub hand_edit: Option<HandEdit>,
     /// The template and its version, `backend-default@latest`, once known.

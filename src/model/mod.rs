@@ -22,8 +22,8 @@ pub mod id; // a newtype for each identifier
 pub mod platform; // ingress, certificates, secrets, cloud, monitoring of a cluster
 pub mod kubernetes; // the Kubernetes version of a cluster
 pub mod target; // one cluster
-pub mod fleets; // sets of clusters that are deployed to as one target
 pub mod fleet; // several clusters, over which an app is spread
+pub mod fleets; // sets of clusters that are deployed to as one target
 pub mod snapshot; // the clusters, as the service sends them to others
 pub mod namespaces; // names that no app may take
 pub mod ssh; // the address of a repository behind ssh
@@ -44,6 +44,7 @@ pub mod person; // a person's identity and permissions at the code host
 pub mod event; // the events from a code host
 pub mod hand_edit; // a manual edit in a manifest repository
 pub mod deployment; // one release to one target: the record
+pub mod fleet_progress; // a deployment over all clusters of a fleet
 pub mod app_instance; // an app on one target
 pub mod rollback; // a former revision made live again, and its hold
 pub mod live_history; // the order of live revisions, and the choice of a rollback's revision

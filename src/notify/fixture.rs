@@ -55,6 +55,7 @@ pub(crate) fn deployment(state: State) -> Deployment {
         }),
         rollback: None,
         rollout: None,
+        fleet: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

@@ -9,6 +9,7 @@ use crate::model::status::ForgeStatus;
 use crate::model::waiting::WaitingOn;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::fleets;
 use crate::store::query::{Answer, Query, query};
 use crate::store::row::{Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
@@ -140,8 +141,11 @@ async fn end_waiting(
     for row in rows {
         let inactive = ForgeStatus::new(ForgeState::Inactive, status.description());
         let change = ClusterChange::end(row.id("id")?, State::Superseded, inactive);
-        let row = set_cluster_state(write, &change, now).await?;
-        if let (Some(_), Some(status)) = (row, &change.status) {
+        fleets::lock_fleet_of(store, write, &change.deployment).await?;
+        let Some(row) = set_cluster_state(write, &change, now).await? else { continue };
+        if row.maybe_text("fleet")?.is_some() {
+            fleets::follow_part(store, write, (&row, true), now).await?;
+        } else if let Some(status) = &change.status {
             store.enqueue_change(write, &change.deployment, status, now);
         }
     }

@@ -89,6 +89,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (43, "requests for rollouts", include_str!("../../migrations/0043_rollout_requests.sql")),
     (44, "reports about rollouts", include_str!("../../migrations/0044_rollout_reports.sql")),
     (45, "outcomes for insights", include_str!("../../migrations/0045_insight_outcomes.sql")),
+    (48, "deployments to fleets", include_str!("../../migrations/0048_fleets.sql")),
+    (49, "insights of fleets", include_str!("../../migrations/0049_insights_of_fleets.sql")),
     (50, "answers of gates", include_str!("../../migrations/0050_gate_answers.sql")),
     (51, "events about rollouts", include_str!("../../migrations/0051_rollout_events.sql")),
     (53, "sessions", include_str!("../../migrations/0053_sessions.sql")),

@@ -6,6 +6,7 @@ use secrecy::SecretString;
 use sqlx::{AnyPool, AssertSqlSafe};
 use tokio::sync::watch;
 
+use crate::model::fleets::Fleets;
 use crate::model::notice::Subscriptions;
 use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
@@ -23,6 +24,8 @@ pub struct Store {
     pub(super) kind: DatabaseBackend,
     pub(super) turns: Writers,
     pub(super) subscriptions: Arc<Subscriptions>,
+    /// The fleets: locks and holds of their clusters concern them, and the other way about.
+    pub(super) fleets: Arc<Fleets>,
     /// The signal of each change that this process makes.
     pub(super) changed: watch::Sender<()>,
     /// The metrics of the deploy clock.
@@ -36,16 +39,22 @@ impl Store {
     /// `postgres://…` database must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
-        let (turns, subscriptions) = (Writers::default(), Arc::default());
+        let (turns, subscriptions, fleets) = (Writers::default(), Arc::default(), Arc::default());
         let changed = watch::Sender::new(());
         let intervals = IntervalMetrics::default();
-        Ok(Self { pool, writers, kind, turns, subscriptions, changed, intervals })
+        Ok(Self { pool, writers, kind, turns, subscriptions, fleets, changed, intervals })
     }
 
     /// Returns the same database, with messages for these subscriptions from now on.
     #[must_use]
     pub fn with_subscriptions(self, subscriptions: Subscriptions) -> Self {
         Self { subscriptions: Arc::new(subscriptions), ..self }
+    }
+
+    /// Returns the same database, with these fleets.
+    #[must_use]
+    pub fn with_fleets(self, fleets: Fleets) -> Self {
+        Self { fleets: Arc::new(fleets), ..self }
     }
 
     /// Returns the subscriptions.

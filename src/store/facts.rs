@@ -40,8 +40,8 @@ impl Store {
     ) -> Result<RecordedFacts, StoreError> {
         let queries = [
             claims::ownership(target, app),
-            locks::select_stopping((target, app), owner, now),
-            holds::select_hold(target, app),
+            locks::select_stopping(self, (target, app), owner, now),
+            holds::select_hold(self, target, app),
             claims::claimed_routes((target, app), hosts, now),
             claims::claimed_objects((target, app), None, now),
         ];

@@ -10,7 +10,7 @@ use crate::model::rollback::Hold;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
-use crate::store::query::{Query, query, query_of};
+use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
@@ -58,13 +58,14 @@ impl Store {
         Ok(ended_hold)
     }
 
-    /// Returns the hold of an app on a target.
+    /// Returns the hold that concerns an app on a target: also that of a fleet which has the cluster, and of a cluster of
+    /// the fleet.
     pub async fn hold(
         &self,
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<Hold>, StoreError> {
-        let row = select_hold(target, app).first(&self.pool, "reading a hold").await?;
+        let row = select_hold(self, target, app).first(&self.pool, "reading a hold").await?;
         row.as_ref().map(read_hold).transpose()
     }
 
@@ -80,11 +81,17 @@ impl Store {
     }
 }
 
-/// Returns the query for the hold of an app on a target.
-pub(super) fn select_hold(target: &TargetName, app: &AppKey) -> Query {
-    let sql = "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
-         AND ended_at IS NULL ORDER BY id DESC LIMIT 1";
-    query(sql, (target, app))
+/// Returns the query for the hold that concerns an app on a target: the newest of the target, and of the clusters and
+/// fleets that it shares a cluster with.
+pub(super) fn select_hold(store: &Store, target: &TargetName, app: &AppKey) -> Query {
+    let targets = store.fleets.overlapping(target);
+    let sql = format!(
+        "SELECT * FROM holds WHERE namespace = $1 AND slug = $2 AND target IN ({}) \
+         AND ended_at IS NULL ORDER BY id DESC LIMIT 1",
+        placeholders(3, targets.len())
+    );
+    let targets: Vec<&TargetName> = targets.iter().collect();
+    query_of(sql, (app, targets))
 }
 
 /// Changes the holds after a success, in its transaction: a rollback takes a hold, and a person's

@@ -59,9 +59,9 @@ pub enum DeploymentKind {
 impl DeploymentKind {
     fn test(self) -> &'static str {
         match self {
-            Self::Change => "finished_at IS NOT NULL AND rollback IS NULL",
-            Self::Rollback => "finished_at IS NOT NULL AND rollback IS NOT NULL",
-            Self::Unfinished => "finished_at IS NULL",
+            Self::Change => "finished_at IS NOT NULL AND rollback IS NULL AND fleet IS NULL",
+            Self::Rollback => "finished_at IS NOT NULL AND rollback IS NOT NULL AND fleet IS NULL",
+            Self::Unfinished => "finished_at IS NULL AND fleet IS NULL",
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::model::deployment::{Contact, Deployment, StageTime};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::route::RouteClaim;
+use crate::store::fleets::{FleetPart, FleetPartPush};
 use crate::store::query::{Bind, BoundValue};
 use crate::support::time::saturating_add;
 
@@ -61,9 +62,18 @@ pub struct Findings {
     pub stages: Vec<StageTime>,
     /// The time at which the manifests were there, if they are.
     pub planned_at: Option<Timestamp>,
+    /// The parts of a deployment to a fleet, one for each cluster.
+    pub parts: Vec<FleetPart>,
+    /// Their pushes.
+    pub part_pushes: Vec<FleetPartPush>,
 }
 
 impl Findings {
+    /// Returns findings that are claims alone.
+    pub(super) fn of_claims(Claims { routes, objects }: &Claims) -> Self {
+        Self { routes: routes.clone(), objects: objects.clone(), ..Self::default() }
+    }
+
     /// Replaces the claims by those of the deployment's plan.
     pub fn take_claims(&mut self, claims: Claims) {
         let Claims { routes, objects } = claims;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkTime};
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::id::{DeployId, RepoName};
-use crate::model::lane::{Lane, LanePlace};
+use crate::model::lane::{Lane, LaneEntry, LanePlace};
 use crate::model::lock::Lock;
 use crate::model::rollback::{Hold, Rollback};
 use crate::model::status::ForgeStatus;
@@ -16,6 +16,7 @@ use crate::model::violation::Violations;
 use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::fleets::{self, PartState};
 use crate::store::interval_metrics::MarkChange;
 use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Answer, Bind, query};
@@ -68,6 +69,11 @@ pub enum PushTurn {
     /// The app, its namespace, a route or an object belongs to another since the rules ran. It
     /// still runs; nothing proves that it is of the app.
     Claimed(Box<ClaimConflict>),
+    /// Another deployment, or a removal, is at work on one of its clusters: the turn comes once that has ended.
+    Busy {
+        /// The other one.
+        with: DeployId,
+    },
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
@@ -82,6 +88,8 @@ struct PushState {
     claims: [Answer; 3],
     /// The newest pushed deployment of the app, where the deployment may replace no other than a given one.
     newest: Option<DeployId>,
+    /// The records of each cluster of a fleet.
+    parts: Vec<PartState>,
 }
 
 const BEGINNING: &str = "beginning a push";
@@ -133,7 +141,7 @@ impl Store {
         let (state, recorded_findings) = match &turn {
             PushTurn::Yes => (State::Pushing, Cow::Borrowed(findings)),
             // An earlier attempt may have begun to push.
-            PushTurn::Claimed(_) => {
+            PushTurn::Claimed(_) | PushTurn::Busy { .. } => {
                 let without_app = Findings { app: None, ..findings.clone() };
                 (claim.deployment.state, Cow::Owned(without_app))
             }
@@ -153,6 +161,7 @@ impl Store {
         ));
         if turn == PushTurn::Yes {
             claims::take(&mut write, claim, findings, now);
+            fleets::begin_parts(&mut write, claim, findings, now).await?;
         }
         if let PushTurn::Superseded { by } = &turn {
             let superseded = [(claim.deployment.id.clone(), by.clone())];
@@ -173,7 +182,7 @@ impl Store {
     ) -> Result<Option<PushState>, StoreError> {
         let Deployment { app, contact, request, .. } = &claim.deployment;
         let (repository, target) = (&request.release.repository, &request.target);
-        lane::lock(self, write, repository, target);
+        fleets::lock_lanes(self, write, (repository, target), &findings.parts);
         let sql = "SELECT id, repository FROM deployments \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let mut queries =
@@ -181,9 +190,13 @@ impl Store {
         if let Some(app) = findings.app.as_ref().or(app.as_ref()) {
             let owner = findings.contact.as_ref().or(contact.as_ref());
             let owner = owner.map(|contact| contact.owner.as_str());
-            queries.push(locks::select_stopping((target, app), owner, now));
-            queries.push(holds::select_hold(target, app));
+            queries.push(locks::select_stopping(self, (target, app), owner, now));
+            queries.push(holds::select_hold(self, target, app));
             queries.extend(claims::conflict_queries(self, write, (target, app), findings, now));
+            // The answers about a fleet's clusters come first: those before them are always the same in number.
+            for part in &findings.parts {
+                queries.extend(fleets::part_queries(self, write, (repository, app), part, now));
+            }
             if takes_back(&claim.deployment).is_some() {
                 queries.push(removals::select_newest_pushed(target, app));
             }
@@ -198,6 +211,11 @@ impl Store {
             locks: locks::read_locks(&next().rows)?,
             hold: next().rows.first().map(holds::read_hold).transpose()?,
             claims: [next(), next(), next()],
+            parts: findings
+                .parts
+                .iter()
+                .map(|_| fleets::read_part_state([next(), next(), next(), next(), next()]))
+                .collect::<Result<_, _>>()?,
             newest: next().rows.first().map(|row| row.id("id")).transpose()?,
         }))
     }
@@ -283,6 +301,11 @@ impl Store {
             owners::disown(&mut write, id);
         }
         claims::settle(self, &mut write, &claim.deployment, app, has_succeeded, now);
+        if has_succeeded {
+            fleets::finish_parts(self, &mut write, claim, findings, now).await?;
+        } else {
+            fleets::fail_parts(&mut write, id, summary, now).await?;
+        }
         self.enqueue_change(&mut write, id, status, now);
         if let FinalState::Succeeded(Pushed { commit, changed: true, .. })
         | FinalState::Syncing(Pushed { commit, changed: true, .. }) = end
@@ -348,9 +371,22 @@ fn decide_turn(
     if let Some(hold) = push_state.hold.as_ref().filter(|_| is_running).filter(is_newer) {
         return Ok(PushTurn::HeldBack(Box::new(hold.clone())));
     }
+    // A fleet's deployment that pushes has the lane of its cluster.
+    let is_busy =
+        |entry: &&LaneEntry| entry.place.id != deployment.id && entry.state == State::Pushing;
+    if let Some(busy) = push_state.lane.open.iter().find(is_busy) {
+        return Ok(PushTurn::Busy { with: busy.place.id.clone() });
+    }
     let Some(app) = findings.app.as_ref().or(deployment.app.as_ref()) else {
         return Ok(PushTurn::Yes);
     };
+    let place = push_state.lane.open.iter().map(|entry| &entry.place);
+    let place = place.into_iter().find(|place| place.id == deployment.id);
+    for (part, part_state) in findings.parts.iter().zip(&push_state.parts) {
+        if let Some(turn) = fleets::decide_part(part_state, (claim, place), (app, part))? {
+            return Ok(turn);
+        }
+    }
     let conflict = claims::find_conflict(&push_state.claims, claim, app, findings)?;
     Ok(conflict.map_or(PushTurn::Yes, |conflict| PushTurn::Claimed(Box::new(conflict))))
 }

@@ -8,7 +8,7 @@ use crate::model::lock::{Lock, LockScope};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{PendingAnswer, Reply};
-use crate::store::query::{Query, query, query_of};
+use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
@@ -126,24 +126,30 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<Lock>, StoreError> {
         let doing = "reading the locks that stop a deployment";
-        read_locks(&select_stopping((target, app), owner, now).fetch_all(&self.pool, doing).await?)
+        let stopping = select_stopping(self, (target, app), owner, now);
+        read_locks(&stopping.fetch_all(&self.pool, doing).await?)
     }
 }
 
-/// Returns the query for the locks that stop a deployment of the app to the target now.
+/// Returns the query for the locks that stop a deployment of the app to the target now: those of the target, and of the
+/// clusters and fleets that it shares a cluster with.
 pub(super) fn select_stopping(
+    store: &Store,
     (target, app): (&TargetName, &AppKey),
     owner: Option<&str>,
     now: Timestamp,
 ) -> Query {
+    let targets = store.fleets.overlapping(target);
+    let places = placeholders(5, targets.len());
     let sql = format!(
         "SELECT {COLUMNS} FROM locks WHERE {ACTIVE} AND (scope = 'everything' \
-         OR (scope = 'target' AND target = $2) \
-         OR (scope = 'app' AND target = $2 AND namespace = $3 AND slug = $4) \
-         OR (scope = 'owner' AND LOWER(owner) = LOWER($5))) ORDER BY since, id"
+         OR (scope = 'target' AND target IN ({places})) \
+         OR (scope = 'app' AND target IN ({places}) AND namespace = $2 AND slug = $3) \
+         OR (scope = 'owner' AND LOWER(owner) = LOWER($4))) ORDER BY since, id"
     );
     // No owner of a lock is empty.
-    query_of(sql, (now, target, app, owner.unwrap_or_default()))
+    let targets: Vec<&TargetName> = targets.iter().collect();
+    query_of(sql, ((now, app, owner.unwrap_or_default()), targets))
 }
 
 pub(super) fn read_locks(rows: &[Row]) -> Result<Vec<Lock>, StoreError> {

@@ -30,6 +30,7 @@ mod environment_claims; // claims of those who tell of preview environments
 mod environments; // preview environments: reports, and what of them is due
 mod error; // errors and faults
 mod facts; // reads the records that the rules need
+mod fleets; // deployments to fleets, and their parts
 mod health; // the check for writes
 mod holds; // holds, which stop automation
 mod idempotency_keys; // acts that may be repeated, and their answers
@@ -85,6 +86,7 @@ pub use crate::store::environment_claims::{
 };
 pub use crate::store::error::{Ailment, StoreError};
 pub use crate::store::facts::RecordedFacts;
+pub use crate::store::fleets::{FleetPart, FleetPartPush};
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };

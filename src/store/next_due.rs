@@ -56,7 +56,7 @@ impl Store {
     /// the time of a retry, or the end of a lease.
     pub async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT '' AS id, MIN(due_at) AS due_at FROM (\
-             SELECT due_at FROM deployments WHERE finished_at IS NULL \
+             SELECT due_at FROM deployments WHERE finished_at IS NULL AND fleet IS NULL \
              UNION ALL SELECT due_at FROM outbox WHERE outcome IS NULL \
              UNION ALL SELECT due_at FROM rollouts WHERE ended_at IS NULL AND state <> 'paused' \
              UNION ALL SELECT due_at FROM rollout_requests WHERE done_at IS NULL) waiting \

@@ -150,7 +150,7 @@ impl Store {
     ) -> Result<Vec<(RepoName, TargetName)>, StoreError> {
         let sql = "SELECT d.id, d.repository, d.target FROM deployments d \
              JOIN lanes l ON l.repository = d.repository AND l.target = d.target \
-             WHERE d.finished_at IS NULL AND d.due_at <= $1 AND NOT EXISTS \
+             WHERE d.finished_at IS NULL AND d.fleet IS NULL AND d.due_at <= $1 AND NOT EXISTS \
              (SELECT 1 FROM deployments o WHERE o.repository = d.repository \
              AND o.target = d.target AND o.finished_at IS NULL AND o.id <> d.id \
              AND o.state IN ('running', 'pushing')) \
@@ -203,7 +203,7 @@ fn take(id: &DeployId, (worker, lease): (&str, Duration), now: Timestamp) -> Que
          failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
          state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = ",
         deaths::deployment_taken!(),
-        " WHERE id = $1 AND finished_at IS NULL AND due_at <= $4 RETURNING ",
+        " WHERE id = $1 AND finished_at IS NULL AND fleet IS NULL AND due_at <= $4 RETURNING ",
         deployment_columns!()
     );
     query(sql, (id, worker, end_of(now, lease), now))

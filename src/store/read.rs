@@ -156,14 +156,16 @@ impl Store {
         let sql = "SELECT id, COALESCE(cluster_state, state) AS state, attempts, failures, forge_id, \
              COALESCE(cluster_at, finished_at) AS finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
-             COALESCE(waiting, '') AS waiting, LENGTH(stages) + LENGTH(marks) AS stages \
+             COALESCE(waiting, '') AS waiting, LENGTH(stages) + LENGTH(marks) AS stages, \
+             COALESCE((SELECT STRING_AGG(COALESCE(p.cluster_state, p.state) || SUBSTR(p.summary, 1, 200), ' ' \
+             ORDER BY p.target) FROM deployments p WHERE p.fleet = $1), '') AS parts \
              FROM deployments WHERE id = $1";
         let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
         let Some(row) = row else { return Ok(None) };
         let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
         let [attempts, failures, forge_id] = numbers;
         Ok(Some(format!(
-            "{} {} {} {} {:?} {} {} {} {}",
+            "{} {} {} {} {:?} {} {} {} {} {}",
             row.text("state")?,
             attempts?,
             failures?,
@@ -172,7 +174,8 @@ impl Store {
             row.text("slug")?,
             row.number("stages")?,
             row.text("summary")?,
-            row.text("waiting")?
+            row.text("waiting")?,
+            row.text("parts")?
         )))
     }
 
@@ -187,6 +190,16 @@ impl Store {
     ) -> Result<Page, StoreError> {
         let limit = limit.clamp(1, LONGEST_PAGE);
         let Filter { state, target, repository, app, actor, tag, forge_id, .. } = filter;
+        let kind = match (filter.unfinished, filter.pushed) {
+            (false, false) => None,
+            (true, false) => Some(UNFINISHED),
+            (false, true) => Some("state = 'succeeded'"),
+            (true, true) => Some(WAITING),
+        };
+        // The parts of a fleet's deployment are deployments of their clusters; a list of all has the fleet's.
+        let whole = target.is_none().then_some("fleet IS NULL");
+        let last: Vec<&str> = kind.into_iter().chain(whole).collect();
+        let last = last.join(" AND ");
         let (tests, values) = conditions(
             [
                 ("COALESCE(cluster_state, state) =", Condition::text(state.map(State::as_str))),
@@ -201,12 +214,7 @@ impl Store {
                 ("received_at <", Condition::time(filter.until)),
                 ("id <", Condition::text(before)),
             ],
-            match (filter.unfinished, filter.pushed) {
-                (false, false) => None,
-                (true, false) => Some(UNFINISHED),
-                (false, true) => Some("state = 'succeeded'"),
-                (true, true) => Some(WAITING),
-            },
+            (!last.is_empty()).then_some(last.as_str()),
         );
         let columns = overview_columns!();
         // Whole rows are read only for the shown ones: all that match are sorted.
@@ -227,7 +235,7 @@ impl Store {
     /// Counts the deployments of each state.
     pub async fn counts(&self) -> Result<StateCounts, StoreError> {
         let sql = "SELECT COALESCE(cluster_state, state) AS id, COALESCE(cluster_state, state) AS state, \
-             COUNT(*) AS n FROM deployments GROUP BY COALESCE(cluster_state, state)";
+             COUNT(*) AS n FROM deployments WHERE fleet IS NULL GROUP BY COALESCE(cluster_state, state)";
         let rows = query(sql, ()).fetch_all(&self.pool, "counting deployments").await?;
         let count = |row: &Row| Ok((row.word("state", State::parse)?.as_str(), row.count("n")?));
         rows.iter().map(count).collect()
@@ -237,7 +245,7 @@ impl Store {
     pub async fn depth(&self) -> Result<QueueDepth, StoreError> {
         let sql = "SELECT 'depth' AS id, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
-             (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued') AS running, \
+             (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued' AND fleet IS NULL) AS running, \
              (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL) AS oldest, \
              (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
              (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked";

@@ -103,7 +103,8 @@ async fn insert_deployment(
     make_lane(write, past).await?;
     let is_added = match number {
         Some(number) if insert(write, past, number).await? > 0 => {
-            if *newest {
+            // The code host never heard of the part of a fleet's deployment.
+            if *newest && past.fleet.is_none() {
                 insert_success(write, past).await?;
             }
             true
@@ -145,6 +146,14 @@ async fn place(
     if number.forge_id > 0 && past.rollback.is_none() {
         return Ok(number.forge_id);
     }
+    if let Some((fleet, _)) = &past.fleet {
+        let row = query("SELECT id, place FROM deployments WHERE id = $1", fleet)
+            .first(write.sql(), DOING)
+            .await?;
+        if let Some(row) = row {
+            return row.number("place");
+        }
+    }
     let sql = "SELECT 'place' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
          WHERE repository = $1 AND target = $2 AND id < $3";
     let row = query(sql, (&past.release.repository, &past.target, &past.id))
@@ -183,6 +192,7 @@ async fn insert(
         rollback,
         received_at,
         finished_at,
+        fleet,
         repository_number: _,
     } = past;
     let place = place(write, past, number).await?;
@@ -192,14 +202,15 @@ async fn insert(
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, templates_commit, state, \
          received_at, finished_at, stages, summary, violations, pushed, due_at, attempts, failures, \
-         production, place, rollback) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
-         $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22) \
+         production, place, rollback, fleet) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
+         $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22, $23) \
          ON CONFLICT DO NOTHING";
     let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, reason);
     let app_columns = (app, template, templates_commit, State::Succeeded.as_str());
     let end_columns = (received_at, finished_at, summary, to_json(pushed), production, place);
-    let values = (lane, request_columns, app_columns, end_columns, rollback.as_ref().map(to_json));
+    let kind = (rollback.as_ref().map(to_json), fleet.as_ref().map(|(id, _)| id));
+    let values = (lane, request_columns, app_columns, end_columns, kind);
     query(sql, values).execute(write.sql(), DOING).await
 }
 

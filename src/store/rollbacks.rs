@@ -60,6 +60,7 @@ impl NewRollback {
             pushed: None,
             rollback: Some(rollback),
             rollout,
+            fleet: None,
             hand_edit: None,
             template,
             templates_commit: None,

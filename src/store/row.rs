@@ -143,7 +143,7 @@ macro_rules! overview_columns {
              CASE WHEN pushed IS NOT NULL THEN finished_at END AS pushed_at, \
              CASE WHEN LENGTH(waiting) <= 16384 THEN waiting END AS waiting, \
              SUBSTR(summary, 1, 4000) AS summary, SUBSTR(marks, 1, 2000) AS marks, \
-             CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, rollout, \
+             CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, rollout, fleet, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
              production, automatic, recipient, ",
@@ -225,6 +225,7 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         pushed: row.json("pushed")?,
         rollback: row.json("rollback")?,
         rollout: row.maybe_id("rollout")?,
+        fleet: row.maybe_id("fleet")?,
         hand_edit: None,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,

@@ -110,6 +110,8 @@ pub(super) async fn admit<'a>(
     if let Some(newest) = lane.open.iter().map(|entry| &entry.place).max() {
         return Ok(refused(&format!("deployment {} is under way", newest.id)));
     }
+    // Of a part, its fleet's deployment is taken back: once, though several clusters may fail.
+    let failed = request.rollback.rollback.undoes.as_ref().unwrap_or(failed);
     let sql = "SELECT id, repository FROM deployments WHERE id = $1 OR delivery = $2";
     let rows = query(sql, (failed, undo_delivery(failed))).fetch_all(write.sql(), DOING).await?;
     for row in rows {

@@ -131,6 +131,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Deploy
             templates_commit: None,
             template: "backend-default@latest".into(),
             reason: String::new(),
+            fleet: None,
         },
         hand_edits: DriftPolicy::default(),
     }

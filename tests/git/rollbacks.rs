@@ -35,6 +35,7 @@ fn back(n: u32, to: u32, tree: &TreeId, watch: DriftPolicy) -> Restore {
         commit: "a".repeat(40).parse().unwrap(),
         actor: "alice".into(),
         reason: "broken\nRollback-Id: forged".into(),
+        fleet: None,
     };
     Restore::new(&note, tree.clone(), watch)
 }

@@ -11,6 +11,7 @@ mod claims; // of two at the same moment, one
 mod due; // times that lie too far ahead
 mod environments; // reports about workloads of others
 mod earlier; // what a sender asks of the past
+mod fleets; // deployments over several clusters
 mod files; // what is particular to a file, and to a URL
 mod inactive; // what is no longer live
 mod insights; // sums over a window

@@ -3,6 +3,7 @@
 //!
 //! A rebuild reads everything first, writes once, and sends no messages.
 
+mod fleets; // deployments to fleets, by their parts
 mod numbers; // matches the code host's deployments with the record's
 mod renames; // follows renames of repositories
 
@@ -193,6 +194,7 @@ fn add_repository(
         }
     }
     complete_rollbacks(&mut remembered.deployments);
+    fleets::add_fleets(&mut remembered.deployments);
     for present_app in standing.iter().filter(|present_app| is_here(&present_app.target)) {
         report.apps += 1;
         mark_newest(settings, present_app, &mut remembered.deployments);
@@ -211,6 +213,12 @@ fn add_repository(
     {
         remembered.owners.extend(owner(removed, &remembered.deployments, now));
     }
+    let takes_holds = |fleet: &TargetName| {
+        let clusters = settings.fleets.clusters_of(fleet)?;
+        Some(clusters.iter().any(|cluster| takes_holds(settings, cluster)))
+    };
+    let owners = fleets::mark_newest_fleets(&mut remembered.deployments, takes_holds);
+    remembered.owners.extend(owners);
     let unread = unread.iter().map(|(commit, reason)| {
         format!("commit {} of {} is left out: {reason}", commit.short(), manifests.name)
     });
@@ -276,8 +284,8 @@ fn mark_newest(
     };
     let Some(deployment) = deployments.iter_mut().rev().find(is_of_it) else { return };
     deployment.newest = true;
-    let policies = settings.clusters.find(&present_app.target).map(|target| target.policies);
-    let holds = policies.unwrap_or_default().holds != Holds::Off;
+    // The hold of a fleet's rollback is the fleet's.
+    let holds = deployment.past.fleet.is_none() && takes_holds(settings, &present_app.target);
     let past = &mut deployment.past;
     let Some(rollback) = past.rollback.as_mut().filter(|_| holds) else { return };
     rollback.hold = true;
@@ -291,6 +299,11 @@ fn mark_newest(
         away: rollback.away.clone(),
         to: Some(past.release.tag.clone()),
     });
+}
+
+fn takes_holds(settings: &Settings, cluster: &TargetName) -> bool {
+    let policies = settings.clusters.find(cluster).map(|target| target.policies);
+    policies.unwrap_or_default().holds != Holds::Off
 }
 
 /// Returns the owner of an app: by its Application, otherwise the repository that deployed what is

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::api::plans::{PlanAnswer, PlanOutcome, PlanRequest};
+use crate::api::plans::{ClusterPlan, PlanAnswer, PlanOutcome, PlanRequest};
 use crate::cli::bart::canary;
 use crate::cli::changes::{self, ShownChange};
 use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
@@ -11,7 +11,7 @@ use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BAD, BOLD, GOOD, note_line};
 use crate::cli::verbatim::Verbatim;
-use crate::model::change::ChangeKind;
+use crate::model::change::{Change, ChangeKind};
 use crate::model::id::{IdError, ImageTag, TargetName};
 
 /// Shows what a deployment would change on each target, object by object and field by field, and the rules that would
@@ -117,9 +117,20 @@ impl PlanArgs {
 fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
     let app = plan.app.as_deref().unwrap_or("the app");
     let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));
-    let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
+    let mut text = format!(
+        "{BOLD}{app} on {}{BOLD:#}{tag}: {}\n",
+        plan.target,
+        verdict(plan.outcome, &plan.changes)
+    );
     let detail = if diff { ShownChange::Lines } else { ShownChange::Fields };
-    text += &changes::page(&plan.changes, detail);
+    if plan.clusters.is_empty() {
+        text += &changes::page(&plan.changes, detail);
+    }
+    for ClusterPlan { cluster, outcome, digest: _, changes, notes } in &plan.clusters {
+        text += &format!("{BOLD}on {cluster}{BOLD:#}: {}\n", verdict(*outcome, changes));
+        text += &changes::page(changes, detail);
+        text += &notes.iter().map(note_line).collect::<String>();
+    }
     text += &plan.canary.as_ref().map(canary::describe).unwrap_or_default();
     text += &plan.notes.iter().map(note_line).collect::<String>();
     let violations: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
@@ -130,9 +141,9 @@ fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
     text
 }
 
-fn verdict(plan: &PlanAnswer) -> String {
-    let count_of = |how: ChangeKind| plan.changes.iter().filter(|change| change.how == how).count();
-    match plan.outcome {
+fn verdict(outcome: PlanOutcome, changes: &[Change]) -> String {
+    let count_of = |how: ChangeKind| changes.iter().filter(|change| change.how == how).count();
+    match outcome {
         PlanOutcome::Refused => format!("{BAD}would be refused{BAD:#}"),
         PlanOutcome::Unchanged => format!("{GOOD}nothing would change{GOOD:#}"),
         PlanOutcome::Changes => {

@@ -13,6 +13,7 @@ use crate::cli::host::Host;
 use crate::cli::local::{self, LocalInput, LocalPlan};
 use crate::cli::output::{self, BOLD, Format, GOOD};
 use crate::cli::platform::{self, KnownTargets};
+use crate::model::fleet::FleetPlace;
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::target::Clusters;
@@ -20,7 +21,7 @@ use crate::model::violation::Severity;
 use crate::pipeline::fact_requests;
 use crate::pipeline::render::RenderedManifests;
 use crate::pipeline::{Input, plan};
-use crate::waml::Waml;
+use crate::waml::{Waml, suggest};
 
 /// The longest wait for the service: the command can do without it.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -47,6 +48,9 @@ pub(super) struct Render {
     /// The target under `deploy`
     #[arg(long, short)]
     target: TargetName,
+    /// The cluster, where the target is a fleet: each has manifests of its own
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<TargetName>,
     /// The image tag
     #[arg(long)]
     tag: ImageTag,
@@ -115,10 +119,11 @@ impl Render {
         world: &LocalInput,
         known_targets: &KnownTargets,
     ) -> Result<Input, CliError> {
+        let fleet = self.fleet_place(known_targets)?;
         let input_of = |repository: RepoName| Input {
             waml: waml.clone(),
             target: self.target.clone(),
-            fleet: None,
+            fleet: fleet.clone(),
             release: local::release(waml, Some(repository), Some(self.tag.clone())),
             templates: world.templates.clone(),
         };
@@ -134,6 +139,35 @@ impl Render {
             (input, image)
         });
         if first.1 == second.1 { Ok(first.0) } else { Err(error) }
+    }
+
+    /// Returns the place of the cluster in its fleet; `None` where the target is no fleet.
+    fn fleet_place(&self, known_targets: &KnownTargets) -> Result<Option<FleetPlace>, CliError> {
+        let mut places: Vec<FleetPlace> =
+            known_targets.places_of(&self.target).into_iter().flatten().collect();
+        let names: Vec<&str> = places.iter().map(|place| place.cluster.as_str()).collect();
+        let hint = format!("its clusters are {}", suggest::list(names.iter().copied()));
+        match &self.cluster {
+            None if places.is_empty() => Ok(None),
+            None => {
+                let message = format!("{} is a fleet: name one of its clusters", self.target);
+                Err(CliError::usage(format!("{message} with --cluster")).hint(hint))
+            }
+            Some(cluster) => match places.iter().position(|place| place.cluster == *cluster) {
+                Some(n) => Ok(Some(places.swap_remove(n))),
+                None if places.is_empty() => {
+                    let message = format!("{} is no fleet, as far as is known", self.target);
+                    Err(CliError::usage(message).hint(
+                        "leave --cluster out; a fleet's clusters are known from the service, or from a file of \
+                         `the-deployer platform export`",
+                    ))
+                }
+                None => {
+                    let message = format!("{cluster} is no cluster of the fleet {}", self.target);
+                    Err(CliError::usage(message).hint(hint))
+                }
+            },
+        }
     }
 
     /// Returns the reason why it cannot be rendered.

@@ -100,12 +100,15 @@ pub(super) fn of_target(
     world: &LocalInput,
     known_targets: &KnownTargets,
 ) -> Vec<Violation> {
-    let input = Input {
-        waml: waml.clone(),
-        target: target.clone(),
-        fleet: None,
-        release: local::release(waml, None, None),
-        templates: world.templates.clone(),
+    let of_place = |fleet| {
+        let input = Input {
+            waml: waml.clone(),
+            target: target.clone(),
+            fleet,
+            release: local::release(waml, None, None),
+            templates: world.templates.clone(),
+        };
+        platform::judge(&input, known_targets)
     };
-    platform::judge(&input, known_targets)
+    distinct(known_targets.places_of(target).into_iter().flat_map(of_place))
 }

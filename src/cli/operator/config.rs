@@ -81,7 +81,8 @@ impl PlatformCommand {
         let Self::Export(Export { source }) = self;
         let settings = source.load(Format::Text)?.settings;
         let taken_at = Some(Clock::system().now());
-        output::json(&ClusterSnapshot { taken_at, ..ClusterSnapshot::new(&settings.clusters) })
+        let snapshot = ClusterSnapshot::new(&settings.clusters, &settings.fleets);
+        output::json(&ClusterSnapshot { taken_at, ..snapshot })
     }
 }
 

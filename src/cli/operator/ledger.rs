@@ -59,7 +59,7 @@ pub(super) async fn open_for(
         Some(target) => {
             let settings =
                 source.load_with(Format::Text, SettingsSources::load_for_record)?.settings;
-            check_target(&settings.clusters, target)
+            check_target((&settings.clusters, &settings.fleets), target)
                 .map_err(|(unknown, hint)| CliError::usage(unknown).hint(hint))?;
             (settings.storage, settings.clusters)
         }

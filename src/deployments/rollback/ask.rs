@@ -70,6 +70,9 @@ impl Deployments {
         by: &Principal,
     ) -> Result<PreparedRollback, RollbackError> {
         let RollbackOrder { target, app, .. } = request;
+        if self.fleets.is_fleet(target) {
+            return self.prepare_fleet_rollback(request, default, by).await;
+        }
         let manifests = self.manifests(target)?;
         let folders = manifests.repository.read_history_beside(target, app).await;
         let folders = folders.map_err(|error| RollbackError::Repository(error.to_string()))?;
@@ -118,7 +121,10 @@ impl Deployments {
         Ok(PreparedRollback { answer, new, live_files })
     }
 
-    fn manifests(&self, target: &TargetName) -> Result<&ServedRepository, RollbackError> {
+    pub(super) fn manifests(
+        &self,
+        target: &TargetName,
+    ) -> Result<&ServedRepository, RollbackError> {
         let result = self.manifests_of(target);
         result.map_err(|problem| RollbackError::Unknown(problem.message))
     }
@@ -145,11 +151,14 @@ impl Deployments {
             .map_err(|no_choice| refusal(no_choice, request, requested_deployment.as_ref()))
     }
 
-    async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, BackendError> {
+    pub(super) async fn find_deployment(
+        &self,
+        id: &DeployId,
+    ) -> Result<Option<Deployment>, BackendError> {
         self.store.deployment(id).await.map_err(BackendError::new)
     }
 
-    async fn check_locks(
+    pub(super) async fn check_locks(
         &self,
         target: &TargetName,
         app: &AppKey,
@@ -167,8 +176,11 @@ impl Deployments {
     }
 
     pub(in crate::deployments) fn holds_on(&self, target: &TargetName) -> bool {
-        let policies = self.clusters.find(target).map(|target| target.policies);
-        policies.unwrap_or_default().holds != Holds::Off
+        let holds = |cluster: &TargetName| {
+            let policies = self.clusters.find(cluster).map(|cluster| cluster.policies);
+            policies.unwrap_or_default().holds != Holds::Off
+        };
+        self.clusters_of(target).iter().any(holds)
     }
 
     /// Returns the lane of the app's deployments: it may belong to another repository by now.
@@ -186,7 +198,7 @@ impl Deployments {
             .map(|deployment| deployment.request.release.repository))
     }
 
-    fn new_rollback(
+    pub(super) fn new_rollback(
         &self,
         request: &RollbackOrder,
         choice: &RevisionChoice,
@@ -237,9 +249,10 @@ impl Deployments {
 
     /// Returns true if the configuration calls the target a production one: GitHub may not know it
     /// from the deployment of the revision.
-    pub(in crate::deployments) fn is_production(&self, target: &TargetName) -> bool {
-        let target = self.clusters.find(target);
-        target.is_some_and(|target| target.environment == Environment::Production)
+    pub(crate) fn is_production(&self, target: &TargetName) -> bool {
+        let mut clusters =
+            self.clusters_of(target).into_iter().filter_map(|cluster| self.clusters.find(&cluster));
+        clusters.any(|cluster| cluster.environment == Environment::Production)
     }
 
     async fn record_new(
@@ -346,7 +359,7 @@ fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> 
     }
 }
 
-fn no_record_error(id: &DeployId) -> RollbackError {
+pub(super) fn no_record_error(id: &DeployId) -> RollbackError {
     RollbackError::Against(format!(
         "the database has no record of revision {id}: `the-deployer rebuild` restores it from the \
          manifest repository"
@@ -360,7 +373,7 @@ fn failure_note(failure: &ClusterFailure) -> String {
     format!("revision {revision} failed in the cluster on {day}: {summary}")
 }
 
-fn candidate(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
+pub(super) fn candidate(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
     RollbackCandidate {
         id,
         release: record.map(|deployment| deployment.request.release.clone()),
@@ -369,7 +382,7 @@ fn candidate(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
 }
 
 /// Reads the files of `latest` and of the revision, and the disks of the former revisions.
-async fn read_files(
+pub(super) async fn read_files(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
@@ -384,7 +397,7 @@ async fn read_files(
 }
 
 /// Returns the changes; `None` where files are not in the form that the service writes.
-fn changes(live: &[ManifestFile], revision: &[ManifestFile]) -> Option<Vec<Change>> {
+pub(super) fn changes(live: &[ManifestFile], revision: &[ManifestFile]) -> Option<Vec<Change>> {
     let (live, revision) = (diff::objects(live)?, diff::objects(revision)?);
     Some(diff::changes(&live, &revision, CONTEXT).0)
 }

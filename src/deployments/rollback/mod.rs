@@ -2,12 +2,13 @@
 //! undoing them.
 //!
 //! `ask.rs` accepts the request, `data.rs` and `claims.rs` judge it, `restore.rs` is the attempt,
-//! `hold.rs` has the holds that people place, and `undo.rs` takes back what fails in its cluster.
+//! `fleet.rs` does all of it for the clusters of a fleet, `hold.rs` has the holds that people place, and `undo.rs` takes back what fails in its cluster.
 
 mod ask; // accepts a request, chooses and judges the revision
 mod data; // refuses the loss of data that the caller does not accept
 mod hold; // holds that people place and release
 mod restore; // the attempt
+mod fleet; // the same over all clusters of a fleet
 pub(crate) mod undo; // the rollback of a deployment that failed in its cluster
 mod claims; // namespace, names and routes, which may be another app's by now
 

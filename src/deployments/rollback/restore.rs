@@ -12,13 +12,13 @@ use crate::git::writer::{
 use crate::manifests::files;
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::hand_edit::HandEdit;
-use crate::model::id::AppKey;
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::support::lease::Lease;
 
 /// The number of tries, where another commit changes what is live before the push.
-const LOOKS: u32 = 3;
+pub(super) const LOOKS: u32 = 3;
 
 impl Deployments {
     /// Makes a former revision live again in the manifest repository, unless the lease has ended.
@@ -44,7 +44,7 @@ impl Deployments {
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
         let watch = DriftPolicy::new(policy.unwrap_or_default());
         let number = deployment.request.identity.map(|identity| identity.repository);
-        let note = build_note(deployment, app, rollback, number);
+        let note = build_note(deployment, app, rollback, (number, None));
         let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
         let mut look = 1;
         let result = loop {
@@ -63,7 +63,7 @@ impl Deployments {
                 Err(error) => break Err(error.into()),
             }
         };
-        WriteOutcome { result, hand_edit: watch.read_hand_edit() }
+        WriteOutcome { result, hand_edit: watch.read_hand_edit(), parts: Vec::new() }
     }
 
     /// Returns the push of an earlier attempt, if its commit is there.
@@ -83,7 +83,7 @@ impl Deployments {
 }
 
 /// Returns the record of a revision that is live again: the digest of its files is the old one.
-async fn read_pushed(
+pub(super) async fn read_pushed(
     repository: &ManifestRepository,
     deployment: &Deployment,
     app: &AppKey,
@@ -98,11 +98,11 @@ async fn read_pushed(
     Ok(describe_push(push, digest, files.into_iter().map(|file| file.name).collect()))
 }
 
-fn build_note(
+pub(super) fn build_note(
     deployment: &Deployment,
     app: &AppKey,
     rollback: &Rollback,
-    repository_number: Option<i64>,
+    (repository_number, fleet): (Option<i64>, Option<(DeployId, TargetName)>),
 ) -> RollbackNote {
     let request = &deployment.request;
     RollbackNote {
@@ -117,5 +117,6 @@ fn build_note(
         commit: request.release.commit.clone(),
         actor: request.actor.clone(),
         reason: rollback.reason.clone(),
+        fleet,
     }
 }

@@ -65,7 +65,13 @@ impl Deployments {
             let reason = "its rollout decides what follows".to_owned();
             return Ok(Some(FailureUndo::Refused(reason)));
         }
-        let decision = tokio::time::timeout_at(until, self.prepare_undo(&failed, cause)).await;
+        let decision = async {
+            match &failed.fleet {
+                Some(fleet) => self.prepare_fleet_undo(fleet, &failed, cause).await,
+                None => self.prepare_undo(&failed, cause).await,
+            }
+        };
+        let decision = tokio::time::timeout_at(until, decision).await;
         let late = |_elapsed| {
             let reason =
                 "the manifest repository does not answer in time; `bart rollback` asks it again";
@@ -108,6 +114,51 @@ impl Deployments {
         let PreparedRollback { mut new, live_files, answer: _ } = prepared;
         if files::digest_of(&live_files).as_ref() != Some(&pushed.digest) {
             return against("it is not live any more: another revision or an edit by hand is");
+        }
+        new.rollback.undoes = Some(failed.id.clone());
+        let entry = entry(&new, by, self.clock.now());
+        Ok(UndoRequest { rollback: new, entry })
+    }
+
+    /// Prepares the rollback of a whole fleet, of which one cluster has failed: all of its clusters go back together.
+    async fn prepare_fleet_undo(
+        &self,
+        fleet: &DeployId,
+        part: &Deployment,
+        cause: &str,
+    ) -> Result<UndoRequest, RollbackError> {
+        let against = |reason: &str| Err(RollbackError::Against(reason.to_owned()));
+        let failed = self.find_deployment(fleet).await?;
+        let Some((failed, app)) = failed.and_then(|failed| Some((failed.clone(), failed.app?)))
+        else {
+            return against("the record of its fleet's deployment names no app");
+        };
+        if failed.rollback.is_some() {
+            return against("a rollback is not rolled back again");
+        }
+        if failed.rollout.is_some() {
+            return against("its rollout decides what follows");
+        }
+        let target = failed.request.target.clone();
+        let instance = AppInstance { target, app };
+        self.check_hold(&instance).await?;
+        let AppInstance { target, app } = instance;
+        let cluster = &part.request.target;
+        let reason = format!("deployment {} failed on {cluster}: {cause}", failed.id);
+        let order = RollbackOrder {
+            target,
+            app,
+            to: None,
+            reason: one_line(&reason, REASON_LIMIT),
+            with_data: false,
+            with_fewer_pods: false,
+            dry_run: false,
+        };
+        let by = Principal::service();
+        let prepared = self.prepare_rollback(&order, DefaultRevision::Proven, &by).await?;
+        let PreparedRollback { mut new, live_files: _, answer: _ } = prepared;
+        if new.rollback.from.as_ref() != Some(&failed.id) {
+            return against("it is not live any more: another deployment of the fleet is");
         }
         new.rollback.undoes = Some(failed.id.clone());
         let entry = entry(&new, by, self.clock.now());

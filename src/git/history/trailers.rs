@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use crate::git::message::{DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID};
+use crate::git::message::{
+    DEPLOY_ID, FLEET, FLEET_DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID,
+};
 use crate::model::commit_record::{CommitRecord, PastDeployment, time_of};
 use crate::model::deployment::Pushed;
 use crate::model::event::GHOST;
@@ -142,6 +144,10 @@ fn read_pushed(
             files: Vec::new(),
         },
         rollback: None,
+        fleet: match (trailer(message, FLEET_DEPLOY_ID), trailer(message, FLEET)) {
+            (Some(id), Some(name)) => Some((parse(id)?, parse(name)?)),
+            _ => None,
+        },
         received_at,
         // Commits know seconds only.
         finished_at: received_at.max(*at),
@@ -224,6 +230,7 @@ mod tests {
             template: "backend-default@latest".into(),
             templates_commit: Some("b".repeat(40).parse().unwrap()),
             reason: "new button".into(),
+            fleet: None,
         }
     }
 

@@ -25,9 +25,9 @@ const LARGEST: usize = 32 * 1024 * 1024;
 
 /// The commits of the changes on a tip.
 pub(in crate::git) struct Built {
-    /// The outcome of each change, in order; of the first ones only, where the others would have made the push too
+    /// The outcome of each job, in order; of the first ones only, where the others would have made the push too
     /// large.
-    pub(in crate::git) outcomes: Vec<ChangeOutcome>,
+    pub(in crate::git) outcomes: Vec<JobOutcome>,
     /// The last commit; `None` if there was nothing to commit.
     pub(in crate::git) tip: Option<Oid>,
     /// The objects that the server does not have.
@@ -41,13 +41,17 @@ impl Built {
     }
 }
 
-/// Returns true if gpg failed in a way that passes: that affects the next change, too.
-fn is_unsigned(outcome: &ChangeOutcome) -> bool {
-    matches!(outcome, ChangeOutcome::Failed(WriteError::NotSigned { why, .. }) if why.passes())
+/// Returns true if gpg failed in a way that passes: that affects the next job, too.
+fn is_unsigned(outcome: &JobOutcome) -> bool {
+    matches!(outcome, Err(WriteError::NotSigned { why, .. }) if why.passes())
 }
 
-/// The outcome of a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The outcomes of a job's changes, in order; or the error of the first one that failed, or whose commit could not be
+/// signed: then none of them is made.
+pub(in crate::git) type JobOutcome = Result<Vec<ChangeOutcome>, WriteError>;
+
+/// The outcome of a change that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum ChangeOutcome {
     /// The change is that commit.
     Commit(Oid),
@@ -55,8 +59,13 @@ pub(in crate::git) enum ChangeOutcome {
     Unchanged,
     /// An earlier try of it is there.
     AlreadyThere,
-    /// The change failed, or its commit could not be signed.
-    Failed(WriteError),
+}
+
+/// The root and the last commit, as far as changes are applied.
+#[derive(Debug, Clone, Copy)]
+struct BatchTip {
+    root: Option<Oid>,
+    at: Option<Oid>,
 }
 
 /// Applies the jobs' changes to the tip, one after the other, but for those that have `arrived`.
@@ -67,10 +76,10 @@ pub(in crate::git) fn build(
     arrived: &HashSet<DeployId>,
     committer: &Committer,
 ) -> Result<Built, StepError> {
-    let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
+    let root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
     let mut objects = ObjectOverlay::at_tip(repo, repository, tip)?;
-    let (mut at, mut newest) = (tip, None);
-    let mut outcomes: Vec<ChangeOutcome> = Vec::with_capacity(jobs.len());
+    let mut end = BatchTip { root, at: tip };
+    let mut outcomes: Vec<JobOutcome> = Vec::with_capacity(jobs.len());
     for job in jobs {
         // Each may take the whole time that gpg has.
         if let Some(unsigned) = outcomes.last().filter(|outcome| is_unsigned(outcome)) {
@@ -80,35 +89,55 @@ pub(in crate::git) fn build(
         if objects.bytes() > LARGEST {
             break;
         }
-        if job.change.id().is_some_and(|id| arrived.contains(id)) {
+        let mark = objects.mark();
+        match apply(&mut objects, end, job, arrived, (repository, committer)) {
+            Ok((new_outcomes, new_end)) => {
+                end = new_end;
+                outcomes.push(Ok(new_outcomes));
+            }
+            Err(StepError::Error(error)) => {
+                objects.truncate(mark);
+                outcomes.push(Err(error));
+            }
+            Err(damaged) => return Err(damaged),
+        }
+    }
+    let newest = end.at.filter(|at| Some(*at) != tip);
+    Ok(Built { outcomes, tip: newest, load: NewObjects::of(objects.into_new()) })
+}
+
+/// Applies a job's changes one after the other; where one fails, none counts.
+fn apply(
+    objects: &mut ObjectOverlay<'_>,
+    mut end: BatchTip,
+    job: &Job,
+    arrived: &HashSet<DeployId>,
+    (repository, committer): (&str, &Committer),
+) -> Result<(Vec<ChangeOutcome>, BatchTip), StepError> {
+    let mut outcomes = Vec::with_capacity(job.changes.len());
+    for change in &job.changes {
+        if change.id().is_some_and(|id| arrived.contains(id)) {
             outcomes.push(ChangeOutcome::AlreadyThere);
             continue;
         }
         let mark = objects.mark();
-        let outcome = match job.change.edit(&mut objects, root) {
-            Ok(EditOutcome::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at)
-            {
-                Ok(text) => {
-                    let commit = objects.commit(text)?;
-                    (root, at, newest) = (Some(tree), Some(commit), Some(commit));
-                    ChangeOutcome::Commit(commit)
-                }
-                Err(why) => {
-                    let repository = repository.to_owned();
-                    ChangeOutcome::Failed(WriteError::NotSigned { repository, why })
-                }
-            },
-            Ok(EditOutcome::Unchanged) => ChangeOutcome::Unchanged,
-            Ok(EditOutcome::AlreadyThere) => ChangeOutcome::AlreadyThere,
-            Err(StepError::Error(error)) => ChangeOutcome::Failed(error),
-            Err(damaged) => return Err(damaged),
+        let outcome = match change.edit(objects, end.root)? {
+            EditOutcome::Changed(tree) => {
+                let text = committer.commit(tree, end.at, change, job.at).map_err(|why| {
+                    WriteError::NotSigned { repository: repository.to_owned(), why }
+                })?;
+                let commit = objects.commit(text)?;
+                end = BatchTip { root: Some(tree), at: Some(commit) };
+                outcomes.push(ChangeOutcome::Commit(commit));
+                continue;
+            }
+            EditOutcome::Unchanged => ChangeOutcome::Unchanged,
+            EditOutcome::AlreadyThere => ChangeOutcome::AlreadyThere,
         };
-        if !matches!(outcome, ChangeOutcome::Commit(_)) {
-            objects.truncate(mark);
-        }
+        objects.truncate(mark);
         outcomes.push(outcome);
     }
-    Ok(Built { outcomes, tip: newest, load: NewObjects::of(objects.into_new()) })
+    Ok((outcomes, end))
 }
 
 /// The committer of all commits.

@@ -189,6 +189,41 @@ impl ManifestRepository {
         result
     }
 
+    /// Writes the deployments to the clusters of a fleet, each with a commit of its own, in one push: all of them or none.
+    /// Returns the outcome of each, in order; `at`, `lease` and `pending` are as for [`ManifestRepository::write`].
+    pub async fn write_together(
+        &self,
+        writes: Vec<DeploymentChange>,
+        at: Timestamp,
+        lease: &Lease,
+        pending: Option<PendingRelease>,
+    ) -> Result<Vec<PushOutcome>, WriteError> {
+        for write in &writes {
+            layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
+        }
+        let edits: Vec<DriftPolicy> = writes.iter().map(|write| write.hand_edits.clone()).collect();
+        let changes = writes.into_iter().map(|write| ManifestChange::Deploy(Box::new(write)));
+        let result = self.changes(changes.collect(), (at, lease), pending).await;
+        record_results(&edits, &result);
+        result
+    }
+
+    /// Makes former revisions of an app live again on the clusters of a fleet, in one push: all of them or none.
+    pub async fn roll_back_together(
+        &self,
+        restores: Vec<Restore>,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Vec<PushOutcome>, WriteError> {
+        let edits: Vec<DriftPolicy> =
+            restores.iter().map(|restore| restore.hand_edits.clone()).collect();
+        let changes =
+            restores.into_iter().map(|restore| ManifestChange::Restore(Box::new(restore)));
+        let result = self.changes(changes.collect(), (at, lease), None).await;
+        record_results(&edits, &result);
+        result
+    }
+
     /// Makes a change that was decided on before, if its paths still have the same content ([`WriteError::Moved`] if
     /// not); `at` and `lease` are as for [`ManifestRepository::write`].
     pub async fn amend(
@@ -215,16 +250,26 @@ impl ManifestRepository {
         result
     }
 
-    /// Waits where the queue is full.
     async fn change(
         &self,
         change: ManifestChange,
-        (at, lease): (Timestamp, &Lease),
+        when: (Timestamp, &Lease),
         pending: Option<PendingRelease>,
     ) -> Result<PushOutcome, WriteError> {
+        let outcomes = self.changes(vec![change], when, pending).await?;
+        outcomes.into_iter().next().ok_or_else(stopped_error)
+    }
+
+    /// Waits where the queue is full.
+    async fn changes(
+        &self,
+        changes: Vec<ManifestChange>,
+        (at, lease): (Timestamp, &Lease),
+        pending: Option<PendingRelease>,
+    ) -> Result<Vec<PushOutcome>, WriteError> {
         let (answer, receiver) = oneshot::channel();
         let lease = lease.clone();
-        let job = Job { change, at, lease, answer, lost: 0, tried_on: None, pending };
+        let job = Job { changes, at, lease, answer, lost: 0, tried_on: None, pending };
         let _until_answered = self.counters.one_waits();
         self.jobs.send(job).await.map_err(|_| stopped_error())?;
         self.coming.notify_arrival();
@@ -264,6 +309,18 @@ impl ManifestRepository {
 
     pub(super) fn location(&self) -> &Location {
         &self.location
+    }
+}
+
+/// Records the end of writes that were made together.
+fn record_results(edits: &[DriftPolicy], result: &Result<Vec<PushOutcome>, WriteError>) {
+    for (n, edit) in edits.iter().enumerate() {
+        let result = result.as_ref().map(|outcomes| outcomes.get(n).cloned());
+        match result {
+            Ok(Some(outcome)) => edit.record_result(&Ok(outcome)),
+            Ok(None) => {}
+            Err(error) => edit.record_result(&Err(error.clone())),
+        }
     }
 }
 

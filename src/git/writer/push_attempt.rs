@@ -15,7 +15,7 @@ use crate::git::error::{StepError, WriteError};
 use crate::git::message::ids_of;
 use crate::git::objects::tree::{MAX_SEARCHED, back, commit_of, sha};
 use crate::git::transport::push_rejection::PushRefusal;
-use crate::git::writer::batch::{self, Built, ChangeOutcome, Committer};
+use crate::git::writer::batch::{self, Built, ChangeOutcome, Committer, JobOutcome};
 use crate::git::writer::fence::{Fence, Now};
 use crate::git::writer::outcome::{BranchMove, PushOutcome};
 use crate::git::writer::queue::{Base, Job};
@@ -66,7 +66,7 @@ enum Attempt {
     Late,
 }
 
-type Answers = Vec<Result<PushOutcome, WriteError>>;
+type Answers = Vec<Result<Vec<PushOutcome>, WriteError>>;
 
 impl Writer {
     /// Works on the jobs together.
@@ -107,7 +107,7 @@ impl Writer {
         let awaited = jobs.into_iter().filter(Job::is_awaited);
         let (late, in_time): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
         for job in late {
-            let id = job.change.id().map(tracing::field::display);
+            let id = job.changes.iter().find_map(ManifestChange::id).map(tracing::field::display);
             tracing::warn!(repository = %self.name, deployment = id, "lease ended, change not pushed");
             job.answer(Err(WriteError::LeaseOver { repository: self.name.clone() }));
         }
@@ -240,15 +240,19 @@ impl Writer {
     }
 
     /// Builds the answer of each job; the outcomes are final, and `tip` is what they were decided on.
-    fn answers(&self, tip: Option<Oid>, outcomes: Vec<ChangeOutcome>, jobs: &[Job]) -> Answers {
+    fn answers(&self, tip: Option<Oid>, outcomes: Vec<JobOutcome>, jobs: &[Job]) -> Answers {
         let mut at = tip;
-        let answer = |(outcome, job): (ChangeOutcome, &Job)| {
+        let mut answer = |(outcome, change): (ChangeOutcome, &ManifestChange)| {
             if let ChangeOutcome::Commit(commit) = outcome {
                 at = Some(commit);
             }
-            self.answer(outcome, at, &job.change)
+            self.answer(outcome, at, change)
         };
-        outcomes.into_iter().zip(jobs).map(answer).collect()
+        let mut job_answer =
+            |(outcome, job): (JobOutcome, &Job)| -> Result<Vec<PushOutcome>, WriteError> {
+                outcome?.into_iter().zip(&job.changes).map(&mut answer).collect()
+            };
+        outcomes.into_iter().zip(jobs).map(&mut job_answer).collect()
     }
 
     fn answer(
@@ -263,7 +267,6 @@ impl Writer {
                 Ok(PushOutcome::Unchanged { commit: sha(tip) })
             }
             (ChangeOutcome::AlreadyThere, Some(tip)) => Ok(self.existing_outcome(tip, change)),
-            (ChangeOutcome::Failed(error), _) => Err(error),
             (ChangeOutcome::Unchanged | ChangeOutcome::AlreadyThere, None) => {
                 Err(WriteError::Corrupt {
                     repository: self.name.clone(),

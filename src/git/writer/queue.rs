@@ -29,14 +29,14 @@ const LINGER: Duration = Duration::from_millis(150);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::git) struct Base(pub(in crate::git) Option<Oid>);
 
-/// A change with a waiting caller.
+/// Changes that are made together or not at all, mostly one, with a waiting caller.
 pub(in crate::git) struct Job {
-    pub(in crate::git) change: ManifestChange,
-    /// The time of its commit.
+    pub(in crate::git) changes: Vec<ManifestChange>,
+    /// The time of their commits.
     pub(in crate::git) at: Timestamp,
-    /// The lease: the change may be pushed until its end.
+    /// The lease: they may be pushed until its end.
     pub(in crate::git) lease: Lease,
-    pub(in crate::git) answer: oneshot::Sender<Result<PushOutcome, WriteError>>,
+    pub(in crate::git) answer: oneshot::Sender<Result<Vec<PushOutcome>, WriteError>>,
     /// The number of lost races.
     pub(in crate::git) lost: u32,
     /// The base of its first push that was sent and did not get through, or whose outcome is unknown.
@@ -47,7 +47,7 @@ pub(in crate::git) struct Job {
 
 impl Job {
     /// Answers the caller; a caller that has gone needs no answer.
-    pub(in crate::git) fn answer(self, outcome: Result<PushOutcome, WriteError>) {
+    pub(in crate::git) fn answer(self, outcome: Result<Vec<PushOutcome>, WriteError>) {
         let _gone = self.answer.send(outcome);
     }
 

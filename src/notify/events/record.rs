@@ -211,6 +211,7 @@ impl<'a> PlanResult<'a> {
             pushed,
             rollback: _,
             rollout: _,
+            fleet: _,
             hand_edit: _,
             template,
             templates_commit,

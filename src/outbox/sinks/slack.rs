@@ -142,7 +142,8 @@ impl Sinks {
         deployment: &'a Deployment,
         (kind, reader, person): (NewsKind, MessageAudience<'a>, SlackPerson),
     ) -> Result<News<'a>, StoreError> {
-        let target = self.deployments.clusters.find(&deployment.request.target);
+        let clusters = self.deployments.clusters_of(&deployment.request.target);
+        let target = clusters.first().and_then(|cluster| self.deployments.clusters.find(cluster));
         Ok(News {
             deployment,
             kind,

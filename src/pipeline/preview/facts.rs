@@ -76,7 +76,7 @@ fn sentence(violation: &Violation) -> String {
 
 /// Returns the fact about the branch after the merge: the commit is on the base, and on no other branch because of it.
 fn branch(input: &Input, facts: &Facts, base: &str) -> Option<String> {
-    let target = facts.clusters.find(&input.target)?;
+    let target = facts.clusters.find(input.cluster())?;
     let globs = target.policies.branches?;
     if Globs::parse_readable(&globs).is_match(base) {
         return None;

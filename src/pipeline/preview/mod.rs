@@ -101,7 +101,7 @@ pub fn of_target(
     live: &[ManifestFile],
     tag: Option<ImageTag>,
 ) -> TargetPreview {
-    let (own_facts, mut notes) = facts::own(facts, &input.target);
+    let (own_facts, mut notes) = facts::own(facts, input.cluster());
     notes.extend(facts::current_violations(input, facts, base));
     let mut canary = None;
     let (outlook, warnings) = match plan(input, &own_facts) {
@@ -116,7 +116,7 @@ pub fn of_target(
             (PreviewEffect::Refused(errors), warnings)
         }
     };
-    TargetPreview { target: input.target.clone(), outlook, tag, warnings, canary, notes }
+    TargetPreview { target: input.cluster().clone(), outlook, tag, warnings, canary, notes }
 }
 
 fn outlook(rendered: &RenderedManifests, live: &[ManifestFile]) -> PreviewEffect {

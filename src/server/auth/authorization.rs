@@ -241,6 +241,19 @@ impl Authenticator {
         token: &SecretString,
         target: &TargetName,
     ) -> Result<(), Problem> {
+        // Of a fleet, each cluster must allow the person.
+        for cluster in self.deployments.clusters_of(target) {
+            self.is_of_cluster_teams(caller, token, &cluster).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_of_cluster_teams(
+        &self,
+        caller: &Caller,
+        token: &SecretString,
+        target: &TargetName,
+    ) -> Result<(), Problem> {
         let Some(teams) = self.admission.deploy_teams.get(target) else { return Ok(()) };
         let names: Vec<_> = teams.iter().map(ToString::to_string).collect();
         let names = names.join(", ");

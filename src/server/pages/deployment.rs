@@ -31,6 +31,8 @@ pub(crate) struct DeploymentStory {
     pub(crate) deployment: Deployment,
     /// All messages about it, sent or not.
     pub(crate) notifications: Vec<Notification>,
+    /// Its parts on the clusters of a fleet.
+    pub(crate) parts: Vec<Deployment>,
     /// The destinations of links.
     pub(crate) places: CodeHostLinks,
 }
@@ -54,10 +56,10 @@ pub(crate) struct DeploymentSurroundings {
 impl DeploymentStory {
     /// Makes the data from the record and its messages.
     pub(crate) fn new(
-        (deployment, notifications): (Deployment, Vec<Notification>),
+        (deployment, notifications, parts): (Deployment, Vec<Notification>, Vec<Deployment>),
         deployments: &Deployments,
     ) -> Self {
-        Self { deployment, notifications, places: CodeHostLinks::from(deployments) }
+        Self { deployment, notifications, parts, places: CodeHostLinks::from(deployments) }
     }
 }
 
@@ -84,6 +86,7 @@ struct Page {
     received: RelativeTime,
     finished: Option<RelativeTime>,
     waiting: Option<Waiting>,
+    clusters: Vec<ClusterRow>,
     errors: Vec<Complaint>,
     errors_left_out: usize,
     warnings_left_out: usize,
@@ -109,6 +112,15 @@ struct Page {
 struct LogLine {
     at: RelativeTime,
     text: Vec<Part>,
+}
+
+/// A cluster of a fleet, and how the deployment stands there.
+struct ClusterRow {
+    cluster: String,
+    id: String,
+    state: &'static str,
+    look: &'static str,
+    summary: String,
 }
 
 /// The condition that the deployment waits for in its cluster.
@@ -213,7 +225,7 @@ pub(crate) fn page(
     surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
     let DeploymentSurroundings { changes, pods, entries, is_paused, notices, acts } = surroundings;
-    let DeploymentStory { deployment, notifications, places } = log;
+    let DeploymentStory { deployment, notifications, parts, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
     let (repository, commit) = (&request.release.repository, &request.release.commit);
@@ -257,6 +269,7 @@ pub(crate) fn page(
         received: words::moment(deployment.received_at),
         finished: deployment.finished_at.map(words::moment),
         waiting: deployment.waiting.clone().map(Waiting::new),
+        clusters: parts.into_iter().map(cluster_row).collect(),
         errors_title: words::count(titles.0, "violation"),
         warnings_title: words::count(titles.1, "warning"),
         errors,
@@ -286,6 +299,16 @@ fn log_line((at, text): (Timestamp, String)) -> LogLine {
 fn app_path(deployment: &Deployment) -> Option<String> {
     let app = deployment.app.as_ref()?;
     Some(format!("/apps/{}/{app}", deployment.request.target))
+}
+
+fn cluster_row(part: Deployment) -> ClusterRow {
+    ClusterRow {
+        cluster: part.request.target.into(),
+        id: part.id.into(),
+        state: part.state.as_str(),
+        look: words::pick_css_class(part.state),
+        summary: part.summary,
+    }
 }
 
 /// Returns the seconds until something may change; `None` if nothing will.

@@ -24,7 +24,7 @@ pub(crate) struct TimelineEntry {
 
 /// Returns all entries so far.
 pub(crate) fn lines(log: &DeploymentStory) -> Vec<TimelineEntry> {
-    let DeploymentStory { deployment, notifications, places: _ } = log;
+    let DeploymentStory { deployment, notifications, parts: _, places: _ } = log;
     let mut lines =
         vec![TimelineEntry { at: deployment.received_at, text: describe_request(deployment) }];
     lines.extend(notifications.iter().filter_map(status_entry));

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::http::StatusCode;
 
 use crate::api::deployments::{
-    CancelRequest, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog, DeploymentPage,
-    DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
+    CancelRequest, ClusterPart, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog,
+    DeploymentPage, DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
 };
 use crate::deployments::create::{CreateError, CreatedDeployment, DeploymentToCreate};
 use crate::deployments::locks::CancelError;
@@ -58,7 +58,9 @@ pub(crate) async fn get(
     let (deployment, statuses) = record.ok_or_else(|| no_deployment(&id))?;
     call.authorize(Scope::Read, call.caller.resource_of(&deployment)).await?;
     let changes = deployments.changes(&deployment).await;
-    Ok(Json(DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes)))
+    let parts = deployments.store.fleet_parts(&id).await.map_err(|error| unavailable(&error))?;
+    let detail = DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes);
+    Ok(Json(DeploymentDetail { clusters: parts.into_iter().map(Into::into).collect(), ..detail }))
 }
 
 /// Shows the log of one deployment, oldest entry first.
@@ -178,6 +180,7 @@ impl DeploymentDetail {
         let Deployment { stages, marks, violations, log_tail, hand_edit, .. } = deployment.clone();
         Self {
             summary: deployment.into(),
+            clusters: Vec::new(),
             stages,
             intervals: marks.intervals(),
             violations_left_out: violations.left_out(),
@@ -191,9 +194,25 @@ impl DeploymentDetail {
     }
 }
 
-impl From<Deployment> for DeploymentPicture {
-    fn from(deployment: Deployment) -> Self {
-        Self { stages: deployment.stages.clone(), summary: deployment.into() }
+impl DeploymentPicture {
+    /// Makes the picture from the record, and those of its parts.
+    pub(super) fn new(deployment: Deployment, parts: Vec<Deployment>) -> Self {
+        let clusters = parts.into_iter().map(Into::into).collect();
+        Self { stages: deployment.stages.clone(), summary: deployment.into(), clusters }
+    }
+}
+
+impl From<Deployment> for ClusterPart {
+    fn from(part: Deployment) -> Self {
+        Self {
+            cluster: part.request.target.into(),
+            deployment: part.id.into(),
+            state: part.state,
+            summary: part.summary,
+            waiting: part.waiting,
+            address: part.address,
+            commit: part.pushed.map(|pushed| pushed.commit.into()),
+        }
     }
 }
 
@@ -217,6 +236,7 @@ impl From<Deployment> for DeploymentSummary {
             pushed,
             rollback,
             rollout,
+            fleet,
             hand_edit: _,
             template,
             templates_commit,
@@ -253,6 +273,7 @@ impl From<Deployment> for DeploymentSummary {
             forge_id: number,
             automatic,
             rollout: rollout.map(String::from),
+            fleet: fleet.map(String::from),
             rollback: rollback.map(|rollback| summarize(rollback, state, pushed.is_some())),
             received_at,
             pushed_at,

@@ -304,7 +304,9 @@ impl StreamSubject {
                 let record = record.ok_or_else(|| no_deployment(id))?;
                 let (is_final, resource) =
                     (record.state.is_final(), call.caller.resource_of(&record));
-                let picture = DeploymentPicture::from(record);
+                let parts = call.deployments().store.fleet_parts(id).await;
+                let parts = parts.map_err(|error| unavailable(&error))?;
+                let picture = DeploymentPicture::new(record, parts);
                 Ok(VersionedPicture::new("deployment", &picture, is_final, vec![resource]))
             }
             Self::Rollout(id) => {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 
-use crate::api::plans::{self, PlanAnswer, PlanOutcome};
+use crate::api::plans::{self, ClusterPlan, PlanAnswer, PlanOutcome};
 use crate::deployments::dry_run::{CommitSelector, DryRunError, DryRunInput, Plan};
 use crate::model::callers::Scope;
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
@@ -67,7 +67,7 @@ fn check_ref(git_ref: String) -> Result<String, String> {
 /// Names every field of the plan, so that a new field asks here whether to be shown.
 impl From<Plan> for PlanAnswer {
     fn from(plan: Plan) -> Self {
-        let Plan { run, app, target, tag, commit, notes } = plan;
+        let Plan { run, app, target, tag, commit, notes, clusters } = plan;
         let DryRun {
             outcome,
             template,
@@ -80,11 +80,7 @@ impl From<Plan> for PlanAnswer {
             warnings,
         } = run;
         Self {
-            outcome: match outcome {
-                DryRunOutcome::Changes => PlanOutcome::Changes,
-                DryRunOutcome::Unchanged => PlanOutcome::Unchanged,
-                DryRunOutcome::Refused => PlanOutcome::Refused,
-            },
+            outcome: outcome.into(),
             app: app.map(|app| app.to_string()),
             target: target.into(),
             tag: tag.map(String::from),
@@ -98,6 +94,29 @@ impl From<Plan> for PlanAnswer {
             warnings_left_out: warnings.left_out(),
             warnings: warnings.into(),
             notes,
+            clusters: clusters.into_iter().map(cluster_plan).collect(),
+        }
+    }
+}
+
+fn cluster_plan(plan: Plan) -> ClusterPlan {
+    let Plan { run, target, notes, .. } = plan;
+    let DryRun { outcome, digest, changes, .. } = run;
+    ClusterPlan {
+        cluster: target.into(),
+        outcome: outcome.into(),
+        digest: digest.map(|digest| digest.0),
+        changes,
+        notes,
+    }
+}
+
+impl From<DryRunOutcome> for PlanOutcome {
+    fn from(outcome: DryRunOutcome) -> Self {
+        match outcome {
+            DryRunOutcome::Changes => Self::Changes,
+            DryRunOutcome::Unchanged => Self::Unchanged,
+            DryRunOutcome::Refused => Self::Refused,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::deployments::CodeHost;
 use crate::model::callers::{Rights, Scope};
 use crate::model::id::RepoName;
 use crate::model::snapshot::ClusterSnapshot;
-use crate::model::target::{Clusters, Target};
+use crate::model::target::{Clusters, Environment, Target};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, QueryPairs, bad};
 use crate::server::openapi::{Form, Parameter};
@@ -58,7 +58,7 @@ pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAns
     })
 }
 
-/// Lists the configured clusters. Their names are no secret to callers: locks on targets name them, too.
+/// Lists the configured clusters and fleets. Their names are no secret to callers: locks on targets name them, too.
 pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
     let (targets, takes_any) = match &call.deployments().clusters {
         Clusters::Any(_) => (Vec::new(), true),
@@ -72,9 +72,29 @@ pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
     let summary = |target: &Target| TargetSummary {
         name: target.name.to_string(),
         environment: target.environment.as_str().to_owned(),
+        clusters: Vec::new(),
     };
-    let targets: Vec<_> = visible.map(summary).collect();
-    Json(TargetList { complete: targets.len() == count, targets, any: takes_any })
+    let mut targets: Vec<_> = visible.map(summary).collect();
+    let complete = targets.len() == count;
+    let deployments = call.deployments();
+    let visible_fleets = deployments
+        .fleets
+        .names()
+        .filter(|name| rights.is_none_or(|rights| rights.reach_target(name)));
+    targets.extend(visible_fleets.map(|name| {
+        let environment = if deployments.is_production(name) {
+            Environment::Production
+        } else {
+            Environment::Development
+        };
+        let clusters = deployments.clusters_of(name);
+        TargetSummary {
+            name: name.to_string(),
+            environment: environment.as_str().to_owned(),
+            clusters: clusters.iter().map(ToString::to_string).collect(),
+        }
+    }));
+    Json(TargetList { complete, targets, any: takes_any })
 }
 
 /// Shows the configured clusters that the caller may see for the repository.
@@ -87,14 +107,14 @@ pub(super) async fn platform(
     let repository = repository
         .ok_or_else(|| bad("repository is missing: name it like repository=OWNER/NAME"))?;
     // Without a time, so that the answer keeps its ETag while nothing has changed.
-    let mut snapshot = ClusterSnapshot::new(&call.deployments().clusters);
+    let deployments = call.deployments();
+    let mut snapshot = ClusterSnapshot::new(&deployments.clusters, &deployments.fleets);
     if snapshot.any.is_some() {
         call.authorize(Scope::Read, Resource::Repository(repository, None)).await?;
         return Ok(Json(snapshot));
     }
-    let count = snapshot.targets.len();
     let on = |target: &Target| Resource::Repository(repository.clone(), Some(target.name.clone()));
-    snapshot.targets = call.filter_visible(snapshot.targets, on).await?;
-    snapshot.complete = snapshot.targets.len() == count;
+    let visible = call.filter_visible(snapshot.targets.clone(), on).await?;
+    snapshot.retain(visible);
     Ok(Json(snapshot))
 }

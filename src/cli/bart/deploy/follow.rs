@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::progress::Phase;
-use crate::api::deployments::{DeploymentPage, DeploymentSummary};
+use crate::api::deployments::{ClusterPart, DeploymentPage, DeploymentSummary};
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::error::{CliError, CliErrorKind};
 use crate::model::deployment::{StageTime, State};
@@ -30,8 +30,8 @@ pub(super) struct FollowedDeployment {
     pub(super) id: Option<String>,
 }
 
-/// The phase of a deployment, by its place in the list.
-pub(super) type FollowUpdate = (usize, Phase);
+/// The phase of a deployment, by its place in the list, and the clusters of a fleet.
+pub(super) type FollowUpdate = (usize, Phase, Vec<ClusterPart>);
 
 /// Follows all deployments; sends their phases until all have ended.
 pub(super) fn follow_all(
@@ -78,7 +78,7 @@ async fn find(
                     };
                     let (place, _) = unknown.swap_remove(at);
                     let id = deployment.id.clone();
-                    let _gone = send.send((place, phase(deployment, &[]))).await;
+                    let _gone = send.send((place, phase(deployment, &[]), Vec::new())).await;
                     tokio::spawn(watch(server.clone(), id, place, send.clone()));
                 }
             }
@@ -86,7 +86,8 @@ async fn find(
                 in_vain += 1;
                 if in_vain >= PATIENCE || error.kind != CliErrorKind::Passing {
                     for (place, _) in unknown {
-                        let _gone = send.send((place, Phase::Lost(error.whole()))).await;
+                        let _gone =
+                            send.send((place, Phase::Lost(error.whole()), Vec::new())).await;
                     }
                     return;
                 }
@@ -103,10 +104,14 @@ async fn watch(
     place: usize,
     send: mpsc::Sender<FollowUpdate>,
 ) {
-    let send_phase = |phase| send.send((place, phase));
+    let mut clusters = Vec::new();
+    let send_phase = |phase, clusters| send.send((place, phase, clusters));
     let Ok(id) = DeployId::parse(id.as_str()) else {
-        let _gone =
-            send_phase(Phase::Lost(format!("the service sent an invalid deploy id: {id}"))).await;
+        let _gone = send_phase(
+            Phase::Lost(format!("the service sent an invalid deploy id: {id}")),
+            clusters,
+        )
+        .await;
         return;
     };
     let mut following = server.follow(&id);
@@ -116,12 +121,15 @@ async fn watch(
             () = send.closed() => return,
         };
         let phase = match event {
-            Ok(Some(picture)) => phase(picture.summary.value, &picture.stages),
+            Ok(Some(picture)) => {
+                clusters = picture.clusters;
+                phase(picture.summary.value, &picture.stages)
+            }
             Ok(None) => Phase::Lost("the service ended the stream of events".to_owned()),
             Err(error) => Phase::Lost(error.whole()),
         };
         let over = phase.is_over();
-        let _gone = send_phase(phase).await;
+        let _gone = send_phase(phase, clusters.clone()).await;
         if over {
             return;
         }

@@ -205,8 +205,12 @@ impl Deploy {
                 return Ok(());
             }
             tokio::select! {
-                Some((place, phase)) = news.recv() => {
-                    if let Some(row) = rows.get_mut(place) { row.phase = phase; }
+                Some((place, phase, clusters)) = news.recv() => {
+                    if let Some(row) = rows.get_mut(place) {
+                        row.phase = phase;
+                        // The last word of one that was lost has none.
+                        if !clusters.is_empty() { row.clusters = clusters; }
+                    }
                 }
                 _ = frames.tick(), if progress.is_live() => {}
                 () = stop.cancelled() => return Err(interruption(rows)),
@@ -256,7 +260,7 @@ fn row(followed: &FollowedDeployment) -> TargetRow {
         state: State::Queued,
         doing: String::new(),
     });
-    TargetRow { target: followed.target.clone(), phase }
+    TargetRow { target: followed.target.clone(), phase, clusters: Vec::new() }
 }
 
 /// Returns the id, the state and the summary of a deployment, as far as they are known.

@@ -1,8 +1,11 @@
 //! Shows the progress of deployments: on a terminal one line for each target, redrawn in place; elsewhere a line for
 //! each change.
 
+use std::collections::BTreeMap;
+
 use anstyle::Style;
 
+use crate::api::deployments::ClusterPart;
 use crate::cli::deployment;
 use crate::cli::live_lines::{LiveLines, StyledLine};
 use crate::cli::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
@@ -13,6 +16,8 @@ use crate::model::deployment::State;
 pub(super) struct TargetRow {
     pub(super) target: String,
     pub(super) phase: Phase,
+    /// The clusters of a fleet.
+    pub(super) clusters: Vec<ClusterPart>,
 }
 
 /// The phase of a deployment.
@@ -39,12 +44,15 @@ impl Phase {
 pub(super) struct Progress {
     lines: LiveLines,
     printed: Vec<Option<Phase>>,
+    /// The lines of clusters that were printed.
+    printed_clusters: BTreeMap<(String, String), String>,
 }
 
 impl Progress {
     /// Makes the progress for standard error.
     pub(super) fn new() -> Self {
-        Self { lines: LiveLines::new(), printed: Vec::new() }
+        let printed_clusters = BTreeMap::new();
+        Self { lines: LiveLines::new(), printed: Vec::new(), printed_clusters }
     }
 
     /// Returns whether it is redrawn in place, so that it must be shown repeatedly.
@@ -61,6 +69,14 @@ impl Progress {
         }
         self.printed.resize(rows.len(), None);
         for (row, printed) in rows.iter().zip(&mut self.printed) {
+            for part in &row.clusters {
+                let key = (row.target.clone(), part.cluster.clone());
+                let line = plain_cluster(row, part);
+                if self.printed_clusters.get(&key) != Some(&line) {
+                    output::note(&line);
+                    self.printed_clusters.insert(key, line);
+                }
+            }
             if printed.as_ref() != Some(&row.phase) {
                 output::note(&plain(row, seconds));
                 *printed = Some(row.phase.clone());
@@ -72,11 +88,32 @@ impl Progress {
 /// Returns a line for each row.
 fn lines(rows: &[TargetRow], spinner: &str, seconds: f64) -> Vec<StyledLine> {
     let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|row| line(row, names, spinner, seconds)).collect()
+    let of_row = |row: &TargetRow| {
+        let clusters = row.clusters.iter().map(|part| cluster_line(part, &row.clusters));
+        std::iter::once(line(row, names, spinner, seconds)).chain(clusters).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(of_row).collect()
+}
+
+/// Returns the line of a fleet's cluster, below that of its fleet.
+fn cluster_line(part: &ClusterPart, parts: &[ClusterPart]) -> StyledLine {
+    let ClusterPart { cluster, state, summary, .. } = part;
+    let names = parts.iter().map(|part| part.cluster.chars().count()).max().unwrap_or(0);
+    vec![
+        (Style::new(), format!("    {cluster:<names$}  ")),
+        (deployment::colour(*state), format!("{:<11}  ", state.as_str())),
+        (DIM, summary.clone()),
+    ]
+}
+
+/// Returns the same for a log.
+fn plain_cluster(row: &TargetRow, part: &ClusterPart) -> String {
+    let ClusterPart { cluster, state, summary, .. } = part;
+    format!("{}: on {cluster}: {}, {summary}\n", row.target, state.as_str())
 }
 
 fn line(row: &TargetRow, names: usize, spinner: &str, seconds: f64) -> StyledLine {
-    let TargetRow { target, phase } = row;
+    let TargetRow { target, phase, clusters: _ } = row;
     let target = (BOLD, format!(" {target:<names$}  "));
     let ((style, sign), (colour, word), detail) = match phase {
         Phase::Asked => {
@@ -98,7 +135,7 @@ fn line(row: &TargetRow, names: usize, spinner: &str, seconds: f64) -> StyledLin
 
 /// Returns a line for a log.
 fn plain(row: &TargetRow, seconds: f64) -> String {
-    let TargetRow { target, phase } = row;
+    let TargetRow { target, phase, clusters: _ } = row;
     match phase {
         Phase::Asked => format!("{target}: created\n"),
         Phase::Going { id, state, doing } => {
@@ -123,7 +160,11 @@ mod tests {
     }
 
     fn rows() -> Vec<TargetRow> {
-        let row = |target: &str, phase| TargetRow { target: target.to_owned(), phase };
+        let row = |target: &str, phase| TargetRow {
+            target: target.to_owned(),
+            phase,
+            clusters: Vec::new(),
+        };
         let id = "20261121-054812123-3f9a2c".to_owned();
         vec![
             row(
@@ -155,6 +196,34 @@ mod tests {
                 "⠋ prod-2  created    3 s, waiting for the service to receive it",
             ]
         );
+    }
+
+    #[test]
+    fn every_cluster_of_a_fleet_has_its_line_below() {
+        let part = |cluster: &str, state, summary: &str| ClusterPart {
+            cluster: cluster.to_owned(),
+            deployment: "20261121-054812124-3f9a2c".to_owned(),
+            state,
+            summary: summary.to_owned(),
+            waiting: None,
+            address: None,
+            commit: None,
+        };
+        let mut rows = rows();
+        rows[1].clusters = vec![
+            part("eu-1", State::Succeeded, "all pods are there and serve"),
+            part("us-west", State::Progressing, "2 of 5 updated"),
+        ];
+        let lines = split_plain_lines(&frame(&rows, 0, 0, 100, 3.2));
+        assert_eq!(
+            lines[2..4],
+            [
+                "    eu-1     succeeded    all pods are there and serve",
+                "    us-west  progressing  2 of 5 updated"
+            ]
+        );
+        let printed = plain_cluster(&rows[1], &rows[1].clusters[1]);
+        assert_eq!(printed, "prod-1: on us-west: progressing, 2 of 5 updated\n");
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn fields(deployment: &DeploymentSummary) -> Vec<String> {
         automatic,
         rollback,
         rollout: _,
+        fleet: _,
         received_at,
         pushed_at,
         finished_at,

@@ -34,12 +34,13 @@ fn job(n: u32) -> Job {
             templates_commit: None,
             template: "backend-default@latest".into(),
             reason: String::new(),
+            fleet: None,
         },
         hand_edits: DriftPolicy::default(),
     };
     let (answer, _) = tokio::sync::oneshot::channel();
     Job {
-        change: ManifestChange::Deploy(Box::new(write)),
+        changes: vec![ManifestChange::Deploy(Box::new(write))],
         at: Timestamp::UNIX_EPOCH,
         lease: Lease::without_end(),
         answer,
@@ -73,7 +74,10 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
 
     let built = build((&repo, "m.git"), None, &jobs, &HashSet::new(), &committer).unwrap();
     assert!(
-        built.outcomes.iter().all(|outcome| matches!(outcome, ChangeOutcome::Commit(_))),
+        built
+            .outcomes
+            .iter()
+            .all(|outcome| matches!(outcome.as_deref(), Ok([ChangeOutcome::Commit(_)]))),
         "{:?}",
         built.outcomes
     );
