@@ -59,7 +59,9 @@ impl ServiceEndpoint {
         let kind = RecordKind {
             event: "deployment",
             fingerprint: |Picture { summary: overview, stages, clusters }: &Picture| {
-                let parts = clusters.iter().map(|part| format!(" {} {}", part.state.as_str(), part.summary));
+                let parts = clusters
+                    .iter()
+                    .map(|part| format!(" {} {}", part.state.as_str(), part.summary));
                 let parts = parts.collect::<String>();
                 format!("{} {} {}{parts}", overview.state.as_str(), stages.len(), overview.summary)
             },

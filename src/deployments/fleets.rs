@@ -197,16 +197,14 @@ impl Deployments {
         app: &AppKey,
     ) -> Result<FleetPartPush, DeployError> {
         let (id, cluster) = (&part.id, &part.request.target);
-        let commit = match &part.rollback {
-            Some(_) => repository.commit_of(id).await?,
-            None => {
-                let folder = layout::revision_folder(cluster, app, id).to_string();
-                let is_there = !repository.files(&folder).await?.is_empty();
-                if is_there {
-                    repository.commit_of(id).await?.or(repository.tip().await?)
-                } else {
-                    None
-                }
+        let commit = if part.rollback.is_some() {
+            repository.commit_of(id).await?
+        } else {
+            let folder = layout::revision_folder(cluster, app, id).to_string();
+            if repository.files(&folder).await?.is_empty() {
+                None
+            } else {
+                repository.commit_of(id).await?.or(repository.tip().await?)
             }
         };
         let latest = repository.files(&layout::latest_folder(cluster, app).to_string()).await?;
@@ -280,8 +278,8 @@ impl WriteOutcome {
             let result = pushed_fleet(&pushes).ok_or_else(fault);
             return Self { result, hand_edit, parts: pushes };
         }
-        let pushed = pushes.into_iter().next().map(|push| push.pushed);
-        Self { result: pushed.ok_or_else(fault), hand_edit, parts: Vec::new() }
+        let only = pushes.into_iter().next().map(|push| push.pushed);
+        Self { result: only.ok_or_else(fault), hand_edit, parts: Vec::new() }
     }
 }
 

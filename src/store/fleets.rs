@@ -359,8 +359,16 @@ pub(super) async fn follow_part(
         _ => Vec::new(),
     };
     let status = (state.is_final() || (is_told && is_news)).then_some(status);
-    let change =
-        ClusterChange { deployment: fleet.clone(), state, summary, waiting, log_tail, status };
+    let change = ClusterChange {
+        deployment: fleet.clone(),
+        state,
+        summary,
+        waiting,
+        log_tail,
+        status,
+        // The policy for a failed canary is about one cluster, not about the fleet.
+        is_canary_failure: false,
+    };
     let Some(row) = set_cluster_state(write, &change, now).await? else { return Ok(()) };
     if state == State::Succeeded {
         let deployment = row::overview(&row)?;

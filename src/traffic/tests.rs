@@ -250,9 +250,9 @@ proptest! {
         for step in &plan.steps {
             if let TrafficStep::Scale { cluster, from, to, .. } = step {
                 // What an autoscaler had counts as what should be.
-                if let Some((_, pods @ None)) = state.iter_mut().find_map(|((name, version), one)| {
+                if let Some(pods @ None) = state.iter_mut().find_map(|((name, version), one)| {
                     let TrafficStep::Scale { version: scaled, .. } = step else { return None };
-                    (name == cluster && version == scaled).then_some(((), &mut one.1))
+                    (name == cluster && version == scaled).then_some(&mut one.1)
                 }) {
                     *pods = Some(*from);
                 }
@@ -265,8 +265,7 @@ proptest! {
             }
             apply(&mut state, step);
         }
-        let settled = |state: Pods| -> Pods { state.into_iter().map(|(key, (image, n))| (key, (image, n))).collect() };
-        let mut end = settled(state);
+        let mut end = state;
         // An autoscaler's number is set back without a step where it is the one that should be.
         for (key, (_, pods)) in &pods(&new) {
             if let Some((_, now)) = end.get_mut(key) && now.is_none() {

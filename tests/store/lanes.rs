@@ -89,7 +89,10 @@ async fn work_one(store: &Store) {
         }
         PushTurn::Superseded { .. } => {}
         PushTurn::Lost => panic!("nobody takes over a live lease"),
-        PushTurn::Locked(_) | PushTurn::HeldBack(_) | PushTurn::Claimed(_) => {
+        PushTurn::Locked(_)
+        | PushTurn::HeldBack(_)
+        | PushTurn::Claimed(_)
+        | PushTurn::Busy { .. } => {
             panic!("nobody stopped anything")
         }
     }

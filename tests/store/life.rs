@@ -37,6 +37,8 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             address: Some("https://web.example.com/".to_owned()),
             hand_edit: Some(hand_edit()),
             objects: vec![],
+            parts: vec![],
+            part_pushes: vec![],
             routes: vec![RouteClaim {
                 host: "web.example.com".to_owned(),
                 path: "/".to_owned(),
@@ -127,7 +129,10 @@ async fn an_arrival_and_the_point_of_no_return_at_once_agree() {
                 }
                 PushTurn::Superseded { by } => assert_eq!(by, newer),
                 PushTurn::Lost => panic!("nobody else was at it"),
-                PushTurn::Locked(_) | PushTurn::HeldBack(_) | PushTurn::Claimed(_) => {
+                PushTurn::Locked(_)
+                | PushTurn::HeldBack(_)
+                | PushTurn::Claimed(_)
+                | PushTurn::Busy { .. } => {
                     panic!("nobody stopped anything")
                 }
             }

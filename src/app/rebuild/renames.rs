@@ -179,6 +179,7 @@ mod tests {
             reason: String::new(),
             template: None,
             templates_commit: None,
+            fleet: None,
             pushed: Pushed {
                 commit: "c".repeat(40).parse().unwrap(),
                 changed: true,

@@ -72,7 +72,7 @@ impl Import {
         let section = json!({"deploy": {args.target.as_str(): imported.section}});
         if args.output.is_data() {
             let warnings = local::as_json(&imported.warnings);
-            let data = json!({"waml": section, "warnings": warnings["violations"]});
+            let data = json!({"waml": section, "warnings": warnings.get("violations")});
             return output::data(args.output, &data);
         }
         if !imported.warnings.is_empty() {

@@ -173,7 +173,7 @@ impl SetArgs {
         })?;
         if !self.output.is_data() && !self.dry_run && !edit.lines.is_empty() {
             let target = &self.target;
-            output::note(&note_line(&format!(
+            output::note(&note_line(format!(
                 "nothing is deployed yet: `bart plan --live {target}` shows what it changes; commit it for review"
             )));
         }

@@ -276,15 +276,15 @@ impl Deployments {
             }
         };
         let edit = records.iter().find_map(|(_, _, watch)| watch.read_hand_edit());
-        let pushes = match result {
-            Ok(pushes) => pushes,
+        let written = match result {
+            Ok(written) => written,
             Err(error) => {
                 return WriteOutcome { hand_edit: edit, ..DeployError::from(error).into() };
             }
         };
         self.facts.note_push();
-        let mut part_pushes = Vec::with_capacity(pushes.len());
-        for ((record, rollback, watch), push) in records.iter().zip(pushes) {
+        let mut part_pushes = Vec::with_capacity(written.len());
+        for ((record, rollback, watch), push) in records.iter().zip(written) {
             let pushed = match read_pushed(repository, record, app, rollback, push).await {
                 Ok(pushed) => pushed,
                 Err(problem) => return problem.into(),

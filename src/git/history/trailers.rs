@@ -291,6 +291,7 @@ mod tests {
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             reason: "it was slow on Mondays".into(),
+            fleet: None,
         };
         let message = CommitMessage::of_rollback(&note);
         let Some(Ok(CommitRecord::Deployment(deployment))) = parse_record(&words(&message.text))

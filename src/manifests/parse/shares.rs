@@ -40,6 +40,10 @@ fn joined(json: &Json, key: &str) -> String {
     list(json, key).map(text).collect::<Vec<_>>().join(", ")
 }
 
+fn at<'a>(json: &'a Json, path: &str) -> &'a Json {
+    json.pointer(path).unwrap_or(&Json::Null)
+}
+
 /// Writes a route: its hosts, its path, and what else a request must have.
 fn format_route(hosts: &str, path: &str, is_exact: bool, headers: &[(String, String)]) -> String {
     let exact = if is_exact { " (exact)" } else { "" };
@@ -52,7 +56,7 @@ fn virtual_service(object: &Json) -> Vec<RouteShares> {
     let spec = &object["spec"];
     let hosts = joined(spec, "hosts");
     let rule = |rule: &Json| {
-        let share = |one: &Json| (text(&one["destination"]["host"]), one["weight"].as_u64());
+        let share = |one: &Json| (text(at(one, "/destination/host")), one["weight"].as_u64());
         let shares: Vec<_> = list(rule, "route").map(share).collect();
         let route = |one: &Json| {
             let uri = &one["uri"];
@@ -75,11 +79,11 @@ fn http_route(object: &Json) -> Vec<RouteShares> {
         let share = |one: &Json| (text(&one["name"]), one["weight"].as_u64());
         let shares: Vec<_> = list(rule, "backendRefs").map(share).collect();
         let route = |one: &Json| {
-            let path = one["path"]["value"].as_str().unwrap_or("/");
+            let path = at(one, "/path/value").as_str().unwrap_or("/");
             let headers: Vec<_> = list(one, "headers")
                 .map(|header| (text(&header["name"]), text(&header["value"])))
                 .collect();
-            let route = format_route(&hosts, path, one["path"]["type"] == "Exact", &headers);
+            let route = format_route(&hosts, path, at(one, "/path/type") == "Exact", &headers);
             RouteShares { route, shares: shares.clone() }
         };
         list(rule, "matches").map(route).collect::<Vec<_>>()
@@ -92,14 +96,14 @@ fn ingress_route(object: &Json, objects: &[Json]) -> Vec<RouteShares> {
     let split = |name: &str| {
         objects
             .iter()
-            .find(|one| one["kind"] == "TraefikService" && one["metadata"]["name"] == name)
+            .find(|one| one["kind"] == "TraefikService" && at(one, "/metadata/name") == name)
     };
     let share = |one: &Json| (text(&one["name"]), one["weight"].as_u64());
     let route = |one: &Json| {
         let shares = list(one, "services").flat_map(|service| {
             let name = text(&service["name"]);
             match split(&name).filter(|_| service["kind"] == "TraefikService") {
-                Some(split) => list(&split["spec"]["weighted"], "services").map(share).collect(),
+                Some(split) => list(at(split, "/spec/weighted"), "services").map(share).collect(),
                 None => vec![share(service)],
             }
         });
@@ -114,7 +118,7 @@ fn ingress(object: &Json) -> Vec<RouteShares> {
         let route = |one: &Json| {
             let path = one["path"].as_str().unwrap_or("/");
             let route = format_route(&host, path, one["pathType"] == "Exact", &[]);
-            RouteShares { route, shares: vec![(text(&one["backend"]["service"]["name"]), None)] }
+            RouteShares { route, shares: vec![(text(at(one, "/backend/service/name")), None)] }
         };
         list(&rule["http"], "paths").map(route).collect::<Vec<_>>()
     };

@@ -137,21 +137,21 @@ mod tests {
 
     #[test]
     fn a_cookie_is_read_as_it_was_set_and_by_its_own_service_alone() {
-        let jar = jar(1, true);
-        let set = jar.set(Cookie::Session, "abc.def", 60).unwrap();
+        let own = jar(1, true);
+        let set = own.set(Cookie::Session, "abc.def", 60).unwrap();
         let (pair, attributes) = set.to_str().unwrap().split_once("; ").unwrap();
         assert!(pair.starts_with("__Host-the-deployer-session=abc.def."), "{pair}");
         assert_eq!(attributes, "Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure");
-        let read = |cookies: &[&str]| jar.read(&headers(cookies), Cookie::Session);
+        let read = |cookies: &[&str]| own.read(&headers(cookies), Cookie::Session);
         assert_eq!(read(&[pair]).as_deref(), Some("abc.def"));
         assert_eq!(read(&["a=b", &format!("c=d;{pair} ; e=f")]).as_deref(), Some("abc.def"));
         let forged = "__Host-the-deployer-session=evil.00";
         assert_eq!(read(&[&format!("{forged}; {pair}")]).as_deref(), Some("abc.def"));
-        assert_eq!(jar.read(&headers(&[pair]), Cookie::SignIn), None);
-        assert_eq!(super::tests::jar(2, true).read(&headers(&[pair]), Cookie::Session), None);
-        assert_eq!(super::tests::jar(1, false).read(&headers(&[pair]), Cookie::Session), None);
+        assert_eq!(own.read(&headers(&[pair]), Cookie::SignIn), None);
+        assert_eq!(jar(2, true).read(&headers(&[pair]), Cookie::Session), None);
+        assert_eq!(jar(1, false).read(&headers(&[pair]), Cookie::Session), None);
         // Signed for another purpose.
-        let other = jar.set(Cookie::SignIn, "abc.def", 60).unwrap();
+        let other = own.set(Cookie::SignIn, "abc.def", 60).unwrap();
         let other = other.to_str().unwrap().replace("sign-in", "session");
         assert_eq!(read(&[other.split(';').next().unwrap()]), None);
         for wrong in

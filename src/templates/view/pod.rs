@@ -167,9 +167,10 @@ fn affinity(nodes: &[NodeAffinity]) -> Json {
         let preference = json!({"matchExpressions": [expression(node)]});
         Some(json!({"weight": node.weight?, "preference": preference}))
     });
-    let required = match required.is_empty() {
-        true => Json::Null,
-        false => json!({"nodeSelectorTerms": [{"matchExpressions": required}]}),
+    let required = if required.is_empty() {
+        Json::Null
+    } else {
+        json!({"nodeSelectorTerms": [{"matchExpressions": required}]})
     };
     let node_affinity = set_only([
         ("requiredDuringSchedulingIgnoredDuringExecution", required),

@@ -319,7 +319,11 @@ impl Conversion {
             match replicas.and_then(|text| text.parse::<u64>().ok()) {
                 Some(replicas) => drop(placement.insert("replicas".to_owned(), replicas.into())),
                 None => {
-                    self.warn(distribution, "the number of replicas is missing", "write `replicas`")
+                    self.warn(
+                        distribution,
+                        "the number of replicas is missing",
+                        "write `replicas`",
+                    );
                 }
             }
         }

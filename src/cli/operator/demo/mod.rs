@@ -52,7 +52,7 @@ impl Demo {
         let settings = settings(&self.dir)?;
         crate::support::http::install_tls_provider();
         if !self.no_week {
-            live_through_week(&settings).await?;
+            Box::pin(live_through_week(&settings)).await?;
             // Those of the week fill the queue.
             while stages.try_recv().is_ok() {}
         }
@@ -85,7 +85,8 @@ async fn live_through_week(settings: &Settings) -> CommandOutcome {
         return Err(CliError::io("the demo needs the local forge"));
     };
     output::print("A sample week of five apps, for the pages …\n\n")?;
-    week::live_through(settings.clone(), root.clone(), story::read_secret(settings)?).await
+    Box::pin(week::live_through(settings.clone(), root.clone(), story::read_secret(settings)?))
+        .await
 }
 
 /// Finds `bart`, if it lies beside this program. Cargo builds it only when asked to.
