@@ -20,7 +20,7 @@ use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
 use crate::store::environments;
 use crate::store::error::StoreError;
-use crate::store::fleets;
+use crate::store::fleet_rows;
 use crate::store::inactive;
 use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Query, placeholders, query, query_of};
@@ -321,14 +321,14 @@ impl Store {
         };
         let with_note = undo.as_ref().map(|undo| change.with_note(&undo.note));
         let change = with_note.as_ref().unwrap_or(change);
-        fleets::lock_fleet_of(self, write, &change.deployment).await?;
+        fleet_rows::lock_fleet_of(self, write, &change.deployment).await?;
         let Some(row) = set_cluster_state(write, change, now).await? else { return Ok(()) };
         if let Some(request) = undo.and_then(|undo| undo.request) {
             self.request_undo(write, request, now).await?;
         }
         if row.maybe_text("fleet")?.is_some() {
             let is_told = change.status.is_some();
-            return fleets::follow_part(self, write, (&row, is_told), now).await;
+            return fleet_rows::follow_part(self, write, (&row, is_told), now).await;
         }
         let Some(status) = &change.status else { return Ok(()) };
         if change.state == State::Succeeded {

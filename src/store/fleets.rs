@@ -9,57 +9,21 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::model::claim::Claims;
 use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkTime};
-use crate::model::deployment::{ClusterPhase, Deployment, ForgeState, Pushed, State};
-use crate::model::fleet_progress::{self, FleetProgress};
-use crate::model::hand_edit::HandEdit;
+use crate::model::deployment::{Deployment, ForgeState, State};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::lane::{Lane, LanePlace};
-use crate::model::rollback::{Rollback, provisional_number};
-use crate::model::status::{ForgeStatus, one_line};
+use crate::model::rollback::provisional_number;
 use crate::store::claims::{self, ClaimConflict};
-use crate::store::cluster_state::{ClusterChange, set_cluster_state};
-use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::inactive;
-use crate::store::lease::{Claim, Findings};
-use crate::store::life::PushTurn;
+use crate::store::lease::{Claim, Findings, FleetPart, FleetPartPush};
+use crate::store::push_turn::PushTurn;
 use crate::store::query::{Answer, Query, placeholders, query, query_of};
-use crate::store::row::{self, Row, overview_columns, to_json};
+use crate::store::row::{self, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_state, holds, lane, mark_text, owners, removals};
-
-/// The part of a deployment to a fleet on one of its clusters, as it is about to be pushed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FleetPart {
-    /// Its own id, which names the revision on the cluster.
-    pub id: DeployId,
-    /// The cluster.
-    pub cluster: TargetName,
-    /// The address of the app there.
-    pub address: Option<String>,
-    /// The routes and objects that it makes live there.
-    pub claims: Claims,
-    /// The revision that becomes live again there, if the deployment is a rollback.
-    pub rollback: Option<Rollback>,
-}
-
-/// The push of a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FleetPartPush {
-    /// The part.
-    pub id: DeployId,
-    /// Its cluster.
-    pub cluster: TargetName,
-    /// The push.
-    pub pushed: Pushed,
-    /// True if it ends when its cluster runs it.
-    pub is_watched: bool,
-    /// The manual edit that it found.
-    pub hand_edit: Option<HandEdit>,
-}
+use crate::store::{fleet_rows, holds, lane, mark_text, owners, removals, waiting_ends};
 
 /// The records of one cluster that decide whether a fleet's push may begin.
 pub(super) struct PartState {
@@ -73,14 +37,12 @@ pub(super) struct PartState {
 pub(super) const PART_QUERIES: usize = 5;
 
 const DOING: &str = "recording a deployment to a fleet";
-/// The longest summary, in characters.
-const LONGEST_SUMMARY: usize = 2000;
 
 impl Store {
     /// Returns the parts of a deployment to a fleet, in the order of the clusters; none for any other deployment, and
     /// before the push has begun.
     pub async fn fleet_parts(&self, fleet: &DeployId) -> Result<Vec<Deployment>, StoreError> {
-        let rows = select_parts(fleet).fetch_all(&self.pool, DOING).await?;
+        let rows = fleet_rows::select_parts(fleet).fetch_all(&self.pool, DOING).await?;
         rows.iter().map(row::overview).collect()
     }
 
@@ -101,15 +63,6 @@ impl Store {
         }
         Ok(parts)
     }
-}
-
-fn select_parts(fleet: &DeployId) -> Query {
-    let sql = concat!(
-        "SELECT ",
-        overview_columns!(),
-        " FROM deployments WHERE fleet = $1 ORDER BY target"
-    );
-    query(sql, fleet)
 }
 
 /// Locks every lane that a deployment to the target must not meet: its own, those of its clusters, and those of the fleets
@@ -200,7 +153,7 @@ pub(super) async fn begin_parts(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let deployment = &claim.deployment;
-    let rows = select_parts(&deployment.id).fetch_all(write.sql(), DOING).await?;
+    let rows = fleet_rows::select_parts(&deployment.id).fetch_all(write.sql(), DOING).await?;
     let is_left = |id: &DeployId| !findings.parts.iter().any(|part| part.id == *id);
     let former: Vec<DeployId> = rows.iter().map(|row| row.id("id")).collect::<Result<_, _>>()?;
     for id in former.iter().filter(|id| is_left(id)) {
@@ -284,8 +237,8 @@ async fn finish_part(
     if part.rollback.is_none() {
         holds::after_success(write, part, app, now).await?;
     }
-    let waiting = cluster_state::older_waiting(part).ask(write.sql(), DOING).await?;
-    cluster_state::supersede_waiting(store, write, part, &waiting, now).await?;
+    let waiting = waiting_ends::older_waiting(part).ask(write.sql(), DOING).await?;
+    waiting_ends::supersede_waiting(store, write, part, &waiting, now).await?;
     if !is_watched {
         let older = inactive::older(store, part).ask(write.sql(), DOING).await?;
         inactive::enqueue_replaced(store, write, part, &older, now).await?;
@@ -311,85 +264,6 @@ pub(super) async fn fail_parts(
         claims::delete_claims(write, &row.id("id")?);
     }
     Ok(())
-}
-
-/// Locks the deployment of the fleet that a deployment is a part of, if it is one: every transaction locks that before the
-/// part.
-pub(super) async fn lock_fleet_of(
-    store: &Store,
-    write: &mut WriteTransaction,
-    part: &DeployId,
-) -> Result<(), StoreError> {
-    if store.kind == DatabaseBackend::Sqlite {
-        return Ok(());
-    }
-    let sql =
-        "SELECT id FROM deployments WHERE id = (SELECT p.fleet FROM deployments p WHERE p.id = $1)";
-    query(store.locking(sql, "FOR UPDATE"), part).first(write.sql(), DOING).await.map(drop)
-}
-
-/// Follows a change of a part in its cluster: sums up all parts in their fleet's deployment, and tells of it where the
-/// change is told of.
-pub(super) async fn follow_part(
-    store: &Store,
-    write: &mut WriteTransaction,
-    (part, is_told): (&Row, bool),
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let Some(fleet) = part.maybe_id::<DeployId>("fleet")? else { return Ok(()) };
-    // Of two clusters whose parts change at once, the second one sees the change of the first.
-    let sql = "SELECT id, summary, COALESCE(cluster_state, state) AS state FROM deployments WHERE id = $1";
-    let sql = store.locking(sql, "FOR UPDATE");
-    let Some(former) = query(sql, &fleet).first(write.sql(), DOING).await? else { return Ok(()) };
-    let rows = select_parts(&fleet).fetch_all(write.sql(), DOING).await?;
-    let parts = rows.iter().map(row::overview).collect::<Result<Vec<_>, _>>()?;
-    let FleetProgress { state, summary, waiting } = fleet_progress::sum_up(&parts);
-    let summary = one_line(&summary, LONGEST_SUMMARY);
-    let is_news =
-        former.text("summary")? != summary || former.word("state", State::parse)? != state;
-    let status = match state {
-        State::Syncing => ForgeStatus::in_cluster(ClusterPhase::Syncing, &summary),
-        State::Succeeded => ForgeStatus::new(ForgeState::Success, &summary),
-        State::Failed => ForgeStatus::new(ForgeState::Failure, &summary),
-        State::Superseded => ForgeStatus::new(ForgeState::Inactive, &summary),
-        _ => ForgeStatus::in_cluster(ClusterPhase::Progressing, &summary),
-    };
-    let log_tail = match parts.iter().find(|part| part.state == State::Failed) {
-        Some(failed) if state == State::Failed => log_of(write, &failed.id).await?,
-        _ => Vec::new(),
-    };
-    let status = (state.is_final() || (is_told && is_news)).then_some(status);
-    let change = ClusterChange {
-        deployment: fleet.clone(),
-        state,
-        summary,
-        waiting,
-        log_tail,
-        status,
-        // The policy for a failed canary is about one cluster, not about the fleet.
-        is_canary_failure: false,
-    };
-    let Some(row) = set_cluster_state(write, &change, now).await? else { return Ok(()) };
-    if state == State::Succeeded {
-        let deployment = row::overview(&row)?;
-        let older = inactive::older(store, &deployment).ask(write.sql(), DOING).await?;
-        inactive::enqueue_replaced(store, write, &deployment, &older, now).await?;
-    }
-    if state.is_final() {
-        write.wake_rollout_of(&fleet, now);
-    }
-    if let Some(status) = &change.status {
-        store.enqueue_change(write, &fleet, status, now);
-    }
-    Ok(())
-}
-
-async fn log_of(write: &mut WriteTransaction, id: &DeployId) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT id, CASE WHEN LENGTH(log_tail) <= 65536 THEN log_tail END AS log_tail \
-         FROM deployments WHERE id = $1";
-    let row = query(sql, id).first(write.sql(), DOING).await?;
-    row.map_or(Ok(None), |row| row.json::<Option<Vec<String>>>("log_tail"))
-        .map(Option::unwrap_or_default)
 }
 
 /// Returns the claim of a fleet's deployment as that of one of its parts.

@@ -10,7 +10,6 @@ use crate::model::notice::Sink;
 use crate::model::removal::RemovalRecord;
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
-use crate::store::cluster_state;
 use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -95,7 +94,6 @@ pub(super) async fn enqueue_removed(
     let deployments = deployments.ask(write.sql(), DOING).await?;
     let deployments = still_active(store, write, &deployments, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
-    cluster_state::end_removed(store, write, (target, app), &status, now).await?;
     if let Some(newest) = deployments.first() {
         for name in &store.subscriptions.events {
             let sink = Sink::Events(name.clone());

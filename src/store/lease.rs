@@ -5,11 +5,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::claim::{Claims, ObjectClaim};
-use crate::model::deployment::{Contact, Deployment, StageTime};
+use crate::model::deployment::{Contact, Deployment, Pushed, StageTime};
 use crate::model::hand_edit::HandEdit;
-use crate::model::id::{AppKey, CommitSha};
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::rollback::Rollback;
 use crate::model::route::RouteClaim;
-use crate::store::fleets::{FleetPart, FleetPartPush};
 use crate::store::query::{Bind, BoundValue};
 use crate::support::time::saturating_add;
 
@@ -37,6 +37,36 @@ impl Bind for &Claim {
     fn bind(self, values: &mut Vec<BoundValue>) {
         (&self.deployment.id, self.deployment.attempts).bind(values);
     }
+}
+
+/// The part of a deployment to a fleet on one of its clusters, as it is about to be pushed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetPart {
+    /// Its own id, which names the revision on the cluster.
+    pub id: DeployId,
+    /// The cluster.
+    pub cluster: TargetName,
+    /// The address of the app there.
+    pub address: Option<String>,
+    /// The routes and objects that it makes live there.
+    pub claims: Claims,
+    /// The revision that becomes live again there, if the deployment is a rollback.
+    pub rollback: Option<Rollback>,
+}
+
+/// The push of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetPartPush {
+    /// The part.
+    pub id: DeployId,
+    /// Its cluster.
+    pub cluster: TargetName,
+    /// The push.
+    pub pushed: Pushed,
+    /// True if it ends when its cluster runs it.
+    pub is_watched: bool,
+    /// The manual edit that it found.
+    pub hand_edit: Option<HandEdit>,
 }
 
 /// The findings of a worker so far. A field that is `None` or empty leaves the stored value.

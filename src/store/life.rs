@@ -13,16 +13,17 @@ use crate::model::lock::Lock;
 use crate::model::rollback::{Hold, Rollback};
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
-use crate::store::claims::{self, ClaimConflict};
+use crate::store::claims;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::fleets::{self, PartState};
 use crate::store::interval_metrics::MarkChange;
 use crate::store::lease::{Claim, Findings, LeaseState};
+use crate::store::push_turn::PushTurn;
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{cluster_state, holds, inactive, lane, locks, mark_text, owners, removals};
+use crate::store::{holds, inactive, lane, locks, mark_text, owners, removals, waiting_ends};
 
 /// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,34 +49,6 @@ pub enum FinalState {
     Syncing(Pushed),
     /// The deployment was rejected, or given up.
     Failed,
-}
-
-/// The answer to a request for the turn to push.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "nothing may be pushed without the turn"]
-pub enum PushTurn {
-    /// The push may begin, and from now on no deployment supersedes this one.
-    Yes,
-    /// A newer deployment of the lane has arrived; this one has ended.
-    Superseded {
-        /// The newer one.
-        by: DeployId,
-    },
-    /// A person has locked it since it was planned or requested. It still runs: the worker decides
-    /// what follows.
-    Locked(Box<Lock>),
-    /// A person has held it since the rules ran.
-    HeldBack(Box<Hold>),
-    /// The app, its namespace, a route or an object belongs to another since the rules ran. It
-    /// still runs; nothing proves that it is of the app.
-    Claimed(Box<ClaimConflict>),
-    /// Another deployment, or a removal, is at work on one of its clusters: the turn comes once that has ended.
-    Busy {
-        /// The other one.
-        with: DeployId,
-    },
-    /// Another worker took over, or the deployment has ended. Nothing was changed.
-    Lost,
 }
 
 /// The records that decide whether a push may begin.
@@ -276,7 +249,7 @@ impl Store {
             let claim_owner = owners::claim(id, now);
             let mut queries = vec![finish, claim_owner];
             queries.extend((!is_syncing).then(|| inactive::older(self, &claim.deployment)));
-            queries.push(cluster_state::older_waiting(&claim.deployment));
+            queries.push(waiting_ends::older_waiting(&claim.deployment));
             let mut answers = write.ask_many(queries, FINISHING).await?.into_iter();
             let mut next = || answers.next().unwrap_or_default();
             let (update, owner) = (next(), next());
@@ -288,7 +261,7 @@ impl Store {
             owners::follow_claim(self, &mut write, &owner)?;
             holds::after_success(&mut write, &claim.deployment, app, now).await?;
             let deployment = &claim.deployment;
-            cluster_state::supersede_waiting(self, &mut write, deployment, &waiting, now).await?;
+            waiting_ends::supersede_waiting(self, &mut write, deployment, &waiting, now).await?;
             if let Some(older) = older {
                 inactive::enqueue_replaced(self, &mut write, &claim.deployment, &older, now)
                     .await?;

@@ -21,7 +21,7 @@ mod audit; // the audit log
 mod cancel; // cancels a deployment
 mod claims; // reservations of apps, routes and objects
 mod cluster_progress; // progress in clusters: leases and records
-mod cluster_state; // the state of a pushed deployment in its cluster, and what ends it
+mod cluster_state; // the state of a pushed deployment in its cluster
 mod connect; // connects to the database of a URL
 mod db; // the database and its transactions
 mod deaths; // counts attempts that died one after the other
@@ -30,6 +30,7 @@ mod environment_claims; // claims of those who tell of preview environments
 mod environments; // preview environments: reports, and what of them is due
 mod error; // errors and faults
 mod facts; // reads the records that the rules need
+mod fleet_rows; // the rows of a fleet's parts, and their progress
 mod fleets; // deployments to fleets, and their parts
 mod health; // the check for writes
 mod holds; // holds, which stop automation
@@ -50,6 +51,7 @@ mod outbox; // the outbox: messages to send
 mod overview; // queries for the overview of all apps
 mod owners; // owners of apps
 mod previews; // previews of pull requests
+mod push_turn; // the answer to a worker that wants to push
 mod query; // statements with their values
 mod queue; // claim, extend, release
 mod read; // queries for pages and people
@@ -71,6 +73,7 @@ mod sessions; // browsers of people who have signed in
 mod sweeps; // progress of the sweeps
 mod system; // replicas, leases, messages that were given up
 mod undo; // the rollback of a deployment that failed in its cluster
+mod waiting_ends; // the end of deployments that wait for their cluster
 mod write; // a write transaction, its turn and its connection
 
 pub use crate::store::cancel::Cancelled;
@@ -86,7 +89,6 @@ pub use crate::store::environment_claims::{
 };
 pub use crate::store::error::{Ailment, StoreError};
 pub use crate::store::facts::RecordedFacts;
-pub use crate::store::fleets::{FleetPart, FleetPartPush};
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
@@ -96,8 +98,8 @@ pub use crate::store::insights::{
 };
 pub use crate::store::intake::Accepted;
 pub use crate::store::interval_metrics::IntervalMetrics;
-pub use crate::store::lease::{Claim, Findings, LeaseState};
-pub use crate::store::life::{Completion, FinalState, PushTurn};
+pub use crate::store::lease::{Claim, Findings, FleetPart, FleetPartPush, LeaseState};
+pub use crate::store::life::{Completion, FinalState};
 pub use crate::store::locks::{LockPlacement, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};
 pub use crate::store::notifications::{ForgeCalls, Notification, OutboxBacklog};
@@ -105,6 +107,7 @@ pub use crate::store::outbox::{Confirmation, DeliveryOutcome, OutboxMessage};
 pub use crate::store::overview::NewestDeployment;
 pub use crate::store::owners::{OwnerMove, OwnerRecord};
 pub use crate::store::previews::{PostedCheck, PreviewClaim, PreviewIntake};
+pub use crate::store::push_turn::PushTurn;
 pub use crate::store::read::{Filter, Page, QueueDepth, StateCounts};
 pub use crate::store::rebuild::{Rebuilt, RememberedDeployment, RestorableRecords};
 pub use crate::store::removals::ActTurn;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::model::audit::{AuditRecord, Principal};
 use crate::model::id::{AppKey, DeployId, RepoName, RolloutId, TargetName};
 use crate::model::removal::{RemovalEnd, RemovalOrder, RemovalRecord};
+use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
@@ -18,7 +19,7 @@ use crate::store::lease::end_of;
 use crate::store::query::{Query, query};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, claims, idempotency_keys, inactive, lane};
+use crate::store::{audit, claims, idempotency_keys, inactive, lane, waiting_ends};
 
 /// The answer to a request to begin an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +136,9 @@ impl Store {
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
             let removal = read_removal(&row)?;
             inactive::enqueue_removed(self, &mut write, &removal, commit, *at).await?;
+            let status = ForgeStatus::removed(&removal.actor, &removal.reason);
+            let place = (&removal.target, &removal.app);
+            waiting_ends::end_removed(self, &mut write, place, &status, *at).await?;
             claims::free(&mut write, &removal.target, &removal.app);
         }
         idempotency_keys::keep(&mut write, answer).await?;

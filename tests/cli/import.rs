@@ -151,7 +151,8 @@ fn the_imported_sections_render_as_the_design_says() {
     let clusters = serde_json::json!({"complete": true, "any": null, "targets": [cluster]});
     fs::write(&platform, clusters.to_string()).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_bart"))
-        .args(["render", "--target", "prod-cluster-1", "--tag", "1.0", "--platform"])
+        .args(["render", "--target", "prod-cluster-1", "--tag", "1.0"])
+        .args(["--repository", "example/example-app", "--platform"])
         .arg(&platform)
         .arg(&file)
         .env_remove("BART_SERVER")

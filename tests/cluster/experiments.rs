@@ -131,7 +131,9 @@ impl Experiment {
             self.look(measured);
             let now = self.world.now;
             let Flagger { phase, weight, failed_checks, .. } = &self.flagger;
-            if *weight > 0 && run.weights.last() != Some(weight) {
+            // The weight of a run that has ended may still stand there.
+            let goes_on = !matches!(phase.as_str(), "Succeeded" | "Failed");
+            if goes_on && *weight > 0 && run.weights.last() != Some(weight) {
                 run.weights.push(*weight);
                 run.first_step.get_or_insert(now);
             }
