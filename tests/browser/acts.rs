@@ -91,7 +91,7 @@ async fn a_person_locks_an_app_and_removes_the_lock() {
     let Some(page) = Page::take("acts in a browser").await else { return };
     let (deployer, url) = for_people().await;
     deploys(&deployer, "v1").await;
-    signs_in(&page, &deployer, &url, "ada", "/account").await;
+    signs_in(&page, &deployer, &url, "ada", "/").await;
     let path = format!("/locks/new?target={TARGET}&app=devx%2Fshop");
     page.open(&url, &path).await;
     // The API wants a reason: a browser that is not asked for one gets to know.
@@ -178,7 +178,7 @@ async fn people_pause_resume_approve_and_undo_a_rollout() {
         request.post(format!("{}/api/v1/rollouts", deployer.url())).bearer_auth("t0ken-of-ci");
     let answer: serde_json::Value = request.json(&body).send().await.unwrap().json().await.unwrap();
     let id = answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-    signs_in(&page, &deployer, &url, "ada", "/account").await;
+    signs_in(&page, &deployer, &url, "ada", "/").await;
     let acts = async |act: &str, words: &[&str], button: &str| {
         page.open(&url, &format!("/rollouts/{id}/{act}")).await;
         confirms(&page, words, "as planned", button).await;

@@ -120,6 +120,7 @@ async fn a_session_ends_by_itself_everywhere_and_with_the_token() {
     assert!(!signed_in().await, "three hours are over");
     // Another browser has a copy of the cookie.
     signs_in().await;
+    assert!(signed_in().await);
     let copy = cookies(&page).await.remove(0);
     page.press("Sign out everywhere").await;
     let cookie = json!({"name": copy["name"], "value": copy["value"], "url": url});

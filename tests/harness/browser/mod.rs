@@ -16,6 +16,7 @@ mod driver; // the client of chromedriver
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -45,6 +46,8 @@ static BROWSER: OnceCell<Browser> = OnceCell::const_new();
 /// The browser's window, for one test.
 pub(crate) struct Page {
     browser: &'static Browser,
+    /// Whether the scripts of pages run.
+    scripts: AtomicBool,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -55,7 +58,8 @@ impl Page {
             return None;
         }
         let browser = BROWSER.get_or_init(start).await;
-        let page = Self { browser, _turn: browser.turn.lock().await };
+        let page =
+            Self { browser, scripts: AtomicBool::new(true), _turn: browser.turn.lock().await };
         page.reset().await;
         Some(page)
     }
@@ -92,6 +96,11 @@ impl Page {
 
     /// Switches JavaScript on or off, from the next page on. The test's own scripts run nevertheless.
     pub(crate) async fn scripts(&self, on: bool) {
+        self.scripts.store(on, Ordering::SeqCst);
+        self.let_scripts_run(on).await;
+    }
+
+    async fn let_scripts_run(&self, on: bool) {
         self.cdp("Emulation.setScriptExecutionDisabled", json!({"value": !on})).await;
     }
 
@@ -247,6 +256,8 @@ impl Page {
 
     /// Checks the page by axe-core: WCAG 2.2 A and AA, and its best practices.
     pub(crate) async fn assert_accessible(&self) {
+        // It goes on in callbacks, which do not run where scripts are off.
+        self.let_scripts_run(true).await;
         self.run(AXE, json!([])).await;
         let script = "const done = arguments[0]; axe.run().then(result => done(result.violations.map(one => \
                       `${one.id}: ${one.help}\\n` + one.nodes.map(node => `    ${node.html}\\n    ${node.failureSummary}`)\
@@ -254,6 +265,7 @@ impl Page {
         let body = json!({"script": script, "args": []});
         let violations = self.browser.session.post("execute/async", body).await.unwrap();
         let violations: Vec<String> = serde_json::from_value(violations).unwrap();
+        self.let_scripts_run(self.scripts.load(Ordering::SeqCst)).await;
         assert!(violations.is_empty(), "{}\n{}", self.url().await, violations.join("\n"));
     }
 
