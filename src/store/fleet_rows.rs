@@ -29,6 +29,18 @@ pub(super) fn select_parts(fleet: &DeployId) -> Query {
     query(sql, fleet)
 }
 
+/// Finds the failure of the first failed part of a fleet's deployment, in one line; `None` for any other deployment.
+pub(super) async fn failure_of_part(
+    write: &mut WriteTransaction,
+    fleet: &DeployId,
+) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT id, target, summary FROM deployments \
+         WHERE fleet = $1 AND COALESCE(cluster_state, state) = 'failed' ORDER BY target LIMIT 1";
+    let Some(part) = query(sql, fleet).first(write.sql(), DOING).await? else { return Ok(None) };
+    let failure = format!("failed on {}: {}", part.text("target")?, part.text("summary")?);
+    Ok(Some(one_line(&failure, LONGEST_SUMMARY)))
+}
+
 /// Locks the deployment of the fleet that a deployment is a part of, if it is one: every transaction locks that before the
 /// part.
 pub(super) async fn lock_fleet_of(

@@ -191,7 +191,11 @@ async fn people_pause_resume_approve_and_undo_a_rollout() {
     page.open(&url, &format!("/rollouts/{id}/approve")).await;
     assert!(page.text("main").await.contains("This cannot be done to it now"));
     acts("resume", &["lets it go on"], "Resume").await;
-    deployer.settle().await;
+    // Until the first target is complete; then the rollout waits for people, for as long as they like.
+    for _ in 0..60 {
+        deployer.works().await;
+        deployer.clock.advance(Duration::from_secs(10));
+    }
     acts("approve", &["lets it pass the gate", "example/ops"], "Approve").await;
     deployer.settle().await;
     acts("undo", &["2 of 2 targets are complete", "former revision back"], "Undo").await;

@@ -51,6 +51,7 @@ pub(super) async fn on_both(story: impl AsyncFn(&mut Prod)) {
             let clusters = format!("{all}{}", cluster("beside", ""));
             let mut prod = Prod::start(deployer, &configuration(&clusters, &CLUSTERS)).await;
             story(&mut prod).await;
+            prod.deployer.settle().await;
             prod.deployer.settled().await;
         })
         .await;

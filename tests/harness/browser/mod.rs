@@ -247,11 +247,12 @@ impl Page {
     }
 
     /// What the browser has complained about since it was last asked: scripts that fail, and whatever the content
-    /// security policy refuses.
+    /// security policy refuses. Not the icon that GitHub's stand-in does not have, nor hints about forms.
     pub(crate) async fn console(&self) -> Vec<String> {
         let lines = self.browser.session.post("se/log", json!({"type": "browser"})).await.unwrap();
         let lines = lines.as_array().unwrap().iter();
-        lines.map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+        let messages = lines.map(|line| line["message"].as_str().unwrap().to_owned());
+        messages.filter(|one| !one.contains(" [DOM] ") && !one.contains("/favicon.ico ")).collect()
     }
 
     /// Checks the page by axe-core: WCAG 2.2 A and AA, and its best practices.
