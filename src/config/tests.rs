@@ -202,7 +202,7 @@ fn everything_can_be_set() {
         ("argocd", "the-deployer-dev")
     );
     let names: Vec<&str> = fleets.names().map(TargetName::as_str).collect();
-    assert_eq!(names, ["everywhere", "europe"]);
+    assert_eq!(names, ["europe", "everywhere"]);
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
     assert_eq!((sessions.idle.as_hours(), sessions.longest.as_hours()), (1, 12));
     let BigQuerySettings { project, dataset, table, endpoint, access: _ } = bigquery.unwrap();
