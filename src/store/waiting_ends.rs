@@ -69,15 +69,13 @@ async fn end_waiting(
     for row in rows {
         let id = row.id("id")?;
         // A fleet that one cluster has failed has failed, whatever ends the wait for the others.
-        let change = match fleet_rows::failure_of_part(write, &id).await? {
-            Some(failure) => {
-                let status = ForgeStatus::new(ForgeState::Failure, &failure);
-                ClusterChange::end(id, State::Failed, status)
-            }
-            None => {
-                let inactive = ForgeStatus::new(ForgeState::Inactive, status.description());
-                ClusterChange::end(id, State::Superseded, inactive)
-            }
+        let failure = fleet_rows::failure_of_part(write, &id).await?;
+        let change = if let Some(failure) = failure {
+            let status = ForgeStatus::new(ForgeState::Failure, &failure);
+            ClusterChange::end(id, State::Failed, status)
+        } else {
+            let inactive = ForgeStatus::new(ForgeState::Inactive, status.description());
+            ClusterChange::end(id, State::Superseded, inactive)
         };
         fleet_rows::lock_fleet_of(store, write, &change.deployment).await?;
         let Some(row) = set_cluster_state(write, &change, now).await? else { continue };

@@ -166,12 +166,6 @@ impl Page {
         value.unwrap().as_str().map(str::to_owned)
     }
 
-    /// Clicks on the first such element; a page that this leads to is loaded when it returns.
-    pub(crate) async fn click(&self, css: &str) {
-        let element = self.find("css selector", css).await;
-        self.click_on(&element).await;
-    }
-
     /// Clicks on the button or link that reads so.
     pub(crate) async fn press(&self, words: &str) {
         let named =
@@ -195,23 +189,10 @@ impl Page {
         session.post(&format!("element/{element}/value"), json!({"text": text})).await.unwrap();
     }
 
-    /// Presses keys, wherever the focus is; `\u{e004}` is the tabulator, `\u{e007}` enter.
-    pub(crate) async fn keys(&self, keys: &str) {
-        let focus = self.browser.session.get("element/active").await.unwrap();
-        let element = focus.as_object().unwrap().values().next().unwrap().as_str().unwrap();
-        let body = json!({"text": keys});
-        self.browser.session.post(&format!("element/{element}/value"), body).await.unwrap();
-    }
-
     /// Runs a script in the page; what it returns.
     pub(crate) async fn run(&self, script: &str, args: Json) -> Json {
         let body = json!({"script": script, "args": args});
         self.browser.session.post("execute/sync", body).await.unwrap()
-    }
-
-    /// Waits until the page has such an element.
-    pub(crate) async fn wait_for(&self, css: &str) {
-        self.wait_until("return document.querySelector(arguments[0]) !== null", json!([css])).await;
     }
 
     /// Waits until the first such element contains the text.
