@@ -75,7 +75,7 @@ pub(super) fn authorize(state: &mut State, call: &Call) -> Answered {
     match &*value("allow") {
         "" => {
             let page = format!(
-                "<!doctype html><html lang=en><title>GitHub</title><h1>Authorize the-deployer, {login}?</h1>\
+                "<!doctype html><html lang=en><title>GitHub</title><link rel=icon href=\"data:,\"><h1>Authorize the-deployer, {login}?</h1>\
                  <p><a href=\"/{0}&allow=yes\">Authorize</a> <a href=\"/{0}&allow=no\">Cancel</a></p></html>",
                 call.target.trim_start_matches('/').replace('&', "&amp;")
             );
