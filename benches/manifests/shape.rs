@@ -181,6 +181,7 @@ fn note(deployment: &Deployment) -> Note {
         template: "backend-default@latest".to_owned(),
         templates_commit: None,
         reason: String::new(),
+        fleet: None,
     }
 }
 
