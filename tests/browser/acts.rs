@@ -23,6 +23,8 @@ async fn assert_act(deployer: &Deployer, act: &str, by: &str, reason: &str) {
     assert_eq!((&*entry.act, &*entry.by.name, &*entry.reason), (act, by, reason));
     assert_eq!(entry.by.via, AuthMethod::GitHub);
     assert_eq!(entry.by.from.as_deref(), Some("127.0.0.1"));
+    // The next act is a newer one.
+    deployer.clock.advance(Duration::from_secs(1));
 }
 
 /// Checks what an act's page says, gives a reason and presses the button.

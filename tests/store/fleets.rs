@@ -143,7 +143,7 @@ async fn a_part_is_no_workers_and_ends_with_its_fleets_deployment() {
 
 #[tokio::test]
 async fn on_each_cluster_the_newest_wins_and_a_fleet_is_whole() {
-    run_on_both(async |db| {
+    Box::pin(run_on_both(async |db| {
         let store = db.store.clone().with_fleets(fleets());
         // The single one is newer: the fleet's is superseded as a whole.
         let fleet = running(&store, "acme/shop", "world", 1).await;
@@ -166,7 +166,7 @@ async fn on_each_cluster_the_newest_wins_and_a_fleet_is_whole() {
         let turn =
             store.begin_push(&late, &planned_alone("shop", "shop.eu"), at(13)).await.unwrap();
         assert!(matches!(turn, PushTurn::Superseded { .. }), "{turn:?}");
-    })
+    }))
     .await;
 }
 

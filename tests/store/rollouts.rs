@@ -498,7 +498,7 @@ async fn of_each_gate_the_newest_answers_are_kept_in_their_order_whatever_the_cl
 
 #[tokio::test]
 async fn transactions_that_end_deployments_of_several_rollouts_do_not_wait_for_each_other() {
-    run_on_both(async |db| {
+    Box::pin(run_on_both(async |db| {
         let store = &db.store;
         begin(store, 1, &["prod", "dev"]).await;
         // The same targets, for another app of the repository.
@@ -538,6 +538,6 @@ async fn transactions_that_end_deployments_of_several_rollouts_do_not_wait_for_e
                 assert!(read(store, of).await.progress.due_at <= at(n + 4), "both are woken");
             }
         }
-    })
+    }))
     .await;
 }

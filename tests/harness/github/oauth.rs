@@ -43,7 +43,7 @@ struct Code {
 impl World {
     /// The App leads people back to that address.
     pub(crate) fn leads_back_to(&self, callback: &str) {
-        self.state().oauth.callback = callback.to_owned();
+        callback.clone_into(&mut self.state().oauth.callback);
     }
 
     /// In the browser sits this person, who has signed in at GitHub.
