@@ -31,15 +31,9 @@ impl Deployments {
         lease: &Lease,
     ) -> WriteOutcome {
         let target = &deployment.request.target;
-        let (repository, app) = match (self.manifests_of(target), &deployment.app) {
-            (Ok(manifests), Some(app)) => (&manifests.repository, app),
-            (Err(problem), _) => return problem.into(),
-            (_, None) => {
-                return DeployError::give_up(
-                    "the rollback's record names no app: a fault in the-deployer itself",
-                )
-                .into();
-            }
+        let (repository, app) = match self.rollback_place(deployment) {
+            Ok(place) => place,
+            Err(problem) => return problem.into(),
         };
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
         let watch = DriftPolicy::new(policy.unwrap_or_default());
@@ -64,6 +58,19 @@ impl Deployments {
             }
         };
         WriteOutcome { result, hand_edit: watch.read_hand_edit(), parts: Vec::new() }
+    }
+
+    /// Returns the repository that a rollback writes to, and its app.
+    pub(super) fn rollback_place<'a>(
+        &'a self,
+        deployment: &'a Deployment,
+    ) -> Result<(&'a ManifestRepository, &'a AppKey), DeployError> {
+        let repository = &self.manifests_of(&deployment.request.target)?.repository;
+        let app = deployment.app.as_ref().ok_or_else(|| {
+            let fault = "the rollback's record names no app: a fault in the-deployer itself";
+            DeployError::give_up(fault)
+        })?;
+        Ok((repository, app))
     }
 
     /// Returns the push of an earlier attempt, if its commit is there.

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::deployments::rollback::RollbackError;
@@ -21,7 +22,7 @@ use crate::model::live_history::DefaultRevision;
 use crate::model::removal::REASON_LIMIT;
 use crate::model::rollback::{OnCanaryFailure, OnFailure, RollbackOrder};
 use crate::model::status::one_line;
-use crate::store::{FailureUndo, UndoRequest};
+use crate::store::{FailureUndo, NewRollback, UndoRequest};
 
 /// The time for the decision: the failure is told without a rollback rather than late.
 pub(crate) const UNDO_DEADLINE: Duration = Duration::from_secs(20);
@@ -98,26 +99,14 @@ impl Deployments {
         };
         let instance = AppInstance { target: failed.request.target.clone(), app };
         self.check_hold(&instance).await?;
-        let AppInstance { target, app } = instance;
         let reason = format!("deployment {} failed in the cluster: {cause}", failed.id);
-        let order = RollbackOrder {
-            target,
-            app,
-            to: None,
-            reason: one_line(&reason, REASON_LIMIT),
-            with_data: false,
-            with_fewer_pods: false,
-            dry_run: false,
-        };
-        let by = Principal::service();
+        let (by, order) = (Principal::service(), order(instance, &reason));
         let prepared = self.prepare_rollback(&order, DefaultRevision::Proven, &by).await?;
-        let PreparedRollback { mut new, live_files, answer: _ } = prepared;
+        let PreparedRollback { new, live_files, answer: _ } = prepared;
         if files::digest_of(&live_files).as_ref() != Some(&pushed.digest) {
             return against("it is not live any more: another revision or an edit by hand is");
         }
-        new.rollback.undoes = Some(failed.id.clone());
-        let entry = entry(&new, by, self.clock.now());
-        Ok(UndoRequest { rollback: new, entry })
+        Ok(request(new, &failed.id, by, self.clock.now()))
     }
 
     /// Prepares the rollback of a whole fleet, of which one cluster has failed: all of its clusters go back together.
@@ -142,27 +131,15 @@ impl Deployments {
         let target = failed.request.target.clone();
         let instance = AppInstance { target, app };
         self.check_hold(&instance).await?;
-        let AppInstance { target, app } = instance;
         let cluster = &part.request.target;
         let reason = format!("deployment {} failed on {cluster}: {cause}", failed.id);
-        let order = RollbackOrder {
-            target,
-            app,
-            to: None,
-            reason: one_line(&reason, REASON_LIMIT),
-            with_data: false,
-            with_fewer_pods: false,
-            dry_run: false,
-        };
-        let by = Principal::service();
+        let (by, order) = (Principal::service(), order(instance, &reason));
         let prepared = self.prepare_rollback(&order, DefaultRevision::Proven, &by).await?;
-        let PreparedRollback { mut new, live_files: _, answer: _ } = prepared;
+        let PreparedRollback { new, live_files: _, answer: _ } = prepared;
         if new.rollback.from.as_ref() != Some(&failed.id) {
             return against("it is not live any more: another deployment of the fleet is");
         }
-        new.rollback.undoes = Some(failed.id.clone());
-        let entry = entry(&new, by, self.clock.now());
-        Ok(UndoRequest { rollback: new, entry })
+        Ok(request(new, &failed.id, by, self.clock.now()))
     }
 
     /// Refuses where automation is held. A person's rollback would be done.
@@ -180,6 +157,31 @@ impl Deployments {
             None => Ok(()),
         }
     }
+}
+
+/// Orders the rollback to what ran before. Nothing that a person would have to accept is accepted.
+fn order(AppInstance { target, app }: AppInstance, reason: &str) -> RollbackOrder {
+    RollbackOrder {
+        target,
+        app,
+        to: None,
+        reason: one_line(reason, REASON_LIMIT),
+        with_data: false,
+        with_fewer_pods: false,
+        dry_run: false,
+    }
+}
+
+/// Makes the request of a rollback that undoes a deployment.
+fn request(
+    mut rollback: NewRollback,
+    undoes: &DeployId,
+    by: Principal,
+    now: Timestamp,
+) -> UndoRequest {
+    rollback.rollback.undoes = Some(undoes.clone());
+    let entry = entry(&rollback, by, now);
+    UndoRequest { rollback, entry }
 }
 
 /// Writes the reason as a clause.
