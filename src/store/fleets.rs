@@ -268,9 +268,5 @@ pub(super) async fn fail_parts(
 
 /// Returns the claim of a fleet's deployment as that of one of its parts.
 fn part_claim(claim: &Claim, part: &FleetPart) -> Claim {
-    let mut deployment = claim.deployment.clone();
-    deployment.fleet = Some(std::mem::replace(&mut deployment.id, part.id.clone()));
-    deployment.request.target = part.cluster.clone();
-    deployment.rollback.clone_from(&part.rollback);
-    Claim { deployment, ..claim.clone() }
+    Claim { deployment: part.record_of(&claim.deployment), ..claim.clone() }
 }

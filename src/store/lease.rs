@@ -54,6 +54,17 @@ pub struct FleetPart {
     pub rollback: Option<Rollback>,
 }
 
+impl FleetPart {
+    /// Returns the record of the fleet's deployment as that of this part.
+    pub fn record_of(&self, fleet: &Deployment) -> Deployment {
+        let mut record = fleet.clone();
+        record.fleet = Some(std::mem::replace(&mut record.id, self.id.clone()));
+        record.request.target = self.cluster.clone();
+        record.rollback.clone_from(&self.rollback);
+        record
+    }
+}
+
 /// The push of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetPartPush {

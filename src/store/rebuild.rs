@@ -47,6 +47,25 @@ pub struct RememberedDeployment {
     pub hold: Option<Hold>,
 }
 
+impl RememberedDeployment {
+    /// Holds the app, if the deployment is a rollback: it took that hold when it was pushed.
+    pub fn take_hold(&mut self) {
+        let past = &mut self.past;
+        let Some(rollback) = &mut past.rollback else { return };
+        rollback.hold = true;
+        self.hold = Some(Hold {
+            target: past.target.clone(),
+            app: past.app.clone(),
+            by: past.actor.clone(),
+            reason: past.reason.clone(),
+            since: past.finished_at,
+            rollback: Some(past.id.clone()),
+            away: rollback.away.clone(),
+            to: Some(past.release.tag.clone()),
+        });
+    }
+}
+
 /// The number of rows that were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rebuilt {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::manifests::files;
 use crate::model::commit_record::PastDeployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
-use crate::model::rollback::{Hold, Rollback};
+use crate::model::rollback::Rollback;
 use crate::store::{OwnerRecord, RememberedDeployment};
 
 /// Adds the deployments of fleets before their first parts. A part that changed nothing has no commit, and is not known.
@@ -68,26 +68,16 @@ pub(super) fn mark_newest_fleets(
     for ((target, app), n) in newest {
         let Some(deployment) = deployments.get_mut(n) else { continue };
         deployment.newest = true;
-        let holds = takes_holds(&target).unwrap_or_default();
-        let past = &mut deployment.past;
+        if takes_holds(&target).unwrap_or_default() {
+            deployment.take_hold();
+        }
+        let past = &deployment.past;
         owners.push(OwnerRecord {
-            target: target.clone(),
-            app: app.clone(),
+            target,
+            app,
             repository: past.release.repository.clone(),
             since: past.finished_at,
             moved: None,
-        });
-        let Some(rollback) = past.rollback.as_mut().filter(|_| holds) else { continue };
-        rollback.hold = true;
-        deployment.hold = Some(Hold {
-            target,
-            app,
-            by: past.actor.clone(),
-            reason: past.reason.clone(),
-            since: past.finished_at,
-            rollback: Some(past.id.clone()),
-            away: rollback.away.clone(),
-            to: Some(past.release.tag.clone()),
         });
     }
     owners

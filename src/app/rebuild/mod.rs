@@ -28,7 +28,7 @@ use crate::model::commit_record::{CommitRecord, ForgeNumber, PastDeployment};
 use crate::model::event::{DeploymentRequest, WebhookEvent};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::revision::Digest;
-use crate::model::rollback::{Hold, Holds};
+use crate::model::rollback::Holds;
 use crate::store::embedded::EmbeddedError;
 use crate::store::{OwnerRecord, RememberedDeployment, RestorableRecords, Store};
 use crate::support::clock::Clock;
@@ -286,19 +286,9 @@ fn mark_newest(
     deployment.newest = true;
     // The hold of a fleet's rollback is the fleet's.
     let holds = deployment.past.fleet.is_none() && takes_holds(settings, &present_app.target);
-    let past = &mut deployment.past;
-    let Some(rollback) = past.rollback.as_mut().filter(|_| holds) else { return };
-    rollback.hold = true;
-    deployment.hold = Some(Hold {
-        target: past.target.clone(),
-        app: past.app.clone(),
-        by: past.actor.clone(),
-        reason: past.reason.clone(),
-        since: past.finished_at,
-        rollback: Some(past.id.clone()),
-        away: rollback.away.clone(),
-        to: Some(past.release.tag.clone()),
-    });
+    if holds {
+        deployment.take_hold();
+    }
 }
 
 fn takes_holds(settings: &Settings, cluster: &TargetName) -> bool {

@@ -238,16 +238,15 @@ impl Deployments {
         lease: &Lease,
     ) -> WriteOutcome {
         let target = &deployment.request.target;
-        let (repository, app) = match (self.manifests_of(target), &deployment.app) {
-            (Ok(manifests), Some(app)) => (&manifests.repository, app),
-            (Err(problem), _) => return problem.into(),
-            (_, None) => return DeployError::give_up("the rollback's record names no app").into(),
+        let (repository, app) = match self.rollback_place(deployment) {
+            Ok(place) => place,
+            Err(problem) => return problem.into(),
         };
         let records: Vec<(Deployment, &Rollback, DriftPolicy)> = parts
             .iter()
             .filter_map(|part| {
                 let policy = self.clusters.find(&part.cluster).map(|one| one.policies.hand_edits);
-                let record = part_record(deployment, part);
+                let record = part.record_of(deployment);
                 Some((
                     record,
                     part.rollback.as_ref()?,
@@ -300,15 +299,6 @@ impl Deployments {
         }
         WriteOutcome::of_parts(part_pushes, true, edit)
     }
-}
-
-/// Returns a fleet's rollback as that of one of its clusters.
-fn part_record(deployment: &Deployment, part: &FleetPart) -> Deployment {
-    let mut record = deployment.clone();
-    record.fleet = Some(std::mem::replace(&mut record.id, part.id.clone()));
-    record.request.target = part.cluster.clone();
-    record.rollback.clone_from(&part.rollback);
-    record
 }
 
 /// Finds the revision that a part made live: its own, or the one that had the same files already.
