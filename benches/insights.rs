@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::deployments::{Fleet, app_name, fill};
+use crate::deployments::{Fleet, app_name, fill, on_each_database};
 use crate::service::RunningService;
 
 const APPS: i64 = 100;
@@ -31,16 +31,8 @@ const TARGETS: i64 = 5;
 const RUNS: usize = 11;
 
 fn main() {
-    let runtime = tokio::runtime::Runtime::new().expect("threads");
-    let home = std::env::temp_dir().join(format!("the-deployer-insights-{}", std::process::id()));
-    std::fs::create_dir_all(&home).expect("a folder");
-    let sqlite = format!("sqlite:{}", home.join("state.db").display());
     println!("{:<12} {:<34} {:>10} {:>10}", "", "", "median", "longest");
-    runtime.block_on(measure("SQLite", &sqlite, &home.join("sqlite")));
-    if let Ok(postgres) = std::env::var("POSTGRES") {
-        runtime.block_on(measure("PostgreSQL", &postgres, &home.join("postgres")));
-    }
-    std::fs::remove_dir_all(&home).expect("the folder is ours");
+    on_each_database("insights", measure);
 }
 
 async fn measure(name: &str, database: &str, home: &Path) {

@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::deployments::{Fleet, app_name, fill, newest, repository};
+use crate::deployments::{Fleet, app_name, fill, newest, on_each_database, repository};
 use crate::service::RunningService;
 
 const APPS: i64 = 500;
@@ -42,16 +42,8 @@ const RUNS: usize = 11;
 const OPEN: usize = 500;
 
 fn main() {
-    let runtime = tokio::runtime::Runtime::new().expect("threads");
-    let home = std::env::temp_dir().join(format!("the-deployer-pages-{}", std::process::id()));
-    std::fs::create_dir_all(&home).expect("a folder");
-    let sqlite = format!("sqlite:{}", home.join("state.db").display());
     println!("{:<12} {:<34} {:>10} {:>10} {:>10}", "", "", "median", "longest", "bytes");
-    runtime.block_on(measure("SQLite", &sqlite, &home.join("sqlite")));
-    if let Ok(postgres) = std::env::var("POSTGRES") {
-        runtime.block_on(measure("PostgreSQL", &postgres, &home.join("postgres")));
-    }
-    std::fs::remove_dir_all(&home).expect("the folder is ours");
+    on_each_database("pages", measure);
 }
 
 async fn measure(name: &str, database: &str, home: &Path) {

@@ -1,6 +1,7 @@
 //! Deployments of 90 days, written into the database of a service as it would have them after years.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use sqlx::Connection as _;
@@ -9,6 +10,19 @@ use sqlx::Connection as _;
 pub(crate) const ROWS: i64 = 100_000;
 /// The rows of a statement.
 const CHUNK: i64 = 500;
+
+/// Measures with a database of SQLite, and with that of PostgreSQL which `POSTGRES` names, each in a folder of its own.
+pub(crate) fn on_each_database(bench: &str, measure: impl AsyncFn(&str, &str, &Path)) {
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    let home = std::env::temp_dir().join(format!("the-deployer-{bench}-{}", std::process::id()));
+    std::fs::create_dir_all(&home).expect("a folder");
+    let sqlite = format!("sqlite:{}", home.join("state.db").display());
+    runtime.block_on(measure("SQLite", &sqlite, &home.join("sqlite")));
+    if let Ok(postgres) = std::env::var("POSTGRES") {
+        runtime.block_on(measure("PostgreSQL", &postgres, &home.join("postgres")));
+    }
+    std::fs::remove_dir_all(&home).expect("the folder is ours");
+}
 
 /// Apps on targets, whose deployments take turns.
 #[derive(Clone, Copy)]

@@ -7,9 +7,7 @@ use futures::future::try_join3;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::failure::{CauseKind, FailureCause};
-use crate::deployments::insights::{
-    Insights, MAX_ROLLOUTS, MAX_SLICES, SLICE, dora, rollout_figures,
-};
+use crate::deployments::insights::{Insights, MAX_ROLLOUTS, MAX_SLICES, dora, rollout_figures};
 use crate::deployments::{BackendError, Deployments};
 use crate::model::deploy_clock::DeployInterval;
 use crate::model::deployment::State;
@@ -262,10 +260,7 @@ impl Deployments {
     ) -> Result<(SeriesSamples, Timestamp), BackendError> {
         let mut slice = scope.clone();
         for _ in 0..MAX_SLICES {
-            slice.since = scope.since;
-            let start = self.store.slice_start(kind, &slice, SLICE).await;
-            let start = start.map_err(BackendError::new)?;
-            slice.since = start.unwrap_or(scope.since);
+            let start = self.begin_slice(kind, scope, &mut slice).await?;
             let packed = self.store.packed_deployments(kind, &slice).await;
             let packed = packed.map_err(BackendError::new)?;
             // On a thread for computations: ten thousands of them take some milliseconds.

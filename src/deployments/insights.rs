@@ -33,7 +33,7 @@ pub struct Insights {
 }
 
 /// The deployments whose marks are in memory at a time, some megabytes.
-pub(super) const SLICE: u32 = 20_000;
+const SLICE: u32 = 20_000;
 /// The most slices: their lengths are in memory until they are sorted, 40 bytes for each deployment.
 pub(super) const MAX_SLICES: u32 = 10;
 /// The most failed changes that are looked at.
@@ -127,10 +127,7 @@ impl Deployments {
     ) -> Result<(Samples, Option<Timestamp>), BackendError> {
         let mut slice = scope.clone();
         for _ in 0..MAX_SLICES {
-            slice.since = scope.since;
-            let start = self.store.slice_start(kind, &slice, SLICE).await;
-            let start = start.map_err(BackendError::new)?;
-            slice.since = start.unwrap_or(scope.since);
+            let start = self.begin_slice(kind, scope, &mut slice).await?;
             let packed = self.store.packed_marks(kind, &slice).await.map_err(BackendError::new)?;
             samples = sample_slice(packed, kind, samples).await?;
             let Some(start) = start else { return Ok((samples, None)) };
@@ -139,6 +136,21 @@ impl Deployments {
         slice.since = scope.since;
         let rest = self.store.slice_start(kind, &slice, 1).await.map_err(BackendError::new)?;
         Ok((samples, rest.map(|_| slice.until)))
+    }
+
+    /// Moves the begin of a slice, of which the end is set, so that it has no more than [`SLICE`] deployments. Returns the
+    /// begin; `None` for the last slice, which begins with the window.
+    pub(super) async fn begin_slice(
+        &self,
+        kind: DeploymentKind,
+        scope: &InsightScope,
+        slice: &mut InsightScope,
+    ) -> Result<Option<Timestamp>, BackendError> {
+        slice.since = scope.since;
+        let start = self.store.slice_start(kind, slice, SLICE).await;
+        let start = start.map_err(BackendError::new)?;
+        slice.since = start.unwrap_or(scope.since);
+        Ok(start)
     }
 
     async fn outcomes(
