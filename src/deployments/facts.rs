@@ -91,6 +91,7 @@ impl FactCollector {
             branches,
             owner: part(&records, |records| records.owners.clone()),
             locks: part(&records, |records| records.locks.clone()),
+            overlapping: self.0.store.overlapping(&questions.target.name),
             deployer,
             hold: part(&records, |records| records.hold.clone()),
             automatic: questions.automatic,
@@ -465,6 +466,7 @@ fn log_missing_facts(facts: &Facts, questions: &FactRequests) {
         live,
         // This fact is missing together with the live files.
         namespace: _,
+        overlapping: _,
     } = facts;
     let reasons = [
         ("routes", missing_reason(routes)),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, RepoName, Slug};
+use crate::model::id::{AppKey, RepoName, Slug, TargetName};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
@@ -88,6 +88,9 @@ pub struct Facts {
     pub owner: Fact<Ownership>,
     /// The locks that stop this deployment.
     pub locks: Fact<Vec<Lock>>,
+    /// The targets besides its own whose locks concern it: the fleets that share a cluster with its target, and its
+    /// clusters if that is a fleet.
+    pub overlapping: Vec<TargetName>,
     /// The person who deploys, where the target requires teams.
     pub deployer: Fact<Deployer>,
     /// The hold that keeps automation off the app on the target.
@@ -306,6 +309,7 @@ impl Facts {
             branches: Fact::NotAsked,
             owner: Fact::NotAsked,
             locks: Fact::NotAsked,
+            overlapping: Vec::new(),
             deployer: Fact::NotAsked,
             hold: Fact::NotAsked,
             automatic: false,

@@ -116,6 +116,12 @@ impl Store {
         rows.iter().map(read_lock_with_id).collect()
     }
 
+    /// Lists the targets besides this one whose locks stop a deployment to it: those that it shares a cluster with.
+    pub fn overlapping(&self, target: &TargetName) -> Vec<TargetName> {
+        let targets = self.fleets.overlapping(target);
+        targets.into_iter().filter(|other| other != target).collect()
+    }
+
     /// Returns the locks that stop a deployment of the app to the target now, oldest first. Owners
     /// are compared without case.
     pub async fn locks_that_stop(

@@ -126,11 +126,14 @@ pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 /// Checks that the lock is for this deployment and has not run out.
 fn is_locked_by(lock: &Lock, subject: &Subject<'_>) -> bool {
+    let concerns = |target: &TargetName| {
+        target == subject.target || subject.facts.overlapping.contains(target)
+    };
     let is_for = match &lock.scope {
         LockScope::Everything => true,
-        LockScope::Target(target) => target == subject.target,
+        LockScope::Target(target) => concerns(target),
         LockScope::Owner(owner) => owner.eq_ignore_ascii_case(&subject.waml.owner),
-        LockScope::App(target, app) => target == subject.target && *app == subject.waml.app,
+        LockScope::App(target, app) => concerns(target) && *app == subject.waml.app,
     };
     is_for && lock.until.is_none_or(|until| until > subject.facts.taken_at)
 }

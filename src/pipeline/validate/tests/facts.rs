@@ -309,7 +309,19 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
     }
     assert_eq!(check_lock(LockScope::Everything, Some(NOW)), NONE);
     assert_eq!(check_lock(LockScope::App(t(), app("b")), None), NONE);
-    assert_eq!(check_lock(LockScope::Target(TargetName::parse("u").unwrap()), None), NONE);
+    let fleet = TargetName::parse("u").unwrap();
+    assert_eq!(check_lock(LockScope::Target(fleet.clone()), None), NONE);
+    let lock = Lock {
+        scope: LockScope::Target(fleet.clone()),
+        reason: "the database moves".to_owned(),
+        by: "ada".to_owned(),
+        since: "2026-08-20T09:30:00Z".parse().unwrap(),
+        until: None,
+    };
+    let facts =
+        Facts { locks: known_fact(vec![lock]), overlapping: vec![fleet], ..facts_on(target()) };
+    let stopped = check_with_facts("    {}\n", &facts);
+    assert!(stopped[0].contains("`u` is locked by ada"), "{stopped:?}");
 }
 
 #[test]
