@@ -142,7 +142,7 @@ async fn targets_are_listed_as_far_as_a_token_is_for_them() {
         format!("{config}clusters:\n{}{}", cluster("dev"), cluster("prod"))
     });
     deployer.starts().await;
-    let target = |name: &str| json!({"name": name, "environment": "development"});
+    let target = |name: &str| json!({"name": name, "environment": "development", "clusters": []});
     let both = json!([target("dev"), target("prod")]);
     for (token, wanted) in [
         ("dev", json!({"targets": [target("dev")], "any": false, "complete": false})),

@@ -110,7 +110,8 @@ async fn what_a_former_version_kept_whole_is_read_in_little_memory() {
     let paths = [
         "/api/v1/deployments?limit=200".to_owned(),
         "/api/v1/deployments?limit=200&state=failed".to_owned(),
-        "/?limit=200".to_owned(),
+        "/".to_owned(),
+        "/deployments?limit=200".to_owned(),
         "/api/v1/apps".to_owned(),
         format!("/api/v1/deployments/{one}"),
         format!("/api/v1/deployments/{one}/log"),

@@ -85,7 +85,8 @@ async fn of_a_fleet_and_an_app_that_take_one_host_on_one_cluster_one_gets_the_tu
     run_on_both(async |db| {
         let store = db.store.clone().with_fleets(fleets());
         let other = db.reopened().await.with_fleets(fleets());
-        for pair in 0..40 {
+        // All within the minute that a lease lasts: later, workers would take up the first ones again.
+        for pair in 0..25 {
             let (n, m) = (2 * pair + 1, 2 * pair + 2);
             let host = format!("shop-{pair}");
             let a = running(&store, &format!("acme/fleet-{pair}"), "world", n).await;
@@ -100,10 +101,7 @@ async fn of_a_fleet_and_an_app_that_take_one_host_on_one_cluster_one_gets_the_tu
             );
             let turns = [a_turn.unwrap(), b_turn.unwrap()];
             let given = turns.iter().filter(|turn| **turn == PushTurn::Yes).count();
-            // Who comes while the other one is at work there waits for it, and is refused then.
-            let stopped =
-                |turn: &&PushTurn| matches!(turn, PushTurn::Claimed(_) | PushTurn::Busy { .. });
-            let refused = turns.iter().filter(stopped).count();
+            let refused = turns.iter().filter(|turn| matches!(turn, PushTurn::Claimed(_))).count();
             assert_eq!((given, refused), (1, 1), "{turns:?}");
             let parts = store.fleet_parts(&a.deployment.id).await.unwrap();
             let expected = if turns[0] == PushTurn::Yes { CLUSTERS.len() } else { 0 };

@@ -159,7 +159,7 @@ async fn marks_and_outcomes_are_read_from_indexes_of_narrow_columns() {
         for target in ["", " AND target || '' = 'prod'"] {
             let sql = format!(
                 "SELECT 'marks' AS id, COUNT(*) AS n, string_agg(marks, ' ') AS marks \
-                 FROM deployments WHERE finished_at IS NOT NULL AND rollback IS NULL \
+                 FROM deployments WHERE finished_at IS NOT NULL AND rollback IS NULL AND fleet IS NULL \
                  AND received_at >= 1 AND received_at < 9{target}"
             );
             if let Some(plan) = db.sqlite_plan(&sql).await {
@@ -171,7 +171,7 @@ async fn marks_and_outcomes_are_read_from_indexes_of_narrow_columns() {
             ("'slice' AS id, received_at", "ORDER BY received_at DESC LIMIT 1 OFFSET 9"),
         ] {
             let sql = format!(
-                "SELECT {columns} FROM deployments WHERE finished_at IS NOT NULL AND rollback IS NULL \
+                "SELECT {columns} FROM deployments WHERE finished_at IS NOT NULL AND rollback IS NULL AND fleet IS NULL \
                  AND received_at >= 1 AND received_at < 9 {rest}"
             );
             if let Some(plan) = db.sqlite_plan(&sql).await {

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use crate::harness::browser::PATIENCE;
 
 /// The key under which `WebDriver` puts the id of an element.
-const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+pub(super) const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// It keeps no connection, which would end with the runtime of the test that made it.
 static CLIENT: LazyLock<Client> = LazyLock::new(|| {

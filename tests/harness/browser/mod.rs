@@ -24,7 +24,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-use crate::harness::browser::driver::{DriverError, Session};
+use crate::harness::browser::driver::{DriverError, ELEMENT, Session};
 use crate::harness::is_missing;
 
 /// Longer than anything takes, even where every core is busy.
@@ -166,12 +166,21 @@ impl Page {
         value.unwrap().as_str().map(str::to_owned)
     }
 
-    /// Clicks on the button or link that reads so.
+    /// Clicks on the button or link that reads so, and waits for the page that it leads to: a browser that has much to do
+    /// has not left the page yet when the click has ended.
     pub(crate) async fn press(&self, words: &str) {
         let named =
             format!("//*[self::button or self::a or self::summary][normalize-space()=\"{words}\"]");
         let element = self.find("xpath", &named).await;
+        let marked = "document.pressed = arguments[0].closest('a[href], form') !== null; \
+                      return document.pressed";
+        let reference = json!([{ELEMENT: element}]);
+        let leads_on = self.run(marked, reference).await == json!(true);
         self.click_on(&element).await;
+        if leads_on {
+            let arrived = "return document.pressed !== true && document.readyState === 'complete'";
+            self.wait_until(arrived, json!([])).await;
+        }
     }
 
     /// Whether there is a button or link that reads so.
