@@ -1,11 +1,17 @@
 //! Suggestions ("did you mean"): the nearest of the words that would have been right.
 
+use strsim::osa_distance;
+
 /// Finds the candidate that is most like `word`, if one is like enough to be a slip of it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = 1 + word.chars().count() / 4;
+    let word = fold(word);
     candidates
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (fold(candidate), candidate))
+        // A slip adds or takes four bytes at most.
+        .filter(|(folded, _)| folded.len().abs_diff(word.len()) <= 4 * limit)
+        .map(|(folded, candidate)| (osa_distance(&word, &folded), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -32,36 +38,14 @@ pub fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// Folds case and separators, which do not make another word: `min_replicas` is `minReplicas`.
-fn fold(word: &str) -> Vec<char> {
-    word.chars().take(64).filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
-}
-
-/// Counts the slips that make one word of another; case and separators are none.
+/// Counts the slips that make one word of another, a swap of neighbours as one; case and separators are none.
 pub fn distance(one: &str, other: &str) -> usize {
-    edits(&fold(one), &fold(other))
+    osa_distance(&fold(one), &fold(other))
 }
 
-/// Computes the edit distance with a swap of neighbours as one edit (optimal string alignment).
-fn edits(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut row_above: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let at = |line: &[usize], n: usize| line.get(n).copied().unwrap_or(usize::MAX - 1);
-            let change = at(&row_above, j) + usize::from(x != y);
-            let swap = match (i.checked_sub(1), j.checked_sub(1)) {
-                (Some(pi), Some(pj)) if a.get(pi) == Some(y) && b.get(pj) == Some(x) => {
-                    at(&before, pj) + 1
-                }
-                _ => usize::MAX,
-            };
-            row.push(change.min(swap).min(at(&row_above, j + 1) + 1).min(at(&row, j) + 1));
-        }
-        before = std::mem::replace(&mut row_above, row);
-    }
-    row_above.last().copied().unwrap_or(0)
+/// Folds case and separators, which do not make another word: `min_replicas` is `minReplicas`.
+fn fold(word: &str) -> String {
+    word.chars().take(64).filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
