@@ -11,6 +11,7 @@ use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
     IF_NONE_MATCH, VARY,
 };
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -62,17 +63,10 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
         parts.status = StatusCode::NOT_MODIFIED;
         return Response::from_parts(parts, Body::empty());
     }
-    if !conditions.gzip || body.len() < WORTH_IT {
+    if !conditions.gzip {
         return Response::from_parts(parts, Body::from(body));
     }
-    match compress(body).await {
-        Ok(smaller) => {
-            parts.headers.remove(CONTENT_LENGTH);
-            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            Response::from_parts(parts, Body::from(smaller))
-        }
-        Err(body) => Response::from_parts(parts, Body::from(body)),
-    }
+    compress_body(parts, body).await
 }
 
 /// Compresses the pages of callers that accept it. They have no tag: nothing may store a page.
@@ -89,6 +83,11 @@ pub(super) async fn compressed(request: Request, next: Next) -> Response {
         return Problem::new(ProblemKind::Internal, "the page would be too large").into_response();
     };
     parts.headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+    compress_body(parts, body).await
+}
+
+/// Makes an answer of the body, compressed where that is worth it.
+async fn compress_body(mut parts: Parts, body: Bytes) -> Response {
     if body.len() < WORTH_IT {
         return Response::from_parts(parts, Body::from(body));
     }

@@ -87,17 +87,11 @@ pub(crate) fn version_ports(section: &Section, slug: &str) -> Vec<PortView> {
     let grpc = GrpcPorts::of(section, slug);
     let mut ports: Vec<PortView> = Vec::new();
     for port in service_ports(section.services(), slug) {
-        let mut view = PortView {
+        let view = PortView {
             app_protocol: grpc.serves_grpc(&port).then_some(H2C),
             ..PortView::of(&port)
         };
-        if ports.iter().any(|p| (p.number, p.protocol) == (view.number, view.protocol)) {
-            continue;
-        }
-        if ports.iter().any(|p| p.name == view.name) {
-            view.name = format!("port-{}", view.number);
-        }
-        ports.push(view);
+        add_port(&mut ports, view);
     }
     ports
 }
@@ -164,20 +158,24 @@ pub(crate) fn probed<'p, 'a>(
     tcp.clone().find(in_container).or_else(|| tcp.find(|port| is_number(port.number)))
 }
 
+/// Adds a port that is not there yet. Only one that its service does not name can meet its name here: the rule `ports`
+/// refuses the others.
+fn add_port(ports: &mut Vec<PortView>, mut view: PortView) {
+    if ports.iter().any(|p| (p.number, p.protocol) == (view.number, view.protocol)) {
+        return;
+    }
+    if ports.iter().any(|p| p.name == view.name) {
+        view.name = format!("port-{}", view.number);
+    }
+    ports.push(view);
+}
+
 /// Lists the container's ports, each once: under the name that the first service gives it.
 pub(crate) fn container_ports(of_services: &[PortRef<'_>]) -> Vec<PortView> {
     let mut ports: Vec<PortView> = Vec::new();
     for port in of_services {
-        let mut view = PortView { number: port.target, ..PortView::of(port) };
-        if ports.iter().any(|p| (p.number, p.protocol) == (view.number, view.protocol)) {
-            continue;
-        }
-        // Only a port that its service does not name can meet its name here: the rule `ports`
-        // refuses the others.
-        if ports.iter().any(|p| p.name == view.name) {
-            view.name = format!("port-{}", view.number);
-        }
-        ports.push(view);
+        let view = PortView { number: port.target, ..PortView::of(port) };
+        add_port(&mut ports, view);
     }
     ports
 }
