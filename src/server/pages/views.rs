@@ -182,7 +182,8 @@ pub(super) async fn rollout(
     let goes_on = !rollout.record.state.status().is_end() && !is_paused(pairs);
     let live = goes_on.then(|| live(&format!("/live/rollouts/{id}"), pairs));
     let acts = offers::acts_on_rollout(call, &rollout).await;
-    let page = rollouts::page(rollout.into(), live, call.deployments().notices(None), acts);
+    let detail = routes::rollouts::read_detail(call, rollout).await?;
+    let page = rollouts::page(detail, live, call.deployments().notices(None), acts);
     page.map(RenderedPage::new).map_err(fault)
 }
 
