@@ -19,6 +19,7 @@
 
 mod audit; // the audit log
 mod cancel; // cancels a deployment
+mod canary_samples; // how far the canaries of deployments were, over time
 mod claims; // reservations of apps, routes and objects
 mod cluster_progress; // progress in clusters: leases and records
 mod cluster_state; // the state of a pushed deployment in its cluster

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use crate::deployments::Deployments;
 use crate::deployments::checks::Notice;
 use crate::deployments::live_state::{ClusterAppState, LiveStateError};
+use crate::model::canary::CanarySample;
 use crate::model::change::Change;
 use crate::model::deploy_clock::{DeployMarks, IntervalTime, MarkTime};
 use crate::model::deployment::{Deployment, Stage, StageTime};
@@ -16,6 +17,7 @@ use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::model::waiting::WaitingOn;
 use crate::server::pages::acts::links::ActLinks;
+use crate::server::pages::canary::CanaryView;
 use crate::server::pages::changes::{ChangesView, DiffLine, diff_line};
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::insights::explain as explain_interval;
@@ -43,6 +45,8 @@ pub(crate) struct DeploymentSurroundings {
     pub(crate) changes: Option<Vec<Change>>,
     /// The app in its cluster, while the deployment goes on there.
     pub(crate) pods: Option<Result<ClusterAppState, LiveStateError>>,
+    /// How far its canaries were, the oldest first.
+    pub(crate) canary: Vec<CanarySample>,
     /// Its log: sentences with their times.
     pub(crate) entries: Vec<(Timestamp, String)>,
     /// True if the reader has stopped the refresh.
@@ -103,6 +107,7 @@ struct Page {
     lines: Vec<Line>,
     changes: Option<ChangesView>,
     pods: Option<PodsView>,
+    canary: Option<CanaryView>,
     log_lines: Vec<LogLine>,
     /// The path of the app's page, once the app is known.
     app_path: Option<String>,
@@ -224,7 +229,8 @@ pub(crate) fn page(
     log: DeploymentStory,
     surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
-    let DeploymentSurroundings { changes, pods, entries, is_paused, notices, acts } = surroundings;
+    let DeploymentSurroundings { changes, pods, canary, entries, is_paused, notices, acts } =
+        surroundings;
     let DeploymentStory { deployment, notifications, parts, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
@@ -285,6 +291,7 @@ pub(crate) fn page(
         lines: lines(&notifications),
         changes: changes.filter(|changes| !changes.is_empty()).map(ChangesView::new),
         pods: pods.map(PodsView::new),
+        canary: CanaryView::new(&deployment, canary),
         log_lines: entries.into_iter().map(log_line).collect(),
         app_path: app_path(&deployment),
         deployment,

@@ -11,6 +11,7 @@ use crate::deployments::live_state::{ClusterAppState, LiveStateError};
 use crate::deployments::overview::OverviewEntry;
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
+use crate::model::canary::CanarySample;
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, RolloutId};
 use crate::model::lock::LockFilter;
@@ -104,6 +105,7 @@ pub(super) async fn deployment(
         acts: offers::acts_on_deployment(call, record).await,
         changes: deployments.changes(record).await,
         pods,
+        canary: canary_samples(call, &record.id).await?,
         entries: entries.into_iter().map(|entry| (entry.at, entry.text)).collect(),
         is_paused: is_paused(pairs),
         notices: deployments.notices(Some(&target)),
@@ -135,6 +137,10 @@ pub(super) async fn app(
         Some((from, to)) => Some(deployments.compare_revisions(instance, from, to).await?),
         None => None,
     };
+    let canary = match recent.first().filter(|newest| may_have_canary(newest.state)) {
+        Some(newest) => canary_samples(call, &newest.id).await?,
+        None => Vec::new(),
+    };
     let windows = deployments.clusters.find(target).map(|target| target.policies.windows);
     let opening = window::at_written(&windows.unwrap_or_default(), deployments.clock.now());
     let story = AppStory {
@@ -142,6 +148,7 @@ pub(super) async fn app(
         now,
         history,
         pods: live_state(call, instance).await,
+        canary,
         recent,
         comparison,
         // The configuration refuses windows that cannot be read.
@@ -273,6 +280,28 @@ async fn live_state(call: &AuthenticatedRequest, instance: &AppInstance) -> Opti
         Err(LiveStateError::Unavailable(text.to_owned()))
     };
     Some(state.unwrap_or_else(late))
+}
+
+/// Reads how far the canaries of a deployment were.
+async fn canary_samples(
+    call: &AuthenticatedRequest,
+    id: &DeployId,
+) -> Result<Vec<CanarySample>, Problem> {
+    let samples = call.deployments().store.canary_samples(id).await;
+    samples.map_err(|error| unavailable(&error))
+}
+
+/// Returns true if an app's page shows the canary of a deployment in this state: one that goes on, or was taken back.
+fn may_have_canary(state: State) -> bool {
+    match state {
+        State::Syncing | State::Progressing | State::Failed => true,
+        State::Queued
+        | State::Running
+        | State::Pushing
+        | State::Succeeded
+        | State::Superseded
+        | State::Cancelled => false,
+    }
 }
 
 /// Returns true if the reader has stopped the changes of the page.
