@@ -54,7 +54,7 @@ pub(super) async fn grid(
     let deployments = call.deployments();
     let overview = deployments.overview(None).await;
     let mut overview = overview.map_err(|detail| Problem::new(ProblemKind::Unavailable, detail))?;
-    let resource = |entry: &OverviewEntry| Resource::from(&entry.instance);
+    let resource = |entry: &OverviewEntry| entry.resource(&call.caller);
     overview.entries = call.filter_visible(overview.entries, resource).await?;
     let snapshot = GridSnapshot::new(overview);
     let page = grid::page(&snapshot, query, deployments.notices(None), deployments.clock.now());

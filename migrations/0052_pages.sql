@@ -13,3 +13,7 @@ CREATE TABLE canary_samples (
     reason        TEXT,              -- of the last failed check
     PRIMARY KEY (deployment, number)
 );
+
+-- The apps whose first deployment failed are few of those with a failed one.
+CREATE INDEX deployments_failed_apps ON deployments (target, namespace, slug, id)
+    WHERE state = 'failed' AND slug IS NOT NULL;
