@@ -237,8 +237,9 @@ pub(super) async fn locks(call: &AuthenticatedRequest) -> Result<RenderedPage, P
     });
     let windows: Vec<_> =
         windows.map(|target| (target.name.clone(), target.policies.windows.clone())).collect();
-    let page =
-        locks::page(locks, holds, &windows, deployments.clock.now(), deployments.notices(None));
+    let offers = offers::acts_on_locks(call, &locks).await;
+    let (now, notices) = (deployments.clock.now(), deployments.notices(None));
+    let page = locks::page(locks, holds, &windows, offers, now, notices);
     page.map(RenderedPage::new).map_err(fault)
 }
 
