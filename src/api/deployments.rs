@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::forms;
+use crate::model::canary::CanarySample;
 use crate::model::change::Change;
 use crate::model::deploy_clock::{DeployMarks, IntervalTime};
 use crate::model::deployment::{Pushed, StageTime, State};
@@ -158,6 +159,10 @@ pub struct DeploymentDetail {
     /// The last lines of the log of the container that made it fail; empty if there are none.
     #[serde(default)]
     pub log_tail: Vec<String>,
+    /// How far its canaries were, oldest first: an entry for each change of phase, weight or failed checks, at most the
+    /// newest 100.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub canary: Vec<CanarySample>,
     /// The manual edit that the deployment found in the manifest repository.
     pub hand_edit: Option<HandEdit>,
     /// The statuses for the code host, sent or not, oldest first.

@@ -287,6 +287,9 @@ pub struct RolloutGateState {
     /// plan and in a stream.
     #[serde(default)]
     pub answers: Vec<GateReadings>,
+    /// The time at which it passes by itself; null but for the bake time at which the rollout is.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub passes_at: Option<Timestamp>,
     /// The time at which it passed; null until then.
     #[serde(default, deserialize_with = "super::or_default")]
     pub passed_at: Option<Timestamp>,

@@ -69,6 +69,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         violations,
         violations_left_out,
         log_tail,
+        canary: _,
         hand_edit,
         statuses,
         log_url,

@@ -6,6 +6,7 @@ use crate::cluster::object::{ObjectKey, WatchedKind};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts, describe_checks};
 use crate::cluster::record::{ClockTime, ProgressRecord, RecordState};
 use crate::cluster::sync_wait::SyncWait;
+use crate::model::canary::CanaryStatus;
 use crate::model::waiting::{LastEvent, WaitingOn};
 
 /// The progress of a deployment in its cluster.
@@ -19,6 +20,8 @@ pub struct DeploymentProgress {
     pub sentence: String,
     /// The thing that it waits for; `None` once it has ended.
     pub waiting: Option<WaitingOn>,
+    /// The canaries of its workloads that are being analysed.
+    pub canaries: Vec<CanaryStatus>,
 }
 
 /// The state of a deployment in its cluster.
@@ -102,7 +105,23 @@ pub fn summarize(
         let sentence = end_sentence(&state);
         (state, sentence, None)
     };
-    DeploymentProgress { state, counts, sentence, waiting }
+    let canaries = present.iter().filter_map(|record| canary_status(record)).collect();
+    DeploymentProgress { state, counts, sentence, waiting, canaries }
+}
+
+fn canary_status(record: &ProgressRecord) -> Option<CanaryStatus> {
+    let step = record.step.as_ref().filter(|_| record.is_open())?;
+    let ProgressStep::Analysing { phase, weight, failed_checks, threshold, reason } = step else {
+        return None;
+    };
+    Some(CanaryStatus {
+        workload: record.key.workload.to_string(),
+        phase: format!("{phase:?}"),
+        weight: *weight,
+        failed_checks: *failed_checks,
+        threshold: *threshold,
+        reason: reason.clone(),
+    })
 }
 
 fn add(sum: ReplicaCounts, record: &ProgressRecord) -> ReplicaCounts {

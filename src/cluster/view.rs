@@ -385,6 +385,7 @@ fn end_at_push(expected: &ExpectedRevision) -> DeploymentProgress {
         sentence: "it is pushed; no workload of it and no Argo CD can be seen in the cluster"
             .to_owned(),
         waiting: None,
+        canaries: Vec::new(),
     }
 }
 

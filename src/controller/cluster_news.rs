@@ -42,6 +42,7 @@ pub(super) fn change_of(news: &DeploymentNews, log_tail: Vec<String>) -> Cluster
         summary: one_line(sentence, LONGEST_SUMMARY),
         waiting: progress.waiting.clone(),
         log_tail,
+        canaries: progress.canaries.clone(),
         is_canary_failure: matches!(
             &progress.state,
             DeploymentState::Failed { cause, .. } if cause.kind == CauseKind::CanaryFailed

@@ -1,4 +1,5 @@
-//! Reads the overview: every app on every target, with what is live, what is under way and what stands in the way.
+//! Reads the overview: every app on every target, with what is live, what is under way and what stands in the way. Apps
+//! that nothing was ever pushed of are in it, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +9,9 @@ use crate::deployments::Deployments;
 use crate::deployments::apps::stops;
 use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
-use crate::model::deployment::Deployment;
-use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
-use crate::store::{Filter, NewestDeployment, StoreError};
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
+use crate::store::{Filter, NewestDeployment, StoreError, UnpushedApp};
 
 /// The most apps on targets that are read: a page shows fewer, and each takes some hundred bytes.
 const MAX_APPS: usize = 20_000;
@@ -24,6 +25,8 @@ pub struct OverviewEntry {
     pub instance: AppInstance,
     /// The owning team's e-mail address.
     pub owner: Option<String>,
+    /// The repository of its deployments where nothing of it was ever pushed: then they are all that is known of it.
+    pub unpushed: Option<RepoName>,
     /// The live revision; `None` after a manual edit, and before the first push.
     pub live: Option<LiveTag>,
     /// True if the live files have manual edits.
@@ -92,6 +95,10 @@ impl Deployments {
         let under_way = Progress::new(&under_way);
         let mut states: BTreeMap<AppInstance, Option<InstanceState>> =
             under_way.instances().map(|instance| (instance, None)).collect();
+        let unpushed = store.unpushed_apps(target).await?;
+        let mut unpushed: BTreeMap<AppInstance, UnpushedApp> =
+            unpushed.into_iter().map(|app| (app.instance.clone(), app)).collect();
+        states.extend(unpushed.keys().map(|instance| (instance.clone(), None)));
         states.extend(apps.into_iter().map(|state| (state.instance.clone(), Some(state))));
         let instances: Vec<&AppInstance> = states.keys().collect();
         let mut newest = store.newest_deployments(&instances).await?;
@@ -108,8 +115,11 @@ impl Deployments {
             holds.map(|hold| AppInstance { target: hold.target, app: hold.app }).collect();
         let entry = |(instance, state): (AppInstance, Option<InstanceState>)| {
             let newest = newest.remove(&instance);
+            let unpushed = unpushed.remove(&instance).filter(|_| state.is_none());
             let is_edited = state.as_ref().is_some_and(|state| state.live.is_none());
             let (live, owner) = state.map(|state| (state.live, state.owner)).unwrap_or_default();
+            let (repository, contact) = unpushed.map(|app| (app.repository, app.owner)).unzip();
+            let owner = owner.or(contact.flatten());
             let live = live.map(|id| {
                 let newest = newest.as_ref().filter(|newest| newest.id == id);
                 let newest = newest.map(|newest| (newest.tag.clone(), newest.received_at));
@@ -124,12 +134,19 @@ impl Deployments {
                 progress: under_way.find(&instance).map(str::to_owned),
                 instance,
                 owner,
+                unpushed: repository,
                 live,
                 is_edited,
                 newest,
             }
         };
-        Ok(states.into_iter().map(entry).collect())
+        // One that was cancelled since has failed no more.
+        let is_shown = |entry: &OverviewEntry| {
+            let has_failed =
+                entry.newest.as_ref().is_some_and(|newest| newest.state == State::Failed);
+            entry.unpushed.is_none() || has_failed || entry.is_under_way()
+        };
+        Ok(states.into_iter().map(entry).filter(is_shown).collect())
     }
 }
 

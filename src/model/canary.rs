@@ -1,8 +1,8 @@
-//! The forecast of a canary: its steps, the least time to a promotion, and the time to a rollback.
+//! The forecast of a canary: its steps, the least time to a promotion, and the time to a rollback; and how far one is.
 
 use std::fmt;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,33 @@ pub struct CanaryForecast {
     pub minimum_seconds: u64,
     /// Seconds from the first of failing checks until all traffic is back: `t_rollback` = `interval` × `threshold`.
     pub rollback_seconds: u64,
+}
+
+/// How far a canary is in its cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CanaryStatus {
+    /// The workload: `Deployment devx/shop`.
+    pub workload: String,
+    /// Flagger's phase: `Progressing`.
+    pub phase: String,
+    /// Percent of the traffic on the new release.
+    pub weight: u32,
+    /// The number of checks that have failed.
+    pub failed_checks: u32,
+    /// The number of failed checks at which Flagger rolls back; 0 where that is not known.
+    pub threshold: u32,
+    /// The reason of the last failed check; null where none has failed or Flagger does not say.
+    pub reason: Option<String>,
+}
+
+/// How far a canary was from a time on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CanarySample {
+    /// The time.
+    pub at: Timestamp,
+    /// The state from then on.
+    #[serde(flatten)]
+    pub status: CanaryStatus,
 }
 
 /// The way in which a new release gets traffic.

@@ -16,6 +16,7 @@ use crate::model::deploy_clock::MarkTime;
 use crate::model::deployment::{Pushed, State};
 use crate::model::environment::EnvironmentChange;
 use crate::model::id::{CommitSha, DeployId, TargetName};
+use crate::store::canary_samples;
 use crate::store::cluster_state::{ClusterChange, set_cluster_state, waiting};
 use crate::store::db::Store;
 use crate::store::environments;
@@ -323,6 +324,7 @@ impl Store {
         let change = with_note.as_ref().unwrap_or(change);
         fleet_rows::lock_fleet_of(self, write, &change.deployment).await?;
         let Some(row) = set_cluster_state(write, change, now).await? else { return Ok(()) };
+        canary_samples::note(write, &change.deployment, &change.canaries, now).await?;
         if let Some(request) = undo.and_then(|undo| undo.request) {
             self.request_undo(write, request, now).await?;
         }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::model::canary::CanaryStatus;
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
@@ -24,6 +25,8 @@ pub struct ClusterChange {
     pub waiting: Option<WaitingOn>,
     /// The last lines of the failed container's log; empty where there are none.
     pub log_tail: Vec<String>,
+    /// The canaries that are being analysed.
+    pub canaries: Vec<CanaryStatus>,
     /// True if it failed because Flagger took its canary back.
     pub is_canary_failure: bool,
     /// The message to send about the change; `None` where no receiver needs one.
@@ -39,6 +42,7 @@ impl ClusterChange {
             summary: status.description().to_owned(),
             waiting: None,
             log_tail: Vec::new(),
+            canaries: Vec::new(),
             is_canary_failure: false,
             status: Some(status),
         }

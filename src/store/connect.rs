@@ -93,6 +93,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (49, "insights of fleets", include_str!("../../migrations/0049_insights_of_fleets.sql")),
     (50, "answers of gates", include_str!("../../migrations/0050_gate_answers.sql")),
     (51, "events about rollouts", include_str!("../../migrations/0051_rollout_events.sql")),
+    (52, "canaries and apps on pages", include_str!("../../migrations/0052_pages.sql")),
     (53, "sessions", include_str!("../../migrations/0053_sessions.sql")),
 ];
 

@@ -93,6 +93,7 @@ pub(super) async fn follow_part(
         summary,
         waiting,
         log_tail,
+        canaries: Vec::new(),
         status,
         // The policy for a failed canary is about one cluster, not about the fleet.
         is_canary_failure: false,

@@ -19,6 +19,7 @@
 
 mod audit; // the audit log
 mod cancel; // cancels a deployment
+mod canary_samples; // how far the canaries of deployments were, over time
 mod claims; // reservations of apps, routes and objects
 mod cluster_progress; // progress in clusters: leases and records
 mod cluster_state; // the state of a pushed deployment in its cluster
@@ -104,7 +105,7 @@ pub use crate::store::locks::{LockPlacement, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};
 pub use crate::store::notifications::{ForgeCalls, Notification, OutboxBacklog};
 pub use crate::store::outbox::{Confirmation, DeliveryOutcome, OutboxMessage};
-pub use crate::store::overview::NewestDeployment;
+pub use crate::store::overview::{NewestDeployment, UnpushedApp};
 pub use crate::store::owners::{OwnerMove, OwnerRecord};
 pub use crate::store::previews::{PostedCheck, PreviewClaim, PreviewIntake};
 pub use crate::store::push_turn::PushTurn;

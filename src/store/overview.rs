@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
-use crate::model::deployment::State;
-use crate::model::id::{DeployId, ImageTag};
+use crate::model::deployment::{Contact, State};
+use crate::model::id::{DeployId, ImageTag, RepoName, TargetName};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{placeholders, query_of};
+use crate::store::row::Row;
 
 /// The newest deployment of an app on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,17 @@ pub struct NewestDeployment {
     pub received_at: Timestamp,
 }
 
+/// An app on a target of which nothing was ever pushed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpushedApp {
+    /// The app and its target.
+    pub instance: AppInstance,
+    /// The repository of its newest deployment.
+    pub repository: RepoName,
+    /// The owning team's e-mail address, where the WAML could be read that far.
+    pub owner: Option<String>,
+}
+
 /// The image tag of a deployment, and the time at which it was received.
 type ReleaseTime = (ImageTag, Timestamp);
 
@@ -34,6 +46,9 @@ type ReleaseTime = (ImageTag, Timestamp);
 const APPS_AT_ONCE: usize = 1_000;
 /// The number of ids in one statement.
 const IDS_AT_ONCE: usize = 1_000;
+
+/// The most apps that are read of which nothing was ever pushed.
+const MAX_UNPUSHED: i64 = 500;
 
 const READING: &str = "reading the overview";
 
@@ -68,6 +83,33 @@ impl Store {
             }
         }
         Ok(newest)
+    }
+
+    /// Returns the apps whose deployments have all failed before the push, on one target or on all. An app whose repository
+    /// has pushed another one to that target since is left out: its WAML has another name or namespace by now.
+    pub async fn unpushed_apps(
+        &self,
+        target: Option<&TargetName>,
+    ) -> Result<Vec<UnpushedApp>, StoreError> {
+        // The index of failed deployments has one group for each app, and few of those have no owner.
+        let mut sql = "SELECT d.id, d.target, d.namespace, d.slug, d.repository, \
+             CASE WHEN LENGTH(d.contact) <= 16384 THEN d.contact END AS contact \
+             FROM (SELECT MAX(id) AS id FROM deployments WHERE state = 'failed' AND slug IS NOT NULL \
+             GROUP BY target, namespace, slug) f JOIN deployments d ON d.id = f.id \
+             WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.target = d.target AND o.namespace = d.namespace \
+             AND o.slug = d.slug) \
+             AND NOT EXISTS (SELECT 1 FROM deployments s WHERE s.target = d.target AND s.namespace = d.namespace \
+             AND s.slug = d.slug AND s.state = 'succeeded') \
+             AND NOT EXISTS (SELECT 1 FROM deployments s WHERE s.repository = d.repository AND s.target = d.target \
+             AND s.id > d.id AND s.state = 'succeeded')"
+            .to_owned();
+        if target.is_some() {
+            sql += " AND d.target = $1";
+        }
+        sql += &format!(" ORDER BY d.id DESC LIMIT {MAX_UNPUSHED}");
+        let values: Vec<&TargetName> = target.into_iter().collect();
+        let rows = query_of(sql, values).fetch_all(&self.pool, READING).await?;
+        rows.iter().map(read_unpushed).collect()
     }
 
     /// Returns the image tag of each of these deployments, and the time at which it was received; unknown ones are left
@@ -106,6 +148,15 @@ fn read_newest(entry: &str) -> Option<(usize, NewestDeployment)> {
     let received_at = read_time(next()?)?;
     let (id, tag) = (DeployId::parse(id).ok()?, ImageTag::parse(next()?).ok()?);
     Some((number, NewestDeployment { id, tag, state, received_at }))
+}
+
+fn read_unpushed(row: &Row) -> Result<UnpushedApp, StoreError> {
+    let contact: Option<Contact> = row.json("contact")?;
+    Ok(UnpushedApp {
+        instance: AppInstance { target: row.id("target")?, app: row.app()? },
+        repository: row.id("repository")?,
+        owner: contact.map(|contact| contact.owner),
+    })
 }
 
 fn read_release(entry: &str) -> Option<(DeployId, ReleaseTime)> {

@@ -158,14 +158,15 @@ impl Store {
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
              COALESCE(waiting, '') AS waiting, LENGTH(stages) + LENGTH(marks) AS stages, \
              COALESCE((SELECT STRING_AGG(COALESCE(p.cluster_state, p.state) || SUBSTR(p.summary, 1, 200), ' ' \
-             ORDER BY p.target) FROM deployments p WHERE p.fleet = $1), '') AS parts \
+             ORDER BY p.target) FROM deployments p WHERE p.fleet = $1), '') AS parts, \
+             COALESCE((SELECT MAX(c.number) FROM canary_samples c WHERE c.deployment = $1), 0) AS canary \
              FROM deployments WHERE id = $1";
         let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
         let Some(row) = row else { return Ok(None) };
         let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
         let [attempts, failures, forge_id] = numbers;
         Ok(Some(format!(
-            "{} {} {} {} {:?} {} {} {} {} {}",
+            "{} {} {} {} {:?} {} {} {} {} {} {}",
             row.text("state")?,
             attempts?,
             failures?,
@@ -175,7 +176,8 @@ impl Store {
             row.number("stages")?,
             row.text("summary")?,
             row.text("waiting")?,
-            row.text("parts")?
+            row.text("parts")?,
+            row.number("canary")?
         )))
     }
 

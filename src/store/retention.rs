@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::model::id::DeployId;
 use crate::model::violation::Violations;
+use crate::store::canary_samples;
 use crate::store::claims;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -64,6 +65,7 @@ impl Store {
                 if count > 0 {
                     // A later success has deleted them as a rule.
                     claims::delete_claims(&mut write, id);
+                    canary_samples::delete(&mut write, id);
                 }
                 deleted += count;
             }

@@ -1,6 +1,7 @@
 //! The pages in a real Chromium: what people see and do, in every size and colour, without JavaScript.
 
-mod pages; // the list and a deployment
+mod pages; // each page: with and without scripts, in every size and colour
+mod live; // pages that change while they are open
 mod sign_in; // signing in and out
 mod acts; // each act, from its page
 

@@ -46,6 +46,8 @@ struct Run {
     weights: Vec<u64>,
     /// What the deployment waited for.
     waits: Vec<String>,
+    /// The failed checks of its canary while it had traffic, each with its reason.
+    checks: Vec<(u32, Option<String>)>,
 }
 
 impl Run {
@@ -143,6 +145,12 @@ impl Experiment {
             if phase == "Promoting" {
                 run.promoted.get_or_insert(now);
             }
+            for canary in self.world.summary(n).canaries.into_iter().filter(|one| one.weight > 0) {
+                let check = (canary.failed_checks, canary.reason);
+                if run.checks.last() != Some(&check) {
+                    run.checks.push(check);
+                }
+            }
             if let Some(waiting) = self.world.summary(n).waiting
                 && run.waits.last() != Some(&waiting.what)
             {
@@ -192,6 +200,9 @@ fn fails(measured: Measured, reason: &str) {
     // Formula 3.2.
     assert_eq!(Run::between(run.first_failure, run.ended), SignedDuration::from_mins(3));
     assert_eq!(Run::between(run.first_failure, run.ended), experiment.forecast.rollback());
+    let checks: Vec<_> =
+        run.checks.iter().map(|(failed, reason)| (*failed, reason.as_deref())).collect();
+    assert_eq!(checks, [(0, None), (1, Some(reason)), (2, Some(reason)), (3, Some(reason))]);
     let halted = format!(
         "the canary of Deployment devx/web (Progressing, 20 % of the traffic); halted: {reason}, 2 of 3 checks failed"
     );

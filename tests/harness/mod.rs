@@ -6,6 +6,7 @@ pub(crate) mod attack; // what somebody without the secret can do
 pub(crate) mod balancer; // several services behind one address
 pub(crate) mod browser; // a real Chromium
 pub(crate) mod bigquery; // tables, streaming inserts, and tokens
+pub(crate) mod buffering; // a proxy that holds streams back
 pub(crate) mod database;
 pub(crate) mod deployer;
 pub(crate) mod developer; // a working folder, and bart in it

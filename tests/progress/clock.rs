@@ -158,7 +158,7 @@ async fn each_step_has_the_time_of_its_own_clock_and_the_intervals_lie_between()
         assert_eq!(detail["marks"][5]["clock"], "cluster");
         let page = answer(&world, &format!("/deployments/{}", done.id)).await;
         for part in
-            ["Deploy clock", "commit seen by Argo CD", "+40.0 s", "pickup to synced", "36.0 s"]
+            ["Timeline</h2>", "commit seen by Argo CD", "+40.0 s", "pickup to synced", "36.0 s"]
         {
             assert!(page.contains(part), "{part}: {page}");
         }

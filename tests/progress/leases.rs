@@ -66,6 +66,7 @@ async fn who_lost_the_lease_of_a_cluster_records_nothing() {
             summary: "it runs".to_owned(),
             waiting: None,
             log_tail: Vec::new(),
+            canaries: Vec::new(),
             status: Some(ForgeStatus::new(ForgeState::Success, "it runs")),
         };
         let changes = [change];

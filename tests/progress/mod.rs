@@ -6,6 +6,7 @@ mod agent; // a cluster that the service does not reach
 mod agent_reads; // what an agent adds to its reports, and what callers read of them
 mod agent_process; // the program in it
 mod announced; // what programs and commits are told meanwhile
+pub(crate) mod canaries; // the weight of a canary over time
 mod commits; // commits of others that hold a revision
 mod ends; // how deployments end
 mod environments; // workloads of others that name a commit: statuses and comments

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::pages::{browse, edited, follow, page, with_receiver};
 use super::reading::asking_for;
 use super::shop::{FOLDER, TARGET, ask_as, asks, asks_with, deploys, deploys_with, recovers};
-use super::world::post;
+use super::world::{get, post};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
 
@@ -176,13 +176,81 @@ async fn a_rollout_is_shown_with_its_sequence_and_its_gates() {
     deployer.settle().await;
     let shown = browse(&deployer, &path, None).await;
     let text = page(&shown, 200);
-    follow(text, &[">done</span>", "2 of 2 targets complete", "looks good"]);
+    follow(
+        text,
+        &[
+            ">done</span>",
+            "2 of 2 targets complete",
+            "<dt>Approved</dt><dd>by ",
+            ": looks good",
+            "<dt>Passed</dt>",
+        ],
+    );
     assert!(!text.contains("data-live"), "nothing changes any more");
     let deployment = deployer.deployments().await.pop().unwrap().id;
     let shown = browse(&deployer, &format!("/deployments/{deployment}"), None).await;
     assert!(page(&shown, 200).contains(&format!("part of <a href=\"{path}\">a rollout</a>")));
     let unknown = browse(&deployer, "/rollouts/r-20200101-000000000-000000", None).await;
     assert!(page(&unknown, 404).contains("there is no rollout"));
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn the_gates_of_a_rollout_show_their_answers_and_until_when_they_wait() {
+    let deployer = Deployer::start().await;
+    let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
+    // It is a Saturday, and no host is allowed for the address.
+    let plan = "rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - bake: 10m\n    \
+                - {http: {url: \"https://shop.example.com/health?<b>\", timeout: 1h}}\n    \
+                - calendar: [{days: mon-fri, from: \"09:00\", to: \"17:00\"}]\n    - targets: [prod-cluster-1]\n    \
+                on_failure: pause\n";
+    deployer.github.repository("example/shop").commit(&format!("{two}{plan}"));
+    let body =
+        json!({"repository": "example/shop", "ref": "main", "tag": "v1", "name": "production"});
+    let started = post(&deployer, "/api/v1/rollouts", &body).await;
+    assert_eq!(started.status, 202, "{started:?}");
+    let id = started.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/rollouts/{id}");
+    deployer.works().await;
+    let shown = browse(&deployer, &path, None).await;
+    let text = page(&shown, 200);
+    follow(
+        text,
+        &["<li id=\"s-2\" class=\"going\"", "the bake time of 10m", "<dt>Waits since</dt>"],
+    );
+    let since = text.split("<dt>Waits since</dt><dd><time datetime=\"").nth(1).unwrap();
+    let passes = text.split("<dt>Passes</dt><dd><time datetime=\"").nth(1).unwrap();
+    let [since, passes] =
+        [since, passes].map(|text| text[..20].parse::<jiff::Timestamp>().unwrap());
+    assert_eq!(passes.duration_since(since).as_mins(), 10);
+    assert!(text.contains("<dt>Gives up</dt><dd>after 1 h 0 min</dd>"), "{text}");
+    for _ in 0..50 {
+        deployer.works().await;
+        deployer.clock.advance(Duration::from_secs(15));
+    }
+    let shown = browse(&deployer, &path, None).await;
+    let text = page(&shown, 200);
+    follow(
+        text,
+        &[
+            "<li id=\"s-2\" class=\"good\"",
+            "<dt>Passed</dt>",
+            "<li id=\"s-3\" class=\"going\" aria-current=\"step\">",
+            "https://shop.example.com/health?&#60;b&#62; to answer well",
+            "<dt>Gives up</dt><dd><time",
+            "open><summary>1 answer<",
+            ">unanswered</span>",
+            "<code>gates.http.allowed_hosts</code>",
+            "</time> to <time",
+        ],
+    );
+    let detail = get(&deployer, &format!("/api/v1{path}")).await.json();
+    let asked = detail["steps"][2]["gate"]["answers"][0]["asked"].as_u64().unwrap();
+    assert!(asked > 1, "{detail}");
+    assert!(text.contains(&format!("class=\"number\">{asked}</td>")), "{text}");
+    let cancel = json!({"reason": "over"});
+    assert_eq!(post(&deployer, &format!("/api/v1{path}/cancel"), &cancel).await.status, 200);
+    deployer.settle().await;
     deployer.settled().await;
 }
 

@@ -389,6 +389,50 @@ async fn the_grid_shows_what_is_live_and_what_goes_on_on_each_target() {
 }
 
 #[tokio::test]
+async fn an_app_whose_first_deployment_failed_is_in_the_grid_until_it_is_pushed_or_renamed() {
+    let deployer = Deployer::start().await;
+    let broken = waml("shop").replace("servicePort: 8000", "servicePort: 80");
+    asks_with(&deployer, "v1", &broken).await;
+    deployer.settle().await;
+    let first = deployer.deployments().await.pop().unwrap().id;
+    let cell = |id: &str| {
+        format!(
+            "<td class=\"bad\"><a href=\"/deployments/{id}\">never live</a> \
+             <a class=\"badge bad\" href=\"/deployments/{id}\">failed</a></td>"
+        )
+    };
+    for path in ["/", "/?state=failed", "/?team=squad%40example.com&q=shop"] {
+        let shown = browse(&deployer, path, None).await;
+        let parts = ["1 app · 1 failed", "devx/<b>shop</b>", &cell(first.as_str())];
+        follow(page(&shown, 200), &parts);
+    }
+    // Its page is there, too.
+    let shown = browse(&deployer, &format!("/apps/{TARGET}/devx/shop"), None).await;
+    assert!(page(&shown, 200).contains("The newest deployment failed: "), "{}", shown.text);
+    // The same under another name: the former one is no app any more once that is live.
+    deployer.clock.advance(std::time::Duration::from_secs(1));
+    let renamed = broken.replace("slug: shop", "slug: store");
+    asks_with(&deployer, "v2", &renamed).await;
+    deployer.settle().await;
+    let second = deployer.deployments().await.pop().unwrap().id;
+    let shown = browse(&deployer, "/", None).await;
+    let parts =
+        ["2 apps · 2 failed", &cell(first.as_str()), "devx/<b>store</b>", &cell(second.as_str())];
+    follow(page(&shown, 200), &parts);
+    deployer.clock.advance(std::time::Duration::from_secs(1));
+    asks_with(&deployer, "v3", &waml("shop").replace("slug: shop", "slug: store")).await;
+    deployer.settle().await;
+    let shown = browse(&deployer, "/", None).await;
+    let text = page(&shown, 200);
+    follow(
+        text,
+        &["1 app</p>", "devx/<b>store</b>", "<td class=\"good\">", "/devx/store\">v3</a>"],
+    );
+    assert!(!text.contains("never live"), "{text}");
+    deployer.settled().await;
+}
+
+#[tokio::test]
 async fn the_grid_says_what_stands_in_the_way_and_hostile_filters_are_only_shown() {
     let deployer = Deployer::start().await;
     edited(&deployer).await;

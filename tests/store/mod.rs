@@ -7,6 +7,7 @@ mod before; // what a sender asks
 mod both; // no test on one database only
 mod migrations; // from every earlier version
 mod cancel; // a person stops a deployment
+mod canary_samples; // how far canaries were
 mod claims; // of two at the same moment, one
 mod due; // times that lie too far ahead
 mod environments; // reports about workloads of others

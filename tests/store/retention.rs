@@ -172,6 +172,29 @@ async fn a_rollback_whose_hold_is_there_is_kept() {
 }
 
 #[tokio::test]
+async fn what_is_known_of_canaries_goes_with_their_deployment() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        for n in 1..=15 {
+            run(store, "web", n, succeeded()).await;
+            let row =
+                format!("('{}', 1, 'Deployment devx/web', {n}, 'Progressing', 10, 0, 3)", id(n));
+            let columns =
+                "deployment, number, workload, at, phase, weight, failed_checks, threshold";
+            db.execute(&format!("INSERT INTO canary_samples ({columns}) VALUES {row}")).await;
+        }
+        told(&db).await;
+        assert!(prune(store).await > 0);
+        let left = left(store).await;
+        for n in 1..=15 {
+            let samples = store.canary_samples(&id(n)).await.unwrap();
+            assert_eq!(samples.len(), usize::from(left.contains(&id(n))), "{n}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn records_of_other_peoples_workloads_go_by_their_age_and_those_of_ours_with_their_deployments()
  {
     run_on_both(async |db| {

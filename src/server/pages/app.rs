@@ -8,10 +8,12 @@ use crate::deployments::checks::Notice;
 use crate::deployments::history::{History, HistoryEntry, RevisionComparison};
 use crate::deployments::live_state::{ClusterAppState, LiveStateError};
 use crate::model::app_instance::AppInstance;
+use crate::model::canary::CanarySample;
 use crate::model::deployment::{ContactLink, Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::window::Opening;
 use crate::server::pages::acts::links::ActLinks;
+use crate::server::pages::canary::CanaryView;
 use crate::server::pages::changes::ChangesView;
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::list::{DeploymentLine, row};
@@ -29,6 +31,8 @@ pub(crate) struct AppStory {
     pub(crate) history: History,
     /// The app in its cluster; `None` where nothing watches that.
     pub(crate) pods: Option<Result<ClusterAppState, LiveStateError>>,
+    /// How far the canaries of its newest deployment were, the oldest first.
+    pub(crate) canary: Vec<CanarySample>,
     /// Its newest deployments.
     pub(crate) recent: Vec<Deployment>,
     /// The comparison of two revisions.
@@ -69,6 +73,7 @@ struct AppPage {
     links: Vec<ContactLink>,
     sync: String,
     pods: Option<PodsView>,
+    canary: Option<CanaryView>,
     revisions: Vec<RevisionRow>,
     from: String,
     to: String,
@@ -114,6 +119,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         now,
         history,
         pods,
+        canary,
         recent,
         comparison,
         opening,
@@ -167,6 +173,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         links: links.into_iter().filter(|link| is_web_address(&link.url)).collect(),
         sync: sync(&now.sync),
         pods: pods.map(PodsView::new),
+        canary: recent.first().and_then(|newest| CanaryView::new(newest, canary)),
         revisions: revisions(history),
         from,
         to,

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use crate::deployments::Deployments;
 use crate::deployments::checks::Notice;
 use crate::deployments::live_state::{ClusterAppState, LiveStateError};
+use crate::model::canary::CanarySample;
 use crate::model::change::Change;
-use crate::model::deploy_clock::{DeployMarks, IntervalTime, MarkTime};
-use crate::model::deployment::{Deployment, Stage, StageTime};
+use crate::model::deploy_clock::IntervalTime;
+use crate::model::deployment::Deployment;
 use crate::model::event::Recipient;
 use crate::model::hand_edit::{EditCommit, HandEdit};
 use crate::model::id::{CommitSha, RepoName};
@@ -16,13 +17,14 @@ use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::model::waiting::WaitingOn;
 use crate::server::pages::acts::links::ActLinks;
+use crate::server::pages::canary::CanaryView;
 use crate::server::pages::changes::{ChangesView, DiffLine, diff_line};
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::insights::explain as explain_interval;
 use crate::server::pages::pods::PodsView;
+use crate::server::pages::steps::{StepTable, step_table};
 use crate::server::pages::words::{self, PageLink, Part, RelativeTime, link_to};
 use crate::store::Notification;
-use crate::support::time_text::format_micros;
 
 /// The data of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub(crate) struct DeploymentSurroundings {
     pub(crate) changes: Option<Vec<Change>>,
     /// The app in its cluster, while the deployment goes on there.
     pub(crate) pods: Option<Result<ClusterAppState, LiveStateError>>,
+    /// How far its canaries were, the oldest first.
+    pub(crate) canary: Vec<CanarySample>,
     /// Its log: sentences with their times.
     pub(crate) entries: Vec<(Timestamp, String)>,
     /// True if the reader has stopped the refresh.
@@ -93,9 +97,7 @@ struct Page {
     warnings: Vec<Complaint>,
     errors_title: String,
     warnings_title: String,
-    bars: Vec<Bar>,
-    total: String,
-    marks: Vec<MarkRow>,
+    steps: StepTable,
     intervals: Vec<IntervalRow>,
     /// The number of pushed files, in words.
     files: String,
@@ -103,6 +105,7 @@ struct Page {
     lines: Vec<Line>,
     changes: Option<ChangesView>,
     pods: Option<PodsView>,
+    canary: Option<CanaryView>,
     log_lines: Vec<LogLine>,
     /// The path of the app's page, once the app is known.
     app_path: Option<String>,
@@ -123,7 +126,7 @@ struct ClusterRow {
     summary: String,
 }
 
-/// The condition that the deployment waits for in its cluster.
+/// The thing that the deployment waits for.
 struct Waiting {
     subject: String,
     since: RelativeTime,
@@ -132,14 +135,27 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(waiting: WaitingOn) -> Self {
-        let WaitingOn { what, since, last_event, gives_up_at } = waiting;
-        Self {
-            subject: what,
-            since: words::moment(since),
-            last_event: last_event.map(|event| (words::moment(event.at), event.text)),
-            gives_up: gives_up_at.map(words::moment),
+    /// Finds it; `None` once the deployment has ended.
+    fn find(deployment: &Deployment) -> Option<Self> {
+        if let Some(WaitingOn { what, since, last_event, gives_up_at }) = deployment.waiting.clone()
+        {
+            return Some(Self {
+                subject: format!("waits for {what}"),
+                since: words::moment(since),
+                last_event: last_event.map(|event| (words::moment(event.at), event.text)),
+                gives_up: gives_up_at.map(words::moment),
+            });
         }
+        // Before the push the summary says it.
+        (!deployment.state.is_final()).then(|| Self {
+            subject: match deployment.summary.trim() {
+                "" => deployment.state.as_str().to_owned(),
+                summary => format!("{}: {summary}", deployment.state.as_str()),
+            },
+            since: words::moment(deployment.received_at),
+            last_event: None,
+            gives_up: None,
+        })
     }
 }
 
@@ -169,28 +185,6 @@ struct By {
     at: RelativeTime,
 }
 
-/// The row of one stage.
-#[derive(Debug, PartialEq, Eq)]
-struct Bar {
-    name: &'static str,
-    explanation: &'static str,
-    time: String,
-    /// The beginning of the bar, in thousandths of the whole.
-    begin: u64,
-    /// The length of the bar, in thousandths; at least long enough to be visible.
-    length: u64,
-}
-
-/// The row of one mark of the deploy clock.
-#[derive(Debug, PartialEq, Eq)]
-struct MarkRow {
-    step: &'static str,
-    at: RelativeTime,
-    /// The time since the first mark, or that the clock is wrong.
-    offset: String,
-    owner: &'static str,
-}
-
 /// The row of one interval of the deploy clock.
 #[derive(Debug, PartialEq, Eq)]
 struct IntervalRow {
@@ -212,10 +206,6 @@ struct Line {
     look: &'static str,
 }
 
-/// The length of all bars together.
-const WHOLE: u64 = 1000;
-const SHORTEST: u64 = 6;
-
 /// Renders the page.
 ///
 /// # Errors
@@ -224,7 +214,8 @@ pub(crate) fn page(
     log: DeploymentStory,
     surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
-    let DeploymentSurroundings { changes, pods, entries, is_paused, notices, acts } = surroundings;
+    let DeploymentSurroundings { changes, pods, canary, entries, is_paused, notices, acts } =
+        surroundings;
     let DeploymentStory { deployment, notifications, parts, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
@@ -268,7 +259,7 @@ pub(crate) fn page(
         },
         received: words::moment(deployment.received_at),
         finished: deployment.finished_at.map(words::moment),
-        waiting: deployment.waiting.clone().map(Waiting::new),
+        waiting: Waiting::find(&deployment),
         clusters: parts.into_iter().map(cluster_row).collect(),
         errors_title: words::count(titles.0, "violation"),
         warnings_title: words::count(titles.1, "warning"),
@@ -276,15 +267,14 @@ pub(crate) fn page(
         warnings,
         errors_left_out: left_out[0],
         warnings_left_out: left_out[1],
-        total: format_micros(total(&deployment.stages)),
-        bars: bars(&deployment.stages),
-        marks: mark_rows(&deployment.marks),
+        steps: step_table(&deployment),
         intervals: deployment.marks.intervals().iter().map(interval_row).collect(),
         files: words::count(deployment.pushed.iter().flat_map(|push| &push.files).count(), "file"),
         edit: deployment.hand_edit.clone().map(edit),
         lines: lines(&notifications),
         changes: changes.filter(|changes| !changes.is_empty()).map(ChangesView::new),
         pods: pods.map(PodsView::new),
+        canary: CanaryView::new(&deployment, canary),
         log_lines: entries.into_iter().map(log_line).collect(),
         app_path: app_path(&deployment),
         deployment,
@@ -385,66 +375,10 @@ fn sentence(replaced: bool, push_failed: bool) -> &'static str {
     }
 }
 
-/// Makes a bar for each stage.
-fn bars(stages: &[StageTime]) -> Vec<Bar> {
-    let total = total(stages).max(1);
-    let share = |micros: u64| {
-        let share = u128::from(micros) * u128::from(WHOLE) / u128::from(total);
-        u64::try_from(share).unwrap_or(WHOLE)
-    };
-    let mut before = 0_u64;
-    let bar = |time: &StageTime| {
-        let StageTime { stage, micros } = *time;
-        let length = share(micros).clamp(SHORTEST, WHOLE);
-        let begin = share(before).min(WHOLE - length);
-        before = before.saturating_add(micros);
-        Bar {
-            name: stage.as_str(),
-            explanation: explain(stage),
-            time: format_micros(micros),
-            begin,
-            length,
-        }
-    };
-    stages.iter().map(bar).collect()
-}
-
-/// Makes a row for each mark of the deploy clock.
-fn mark_rows(marks: &DeployMarks) -> Vec<MarkRow> {
-    let row = |time: &MarkTime| MarkRow {
-        step: time.mark.sentence(),
-        at: words::moment(time.at),
-        offset: marks.offset_millis(time).map_or_else(
-            || "clock skew".to_owned(),
-            |millis| format!("+{}", format_micros(millis.saturating_mul(1000))),
-        ),
-        owner: time.clock.owner(),
-    };
-    marks.iter().map(row).collect()
-}
-
 fn interval_row(time: &IntervalTime) -> IntervalRow {
     let explanation = explain_interval(time.interval);
     let (title, length) = (time.interval.title(), words::lapse(time.lapse()));
     IntervalRow { title, explanation, length }
-}
-
-/// Returns the time of all stages together, in microseconds.
-pub(super) fn total(stages: &[StageTime]) -> u64 {
-    stages.iter().fold(0, |sum, time| sum.saturating_add(time.micros))
-}
-
-fn explain(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Queue => "waited for a worker",
-        Stage::Fetch => "read the WAML",
-        Stage::Facts => "looked up images and secrets",
-        Stage::Merge => "merged the layers of settings",
-        Stage::Default => "filled in defaults",
-        Stage::Validate => "ran all rules",
-        Stage::Render => "rendered the manifests",
-        Stage::Push => "pushed the manifests",
-    }
 }
 
 /// Makes a row for each message.
@@ -505,25 +439,5 @@ fn order(sink: &Sink) -> u8 {
         Sink::Events(_) => 5,
         Sink::ArgoCd(_) => 6,
         Sink::BigQuery => 7,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn places(micros: &[u64]) -> Vec<(u64, u64)> {
-        let time = |micros: &u64| StageTime { stage: Stage::Fetch, micros: *micros };
-        let stages: Vec<_> = micros.iter().map(time).collect();
-        bars(&stages).iter().map(|bar| (bar.begin, bar.length)).collect()
-    }
-
-    #[test]
-    fn bars_follow_one_another_and_none_leaves_the_frame() {
-        assert_eq!(places(&[250, 750]), [(0, 250), (250, 750)]);
-        assert_eq!(places(&[1_000_000, 0, 1]), [(0, 999), (994, 6), (994, 6)]);
-        assert_eq!(places(&[0]), [(0, 6)]);
-        assert_eq!(places(&[]), []);
-        assert_eq!(places(&[u64::MAX, u64::MAX]), [(0, 1000), (0, 1000)]);
     }
 }

@@ -15,9 +15,11 @@ use crate::deployments::overview::{LiveTag, Overview, OverviewEntry};
 use crate::model::app_instance::UnreadableRepositories;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, TargetName};
+use crate::server::auth::{Caller, Resource};
 use crate::server::pages::document::{Frame, LivePage, PageError, PageSection};
 use crate::server::pages::words::{self, RelativeTime};
 use crate::server::query::quote_value;
+use crate::store::DeploymentPlace;
 use crate::support::percent::encode_query_value;
 use crate::support::text::truncate_chars;
 
@@ -359,7 +361,10 @@ impl GridSelection {
         before: &Self,
         now: Timestamp,
     ) -> Result<Option<String>, PageError> {
-        let is_same = |(old, new): (&Arc<GridEntry>, &Arc<GridEntry>)| old.instance == new.instance;
+        // A cell is known by its link.
+        let is_same = |(old, new): (&Arc<GridEntry>, &Arc<GridEntry>)| {
+            old.instance == new.instance && old.path() == new.path()
+        };
         let count = self.entries().count();
         if count != before.entries().count() || !before.entries().zip(self.entries()).all(is_same) {
             return Ok(None);
@@ -378,6 +383,26 @@ impl GridSelection {
 }
 
 impl OverviewEntry {
+    /// Returns the resource that decides whether a caller may see the app: the repository where nothing else is known.
+    pub(crate) fn resource(&self, caller: &Caller) -> Resource {
+        match &self.unpushed {
+            Some(repository) => caller.resource_of_place(&DeploymentPlace {
+                target: self.instance.target.clone(),
+                repository: repository.clone(),
+                app: Some(self.instance.app.clone()),
+            }),
+            None => Resource::from(&self.instance),
+        }
+    }
+
+    /// Returns the page that the cell leads to. An app that was never pushed has nothing but deployments.
+    fn path(&self) -> String {
+        match (&self.unpushed, &self.newest) {
+            (Some(_), Some(newest)) => format!("/deployments/{}", newest.id),
+            (_, _) => format!("/apps/{}", self.instance),
+        }
+    }
+
     /// Returns true if the newest deployment has failed: what is live is older.
     fn has_failed(&self) -> bool {
         self.newest.as_ref().is_some_and(|newest| newest.state == State::Failed)
@@ -461,7 +486,7 @@ pub(crate) fn page(
 /// # Errors
 /// [`PageError`]
 pub(crate) fn cell(entry: &OverviewEntry, now: Timestamp) -> Result<String, PageError> {
-    let OverviewEntry { instance, live, newest, progress, .. } = entry;
+    let OverviewEntry { live, newest, progress, .. } = entry;
     let is_going = entry.is_under_way();
     let (look, word) = match newest {
         Some(newest) if is_going || entry.has_failed() => {
@@ -484,8 +509,12 @@ pub(crate) fn cell(entry: &OverviewEntry, now: Timestamp) -> Result<String, Page
     let at = live.as_ref().and_then(|live| live.at);
     let cell = Cell {
         look,
-        path: format!("/apps/{instance}"),
-        tag: tag.as_deref().unwrap_or("not live"),
+        path: entry.path(),
+        tag: tag.as_deref().unwrap_or(if entry.unpushed.is_some() {
+            "never live"
+        } else {
+            "not live"
+        }),
         at: at.map(|at| words::age(at, now)),
         word,
         flags,

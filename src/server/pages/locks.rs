@@ -1,5 +1,7 @@
 //! The page of locks, holds and windows, with a calendar of the week. Pure.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,6 +10,8 @@ use crate::model::id::{LockId, TargetName};
 use crate::model::lock::{Lock, Window};
 use crate::model::rollback::Hold;
 use crate::model::window::{OpeningSpan, list_spans};
+use crate::server::pages::acts::links::ActLinks;
+use crate::server::pages::acts::offers::{LockOffers, TargetChoice};
 use crate::server::pages::document::{Frame, PageError, PageSection};
 use crate::server::pages::words::{self, RelativeTime};
 
@@ -22,6 +26,8 @@ const MAX_TARGETS: usize = 500;
 #[template(path = "locks.html")]
 struct LocksPage {
     frame: Frame,
+    acts: ActLinks,
+    targets: Option<TargetChoice>,
     locks: Vec<LockRow>,
     holds: Vec<HoldRow>,
     days: Vec<String>,
@@ -35,6 +41,8 @@ struct LockRow {
     by: String,
     since: RelativeTime,
     until: Option<RelativeTime>,
+    /// True if the reader may remove it.
+    is_removable: bool,
 }
 
 struct HoldRow {
@@ -71,9 +79,11 @@ pub(crate) fn page(
     locks: Vec<(LockId, Lock)>,
     holds: Vec<Hold>,
     windows: &[(TargetName, Vec<Window>)],
+    offers: LockOffers,
     now: Timestamp,
     notices: Vec<Notice>,
 ) -> Result<String, PageError> {
+    let LockOffers { acts, targets, removable } = offers;
     let today = begin_of_day(now);
     let day = |n: i64| add(today, n * 24 * 60).strftime("%a %d %b").to_string();
     let calendars = windows.iter().take(MAX_TARGETS);
@@ -84,7 +94,9 @@ pub(crate) fn page(
             notices,
             ..Frame::default()
         },
-        locks: locks.into_iter().map(lock).collect(),
+        acts,
+        targets,
+        locks: locks.into_iter().map(|one| lock(one, &removable)).collect(),
         holds: holds.into_iter().map(hold).collect(),
         days: (0..DAYS).map(day).collect(),
         calendars: calendars
@@ -94,7 +106,7 @@ pub(crate) fn page(
     Ok(page.render()?)
 }
 
-fn lock((id, lock): (LockId, Lock)) -> LockRow {
+fn lock((id, lock): (LockId, Lock), removable: &BTreeSet<LockId>) -> LockRow {
     let Lock { scope, reason, by, since, until } = lock;
     LockRow {
         id: id.to_string(),
@@ -103,6 +115,7 @@ fn lock((id, lock): (LockId, Lock)) -> LockRow {
         by,
         since: words::moment(since),
         until: until.map(words::moment),
+        is_removable: removable.contains(&id),
     }
 }
 

@@ -18,8 +18,10 @@ pub(crate) mod grid; // apps × targets
 mod app; // an app on a target
 pub(crate) mod acts; // acts: what will happen, and the form that does it
 pub(crate) mod deployment; // the page of one deployment
+mod steps; // the timeline of a deployment
 mod changes; // the difference between two sets of manifests
 mod pods; // an app in its cluster
+mod canary; // the canaries of a deployment
 mod rollouts; // rollouts
 mod insights; // figures and plots of a window
 mod plot; // curves and bars as SVG

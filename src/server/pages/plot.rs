@@ -5,6 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::support::text::truncate_chars;
 use crate::support::time_text::format_micros;
 
 /// The area of curves and bars, within a picture of 720 × 200.
@@ -12,6 +13,8 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 712.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 176.0;
+/// The longest text above a plot, in characters.
+const LONGEST_TEXT: usize = 100;
 /// The number of labels of the time.
 const TICKS: i64 = 5;
 
@@ -84,6 +87,17 @@ pub(super) struct PlotPoint {
     pub(super) text: String,
 }
 
+/// A value that counts until the next one.
+#[derive(Debug)]
+pub(super) struct PlotStep {
+    pub(super) at: Timestamp,
+    /// Percent.
+    pub(super) value: u64,
+    /// True if something bad happened then.
+    pub(super) is_marked: bool,
+    pub(super) text: String,
+}
+
 impl PlotWindow {
     /// Returns the place of a time.
     fn x(&self, at: Timestamp) -> f64 {
@@ -100,7 +114,11 @@ impl PlotWindow {
 
     fn ticks(&self) -> Vec<PlotLine> {
         let whole = self.until.duration_since(self.since);
-        let form = if whole.as_hours() <= 48 { "%d %b %H:%M" } else { "%d %b" };
+        let form = match whole.as_hours() {
+            0 => "%H:%M:%S",
+            1..=48 => "%d %b %H:%M",
+            _ => "%d %b",
+        };
         let tick = |n: i64| {
             let after = SignedDuration::from_secs(whole.as_secs() * n / TICKS);
             let at = self.since.saturating_add(after).unwrap_or(self.since);
@@ -204,6 +222,45 @@ pub(super) fn draw_bars(
     }
 }
 
+/// Draws a share over time, in percent, that changes in steps; with a mark where something bad happened.
+pub(super) fn draw_steps(label: String, window: PlotWindow, steps: &[PlotStep]) -> Plot {
+    const TOP_VALUE: u64 = 100;
+    const MARK: (f64, f64) = (3.0, 24.0);
+    const NARROWEST: f64 = 3.0;
+    let (mut path, mut bars, mut columns) = (String::new(), Vec::new(), Vec::new());
+    for (n, step) in steps.iter().enumerate() {
+        let end = steps.get(n + 1).map_or(window.until, |next| next.at);
+        let (begin, end) = (window.x(step.at), window.x(end));
+        let height = y(step.value.min(TOP_VALUE), TOP_VALUE);
+        let way = if n == 0 { format!("M{begin:.1} {height:.1}") } else { format!("V{height:.1}") };
+        path += &format!("{way}H{end:.1}");
+        if step.is_marked {
+            bars.push(PlotBar {
+                look: "bad",
+                x: number(begin.min(RIGHT - MARK.0)),
+                y: number(BOTTOM - MARK.1),
+                width: number(MARK.0),
+                height: number(MARK.1),
+            });
+        }
+        let width = (end - begin).max(NARROWEST);
+        columns.push(PlotColumn {
+            x: number(begin.min(RIGHT - width)),
+            width: number(width),
+            text: truncate_chars(&step.text, LONGEST_TEXT).into_owned(),
+            dots: vec![PlotDot { look: "p50", x: number(begin), y: number(height) }],
+        });
+    }
+    Plot {
+        label,
+        lines: lines(TOP_VALUE, |value| format!("{value} %")),
+        ticks: window.ticks(),
+        bars,
+        curves: vec![PlotCurve { look: "p50", path }],
+        columns,
+    }
+}
+
 fn y(value: u64, top: u64) -> f64 {
     BOTTOM - as_float(value) / as_float(top.max(1)) * (BOTTOM - TOP)
 }
@@ -296,6 +353,29 @@ mod tests {
         }
         let empty = draw_bars(String::new(), window(), &["good"], &[]);
         assert_eq!(empty.lines.len(), 2);
+    }
+
+    #[test]
+    fn steps_go_on_until_the_next_and_none_leaves_the_frame() {
+        let step = |hour: i64, value: u64, is_marked: bool| PlotStep {
+            at: window().since + SignedDuration::from_hours(hour),
+            value,
+            is_marked,
+            text: "x".repeat(1_000),
+        };
+        let steps = [step(0, 0, false), step(3, 50, true), step(6, 900, true)];
+        let plot = draw_steps("weight".to_owned(), window(), &steps);
+        assert_eq!(plot.curves[0].path, "M64.0 176.0H388.0V98.0H712.0V20.0H712.0");
+        assert_eq!((plot.bars.len(), plot.columns.len()), (2, 3));
+        for column in &plot.columns {
+            let [x, width] = [&column.x, &column.width].map(|text| text.parse::<f64>().unwrap());
+            assert!(x >= LEFT && x + width <= RIGHT, "{column:?}");
+            assert!(column.text.chars().count() <= LONGEST_TEXT);
+        }
+        let texts: Vec<_> = plot.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["0 %", "50 %", "100 %"]);
+        let none = draw_steps(String::new(), window(), &[]);
+        assert_eq!(none.curves[0].path, "");
     }
 
     #[test]

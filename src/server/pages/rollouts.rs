@@ -3,14 +3,16 @@
 use askama::Template;
 
 use crate::api::rollouts::{
-    RolloutCommand, RolloutDetail, RolloutGateState, RolloutStatus, RolloutStepState,
+    GateReadings, RolloutCommand, RolloutDetail, RolloutGateState, RolloutStatus, RolloutStepState,
     RolloutSummary, RolloutTargetStatus, RolloutTargetSummary, RolloutWaitSummary,
 };
 use crate::deployments::checks::Notice;
+use crate::model::rollout_words::GateOutcome;
 use crate::model::waiting::WaitingOn;
 use crate::server::pages::acts::links::ActLinks;
 use crate::server::pages::document::{Frame, LivePage, PageError, PageSection};
-use crate::server::pages::words::{self, RelativeTime};
+use crate::server::pages::words::{self, Part, RelativeTime};
+use crate::support::time_text::format_micros;
 
 /// The length of the progress bar.
 const WHOLE: usize = 1000;
@@ -91,8 +93,41 @@ struct StepView {
 }
 
 struct GateView {
-    condition: String,
-    notes: Vec<String>,
+    condition: Vec<Part>,
+    team: String,
+    /// The time that it has: `2 h 0 min`; empty where it may take as long as it takes.
+    limit: String,
+    wait: Option<GateWait>,
+    approval: Option<ApprovalView>,
+    passed: Option<RelativeTime>,
+    answers_title: String,
+    /// The newest first.
+    answers: Vec<AnswerRow>,
+}
+
+/// The wait of the gate at which the rollout is.
+struct GateWait {
+    since: RelativeTime,
+    /// The time at which it passes by itself.
+    passes: Option<RelativeTime>,
+    gives_up: Option<RelativeTime>,
+}
+
+struct ApprovalView {
+    by: String,
+    reason: String,
+    at: RelativeTime,
+}
+
+/// An answer of a gate to questions in a row.
+struct AnswerRow {
+    result: String,
+    look: &'static str,
+    value: Vec<Part>,
+    first: RelativeTime,
+    /// The time of the last question, where there were several.
+    last: Option<RelativeTime>,
+    asked: u32,
 }
 
 struct TargetView {
@@ -168,6 +203,7 @@ pub(crate) fn page(
         },
         acts,
         parts: parts(&targets),
+        steps: step_views(steps, targets, &waits, &summary),
         waits: waits.into_iter().map(wait).collect(),
         since: words::moment(summary.since),
         repository: summary.repository.clone(),
@@ -175,7 +211,6 @@ pub(crate) fn page(
         name: summary.name.clone().unwrap_or_default(),
         description,
         policy,
-        steps: step_views(steps, targets, &summary),
         commands: rollout.commands,
         row,
     };
@@ -259,6 +294,7 @@ fn wait(wait: RolloutWaitSummary) -> WaitView {
 fn step_views(
     steps: Vec<RolloutStepState>,
     targets: Vec<RolloutTargetSummary>,
+    waits: &[RolloutWaitSummary],
     summary: &RolloutSummary,
 ) -> Vec<StepView> {
     let has_ended = matches!(
@@ -285,23 +321,76 @@ fn step_views(
             () if is_current => "going",
             () => "gone",
         };
-        StepView { title, look, is_current, gate: step.gate.map(gate_view), targets }
+        // Of the whole, which at a gate is the gate.
+        let wait = waits.iter().find(|wait| is_current && wait.target.is_none());
+        StepView {
+            title,
+            look,
+            is_current,
+            gate: step.gate.map(|gate| gate_view(gate, wait)),
+            targets,
+        }
     };
     steps.into_iter().enumerate().zip(of_steps).map(view).collect()
 }
 
-fn gate_view(gate: RolloutGateState) -> GateView {
-    let mut notes = Vec::new();
-    notes.extend(gate.team.map(|team| format!("for members of {team}")));
-    notes.extend(gate.answer.map(|answer| {
-        let at = words::moment(answer.at).people;
-        format!("{at}: {}, {}", words::plain(answer.result.as_str()), answer.value)
+fn gate_view(gate: RolloutGateState, wait: Option<&RolloutWaitSummary>) -> GateView {
+    let RolloutGateState {
+        kind: _,
+        condition,
+        team,
+        timeout_seconds,
+        answer,
+        mut answers,
+        passes_at,
+        passed_at,
+        approval,
+    } = gate;
+    // A former version kept the last answer only.
+    answers.extend(answer.filter(|_| answers.is_empty()).map(|answer| GateReadings {
+        first_at: answer.at,
+        last_at: answer.at,
+        asked: 1,
+        result: answer.result,
+        value: answer.value,
     }));
-    notes.extend(gate.approval.map(|approval| {
-        let at = words::moment(approval.at).people;
-        format!("approved by {} at {at}: {}", approval.by, approval.reason)
-    }));
-    GateView { condition: gate.condition, notes }
+    let limit = timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    GateView {
+        condition: words::parts(&condition),
+        team: team.unwrap_or_default(),
+        limit: limit
+            .map(|seconds| format_micros(seconds.saturating_mul(1_000_000)))
+            .unwrap_or_default(),
+        wait: wait.map(|RolloutWaitSummary { waiting, .. }| GateWait {
+            since: words::moment(waiting.since),
+            passes: passes_at.map(words::moment),
+            gives_up: waiting.gives_up_at.map(words::moment),
+        }),
+        approval: approval.map(|approval| ApprovalView {
+            by: approval.by,
+            reason: approval.reason,
+            at: words::moment(approval.at),
+        }),
+        passed: passed_at.map(words::moment),
+        answers_title: words::count(answers.len(), "answer"),
+        answers: answers.into_iter().rev().map(answer_row).collect(),
+    }
+}
+
+fn answer_row(answer: GateReadings) -> AnswerRow {
+    let GateReadings { first_at, last_at, asked, result, value } = answer;
+    AnswerRow {
+        result: words::plain(result.as_str()),
+        look: match result {
+            GateOutcome::Passed => "good",
+            GateOutcome::NotPassed => "bad",
+            GateOutcome::Unanswered => "going",
+        },
+        value: words::parts(&value),
+        first: words::moment(first_at),
+        last: (asked > 1).then(|| words::moment(last_at)),
+        asked,
+    }
 }
 
 fn target_view(target: RolloutTargetSummary) -> TargetView {

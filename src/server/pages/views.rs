@@ -11,6 +11,7 @@ use crate::deployments::live_state::{ClusterAppState, LiveStateError};
 use crate::deployments::overview::OverviewEntry;
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
+use crate::model::canary::CanarySample;
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, RolloutId};
 use crate::model::lock::LockFilter;
@@ -53,7 +54,7 @@ pub(super) async fn grid(
     let deployments = call.deployments();
     let overview = deployments.overview(None).await;
     let mut overview = overview.map_err(|detail| Problem::new(ProblemKind::Unavailable, detail))?;
-    let resource = |entry: &OverviewEntry| Resource::from(&entry.instance);
+    let resource = |entry: &OverviewEntry| entry.resource(&call.caller);
     overview.entries = call.filter_visible(overview.entries, resource).await?;
     let snapshot = GridSnapshot::new(overview);
     let page = grid::page(&snapshot, query, deployments.notices(None), deployments.clock.now());
@@ -104,6 +105,7 @@ pub(super) async fn deployment(
         acts: offers::acts_on_deployment(call, record).await,
         changes: deployments.changes(record).await,
         pods,
+        canary: canary_samples(call, &record.id).await?,
         entries: entries.into_iter().map(|entry| (entry.at, entry.text)).collect(),
         is_paused: is_paused(pairs),
         notices: deployments.notices(Some(&target)),
@@ -135,6 +137,10 @@ pub(super) async fn app(
         Some((from, to)) => Some(deployments.compare_revisions(instance, from, to).await?),
         None => None,
     };
+    let canary = match recent.first().filter(|newest| may_have_canary(newest.state)) {
+        Some(newest) => canary_samples(call, &newest.id).await?,
+        None => Vec::new(),
+    };
     let windows = deployments.clusters.find(target).map(|target| target.policies.windows);
     let opening = window::at_written(&windows.unwrap_or_default(), deployments.clock.now());
     let story = AppStory {
@@ -142,6 +148,7 @@ pub(super) async fn app(
         now,
         history,
         pods: live_state(call, instance).await,
+        canary,
         recent,
         comparison,
         // The configuration refuses windows that cannot be read.
@@ -182,7 +189,8 @@ pub(super) async fn rollout(
     let goes_on = !rollout.record.state.status().is_end() && !is_paused(pairs);
     let live = goes_on.then(|| live(&format!("/live/rollouts/{id}"), pairs));
     let acts = offers::acts_on_rollout(call, &rollout).await;
-    let page = rollouts::page(rollout.into(), live, call.deployments().notices(None), acts);
+    let detail = routes::rollouts::read_detail(call, rollout).await?;
+    let page = rollouts::page(detail, live, call.deployments().notices(None), acts);
     page.map(RenderedPage::new).map_err(fault)
 }
 
@@ -229,8 +237,9 @@ pub(super) async fn locks(call: &AuthenticatedRequest) -> Result<RenderedPage, P
     });
     let windows: Vec<_> =
         windows.map(|target| (target.name.clone(), target.policies.windows.clone())).collect();
-    let page =
-        locks::page(locks, holds, &windows, deployments.clock.now(), deployments.notices(None));
+    let offers = offers::acts_on_locks(call, &locks).await;
+    let (now, notices) = (deployments.clock.now(), deployments.notices(None));
+    let page = locks::page(locks, holds, &windows, offers, now, notices);
     page.map(RenderedPage::new).map_err(fault)
 }
 
@@ -272,6 +281,28 @@ async fn live_state(call: &AuthenticatedRequest, instance: &AppInstance) -> Opti
         Err(LiveStateError::Unavailable(text.to_owned()))
     };
     Some(state.unwrap_or_else(late))
+}
+
+/// Reads how far the canaries of a deployment were.
+async fn canary_samples(
+    call: &AuthenticatedRequest,
+    id: &DeployId,
+) -> Result<Vec<CanarySample>, Problem> {
+    let samples = call.deployments().store.canary_samples(id).await;
+    samples.map_err(|error| unavailable(&error))
+}
+
+/// Returns true if an app's page shows the canary of a deployment in this state: one that goes on, or was taken back.
+fn may_have_canary(state: State) -> bool {
+    match state {
+        State::Syncing | State::Progressing | State::Failed => true,
+        State::Queued
+        | State::Running
+        | State::Pushing
+        | State::Succeeded
+        | State::Superseded
+        | State::Cancelled => false,
+    }
 }
 
 /// Returns true if the reader has stopped the changes of the page.

@@ -59,8 +59,11 @@ pub(crate) async fn get(
     call.authorize(Scope::Read, call.caller.resource_of(&deployment)).await?;
     let changes = deployments.changes(&deployment).await;
     let parts = deployments.store.fleet_parts(&id).await.map_err(|error| unavailable(&error))?;
+    let canary =
+        deployments.store.canary_samples(&id).await.map_err(|error| unavailable(&error))?;
     let detail = DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes);
-    Ok(Json(DeploymentDetail { clusters: parts.into_iter().map(Into::into).collect(), ..detail }))
+    let clusters = parts.into_iter().map(Into::into).collect();
+    Ok(Json(DeploymentDetail { clusters, canary, ..detail }))
 }
 
 /// Shows the log of one deployment, oldest entry first.
@@ -186,6 +189,7 @@ impl DeploymentDetail {
             violations_left_out: violations.left_out(),
             violations: violations.into(),
             log_tail,
+            canary: Vec::new(),
             hand_edit,
             statuses: statuses.into_iter().map(Into::into).collect(),
             log_url: Some(log_url),

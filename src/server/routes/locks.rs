@@ -97,7 +97,7 @@ pub(super) async fn remove(
 
 /// Returns the permission that is needed to place or remove a lock of that scope: to deploy everything that it stops; a
 /// scope of many teams needs an operator.
-fn required_right(scope: &LockScope) -> (Scope, Resource) {
+pub(in crate::server) fn required_right(scope: &LockScope) -> (Scope, Resource) {
     match scope {
         LockScope::App(target, app) => (Scope::Deploy, Resource::App(target.clone(), app.clone())),
         LockScope::Owner(_) => (Scope::Deploy, Resource::Everywhere),

@@ -147,6 +147,7 @@ mod tests {
             team: None,
             timeout_seconds: timeout,
             answers: Vec::new(),
+            passes_at: None,
             passed_at: None,
             answer: None,
             approval: None,

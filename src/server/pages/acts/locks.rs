@@ -118,7 +118,7 @@ async fn unlock_page(call: &ActCall, id: &LockId) -> Result<ActConfirmation, Api
         return Ok(ActConfirmation {
             heading: format!("Lock {id}"),
             consequences: vec!["There is no such lock any more.".to_owned()],
-            back: ("/".to_owned(), "All apps".to_owned()),
+            back: ("/locks".to_owned(), "Locks".to_owned()),
             ..ActConfirmation::default()
         });
     };
@@ -143,6 +143,6 @@ fn back(scope: &LockScope) -> (String, String) {
             let [target, namespace, slug] = [target, namespace, slug].map(encode_segment);
             (format!("/apps/{target}/{namespace}/{slug}"), scope.to_string())
         }
-        _ => ("/".to_owned(), "All apps".to_owned()),
+        _ => ("/locks".to_owned(), "Locks".to_owned()),
     }
 }

@@ -1,19 +1,26 @@
 //! The acts that a page offers: those that its reader may do now. Whoever has not signed in is offered to sign in.
 
+use std::collections::BTreeSet;
+
 use crate::deployments::CodeHost;
 use crate::deployments::rollouts::RolloutView;
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
-use crate::model::lock::{LockFilter, LockScope};
+use crate::model::id::{LockId, TargetName};
+use crate::model::lock::{Lock, LockFilter, LockScope};
 use crate::rollout::plan::{Gate, RolloutStep};
 use crate::server::auth::{Caller, Resource};
 use crate::server::call::AuthenticatedRequest;
 use crate::server::pages::acts::links::{ActLink, ActLinks};
 use crate::server::pages::acts::rollouts::RolloutActWord;
+use crate::server::routes::locks::required_right;
 use crate::server::routes::rollouts::possible_acts;
 use crate::store::DeploymentPlace;
 use crate::support::percent::encode_segment;
+
+/// The most locks that are judged for a page: each may take a question to GitHub.
+const MAX_REMOVABLE: usize = 100;
 
 /// Returns the acts on an app of a target.
 pub(crate) async fn acts_on_app(call: &AuthenticatedRequest, instance: &AppInstance) -> ActLinks {
@@ -97,6 +104,64 @@ pub(crate) async fn acts_on_rollout(
         is_allowed.then(|| ActLink::new(format!("{path}/{word}"), act.title()))
     };
     ActLinks { links: acts.into_iter().filter_map(link).collect(), sign_in: None }
+}
+
+/// The acts on locks that a page offers.
+#[derive(Default)]
+pub(crate) struct LockOffers {
+    /// To lock everything, or to sign in.
+    pub(crate) acts: ActLinks,
+    /// The choice of a target to lock; `None` where the reader may lock none.
+    pub(crate) targets: Option<TargetChoice>,
+    /// The locks that the reader may remove.
+    pub(crate) removable: BTreeSet<LockId>,
+}
+
+/// The targets that a reader may lock.
+pub(crate) enum TargetChoice {
+    /// One of these.
+    OneOf(Vec<String>),
+    /// Any name will do.
+    Any,
+}
+
+/// Returns the acts on locks.
+pub(crate) async fn acts_on_locks(
+    call: &AuthenticatedRequest,
+    locks: &[(LockId, Lock)],
+) -> LockOffers {
+    let Some(actor) = call.actor() else {
+        return LockOffers { acts: ActLinks::after_sign_in("/locks"), ..LockOffers::default() };
+    };
+    let may = async |scope: &LockScope| {
+        let (right, resource) = required_right(scope);
+        call.shared.state.auth.authorize(actor, right, &resource).await.is_ok()
+    };
+    let may_lock_all = may(&LockScope::Everything).await;
+    let deployments = call.deployments();
+    let mut names: Vec<TargetName> = deployments.clusters.names().into_iter().cloned().collect();
+    let takes_any = names.is_empty();
+    names.extend(deployments.fleets.names().cloned());
+    let mut targets = Vec::new();
+    for name in names {
+        if may_lock_all || may(&LockScope::Target(name.clone())).await {
+            targets.push(name.to_string());
+        }
+    }
+    let targets = if takes_any {
+        may_lock_all.then_some(TargetChoice::Any)
+    } else {
+        (!targets.is_empty()).then_some(TargetChoice::OneOf(targets))
+    };
+    let mut removable = BTreeSet::new();
+    for (id, lock) in locks.iter().take(MAX_REMOVABLE) {
+        if may(&lock.scope).await {
+            removable.insert(id.clone());
+        }
+    }
+    let lock_all = may_lock_all.then(|| ActLink::new("/locks/new".to_owned(), "Lock everything"));
+    let acts = ActLinks { links: lock_all.into_iter().collect(), sign_in: None };
+    LockOffers { acts, targets, removable }
 }
 
 /// Returns whether an act is offered. One that cannot be judged now is not: its own page says why.

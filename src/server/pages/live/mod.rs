@@ -32,7 +32,6 @@ use tokio::time::{Instant, Sleep};
 use crate::model::app_instance::AppInstance;
 use crate::model::audit::AuthMethod;
 use crate::model::id::{DeployId, RolloutId};
-use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, PathParam, QueryPairs, bad};
 use crate::server::pages::document::RenderedPage;
 use crate::server::pages::grid::{GridEntry, GridQuery, GridSelection, GridSnapshot};
@@ -361,7 +360,7 @@ async fn visible(
     snapshot: &GridSnapshot,
 ) -> Result<Option<BTreeSet<AppInstance>>, Problem> {
     let entries: Vec<&Arc<GridEntry>> = snapshot.entries.iter().collect();
-    let visible = call.filter_visible(entries, |entry| Resource::from(&entry.instance)).await?;
+    let visible = call.filter_visible(entries, |entry| entry.resource(&call.caller)).await?;
     let is_all = visible.len() == snapshot.entries.len();
     Ok((!is_all).then(|| visible.into_iter().map(|entry| entry.instance.clone()).collect()))
 }

@@ -80,8 +80,16 @@ pub(super) async fn get(
 ) -> Result<Json<RolloutDetail>, Problem> {
     let rollout = load(&call, &id).await?;
     authorize(&call, Scope::Read, &rollout).await?;
+    read_detail(&call, rollout).await.map(Json)
+}
+
+/// Reads what is shown of a rollout, with all answers of its gates.
+pub(in crate::server) async fn read_detail(
+    call: &AuthenticatedRequest,
+    rollout: RolloutView,
+) -> Result<RolloutDetail, Problem> {
     let answers = call.deployments().gate_answers(&rollout.record.id).await;
-    Ok(Json(picture::detail(rollout, answers.map_err(|error| unavailable(&error))?)))
+    Ok(picture::detail(rollout, answers.map_err(|error| unavailable(&error))?))
 }
 
 /// Makes the problem of a rollout that cannot be planned. Errors that list targets say so only to those who see all.

@@ -1,5 +1,7 @@
 //! Rollouts as callers see them: the answer from the record, and what a person can do now.
 
+use jiff::Timestamp;
+
 use crate::api::rollouts::{
     ApprovalSummary, GateReading, GateReadings, LiveKind, PlannedTarget, RolloutCommand,
     RolloutDetail, RolloutGateState, RolloutPlanAnswer, RolloutStepState, RolloutSummary,
@@ -16,6 +18,7 @@ use crate::rollout::record::{
     RolloutTargetStatus,
 };
 use crate::store::GateAnswers;
+use crate::support::time::saturating_add;
 
 impl From<&RolloutView> for RolloutSummary {
     fn from(rollout: &RolloutView) -> Self {
@@ -61,7 +64,11 @@ impl From<RolloutView> for RolloutDetail {
         let commands = commands(&rollout.record);
         let RolloutView { record, origin, reason, waits, .. } = rollout;
         let plan = &record.plan;
-        let steps = steps(plan, &|number| record.gates.get(&number).cloned().unwrap_or_default());
+        let mut steps =
+            steps(plan, &|number| record.gates.get(&number).cloned().unwrap_or_default());
+        if let Some(gate) = steps.get_mut(record.index).and_then(|step| step.gate.as_mut()) {
+            gate.passes_at = bake_end(&record);
+        }
         let (on_failure, max_failures) = (plan.on_failure, plan.max_failures);
         let timeout_seconds = plan.target_timeout.as_secs();
         Self {
@@ -77,6 +84,17 @@ impl From<RolloutView> for RolloutDetail {
             waits: waits.into_iter().map(Into::into).collect(),
             commands,
         }
+    }
+}
+
+/// Returns the end of the bake time at which a rollout is.
+fn bake_end(record: &RolloutRecord) -> Option<Timestamp> {
+    match (&record.state, record.step()) {
+        (
+            RolloutState::Created | RolloutState::RollingOut,
+            Some(RolloutStep::Gate { gate: Gate::Bake { length }, .. }),
+        ) => Some(saturating_add(record.step_since, *length)),
+        _ => None,
     }
 }
 
@@ -187,6 +205,7 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
                 timeout_seconds: timeout.map(|timeout| timeout.as_secs()),
                 answer: answer.map(Into::into),
                 answers: Vec::new(),
+                passes_at: None,
                 passed_at,
                 approval: approval.map(Into::into),
             };
