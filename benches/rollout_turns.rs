@@ -108,7 +108,7 @@ impl Bench {
         for group in 0..TARGETS / 10 {
             let names = (0..10).map(|n| format!("prod-cluster-{}", group * 10 + n));
             let targets = names.map(|name| TargetName::parse(name).expect("a name")).collect();
-            steps.push(RolloutStep::Deploy { targets, parallel: 1 });
+            steps.push(RolloutStep::Deploy { targets, parallel: 1, weights: BTreeMap::new() });
             let gate = Gate::Bake { length: SignedDuration::from_mins(1) };
             steps.push(RolloutStep::Gate { gate, timeout: None });
         }
@@ -160,7 +160,7 @@ impl Bench {
     }
 
     fn facts(&self) -> RolloutFacts {
-        let targets = self.record.targets.iter().map(|one| {
+        let targets = self.record.targets.iter().enumerate().map(|(number, one)| {
             let complete = self.complete.get(&one.target);
             let revision = complete.cloned().unwrap_or_else(|| draw_id(0));
             let by = revision.clone();
@@ -173,7 +173,7 @@ impl Bench {
                 undo: None,
                 unrestorable: None,
             };
-            (one.target.clone(), facts)
+            (number, facts)
         });
         RolloutFacts { targets: targets.collect(), ..RolloutFacts::default() }
     }

@@ -76,6 +76,15 @@ pub struct RolloutStartRequest {
     #[serde(default, deserialize_with = "duration", skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfDuration>")]
     pub bake: Option<SignedDuration>,
+    /// The weights of versions in each step: every target gets each of them, in this order. The last ones are those of
+    /// the WAML.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(!skip_serializing_if, length(max = 100))]
+    pub weights: Vec<BTreeMap<String, u32>>,
+    /// The rollout of the WAML whose gates stand after each step with weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_serializing_if, with = "Option<forms::OfSlug>")]
+    pub gates: Option<String>,
     /// The answer where another rollout of the app is under way on one of the targets; `refuse` where it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if)]
@@ -264,6 +273,10 @@ pub struct RolloutStepState {
     pub targets: Vec<String>,
     /// The number of its targets that are under way at the same time; null for a gate.
     pub parallel: Option<usize>,
+    /// The weights of the versions in this step, where it has its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(!skip_serializing_if)]
+    pub weights: BTreeMap<String, u32>,
     /// The gate; null for a step with targets.
     #[serde(default, deserialize_with = "super::or_default")]
     pub gate: Option<RolloutGateState>,

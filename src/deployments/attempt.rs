@@ -26,6 +26,7 @@ use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
 use crate::pipeline;
 use crate::pipeline::render::RenderedManifests;
+use crate::pipeline::weights::apply_weights;
 use crate::pipeline::{Input, fact_requests};
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
@@ -69,6 +70,7 @@ impl Deployments {
         stages: &Stages,
     ) -> Result<(RenderedManifests, Arc<Waml>, LiveClaims), PlanError> {
         let timer = stages.begin(Stage::Facts);
+        let waml = self.with_step_weights(deployment, waml).await?;
         let (deployments, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
             self.cpu_pool.run_blocking(move || deployments.read(&request, place, &waml)).await??;
@@ -96,6 +98,29 @@ impl Deployments {
         } else {
             Err(DeployError::give_up(fault).into())
         }
+    }
+
+    /// Puts the weights of a rollout's step into the WAML, as `bart traffic set` would.
+    async fn with_step_weights(
+        &self,
+        deployment: &Deployment,
+        waml: Vec<u8>,
+    ) -> Result<Vec<u8>, PlanError> {
+        let Some(id) = &deployment.rollout else { return Ok(waml) };
+        let rollout =
+            self.rollout(id).await.map_err(|error| DeployError::retry(error.to_string()))?;
+        let weights =
+            rollout.and_then(|rollout| rollout.record.weights_of(&deployment.id).cloned());
+        let Some(weights) = weights else { return Ok(waml) };
+        let (deployments, target) = (self.clone(), deployment.request.target.clone());
+        let edit = move || {
+            // One that cannot be read is reported with its places by the stages that follow.
+            let Ok(document) = deployments.parse(&waml) else { return Ok(waml) };
+            let edit = apply_weights(&waml, &document, &target, &weights);
+            edit.map(|edit| edit.text.into_bytes())
+                .map_err(|error| DeployError::reject(error.to_string()))
+        };
+        Ok(self.cpu_pool.run_blocking(edit).await??)
     }
 
     /// Checks that the manifest repository can be written. One that cannot be read cannot be

@@ -10,7 +10,7 @@
 //! In reading order: [`merge`], [`default`], [`validate`] and [`render`] are the stages, and [`fact_requests`] lists
 //! the lookups that the rules need. [`dry_run`], [`preview`], [`impact`] and [`check`] use a plan: they compare it with
 //! the live revision, show it on a pull request, compare two sets of templates, or try a set with its samples.
-//! [`rollout_plan`] chooses the targets of a rollout.
+//! [`rollout_plan`] chooses the targets of a rollout, and [`weights`] edits the shares of versions in a WAML.
 //! [`all_violations`] and [`effect`] serve `bart validate` and `bart explain`.
 
 pub mod merge;
@@ -24,6 +24,7 @@ pub mod impact; // the changes by other templates
 pub mod preview; // the changes of a pull request
 pub mod dry_run; // the changes of a deployment
 pub mod rollout_plan; // the sequence of a rollout
+pub mod weights; // the shares of versions, edited in a WAML
 pub mod check; // a set of templates with its samples
 
 use std::sync::Arc;

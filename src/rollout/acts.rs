@@ -1,5 +1,7 @@
 //! What people do to a rollout: pause, resume, approve a gate, cancel, undo, retry.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use crate::model::rollout_words::RolloutStatus;
@@ -176,9 +178,10 @@ impl RolloutRecord {
         };
         let index = self.index;
         let mut count = 0;
-        for target in &mut self.targets {
+        let later = self.numbers_with_later_steps();
+        for (number, target) in self.targets.iter_mut().enumerate() {
             let is_current = from == RolloutTargetStatus::UndoFailed || target.step == index;
-            if target.state == from && is_current {
+            if target.state == from && is_current && !later.contains(&number) {
                 target.set_state(to, now);
                 (target.note, target.attempts) = (None, 0);
                 count += 1;
@@ -202,7 +205,12 @@ impl RolloutRecord {
 
     /// Turns back: every target that the rollout may have changed waits for its undo.
     pub(super) fn begin_undo(&mut self, reason: String, now: Timestamp) {
-        for target in &mut self.targets {
+        let later = self.numbers_with_later_steps();
+        for (number, target) in self.targets.iter_mut().enumerate() {
+            // The last step of a target is undone, to what was there before the first.
+            if later.contains(&number) {
+                continue;
+            }
             match target.state {
                 RolloutTargetStatus::Deploying
                 | RolloutTargetStatus::Complete
@@ -224,6 +232,10 @@ impl RolloutRecord {
         }
         self.step_since = now;
         self.set_state(RolloutState::Undoing { reason }, now);
+    }
+
+    fn numbers_with_later_steps(&self) -> BTreeSet<usize> {
+        (0..self.targets.len()).filter(|number| self.has_later_step(*number)).collect()
     }
 
     fn has_ended(&self) -> ActRefusal {

@@ -1,5 +1,7 @@
 //! Advances a rollout: from its record, the facts and the time to its next record and the orders that bring it about.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -123,16 +125,52 @@ impl Turn<'_> {
             let has_moved = *commit != self.record.release.commit;
             self.record.moved_to = has_moved.then(|| commit.clone());
         }
-        for target in &mut self.record.targets {
-            let Some(facts) = self.facts.targets.get(&target.target) else { continue };
+        // On the way back, what is live says nothing of the steps before the last one.
+        let is_undoing = matches!(self.record.state, RolloutState::Undoing { .. });
+        for (number, target) in self.record.targets.iter_mut().enumerate() {
+            let Some(facts) = self.facts.targets.get(&number) else { continue };
             match target.state {
                 RolloutTargetStatus::Deploying => observe_deployment(target, facts, timeout, now),
+                RolloutTargetStatus::Complete
+                | RolloutTargetStatus::Pending
+                | RolloutTargetStatus::Failed
+                    if is_undoing => {}
                 RolloutTargetStatus::Complete => observe_takeover(target, facts, now),
                 RolloutTargetStatus::Pending | RolloutTargetStatus::Failed => {
                     observe_former_deployment(target, facts, now);
                 }
                 RolloutTargetStatus::Superseded
                 | RolloutTargetStatus::Skipped
+                | RolloutTargetStatus::UndoPending
+                | RolloutTargetStatus::Undoing
+                | RolloutTargetStatus::Undone
+                | RolloutTargetStatus::Unchanged
+                | RolloutTargetStatus::UndoFailed => {}
+            }
+        }
+        self.end_later_steps();
+    }
+
+    /// Ends the steps of a target that was taken over, or skipped, before they begin: they would overwrite what is there.
+    fn end_later_steps(&mut self) {
+        let mut ended: BTreeMap<TargetName, (RolloutTargetStatus, Option<String>)> =
+            BTreeMap::new();
+        for target in &mut self.record.targets {
+            match target.state {
+                RolloutTargetStatus::Superseded | RolloutTargetStatus::Skipped => {
+                    let end = (target.state, target.note.clone());
+                    ended.insert(target.target.clone(), end);
+                }
+                RolloutTargetStatus::Pending if target.deployment.is_none() => {
+                    if let Some((state, note)) = ended.get(&target.target) {
+                        target.set_state(*state, self.now);
+                        target.note.clone_from(note);
+                    }
+                }
+                RolloutTargetStatus::Pending
+                | RolloutTargetStatus::Deploying
+                | RolloutTargetStatus::Complete
+                | RolloutTargetStatus::Failed
                 | RolloutTargetStatus::UndoPending
                 | RolloutTargetStatus::Undoing
                 | RolloutTargetStatus::Undone

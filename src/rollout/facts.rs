@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{CommitSha, DeployId, TargetName};
+use crate::model::id::{CommitSha, DeployId};
 
 pub use crate::model::rollout_words::GateOutcome;
 
 /// All facts of one rollout at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolloutFacts {
-    /// The facts of targets; a target that is missing could not be read.
-    pub targets: BTreeMap<TargetName, TargetFacts>,
+    /// The facts of targets, by their numbers in the record; a target that is missing could not be read.
+    pub targets: BTreeMap<usize, TargetFacts>,
     /// The answer of the current gate, where it was asked.
     pub gate: Option<GateAnswer>,
     /// The commit that the branch or tag of the release names now, where it was looked up.

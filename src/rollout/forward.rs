@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 
-use crate::model::id::{DeployId, TargetName};
-use crate::rollout::advance::{Order, Turn};
+use crate::model::id::DeployId;
+use crate::rollout::advance::{LiveOwner, Order, Turn, owner_of};
 use crate::rollout::facts::{DeploymentFact, GateOutcome, LiveFact};
 use crate::rollout::plan::{Bound, Gate, RolloutFailurePolicy, RolloutStep};
 use crate::rollout::record::{
@@ -15,6 +15,8 @@ use crate::support::time::saturating_add;
 enum Turnout {
     Begin(FormerRevision),
     Skip(String),
+    /// Another deployment took the place of the step before.
+    GiveWay(String),
     Blocked(String),
     Waits(String),
 }
@@ -99,7 +101,7 @@ impl Turn<'_> {
             else {
                 continue;
             };
-            match self.judge(&target) {
+            match self.judge(*number) {
                 Turnout::Begin(before) => {
                     self.begin_target(*number, before);
                     under_way += 1;
@@ -112,6 +114,11 @@ impl Turn<'_> {
                         } else {
                             one.set_note(RolloutTargetStatus::Skipped, reason, self.now);
                         }
+                    }
+                }
+                Turnout::GiveWay(note) => {
+                    if let Some(one) = self.record.targets.get_mut(*number) {
+                        one.set_note(RolloutTargetStatus::Superseded, note, self.now);
                     }
                 }
                 // The sequence is kept: what comes after it waits, too.
@@ -138,11 +145,11 @@ impl Turn<'_> {
     }
 
     /// Judges whether a target may be begun now.
-    fn judge(&self, target: &TargetName) -> Turnout {
+    fn judge(&self, number: usize) -> Turnout {
         if let Some(reason) = &self.facts.withdrawn {
             return Turnout::Blocked(reason.clone());
         }
-        let Some(facts) = self.facts.targets.get(target) else {
+        let Some(facts) = self.facts.targets.get(&number) else {
             return Turnout::Waits("word of what is live there".to_owned());
         };
         if !facts.is_configured {
@@ -153,6 +160,13 @@ impl Turn<'_> {
         }
         if let Some(other) = &facts.busy {
             return Turnout::Waits(busy_sentence(other));
+        }
+        let earlier = self.record.earlier_step(number);
+        if let Some(deployment) = earlier.and_then(|one| one.deployment.as_ref())
+            && let LiveOwner::Other(note) = owner_of(&facts.live, deployment)
+            && (facts.live != LiveFact::Absent || earlier.is_some_and(RolloutTarget::is_complete))
+        {
+            return Turnout::GiveWay(note);
         }
         match &facts.live {
             LiveFact::Unknown(reason) => Turnout::Waits(reason.clone()),
@@ -170,8 +184,10 @@ impl Turn<'_> {
 
     fn begin_target(&mut self, number: usize, before: FormerRevision) {
         let id = (self.draw)();
-        let Some(one) = self.record.targets.get_mut(number) else { return };
         // A target that is deployed again keeps the revision that it had before the rollout.
+        let earlier = self.record.earlier_step(number).and_then(|one| one.before.clone());
+        let before = earlier.unwrap_or(before);
+        let Some(one) = self.record.targets.get_mut(number) else { return };
         one.before.get_or_insert(before);
         one.deployment = Some(id.clone());
         one.attempts += 1;
@@ -184,13 +200,13 @@ impl Turn<'_> {
     fn wait_for_deployment(&mut self, number: usize) {
         let Some(one) = self.record.targets.get(number) else { return };
         let (target, since) = (one.target.clone(), one.since);
-        let what = self.sentence_of(&target);
+        let what = self.sentence_of(number);
         self.wait(Some(&target), what, since, Some(self.record.plan.target_timeout));
     }
 
     /// Says how the deployment of a target stands.
-    fn sentence_of(&self, target: &TargetName) -> String {
-        let facts = self.facts.targets.get(target);
+    fn sentence_of(&self, number: usize) -> String {
+        let facts = self.facts.targets.get(&number);
         match facts.and_then(|facts| facts.deployment.as_ref()) {
             Some(DeploymentFact::Open { sentence, .. }) => sentence.clone(),
             _ => "word of its deployment".to_owned(),

@@ -1,6 +1,6 @@
 //! The plan of a rollout: its steps with the fixed sequence of targets, its gates, and the policy for failures.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ pub use crate::model::rollout_words::RolloutFailurePolicy;
 pub const MAX_TARGETS: usize = 500;
 /// The most steps of one rollout, gates included.
 pub const MAX_STEPS: usize = 1000;
+
+/// The percents of versions, by their names; together 100.
+pub type VersionWeights = BTreeMap<String, u32>;
 
 /// The plan, fixed when the rollout is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub enum RolloutStep {
         targets: Vec<TargetName>,
         /// The number of targets that are under way at the same time; at least 1.
         parallel: usize,
+        /// The weights of the versions, which the WAML gets for this step; those that it has where this is empty.
+        #[serde(default, skip_serializing_if = "VersionWeights::is_empty")]
+        weights: VersionWeights,
     },
     /// Waits until a gate has passed.
     Gate {
@@ -105,6 +111,14 @@ pub enum PlanFault {
     /// A target stands in two places.
     #[error("the rollout has the target {0} twice: name each once")]
     Repeated(TargetName),
+    /// Weights are not all the requests.
+    #[error("the weights of step {step} add up to {sum}, not 100")]
+    Weights {
+        /// The number of the step.
+        step: usize,
+        /// Their sum.
+        sum: u64,
+    },
     /// A step would never begin.
     #[error(
         "step {0} deploys to no target, or to none at a time: name targets, and `parallel` of at least 1"
@@ -149,16 +163,28 @@ impl RolloutPlan {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), PlanFault> {
-        let mut targets = BTreeSet::new();
+        let (mut targets, mut visits) = (BTreeMap::new(), 0);
         for (number, step) in self.steps.iter().enumerate() {
             match step {
-                RolloutStep::Deploy { targets: of_step, parallel } => {
+                RolloutStep::Deploy { targets: of_step, parallel, weights } => {
                     if of_step.is_empty() || *parallel == 0 {
                         return Err(PlanFault::Idle(number));
                     }
-                    if let Some(target) = of_step.iter().find(|one| !targets.insert(*one)) {
-                        return Err(PlanFault::Repeated(target.clone()));
+                    let sum = weights.values().copied().map(u64::from).sum();
+                    if !weights.is_empty() && sum != 100 {
+                        return Err(PlanFault::Weights { step: number, sum });
                     }
+                    for target in of_step {
+                        // Only weights bring the release to a target several times.
+                        let former = targets.insert(target, (number, !weights.is_empty()));
+                        let may_follow = |(step, has_weights): (usize, bool)| {
+                            step < number && has_weights && !weights.is_empty()
+                        };
+                        if former.is_some_and(|former| !may_follow(former)) {
+                            return Err(PlanFault::Repeated(target.clone()));
+                        }
+                    }
+                    visits += of_step.len();
                 }
                 RolloutStep::Gate { gate, timeout } => {
                     let length = match gate {
@@ -178,7 +204,7 @@ impl RolloutPlan {
         if !self.target_timeout.is_positive() {
             return Err(PlanFault::Time);
         }
-        if targets.len() > MAX_TARGETS || self.steps.len() > MAX_STEPS {
+        if visits > MAX_TARGETS || self.steps.len() > MAX_STEPS {
             return Err(PlanFault::TooLarge);
         }
         if targets.is_empty() { Err(PlanFault::Empty) } else { Ok(()) }
@@ -201,7 +227,7 @@ impl RolloutPlan {
             PlanDuration { shortest: SignedDuration::ZERO, longest: Some(SignedDuration::ZERO) };
         for step in &self.steps {
             let (shortest, longest) = match step {
-                RolloutStep::Deploy { targets, parallel } => {
+                RolloutStep::Deploy { targets, parallel, .. } => {
                     let rounds = targets.len().div_ceil((*parallel).max(1));
                     let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
                     (SignedDuration::ZERO, Some(self.target_timeout.saturating_mul(rounds)))

@@ -9,7 +9,7 @@ use crate::rollout::acts::RolloutAct;
 use crate::rollout::facts::GateOutcome;
 use crate::rollout::plan::{Bound, Gate, RolloutFailurePolicy, RolloutPlan, RolloutStep};
 use crate::rollout::record::{Pause, RolloutState, RolloutTargetStatus};
-use crate::rollout::simulation::{Simulation, deploy, plan};
+use crate::rollout::simulation::{Simulation, deploy, plan, shift};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// The most targets of a random rollout.
@@ -59,7 +59,36 @@ fn random_gate(dice: &mut Dice) -> Gate {
     }
 }
 
+/// Steps of weights on the same targets, with gates between them.
+fn random_shift(dice: &mut Dice) -> Vec<RolloutStep> {
+    let names: Vec<String> = (0..=dice.roll(3))
+        .map(|number| format!("{}-{number}", if dice.roll(4) == 0 { "new" } else { "old" }))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut steps = Vec::new();
+    for _ in 0..2 + dice.roll(4) {
+        let percent = u32::try_from(dice.roll(101)).unwrap();
+        let parallel = usize::try_from(1 + dice.roll(3)).unwrap();
+        steps.push(shift(&names, parallel, percent));
+        if dice.roll(2) == 0 {
+            let timeout = (dice.roll(4) > 0).then_some(MINUTE * 30);
+            steps.push(RolloutStep::Gate { gate: random_gate(dice), timeout });
+        }
+    }
+    steps
+}
+
 fn random_plan(dice: &mut Dice) -> RolloutPlan {
+    let steps = if dice.roll(3) == 0 { random_shift(dice) } else { random_steps(dice) };
+    let policies =
+        [RolloutFailurePolicy::Undo, RolloutFailurePolicy::Pause, RolloutFailurePolicy::Continue];
+    let policy = policies[usize::try_from(dice.roll(3)).unwrap()];
+    let mut plan = plan(steps, policy);
+    plan.max_failures = usize::try_from(dice.roll(3)).unwrap();
+    plan
+}
+
+fn random_steps(dice: &mut Dice) -> Vec<RolloutStep> {
     let mut steps = Vec::new();
     let (size, mut number) = (random_size(dice), 0);
     let largest_step = 1 + size / 4;
@@ -79,12 +108,7 @@ fn random_plan(dice: &mut Dice) -> RolloutPlan {
         let parallel = usize::try_from(1 + dice.roll(3)).unwrap();
         steps.push(deploy(&names, parallel));
     }
-    let policies =
-        [RolloutFailurePolicy::Undo, RolloutFailurePolicy::Pause, RolloutFailurePolicy::Continue];
-    let policy = policies[usize::try_from(dice.roll(3)).unwrap()];
-    let mut plan = plan(steps, policy);
-    plan.max_failures = usize::try_from(dice.roll(3)).unwrap();
-    plan
+    steps
 }
 
 /// Half of what happens, happens where something is under way.

@@ -1,6 +1,6 @@
 //! The record of a rollout: what is stored of it after each step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{AppKey, CommitSha, DeployId, RolloutId, TargetName};
 use crate::model::release::Release;
 use crate::rollout::facts::GateAnswer;
-use crate::rollout::plan::{RolloutPlan, RolloutStep};
+use crate::rollout::plan::{RolloutPlan, RolloutStep, VersionWeights};
 
 pub use crate::model::rollout_words::RolloutTargetStatus;
 
@@ -35,7 +35,7 @@ pub struct RolloutRecord {
     pub step_since: Timestamp,
     /// The number of failed targets that a person accepted when the rollout was resumed.
     pub accepted_failures: usize,
-    /// The targets, in the order of the sequence.
+    /// The targets, in the order of the sequence; a target with several steps is there once for each.
     pub targets: Vec<RolloutTarget>,
     /// What is remembered of gates, by the numbers of their steps.
     pub gates: BTreeMap<usize, GateRecord>,
@@ -201,6 +201,36 @@ impl RolloutRecord {
         self.plan.steps.get(self.index)
     }
 
+    /// Lists the targets in the order of the sequence, each once.
+    pub fn target_names(&self) -> Vec<TargetName> {
+        let mut names = BTreeSet::new();
+        let names = self.targets.iter().filter(|one| names.insert(&one.target));
+        names.map(|one| one.target.clone()).collect()
+    }
+
+    /// Returns the weights of the versions that a deployment of the rollout makes live, where its step has some.
+    pub fn weights_of(&self, deployment: &DeployId) -> Option<&VersionWeights> {
+        let target = self.targets.iter().find(|one| one.deployment.as_ref() == Some(deployment))?;
+        match self.plan.steps.get(target.step)? {
+            RolloutStep::Deploy { weights, .. } => Some(weights).filter(|one| !one.is_empty()),
+            RolloutStep::Gate { .. } => None,
+        }
+    }
+
+    /// Returns the entry of the same target's step before, which was begun.
+    pub(super) fn earlier_step(&self, number: usize) -> Option<&RolloutTarget> {
+        let target = &self.targets.get(number)?.target;
+        let earlier = self.targets.iter().take(number).rev();
+        earlier.into_iter().find(|one| one.target == *target && one.deployment.is_some())
+    }
+
+    /// Checks that a later step of the same target was begun, so that this one is not what an undo begins from.
+    pub(super) fn has_later_step(&self, number: usize) -> bool {
+        let Some(target) = self.targets.get(number).map(|one| &one.target) else { return false };
+        let mut later = self.targets.iter().skip(number + 1);
+        later.any(|one| one.target == *target && one.deployment.is_some() && one.may_be_undone())
+    }
+
     /// Changes the state.
     pub(super) fn set_state(&mut self, state: RolloutState, now: Timestamp) {
         if self.state != state {
@@ -246,6 +276,28 @@ impl RolloutTarget {
         if self.state != state {
             self.state = state;
             self.since = now;
+        }
+    }
+
+    /// Checks that it has the release.
+    pub(super) fn is_complete(&self) -> bool {
+        self.state == RolloutTargetStatus::Complete
+    }
+
+    /// Checks that its deployment may have changed what is live, and no other one took its place.
+    pub(super) fn may_be_undone(&self) -> bool {
+        match self.state {
+            RolloutTargetStatus::Deploying
+            | RolloutTargetStatus::Complete
+            | RolloutTargetStatus::Failed
+            | RolloutTargetStatus::UndoPending
+            | RolloutTargetStatus::Undoing
+            | RolloutTargetStatus::UndoFailed => true,
+            RolloutTargetStatus::Pending => self.awaits_retry(),
+            RolloutTargetStatus::Superseded
+            | RolloutTargetStatus::Skipped
+            | RolloutTargetStatus::Undone
+            | RolloutTargetStatus::Unchanged => false,
         }
     }
 

@@ -12,8 +12,8 @@ use crate::rollout::advance::{Decision, Order, advance};
 use crate::rollout::facts::{
     DeploymentFact, GateAnswer, GateOutcome, LiveFact, RolloutFacts, TargetFacts,
 };
-use crate::rollout::plan::{RolloutFailurePolicy, RolloutPlan, RolloutStep};
-use crate::rollout::record::{FormerRevision, RolloutRecord, RolloutTargetStatus};
+use crate::rollout::plan::{RolloutFailurePolicy, RolloutPlan, RolloutStep, VersionWeights};
+use crate::rollout::record::{FormerRevision, RolloutRecord, RolloutTarget, RolloutTargetStatus};
 
 /// The kind of a simulated deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,18 @@ pub(super) fn target(name: &str) -> TargetName {
 }
 
 pub(super) fn deploy(targets: &[&str], parallel: usize) -> RolloutStep {
-    RolloutStep::Deploy { targets: targets.iter().map(|name| target(name)).collect(), parallel }
+    RolloutStep::Deploy {
+        targets: targets.iter().map(|name| target(name)).collect(),
+        parallel,
+        weights: VersionWeights::new(),
+    }
+}
+
+/// These targets, where version `v2` gets that percent.
+pub(super) fn shift(targets: &[&str], parallel: usize, percent: u32) -> RolloutStep {
+    let weights = [("v1".to_owned(), 100 - percent), ("v2".to_owned(), percent)].into();
+    let targets = targets.iter().map(|name| target(name)).collect();
+    RolloutStep::Deploy { targets, parallel, weights }
 }
 
 pub(super) fn plan(steps: Vec<RolloutStep>, on_failure: RolloutFailurePolicy) -> RolloutPlan {
@@ -130,9 +141,9 @@ impl Simulation {
             let id = id.as_ref()?;
             Some(self.deployments.get(id).map_or(DeploymentFact::Missing, |one| one.fact.clone()))
         };
-        let targets =
-            self.record.targets.iter().filter(|one| !self.unreadable.contains(&one.target));
-        let targets = targets.map(|one| {
+        let targets = self.record.targets.iter().enumerate();
+        let targets = targets.filter(|(_, one)| !self.unreadable.contains(&one.target));
+        let targets = targets.map(|(number, one)| {
             let live = match &self.live[&one.target] {
                 _ if self.is_git_away => LiveFact::Unknown("the repository to answer".to_owned()),
                 None => LiveFact::Absent,
@@ -156,7 +167,7 @@ impl Simulation {
                     .contains(&one.target)
                     .then(|| "its revision is not kept any more".to_owned()),
             };
-            (one.target.clone(), facts)
+            (number, facts)
         });
         let (step, at) = (self.record.index, self.now);
         let gate = GateAnswer { step, at, result: self.gate, value: "2.5".to_owned() };
@@ -231,12 +242,15 @@ impl Simulation {
         for order in &decision.orders {
             match order {
                 Order::Deploy { target, id } => {
-                    let open = self.deployments.values().find(|one| {
+                    let complete = self.deployments.values().filter(|one| {
                         one.target == *target
                             && one.kind == SimKind::Deploy
                             && matches!(one.fact, DeploymentFact::Complete { .. })
                     });
-                    assert!(open.is_none(), "{target} is deployed twice");
+                    let is_this = |one: &RolloutTarget| one.deployment.as_ref() == Some(id);
+                    let earlier = new.targets.iter().take_while(|one| !is_this(one));
+                    let earlier = earlier.filter(|one| one.target == *target);
+                    assert!(complete.count() <= earlier.count(), "{target} is deployed twice");
                     assert!(!self.deployments.contains_key(id));
                 }
                 Order::RollBack { target, .. } | Order::Remove { target, .. } => {
@@ -387,7 +401,15 @@ impl Simulation {
 
     /// Each target is where the record says.
     pub(super) fn matches_record(&self) {
-        for one in &self.record.targets {
+        for (number, one) in self.record.targets.iter().enumerate() {
+            let is_begun =
+                |other: &&RolloutTarget| other.target == one.target && other.deployment.is_some();
+            // What is live is of the last step that was begun.
+            let is_earlier = self.record.targets.iter().skip(number + 1).any(|it| is_begun(&it));
+            let is_changed = self.record.targets.iter().any(|it| is_begun(&it));
+            if is_earlier || one.deployment.is_none() && is_changed {
+                continue;
+            }
             let live = &self.live[&one.target];
             let by = live.as_ref().map(|(_, by)| by);
             let last = one.undo.as_ref().or(one.deployment.as_ref());

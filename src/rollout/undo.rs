@@ -54,9 +54,9 @@ impl Turn<'_> {
 
     /// Cancels the deployments that have pushed nothing yet, all at once.
     fn cancel_unpushed(&mut self) {
-        for one in &self.record.targets {
+        for (number, one) in self.record.targets.iter().enumerate() {
             if one.state == RolloutTargetStatus::UndoPending
-                && let Some(facts) = self.facts.targets.get(&one.target)
+                && let Some(facts) = self.facts.targets.get(&number)
                 && let Some(DeploymentFact::Open { is_pushed: false, .. }) = facts.deployment
                 && let Some(deployment) = one.deployment.clone()
             {
@@ -66,14 +66,21 @@ impl Turn<'_> {
     }
 
     fn settle(&mut self, number: usize, state: RolloutTargetStatus, note: String) {
-        if let Some(one) = self.record.targets.get_mut(number) {
-            one.set_note(state, note, self.now);
+        let Some(target) = self.record.targets.get(number).map(|one| one.target.clone()) else {
+            return;
+        };
+        // The steps before have the same end: one undo is that of all.
+        for (place, one) in self.record.targets.iter_mut().enumerate().take(number + 1) {
+            let is_earlier = one.target == target && one.may_be_undone();
+            if place == number || is_earlier {
+                one.set_note(state, note.clone(), self.now);
+            }
         }
         self.record.step_since = self.now;
     }
 
     fn begin_undo_of(&mut self, number: usize, one: &RolloutTarget) -> UndoStep {
-        let Some(facts) = self.facts.targets.get(&one.target) else {
+        let Some(facts) = self.facts.targets.get(&number) else {
             return UndoStep::Waits("word of what is live there".to_owned());
         };
         let (Some(deployment), Some(before)) = (&one.deployment, &one.before) else {
@@ -130,7 +137,7 @@ impl Turn<'_> {
     }
 
     fn observe_undo(&mut self, number: usize, one: &RolloutTarget) -> UndoStep {
-        let Some(facts) = self.facts.targets.get(&one.target) else {
+        let Some(facts) = self.facts.targets.get(&number) else {
             return UndoStep::Waits("word of its undo".to_owned());
         };
         match facts.undo.as_ref().unwrap_or(&DeploymentFact::Missing) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod world; // the service, its targets, and what people do to rollouts
 mod forward; // one target after the other, gates, and what people do
+mod shifts; // weights in steps
 mod back; // the way back, byte for byte
 mod meetings; // locks, people, other rollouts, and targets that vanish
 mod crashes; // the process dies, and two replicas race

@@ -15,7 +15,9 @@ use the_deployer::model::deployment::{Deployment, State};
 use the_deployer::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, TargetName};
 use the_deployer::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, TargetFilter};
 use the_deployer::rollout::acts::RolloutAct;
-use the_deployer::rollout::plan::{Gate, RolloutFailurePolicy, RolloutPlan, RolloutStep};
+use the_deployer::rollout::plan::{
+    Gate, RolloutFailurePolicy, RolloutPlan, RolloutStep, VersionWeights,
+};
 use the_deployer::rollout::record::RolloutState;
 use the_deployer::store::Reply;
 
@@ -71,7 +73,11 @@ pub(super) fn target(name: &str) -> TargetName {
 
 /// These targets, so many at a time.
 pub(crate) fn deploy(targets: &[&str], parallel: usize) -> RolloutStep {
-    RolloutStep::Deploy { targets: targets.iter().map(|name| target(name)).collect(), parallel }
+    RolloutStep::Deploy {
+        targets: targets.iter().map(|name| target(name)).collect(),
+        parallel,
+        weights: VersionWeights::new(),
+    }
 }
 
 /// A gate at which everybody may approve.

@@ -18,7 +18,7 @@ mod rollback;
 mod rollout; // bart rollout start, status, list and acts
 mod hold;
 mod remove;
-mod traffic; // bart traffic show, set
+mod traffic; // bart traffic show, set, shift
 mod import; // documents of other systems
 mod login;
 mod configure; // `bart config`

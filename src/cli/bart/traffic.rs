@@ -1,6 +1,6 @@
-//! `bart traffic` shows who gets which requests, and edits the weights of a WAML.
+//! `bart traffic` shows who gets which requests, edits the weights of a WAML, and shifts them in steps.
 
-mod weights;
+mod shift;
 
 use std::fs;
 
@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::api::apps::AppDetail;
 use crate::api::revisions::RevisionDetail;
-use crate::cli::bart::traffic::weights::{VersionWeight, set_weights};
 use crate::cli::context::{self, Context};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, Format, GOOD, note_line};
@@ -18,12 +17,14 @@ use crate::manifests::parse::shares::{RouteShares, read_shares};
 use crate::manifests::parse::versions::{LiveVersionManifest, read_versions};
 use crate::model::id::TargetName;
 use crate::model::revision::ManifestFile;
+use crate::pipeline::weights::{VersionWeight, set_weights};
 
-/// Shows who gets which requests, and edits the weights of versions.
+/// Shows who gets which requests, edits the weights of versions, and shifts them in steps.
 #[derive(Debug, Subcommand)]
 pub(super) enum TrafficArgs {
     Show(ShowArgs),
     Set(SetArgs),
+    Shift(Box<shift::ShiftArgs>),
 }
 
 /// Shows an app's live versions on a target, and how each route shares its requests between them.
@@ -68,6 +69,7 @@ impl TrafficArgs {
         match self {
             Self::Show(args) => args.run().await,
             Self::Set(args) => args.run(),
+            Self::Shift(args) => args.run().await,
         }
     }
 }

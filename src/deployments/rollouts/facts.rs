@@ -65,7 +65,8 @@ impl Deployments {
         record: &RolloutRecord,
         (removals, gate): (&BTreeMap<TargetName, DeploymentFact>, Option<GateAnswer>),
     ) -> Result<GatheredFacts, BackendError> {
-        let names: Vec<&TargetName> = record.targets.iter().map(|one| &one.target).collect();
+        let names = record.target_names();
+        let names: Vec<&TargetName> = names.iter().collect();
         let deployments = self.store.rollout_deployments(rollout).await;
         let newest = self.store.newest_pushed(&record.app, &names).await;
         let beside = self.store.deployments_beside(rollout).await.map_err(BackendError::new)?;
@@ -85,20 +86,21 @@ impl Deployments {
         let states: BTreeMap<TargetName, LiveState> =
             stream::iter(looks).buffered(AT_ONCE).collect().await;
         let mut facts = RolloutFacts { gate, ..RolloutFacts::default() };
-        for one in &record.targets {
+        for (number, one) in record.targets.iter().enumerate() {
             let fact = self.facts_of(&records, record, one, states.get(&one.target)).await?;
-            facts.targets.insert(one.target.clone(), fact);
+            facts.targets.insert(number, fact);
         }
-        let begins = |one: &&RolloutTarget| {
+        let begins = |(number, one): (usize, &RolloutTarget)| {
             let is_free = |facts: &TargetFacts| {
                 facts.blocked.is_none()
                     && facts.busy.is_none()
                     && !matches!(facts.live, LiveFact::Unknown(_))
             };
             one.state == RolloutTargetStatus::Pending
-                && facts.targets.get(&one.target).is_some_and(is_free)
+                && next.iter().any(|other| other.step == one.step && other.target == one.target)
+                && facts.targets.get(&number).is_some_and(is_free)
         };
-        if next.iter().any(begins) {
+        if record.targets.iter().enumerate().any(begins) {
             (facts.withdrawn, facts.ref_commit) = self.look_up_release(rollout, record).await;
         }
         let folders = states.into_iter().map(|(target, state)| (target, state.folders)).collect();

@@ -142,6 +142,8 @@ fn target_end(state: RolloutTargetStatus) -> Option<&'static str> {
 mod tests {
     use prometheus_client::encoding::text::encode;
 
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, RolloutId, TargetName};
     use crate::model::release::Release;
@@ -151,6 +153,7 @@ mod tests {
         let deploy = |name: &str| RolloutStep::Deploy {
             targets: vec![TargetName::parse(name).unwrap()],
             parallel: 1,
+            weights: BTreeMap::new(),
         };
         let gate = RolloutStep::Gate { gate: Gate::Approval { team: None }, timeout: None };
         let plan = RolloutPlan {

@@ -195,6 +195,9 @@ pub enum RolloutError {
     /// The plan cannot be carried out.
     #[error(transparent)]
     Plan(#[from] PlanFault),
+    /// The WAML cannot have the weights of a step, or does not end at the last ones.
+    #[error("{0}")]
+    Weights(String),
     /// Another open rollout of the app has one of the targets.
     #[error(
         "rollout {other} of {app} has one of these targets: wait for its end, cancel it, or queue this one"

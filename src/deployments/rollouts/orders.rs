@@ -9,6 +9,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::release::Release;
 use crate::model::rollback::{Rollback, provisional_number};
+use crate::pipeline::weights::weights_text;
 use crate::rollout::advance::Order;
 use crate::rollout::facts::LiveFact;
 use crate::rollout::record::{RolloutRecord, RolloutState};
@@ -76,7 +77,7 @@ impl Deployments {
             target: target.clone(),
             git_ref: origin.git_ref.clone(),
             actor: creator.clone(),
-            description: reason(source.rollout, source.record),
+            description: step_reason(source, id),
             production: self.is_production(target),
             automatic: origin.automatic,
             recipient: origin.recipient.clone(),
@@ -101,7 +102,10 @@ impl Deployments {
         let tree = tree.ok_or_else(|| missing("revision"))?;
         let revision = self.store.deployment(to).await.map_err(BackendError::new)?;
         let revision = revision.ok_or_else(|| missing("record"))?;
-        let live = gathered.facts.targets.get(target).map(|facts| &facts.live);
+        let mut targets = source.record.targets.iter();
+        let number = targets.position(|one| one.undo.as_ref() == Some(id));
+        let facts = number.and_then(|number| gathered.facts.targets.get(&number));
+        let live = facts.map(|facts| &facts.live);
         let live_revision = match live {
             Some(LiveFact::Revision { revision, .. }) => Some(revision.clone()),
             _ => None,
@@ -159,6 +163,14 @@ impl Deployments {
             ..self.ledger.entry(act, reason(source.rollout, source.record), Principal::service())
         }
     }
+}
+
+/// Returns the reason of a step: that of the rollout, and the weights of the step.
+fn step_reason(source: &OrderSource<'_>, id: &DeployId) -> String {
+    let reason = reason(source.rollout, source.record);
+    let Some(weights) = source.record.weights_of(id) else { return reason };
+    let weights = format!("weights {}: ", weights_text(weights));
+    (weights + &reason).chars().take(REASON_CHARACTERS).collect()
 }
 
 /// Returns the reason of what a rollout orders: why it was started, or why it goes back.

@@ -1,5 +1,7 @@
 //! Prepares a rollout: resolves the release, reads the app from its WAML, and fixes the sequence of targets.
 
+use std::collections::BTreeMap;
+
 use crate::deployments::Deployments;
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::rollouts::{PreparedRollout, RolloutError, RolloutRequest, RolloutSteps};
@@ -8,7 +10,8 @@ use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::Rejection;
 use crate::pipeline::rollout_plan::{RolloutSelection, plan_rollout};
-use crate::rollout::plan::RolloutPlan;
+use crate::pipeline::weights::{apply_weights, weights_text};
+use crate::rollout::plan::{RolloutPlan, RolloutStep};
 use crate::waml::Waml;
 
 impl Deployments {
@@ -20,7 +23,7 @@ impl Deployments {
         let RolloutRequest { repository, git_ref, tag, steps, on_overlap, reason } = request;
         let commit = self.forge.commit_of(&repository, &git_ref).await?;
         let release = Release { repository, commit, tag };
-        let waml = self.read_rollout_waml(&release).await?;
+        let (bytes, waml) = self.read_rollout_waml(&release).await?;
         let (plan, name) = match steps {
             RolloutSteps::Plan(plan) => {
                 plan.check()?;
@@ -37,16 +40,19 @@ impl Deployments {
                 (plan, name)
             }
         };
+        check_weights(&plan, &bytes, &waml)?;
         let Waml { app, owner, .. } = waml;
         Ok(PreparedRollout { release, git_ref, app, owner, name, plan, on_overlap, reason })
     }
 
     /// Reads the WAML of a release.
-    async fn read_rollout_waml(&self, release: &Release) -> Result<Waml, RolloutError> {
+    async fn read_rollout_waml(&self, release: &Release) -> Result<(Vec<u8>, Waml), RolloutError> {
         let bytes = self.read_waml(&release.repository, &release.commit).await?;
-        let deployments = self.clone();
-        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await?;
-        waml.map_err(|rejection| RolloutError::Waml(describe(&rejection, &self.waml.path)))
+        let (deployments, text) = (self.clone(), bytes.clone());
+        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&text)).await?;
+        let waml =
+            waml.map_err(|rejection| RolloutError::Waml(describe(&rejection, &self.waml.path)))?;
+        Ok((bytes, waml))
     }
 
     /// Refuses targets to which the WAML does not deploy, or that the service does not have.
@@ -66,6 +72,29 @@ impl Deployments {
             return Err(RolloutError::NotConfigured { targets, available });
         }
         Ok(())
+    }
+}
+
+/// Checks that the WAML can have the weights of each step, and has those of the last one: it stays the truth.
+fn check_weights(plan: &RolloutPlan, bytes: &[u8], waml: &Waml) -> Result<(), RolloutError> {
+    let mut last = BTreeMap::new();
+    for step in &plan.steps {
+        let RolloutStep::Deploy { targets, weights, .. } = step else { continue };
+        for target in targets.iter().filter(|_| !weights.is_empty()) {
+            let edit = apply_weights(bytes, waml, target, weights)
+                .map_err(|error| RolloutError::Weights(error.to_string()))?;
+            last.insert(target, (weights, edit.lines.is_empty()));
+        }
+    }
+    match last.into_iter().find(|(_, (_, is_in_file))| !is_in_file) {
+        None => Ok(()),
+        Some((target, (weights, _))) => {
+            let weights = weights_text(weights);
+            Err(RolloutError::Weights(format!(
+                "the WAML at the commit does not end at {weights} on {target}: first `bart traffic set {weights} \
+                 --target {target}`, and merge it"
+            )))
+        }
     }
 }
 

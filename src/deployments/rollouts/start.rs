@@ -87,7 +87,7 @@ fn new_rollout(
         app: record.app.clone(),
         name,
         tag: record.release.tag.clone(),
-        targets: record.targets.iter().map(|one| one.target.clone()).collect(),
+        targets: record.target_names(),
         origin,
         creator: by.name.clone(),
         reason,

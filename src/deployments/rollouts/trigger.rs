@@ -219,7 +219,14 @@ fn steps_of(rollout: RequestedRollout) -> RolloutSteps {
     let RequestedTargets { patterns, regex, labels, parallel, max_failures, .. } = targets;
     let RequestedTargets { on_failure, timeout, bake, .. } = targets;
     let selection = RolloutSelection::Targets(TargetFilter { patterns, regex, labels });
-    let options = RolloutOptions { parallel, max_failures, on_failure, timeout, bake };
+    let options = RolloutOptions {
+        parallel,
+        max_failures,
+        on_failure,
+        timeout,
+        bake,
+        ..RolloutOptions::default()
+    };
     RolloutSteps::Selection { selection, options }
 }
 

@@ -7,7 +7,7 @@ use crate::model::violation::Violation;
 use crate::pipeline::rollout_plan::gates::{DefinitionFault, compile_gate, gate_keys, parse_wait};
 use crate::pipeline::rollout_plan::targets::TargetPool;
 use crate::rollout::plan::{
-    MAX_STEPS, MAX_TARGETS, RolloutFailurePolicy, RolloutPlan, RolloutStep,
+    MAX_STEPS, MAX_TARGETS, RolloutFailurePolicy, RolloutPlan, RolloutStep, VersionWeights,
 };
 use crate::waml::node::Path;
 use crate::waml::rollouts::{
@@ -52,6 +52,24 @@ pub fn compile_definition(
     };
     let violations = compiler.faults.into_iter().filter_map(place).collect();
     CompiledRollout { plan: plan.filter(|_| !is_stopped && !rollout.node.has_broken()), violations }
+}
+
+/// Compiles the gates of a rollout of the WAML alone.
+///
+/// # Errors
+/// Its violations.
+pub fn compile_gates(
+    name: &RolloutName,
+    rollout: &WrittenRollout,
+    pool: TargetPool<'_>,
+    repository: &RepoName,
+) -> Result<Vec<RolloutStep>, Vec<Violation>> {
+    let compiled = compile_definition(name, rollout, pool.clone(), repository);
+    if compiled.plan.is_none() {
+        return Err(compiled.violations.into_iter().filter(Violation::is_error).collect());
+    }
+    let mut compiler = Compiler { pool, repository, faults: Vec::new() };
+    Ok(compiler.gates(rollout.definition.gates.as_deref().unwrap_or_default()))
 }
 
 struct Compiler<'a> {
@@ -166,7 +184,8 @@ impl Compiler<'_> {
             }
         }
         let parallel = parallel.map_or(1, |number| number as usize);
-        (!targets.is_empty()).then_some(RolloutStep::Deploy { targets, parallel })
+        let weights = VersionWeights::new();
+        (!targets.is_empty()).then_some(RolloutStep::Deploy { targets, parallel, weights })
     }
 
     /// Checks that a step is exactly one thing.

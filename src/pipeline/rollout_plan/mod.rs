@@ -16,12 +16,17 @@ use jiff::SignedDuration;
 use crate::model::id::{RepoName, RolloutName, TargetName};
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
-use crate::pipeline::rollout_plan::definition::{TARGET_TIMEOUT, compile_definition};
+use crate::pipeline::rollout_plan::definition::{
+    TARGET_TIMEOUT, compile_definition, compile_gates,
+};
 use crate::pipeline::rollout_plan::gates::MAX_WAIT;
 use crate::pipeline::rollout_plan::targets::{TargetFault, TargetPool, parse_regex};
-use crate::rollout::plan::{Gate, PlanFault, RolloutFailurePolicy, RolloutPlan, RolloutStep};
+use crate::rollout::plan::{
+    Gate, PlanFault, RolloutFailurePolicy, RolloutPlan, RolloutStep, VersionWeights,
+};
 use crate::waml::Waml;
 use crate::waml::quote::quote;
+use crate::waml::rollouts::WrittenRollout;
 use crate::waml::suggest;
 
 /// The targets of a rollout, as a person or a program selects them.
@@ -57,6 +62,10 @@ pub struct RolloutOptions {
     pub timeout: Option<SignedDuration>,
     /// The time between two targets, or groups of `parallel` targets; not for a rollout of the WAML.
     pub bake: Option<SignedDuration>,
+    /// The weights of versions in each step, for every target; not for a rollout of the WAML.
+    pub weights: Vec<VersionWeights>,
+    /// The rollout of the WAML whose gates stand after each step with weights.
+    pub gates: Option<RolloutName>,
 }
 
 /// The error of a selection of which no plan can be made; it says what is wrong and what to do.
@@ -108,6 +117,11 @@ pub enum SelectionFault {
         /// The option.
         option: &'static str,
     },
+    /// Gates of another rollout are for steps with weights.
+    #[error(
+        "`gates` go with `weights`: name a rollout of the WAML, which has its own, or leave them out"
+    )]
+    GatesWithoutWeights,
     /// A time is none, or too long.
     #[error(
         "`{option}` of {length:#} is no time for a rollout: write more than 0 and at most 30 days"
@@ -145,7 +159,9 @@ pub fn plan_rollout(
     let pool = TargetPool::new(waml, Some(clusters));
     let plan = match selection {
         RolloutSelection::Definition(name) => plan_definition(name, options, pool, repository)?,
-        RolloutSelection::Targets(filter) => plan_targets(filter, options, pool, clusters)?,
+        RolloutSelection::Targets(filter) => {
+            plan_targets(filter, options, pool, (repository, clusters))?
+        }
     };
     plan.check()?;
     Ok(plan)
@@ -157,19 +173,16 @@ fn plan_definition(
     pool: TargetPool<'_>,
     repository: &RepoName,
 ) -> Result<RolloutPlan, SelectionFault> {
-    let given = [("parallel", options.parallel.is_some()), ("bake", options.bake.is_some())];
+    let given = [
+        ("parallel", options.parallel.is_some()),
+        ("bake", options.bake.is_some()),
+        ("weights", !options.weights.is_empty()),
+        ("gates", options.gates.is_some()),
+    ];
     if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
         return Err(SelectionFault::Option { option });
     }
-    let waml = pool.waml;
-    let Some(rollout) = waml.rollouts.get(name) else {
-        let names = || waml.rollouts.keys().map(RolloutName::as_str);
-        let help = match names().next() {
-            Some(_) => suggest::hint(name.as_str(), names().collect::<Vec<_>>()),
-            None => "add it under `rollouts`, or name targets".to_owned(),
-        };
-        return Err(SelectionFault::UnknownRollout { name: name.clone(), help });
-    };
+    let rollout = find_rollout(pool.waml, name)?;
     let compiled = compile_definition(name, rollout, pool, repository);
     let Some(plan) = compiled.plan else {
         let violations = compiled.violations.into_iter().filter(Violation::is_error).collect();
@@ -183,16 +196,43 @@ fn plan_definition(
     })
 }
 
+fn find_rollout<'w>(
+    waml: &'w Waml,
+    name: &RolloutName,
+) -> Result<&'w WrittenRollout, SelectionFault> {
+    waml.rollouts.get(name).ok_or_else(|| {
+        let names = || waml.rollouts.keys().map(RolloutName::as_str);
+        let help = match names().next() {
+            Some(_) => suggest::hint(name.as_str(), names().collect::<Vec<_>>()),
+            None => "add it under `rollouts`, or name targets".to_owned(),
+        };
+        SelectionFault::UnknownRollout { name: name.clone(), help }
+    })
+}
+
 fn plan_targets(
     filter: &TargetFilter,
     options: &RolloutOptions,
     pool: TargetPool<'_>,
-    clusters: &Clusters,
+    (repository, clusters): (&RepoName, &Clusters),
 ) -> Result<RolloutPlan, SelectionFault> {
+    let gates = match &options.gates {
+        None => Vec::new(),
+        Some(_) if options.weights.is_empty() => {
+            return Err(SelectionFault::GatesWithoutWeights);
+        }
+        Some(name) => {
+            let rollout = find_rollout(pool.waml, name)?;
+            compile_gates(name, rollout, pool.clone(), repository)
+                .map_err(|violations| SelectionFault::Waml(Rejection { violations }))?
+        }
+    };
     let targets = filter.select(pool, clusters)?;
     let parallel = options.parallel.unwrap_or(1);
+    let weights = VersionWeights::new();
     let steps = match options.bake {
-        None => vec![RolloutStep::Deploy { targets, parallel }],
+        bake if !options.weights.is_empty() => shift(&targets, parallel, options, (bake, &gates)),
+        None => vec![RolloutStep::Deploy { targets, parallel, weights }],
         Some(length) => baked(&targets, parallel, length),
     };
     Ok(RolloutPlan {
@@ -210,7 +250,27 @@ fn baked(targets: &[TargetName], parallel: usize, length: SignedDuration) -> Vec
         if !steps.is_empty() {
             steps.push(RolloutStep::Gate { gate: Gate::Bake { length }, timeout: None });
         }
-        steps.push(RolloutStep::Deploy { targets: group.to_vec(), parallel });
+        let (targets, weights) = (group.to_vec(), VersionWeights::new());
+        steps.push(RolloutStep::Deploy { targets, parallel, weights });
+    }
+    steps
+}
+
+/// Makes a step of each weights, with a bake time between two and the gates after each.
+fn shift(
+    targets: &[TargetName],
+    parallel: usize,
+    options: &RolloutOptions,
+    (bake, gates): (Option<SignedDuration>, &[RolloutStep]),
+) -> Vec<RolloutStep> {
+    let mut steps = Vec::new();
+    for weights in &options.weights {
+        if let Some(length) = bake.filter(|_| !steps.is_empty()) {
+            steps.push(RolloutStep::Gate { gate: Gate::Bake { length }, timeout: None });
+        }
+        let (targets, weights) = (targets.to_vec(), weights.clone());
+        steps.push(RolloutStep::Deploy { targets, parallel, weights });
+        steps.extend(gates.iter().cloned());
     }
     steps
 }

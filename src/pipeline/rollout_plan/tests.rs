@@ -69,10 +69,11 @@ fn plan_of(filter: TargetFilter, options: &RolloutOptions) -> Result<RolloutPlan
 /// The steps in one line: `a b ×2; bake 10m; c`.
 fn sketch(plan: &RolloutPlan) -> String {
     let step = |step: &RolloutStep| match step {
-        RolloutStep::Deploy { targets, parallel } => {
+        RolloutStep::Deploy { targets, parallel, weights } => {
             let names: Vec<&str> = targets.iter().map(TargetName::as_str).collect();
             let times = if *parallel == 1 { String::new() } else { format!(" ×{parallel}") };
-            format!("{}{times}", names.join(" "))
+            let weights = weights.values().map(|percent| format!(" {percent}")).collect::<String>();
+            format!("{}{times}{weights}", names.join(" "))
         }
         RolloutStep::Gate { gate, timeout } => {
             let timeout = timeout.map_or(String::new(), |timeout| format!(" ≤ {timeout:#}"));
@@ -136,6 +137,7 @@ fn a_bake_time_stands_between_groups_of_targets() {
         timeout: Some(SignedDuration::from_mins(5)),
         max_failures: Some(1),
         on_failure: Some(RolloutFailurePolicy::Pause),
+        ..RolloutOptions::default()
     };
     let plan = plan_of(filter(&["prod-*", "canary-1"]), &options).unwrap();
     let expected = "prod-us-1 prod-eu-2 ×2; bake 10m; prod-eu-1 canary-1 ×2";

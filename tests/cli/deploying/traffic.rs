@@ -85,3 +85,29 @@ async fn a_plan_lists_the_steps_of_versions() {
         assert!(step.contains(part), "{plan}");
     }
 }
+
+#[tokio::test]
+async fn a_shift_leads_from_the_live_weights_to_those_of_the_waml() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    home.commit("example/shop", WAML);
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let server = [("BART_SERVER", process.address())];
+    developer.runs(&server, &["deploy", "1.1", "prod-cluster-1"]).await.ended(0, &["succeeded"]);
+    let shift =
+        ["traffic", "shift", "--to", "v2", "--steps", "10,100", "--target", "prod-cluster-1"];
+    let refused = developer.runs(&server, &shift).await;
+    refused.ended(1, &["first `bart traffic set v1=0 v2=100 --target prod-cluster-1`"]);
+    developer.commits(
+        &WAML
+            .replace("weight: 100", "weight: 0")
+            .replace("weight: 0, replicas: 2", "weight: 100, replicas: 2"),
+    );
+    developer.pushes();
+    let dry = developer.runs(&server, &[&shift[..], &["--dry-run"]].concat()).await;
+    let dry = dry.ended(0, &[]).out.clone();
+    assert!(dry.contains("v1=90 v2=10") && dry.contains("v1=0 v2=100"), "{dry}");
+    developer.runs(&server, &shift).await.ended(0, &["complete"]);
+    let shown = developer.runs(&server, &["traffic", "show", "prod-cluster-1"]).await;
+    assert!(shown.ended(0, &[]).out.contains("v1 0 %, v2 100 %"), "{}", shown.out);
+}

@@ -11,6 +11,7 @@ use crate::api::rollouts::{
 use crate::cli::live_lines::StyledLine;
 use crate::cli::output::{BAD, BOLD, DIM, GOOD, NOTE};
 use crate::cli::table::cut;
+use crate::pipeline::weights::weights_text;
 
 /// The longest name of a target that is shown whole.
 const LONGEST_NAME: usize = 20;
@@ -110,7 +111,13 @@ fn rows(rollout: &RolloutDetail, now: Timestamp, spinner: &str) -> Vec<Row> {
         match &step.gate {
             Some(gate) => rows.push(gate_row(rollout, (number, gate), now, spinner)),
             None => rows.extend(targets_of(rollout, number).map(|target| {
-                target_row(target, wait_of(rollout, Some(&target.target)), now, spinner)
+                // Of several steps with the same target, the one that is under way waits.
+                let is_current = number == rollout.summary.index || step.weights.is_empty();
+                let wait = wait_of(rollout, Some(&target.target)).filter(|_| is_current);
+                let row = target_row(target, wait, now, spinner);
+                let weights = weights_text(&step.weights);
+                let parts = [weights, row.detail].into_iter().filter(|part| !part.is_empty());
+                Row { detail: parts.collect::<Vec<_>>().join(": "), ..row }
             })),
         }
     }

@@ -1,7 +1,7 @@
 //! `bart rollout`: one release over many targets.
 
 mod plan_text; // the plan of one, before it starts
-mod start; // starts one, or shows the plan of one
+pub(super) mod start; // starts one, or shows the plan of one
 mod status; // one rollout, and the list
 mod act; // pause, resume, approve, cancel, undo, retry
 mod follow; // follows one until it ends

@@ -8,6 +8,7 @@ use crate::api::rollouts::{
 };
 use crate::cli::output::{BOLD, DIM, NOTE, note_line, short};
 use crate::cli::table::wrap;
+use crate::pipeline::weights::weights_text;
 
 /// Formats the plan in that width.
 pub(super) fn format_plan(plan: &RolloutPlanAnswer, width: Option<usize>) -> String {
@@ -27,12 +28,18 @@ pub(super) fn format_plan(plan: &RolloutPlanAnswer, width: Option<usize>) -> Str
         let indent = " ".repeat(numbers + 2);
         let of_step: Vec<&PlannedTarget> =
             targets.iter().filter(|target| target.step == index).collect();
+        let weights = weights_text(&step.weights);
+        let weights =
+            if weights.is_empty() { weights } else { format!("{BOLD}{weights}{BOLD:#}  ") };
         match (&step.gate, of_step.as_slice()) {
             (Some(gate), _) => text += &format!("{number}  {}\n", gate_line(gate)),
-            (None, [target]) => text += &format!("{number}  {}\n", target_line(target, names)),
+            (None, [target]) => {
+                text += &format!("{number}  {weights}{}\n", target_line(target, names));
+            }
             (None, of_step) => {
                 let pace = pace(of_step.len(), step.parallel.unwrap_or(1));
-                text += &format!("{number}  {DIM}{} targets, {pace}{DIM:#}\n", of_step.len());
+                text +=
+                    &format!("{number}  {weights}{DIM}{} targets, {pace}{DIM:#}\n", of_step.len());
                 for target in of_step {
                     text += &format!("{indent}  {}\n", target_line(target, names));
                 }
@@ -120,6 +127,8 @@ fn time_sentence(plan: &RolloutPlanAnswer) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::api::rollouts::RolloutStepState;
 
@@ -137,7 +146,12 @@ mod tests {
 
     fn deploy(targets: &[&str], parallel: usize) -> RolloutStepState {
         let targets = targets.iter().map(|name| (*name).to_owned()).collect();
-        RolloutStepState { targets, parallel: Some(parallel), gate: None }
+        RolloutStepState {
+            targets,
+            parallel: Some(parallel),
+            weights: BTreeMap::default(),
+            gate: None,
+        }
     }
 
     fn gate(kind: &str, condition: &str, timeout: Option<i64>) -> RolloutStepState {
@@ -152,7 +166,12 @@ mod tests {
             answer: None,
             approval: None,
         };
-        RolloutStepState { targets: Vec::new(), parallel: None, gate: Some(gate) }
+        RolloutStepState {
+            targets: Vec::new(),
+            parallel: None,
+            weights: BTreeMap::default(),
+            gate: Some(gate),
+        }
     }
 
     fn plan() -> RolloutPlanAnswer {

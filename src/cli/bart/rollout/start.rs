@@ -89,6 +89,20 @@ pub(in crate::cli::bart) struct RolloutStartArgs {
     /// Only print the plan
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    follow: FollowArgs,
+    /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
+    #[arg(long = "ref", value_name = "REF")]
+    git_ref: Option<String>,
+    #[command(flatten)]
+    selector: RepositorySelector,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// How long a rollout that was started is followed.
+#[derive(Debug, Args)]
+pub(in crate::cli::bart) struct FollowArgs {
     /// Start it, and do not wait for its end
     #[arg(long)]
     no_wait: bool,
@@ -104,13 +118,72 @@ pub(in crate::cli::bart) struct RolloutStartArgs {
         conflicts_with = "no_wait"
     )]
     wait: Duration,
-    /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
-    #[arg(long = "ref", value_name = "REF")]
-    git_ref: Option<String>,
-    #[command(flatten)]
-    selector: RepositorySelector,
-    #[command(flatten)]
-    service: ServiceArgs,
+}
+
+impl FollowArgs {
+    /// Returns the longest wait; `None` where nothing is waited for.
+    pub(in crate::cli::bart) fn wait(&self) -> Option<Duration> {
+        (!self.no_wait).then_some(self.wait)
+    }
+}
+
+/// Starts a rollout and follows it, or prints its plan where the request is for no more.
+pub(in crate::cli::bart) async fn start_and_follow(
+    request: &RolloutStartRequest,
+    service: &ServiceArgs,
+    wait: Option<Duration>,
+) -> CommandOutcome {
+    // From here on Ctrl-C prints how to continue.
+    let stop = deploy::interrupts();
+    if request.dry_run {
+        return show_plan(request, service, &stop).await;
+    }
+    let ServiceArgs { server, output } = service;
+    let answer = tokio::select! {
+        answer = server.post(ROLLOUTS, request) => answer,
+        () = stop.cancelled() => return Err(interrupted_error(request)),
+    };
+    let rollout: Verbatim<RolloutSummary> = answer?;
+    let id = RolloutId::parse(rollout.id.as_str()).map_err(|error| {
+        CliError::io(format!("the service sent an invalid rollout id: {error}"))
+    })?;
+    let Some(wait) = wait else {
+        return output.print(&rollout, || started(&rollout));
+    };
+    let until = FollowUntil::PersonNeeded;
+    let (newest, outcome) = follow::follow(server, &id, until, wait, &stop).await;
+    // Programs get the state so far, even after Ctrl-C.
+    match &newest {
+        Some(newest) if output.is_data() => output.print(newest, String::new)?,
+        None if output.is_data() => output.print(&rollout, String::new)?,
+        Some(newest) if outcome.is_ok() => output::note(&follow::remarks(newest)),
+        Some(_) | None => {}
+    }
+    outcome?;
+    newest.map_or(Ok(()), |newest| follow::judge(&newest))
+}
+
+/// Prints the plan.
+async fn show_plan(
+    request: &RolloutStartRequest,
+    service: &ServiceArgs,
+    stop: &CancellationToken,
+) -> CommandOutcome {
+    let ServiceArgs { server, output } = service;
+    let plan: Verbatim<RolloutPlanAnswer> = tokio::select! {
+        answer = server.consult(ROLLOUTS, request) => answer?,
+        () = stop.cancelled() => return Err(interrupted_error(request)),
+    };
+    output.print(&plan, || plan_text::format_plan(&plan, output::width()))
+}
+
+/// Makes the error for Ctrl-C before the service has answered.
+fn interrupted_error(request: &RolloutStartRequest) -> CliError {
+    if request.dry_run {
+        return CliError::interrupted("nothing was changed");
+    }
+    CliError::interrupted("the service has not answered yet; it may have started the rollout")
+        .hint("`bart rollout list` shows whether it has")
 }
 
 impl RolloutStartArgs {
@@ -121,48 +194,7 @@ impl RolloutStartArgs {
             output::warning(warning);
         }
         let request = self.request(repository.to_string(), tree.git_ref)?;
-        // From here on Ctrl-C prints how to continue.
-        let stop = deploy::interrupts();
-        if self.dry_run {
-            return self.show_plan(&request, &stop).await;
-        }
-        let ServiceArgs { server, output } = &self.service;
-        let answer = tokio::select! {
-            answer = server.post(ROLLOUTS, &request) => answer,
-            () = stop.cancelled() => return Err(self.interrupted_error()),
-        };
-        let rollout: Verbatim<RolloutSummary> = answer?;
-        let id = RolloutId::parse(rollout.id.as_str()).map_err(|error| {
-            CliError::io(format!("the service sent an invalid rollout id: {error}"))
-        })?;
-        if self.no_wait {
-            return output.print(&rollout, || started(&rollout));
-        }
-        let until = FollowUntil::PersonNeeded;
-        let (newest, outcome) = follow::follow(server, &id, until, self.wait, &stop).await;
-        // Programs get the state so far, even after Ctrl-C.
-        match &newest {
-            Some(newest) if output.is_data() => output.print(newest, String::new)?,
-            None if output.is_data() => output.print(&rollout, String::new)?,
-            Some(newest) if outcome.is_ok() => output::note(&follow::remarks(newest)),
-            Some(_) | None => {}
-        }
-        outcome?;
-        newest.map_or(Ok(()), |newest| follow::judge(&newest))
-    }
-
-    /// Prints the plan.
-    async fn show_plan(
-        &self,
-        request: &RolloutStartRequest,
-        stop: &CancellationToken,
-    ) -> CommandOutcome {
-        let ServiceArgs { server, output } = &self.service;
-        let plan: Verbatim<RolloutPlanAnswer> = tokio::select! {
-            answer = server.consult(ROLLOUTS, request) => answer?,
-            () = stop.cancelled() => return Err(self.interrupted_error()),
-        };
-        output.print(&plan, || plan_text::format_plan(&plan, output::width()))
+        start_and_follow(&request, &self.service, self.follow.wait()).await
     }
 
     fn request(
@@ -189,19 +221,12 @@ impl RolloutStartArgs {
             on_failure: self.on_failure.as_deref().and_then(RolloutFailurePolicy::parse),
             timeout: self.timeout,
             bake: self.bake,
+            weights: Vec::new(),
+            gates: None,
             on_overlap: self.queue.then_some(OverlapChoice::Queue),
             reason: self.reason.clone(),
             dry_run: self.dry_run,
         })
-    }
-
-    /// Makes the error for Ctrl-C before the service has answered.
-    fn interrupted_error(&self) -> CliError {
-        if self.dry_run {
-            return CliError::interrupted("nothing was changed");
-        }
-        CliError::interrupted("the service has not answered yet; it may have started the rollout")
-            .hint("`bart rollout list` shows whether it has")
     }
 }
 
@@ -256,10 +281,11 @@ mod tests {
         }
         let start = parse(&["1.0", "production", "--wait"]).unwrap();
         assert_eq!(
-            (start.name.as_deref(), start.wait),
-            (Some("production"), Duration::from_hours(24))
+            (start.name.as_deref(), start.follow.wait()),
+            (Some("production"), Some(Duration::from_hours(24)))
         );
-        assert_eq!(parse(&["1.0", "p", "--wait=2h"]).unwrap().wait, Duration::from_hours(2));
+        let wait = parse(&["1.0", "p", "--wait=2h"]).unwrap().follow.wait();
+        assert_eq!(wait, Some(Duration::from_hours(2)));
     }
 
     #[test]

@@ -357,7 +357,8 @@ impl From<RolloutError> for Problem {
             | RolloutError::NotDeployed { .. }
             | RolloutError::NotConfigured { .. }
             | RolloutError::Selection(_)
-            | RolloutError::Plan(_) => unprocessable(error.to_string()),
+            | RolloutError::Plan(_)
+            | RolloutError::Weights(_) => unprocessable(error.to_string()),
             RolloutError::Overlap { .. } => Self::new(ProblemKind::Conflict, error.to_string()),
             RolloutError::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
             RolloutError::Fault(error) => unavailable(&error),

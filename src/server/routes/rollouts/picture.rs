@@ -12,7 +12,7 @@ use crate::model::id::{DeployId, RolloutId};
 use crate::model::release::Release;
 use crate::rollout::advance::RolloutWait;
 use crate::rollout::facts::{GateAnswer, LiveFact};
-use crate::rollout::plan::{Gate, RolloutPlan, RolloutStep};
+use crate::rollout::plan::{Gate, RolloutPlan, RolloutStep, VersionWeights};
 use crate::rollout::record::{
     FormerRevision, GateApproval, GateRecord, Pause, RolloutRecord, RolloutState, RolloutTarget,
     RolloutTargetStatus,
@@ -183,9 +183,10 @@ fn command(act: &str, id: &RolloutId, effect: &str) -> RolloutCommand {
 
 fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<RolloutStepState> {
     let step = |(number, step): (usize, &RolloutStep)| match step {
-        RolloutStep::Deploy { targets, parallel } => RolloutStepState {
+        RolloutStep::Deploy { targets, parallel, weights } => RolloutStepState {
             targets: targets.iter().map(ToString::to_string).collect(),
             parallel: Some(*parallel),
+            weights: weights.clone(),
             gate: None,
         },
         RolloutStep::Gate { gate, timeout } => {
@@ -209,7 +210,12 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
                 passed_at,
                 approval: approval.map(Into::into),
             };
-            RolloutStepState { targets: Vec::new(), parallel: None, gate: Some(gate) }
+            RolloutStepState {
+                targets: Vec::new(),
+                parallel: None,
+                weights: VersionWeights::new(),
+                gate: Some(gate),
+            }
         }
     };
     plan.steps.iter().enumerate().map(step).collect()

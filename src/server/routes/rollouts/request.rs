@@ -22,6 +22,8 @@ pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> 
         on_failure,
         timeout,
         bake,
+        weights,
+        gates,
         on_overlap,
         reason,
         dry_run: _,
@@ -44,7 +46,9 @@ pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> 
             RolloutSelection::Targets(TargetFilter { patterns: targets, regex: pattern, labels })
         }
     };
-    let options = RolloutOptions { parallel, max_failures, on_failure, timeout, bake };
+    let gates = gates.map(RolloutName::parse).transpose().map_err(id_error("gates"))?;
+    let options =
+        RolloutOptions { parallel, max_failures, on_failure, timeout, bake, weights, gates };
     Ok(RolloutRequest {
         repository: RepoName::parse(repository).map_err(id_error("repository"))?,
         git_ref,

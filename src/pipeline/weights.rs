@@ -1,18 +1,22 @@
 //! Edits the weights of a WAML in place: the numbers change, and nothing else does. Pure.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use crate::model::id::TargetName;
 use crate::pipeline::merge;
+use crate::rollout::plan::VersionWeights;
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path};
 
 /// A version with the percent that it should get: `v1=90`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct VersionWeight {
-    version: String,
-    percent: u32,
+pub struct VersionWeight {
+    /// The version.
+    pub version: String,
+    /// The percent.
+    pub percent: u32,
 }
 
 impl FromStr for VersionWeight {
@@ -32,24 +36,32 @@ impl FromStr for VersionWeight {
 
 /// The edited text, and the lines that differ.
 #[derive(Debug)]
-pub(super) struct WeightEdit {
-    pub(super) text: String,
-    pub(super) lines: Vec<EditedLine>,
+pub struct WeightEdit {
+    /// The text.
+    pub text: String,
+    /// The lines.
+    pub lines: Vec<EditedLine>,
 }
 
 /// A line that differs.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EditedLine {
-    pub(super) number: u32,
-    pub(super) before: String,
-    pub(super) after: String,
+pub struct EditedLine {
+    /// Its number, from 1.
+    pub number: u32,
+    /// What stands there.
+    pub before: String,
+    /// What should.
+    pub after: String,
 }
 
 /// The reason why the weights cannot be set, and the way out.
-#[derive(Debug)]
-pub(super) struct EditError {
-    pub(super) message: String,
-    pub(super) help: String,
+#[derive(Debug, thiserror::Error)]
+#[error("{message}: {help}")]
+pub struct EditError {
+    /// The reason.
+    pub message: String,
+    /// The way out.
+    pub help: String,
 }
 
 fn error<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, EditError> {
@@ -63,7 +75,7 @@ type Numbers = BTreeMap<(u32, u32), (String, u32)>;
 ///
 /// # Errors
 /// Weights that do not sum to 100, versions that are not there, and weights that are not written for this target alone.
-pub(super) fn set_weights(
+pub fn set_weights(
     text: &str,
     waml: &Waml,
     target: &TargetName,
@@ -111,6 +123,60 @@ pub(super) fn set_weights(
         }
     }
     replace(text, &numbers)
+}
+
+/// Sets the weights of a target's versions in the bytes of a WAML.
+///
+/// # Errors
+/// As [`set_weights`], and a WAML that cannot be read.
+pub fn apply_weights(
+    bytes: &[u8],
+    waml: &Waml,
+    target: &TargetName,
+    weights: &VersionWeights,
+) -> Result<WeightEdit, EditError> {
+    let Ok(text) = str::from_utf8(bytes) else {
+        return error("the WAML is not UTF-8 text", "write it as UTF-8");
+    };
+    let weights = weights
+        .iter()
+        .map(|(version, percent)| VersionWeight { version: version.clone(), percent: *percent });
+    set_weights(text, waml, target, &weights.collect::<Vec<_>>())
+}
+
+/// Gives a version a percent, and shares the rest between the others in proportion to what they have. The sum is 100;
+/// what rounding leaves goes to the largest remainders, and to the first name among equal ones. `None` where no other
+/// version has a share to give the rest to.
+pub fn shift_weights(live: &VersionWeights, to: &str, percent: u32) -> Option<VersionWeights> {
+    let rest = 100_u32.checked_sub(percent)?;
+    let others = || live.iter().filter(|(name, _)| name.as_str() != to);
+    let whole: u64 = others().map(|(_, share)| u64::from(*share)).sum();
+    if whole == 0 && rest > 0 {
+        return None;
+    }
+    let mut shared = VersionWeights::from([(to.to_owned(), percent)]);
+    let mut remainders: Vec<(u64, &String)> = Vec::new();
+    let mut left = rest;
+    for (name, share) in others() {
+        let exact = u64::from(*share) * u64::from(rest);
+        let floor = exact.checked_div(whole).and_then(|floor| u32::try_from(floor).ok());
+        let floor = floor.unwrap_or_default();
+        left = left.saturating_sub(floor);
+        remainders.push((exact.checked_rem(whole).unwrap_or_default(), name));
+        shared.insert(name.clone(), floor);
+    }
+    // Stable: names stay in their order.
+    remainders.sort_by_key(|(remainder, _)| Reverse(*remainder));
+    for (_, name) in remainders.into_iter().take(left as usize) {
+        *shared.entry(name.clone()).or_default() += 1;
+    }
+    Some(shared)
+}
+
+/// Writes weights as a person does: `v1=90 v2=10`.
+pub fn weights_text(weights: &VersionWeights) -> String {
+    let one = |(version, percent): (&String, &u32)| format!("{version}={percent}");
+    weights.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
 /// Checks that a rule leads to every version that gets requests.
@@ -246,6 +312,44 @@ mod tests {
         assert!(error.contains("this weight is for other targets, too"), "{error}");
         for text in ["v1", "=5", "v1=101", "v1=-1", "v1=x"] {
             assert!(text.parse::<VersionWeight>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_rest_is_shared_in_proportion() {
+        let of = |pairs: &[(&str, u32)]| -> VersionWeights {
+            pairs.iter().map(|(name, percent)| ((*name).to_owned(), *percent)).collect()
+        };
+        let live = of(&[("v1", 100), ("v2", 0)]);
+        assert_eq!(shift_weights(&live, "v2", 10), Some(of(&[("v1", 90), ("v2", 10)])));
+        let live = of(&[("a", 1), ("b", 1), ("c", 1), ("d", 97)]);
+        let shared = shift_weights(&live, "d", 0);
+        assert_eq!(shared, Some(of(&[("a", 34), ("b", 33), ("c", 33), ("d", 0)])));
+        assert_eq!(shift_weights(&of(&[("a", 100)]), "b", 100), Some(of(&[("a", 0), ("b", 100)])));
+        assert_eq!(shift_weights(&of(&[("a", 100)]), "a", 50), None, "nobody gets the rest");
+        assert_eq!(shift_weights(&live, "d", 101), None);
+        assert_eq!(weights_text(&of(&[("v1", 90), ("v2", 10)])), "v1=90 v2=10");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn shifted_weights_are_all_the_requests(
+            shares in proptest::collection::vec(0_u32..=100, 1..8), percent in 0_u32..=100, to in 0_usize..9,
+        ) {
+            let live: VersionWeights =
+                shares.iter().enumerate().map(|(number, share)| (format!("v{number}"), *share)).collect();
+            let to = format!("v{to}");
+            let whole: u32 = live.iter().filter(|(name, _)| **name != to).map(|(_, share)| share).sum();
+            let Some(shifted) = shift_weights(&live, &to, percent) else {
+                proptest::prop_assert!(whole == 0 && percent < 100);
+                return Ok(());
+            };
+            proptest::prop_assert_eq!(shifted.values().sum::<u32>(), 100);
+            proptest::prop_assert_eq!(shifted[&to], percent);
+            for (name, share) in live.iter().filter(|(name, _)| **name != to) {
+                let exact = share.saturating_mul(100 - percent).checked_div(whole).unwrap_or(0);
+                proptest::prop_assert!((exact..=exact + 1).contains(&shifted[name]), "{}", name);
+            }
         }
     }
 }
