@@ -32,7 +32,7 @@ const RUNS: usize = 11;
 
 fn main() {
     println!("{:<12} {:<34} {:>10} {:>10}", "", "", "median", "longest");
-    on_each_database("insights", measure);
+    on_each_database("insights", &measure);
 }
 
 async fn measure(name: &str, database: &str, home: &Path) {

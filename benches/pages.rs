@@ -43,7 +43,7 @@ const OPEN: usize = 500;
 
 fn main() {
     println!("{:<12} {:<34} {:>10} {:>10} {:>10}", "", "", "median", "longest", "bytes");
-    on_each_database("pages", measure);
+    on_each_database("pages", &measure);
 }
 
 async fn measure(name: &str, database: &str, home: &Path) {

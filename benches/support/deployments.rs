@@ -12,7 +12,7 @@ pub(crate) const ROWS: i64 = 100_000;
 const CHUNK: i64 = 500;
 
 /// Measures with a database of SQLite, and with that of PostgreSQL which `POSTGRES` names, each in a folder of its own.
-pub(crate) fn on_each_database(bench: &str, measure: impl AsyncFn(&str, &str, &Path)) {
+pub(crate) fn on_each_database(bench: &str, measure: &impl AsyncFn(&str, &str, &Path)) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     let home = std::env::temp_dir().join(format!("the-deployer-{bench}-{}", std::process::id()));
     std::fs::create_dir_all(&home).expect("a folder");
