@@ -31,11 +31,11 @@ impl Turn<'_> {
                 _ => self.observe_undo(number, &one),
             };
             match step {
-                UndoStep::Settled(state, note) => self.settle(number, state, note),
+                UndoStep::Settled(state, note) => self.settle(number, state, &note),
                 UndoStep::Begun => return,
                 UndoStep::Waits(what) if is_late => {
                     let note = format!("it took longer than {limit:#}: {what}; {}", way_out(&one));
-                    self.settle(number, RolloutTargetStatus::UndoFailed, note);
+                    self.settle(number, RolloutTargetStatus::UndoFailed, &note);
                 }
                 UndoStep::Waits(what) => {
                     self.wait(Some(&one.target), what, self.record.step_since, Some(limit));
@@ -65,7 +65,7 @@ impl Turn<'_> {
         }
     }
 
-    fn settle(&mut self, number: usize, state: RolloutTargetStatus, note: String) {
+    fn settle(&mut self, number: usize, state: RolloutTargetStatus, note: &str) {
         let Some(target) = self.record.targets.get(number).map(|one| one.target.clone()) else {
             return;
         };
@@ -73,7 +73,7 @@ impl Turn<'_> {
         for (place, one) in self.record.targets.iter_mut().enumerate().take(number + 1) {
             let is_earlier = one.target == target && one.may_be_undone();
             if place == number || is_earlier {
-                one.set_note(state, note.clone(), self.now);
+                one.set_note(state, note, self.now);
             }
         }
         self.record.step_since = self.now;

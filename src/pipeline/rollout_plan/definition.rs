@@ -64,9 +64,10 @@ pub fn compile_gates(
     pool: TargetPool<'_>,
     repository: &RepoName,
 ) -> Result<Vec<RolloutStep>, Vec<Violation>> {
-    let compiled = compile_definition(name, rollout, pool.clone(), repository);
-    if compiled.plan.is_none() {
-        return Err(compiled.violations.into_iter().filter(Violation::is_error).collect());
+    let CompiledRollout { plan, violations } =
+        compile_definition(name, rollout, pool.clone(), repository);
+    if plan.is_none() {
+        return Err(violations.into_iter().filter(Violation::is_error).collect());
     }
     let mut compiler = Compiler { pool, repository, faults: Vec::new() };
     Ok(compiler.gates(rollout.definition.gates.as_deref().unwrap_or_default()))

@@ -20,7 +20,9 @@ use crate::model::id::{ImageTag, TargetName};
 use crate::model::removal;
 use crate::model::revision::ManifestFile;
 use crate::pipeline::weights::shift_weights;
-use crate::rollout::plan::VersionWeights;
+
+/// Versions with their percents.
+type Weights = BTreeMap<String, u32>;
 
 /// Takes a version to its share of the requests in steps: a rollout whose steps change weights.
 ///
@@ -142,7 +144,7 @@ fn step_weights(
     steps: &[u32],
     versions: &[LiveVersionManifest],
     routes: &[RouteShares],
-) -> Result<Vec<VersionWeights>, CliError> {
+) -> Result<Vec<Weights>, CliError> {
     let live = live_weights(versions, routes).ok_or_else(|| {
         CliError::refused("no route shares its requests between versions by weights now")
             .hint("write `versions` with weights, and deploy them: docs/traffic.md")
@@ -159,16 +161,13 @@ fn step_weights(
 }
 
 /// Returns the weights of the first route that has some for versions.
-fn live_weights(
-    versions: &[LiveVersionManifest],
-    routes: &[RouteShares],
-) -> Option<VersionWeights> {
-    let of_route = |route: &RouteShares| -> Option<VersionWeights> {
+fn live_weights(versions: &[LiveVersionManifest], routes: &[RouteShares]) -> Option<Weights> {
+    let of_route = |route: &RouteShares| -> Option<Weights> {
         let share = |(service, weight): &(String, Option<u64>)| {
             let version = versions.iter().find(|one| one.name == *service)?;
             Some((version.version.clone(), u32::try_from((*weight)?).ok()?))
         };
-        let weights: Option<VersionWeights> = route.shares.iter().map(share).collect();
+        let weights: Option<Weights> = route.shares.iter().map(share).collect();
         weights.filter(|weights| !weights.is_empty())
     };
     routes.iter().find_map(of_route)
@@ -192,9 +191,8 @@ mod tests {
         let all = RouteShares { route: "a".into(), shares: vec![("shop".into(), None)] };
         let routes = [all.clone(), RouteShares { route: "b".into(), shares }];
         let steps = step_weights("v2", &[25, 100], &versions, &routes).ok().unwrap();
-        let weights = |v1, v2, v3| {
-            VersionWeights::from([("v1".into(), v1), ("v2".into(), v2), ("v3".into(), v3)])
-        };
+        let weights =
+            |v1, v2, v3| Weights::from([("v1".into(), v1), ("v2".into(), v2), ("v3".into(), v3)]);
         assert_eq!(steps, [weights(50, 25, 25), weights(0, 100, 0)]);
         assert!(step_weights("v2", &[25], &versions, &[all]).is_err());
         let only = [RouteShares { route: "b".into(), shares: vec![share("v2", 100)] }];
