@@ -13,7 +13,8 @@ const SHOP: &str = "/apps/prod-cluster-1/devx/shop";
 pub(crate) fn canary(version: u32, phase: &str, weight: u32, failed_checks: u32) -> Json {
     json!({
         "apiVersion": "flagger.app/v1beta1", "kind": "Canary",
-        "metadata": {"name": "shop", "namespace": "devx", "uid": "canary-uid", "generation": version},
+        "metadata": {"name": "shop", "namespace": "devx", "uid": "canary-uid", "generation": version,
+            "labels": {"app.kubernetes.io/managed-by": "the-deployer"}},
         "spec": {
             "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"},
             "analysis": {"threshold": 3},

@@ -352,7 +352,7 @@ async fn does(
 
 /// What these programs never say: no log breaks off, their templates are built in, their manifest repository is there, the clusters'
 /// time is of a file that is kept, no revision fails in its cluster, no rollout waits for one, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 48] = [
+const UNSEEN: [&str; 57] = [
     "AppPage.missing",
     "CanaryForecast.interval_seconds",
     "CanaryForecast.minimum_seconds",
@@ -361,6 +361,13 @@ const UNSEEN: [&str; 48] = [
     "CanaryForecast.steps",
     "CanaryForecast.strategy",
     "CanaryForecast.threshold",
+    "CanarySample.at",
+    "CanarySample.failed_checks",
+    "CanarySample.phase",
+    "CanarySample.reason",
+    "CanarySample.threshold",
+    "CanarySample.weight",
+    "CanarySample.workload",
     "CanaryStep.after_seconds",
     "CanaryStep.weight",
     "ClusterPart.address",
@@ -380,6 +387,7 @@ const UNSEEN: [&str; 48] = [
     "ContainerLogLine.error",
     "Deployment.fleet",
     "Deployment.templates_commit",
+    "DeploymentDetail.canary",
     "DeploymentDetail.clusters",
     "DeploymentDetail.fleet",
     "DeploymentDetail.templates_commit",
@@ -399,6 +407,7 @@ const UNSEEN: [&str; 48] = [
     "RevisionFailure.summary",
     "RolloutDetail.moved_to",
     "RolloutFigures.undo_percent",
+    "RolloutGateState.passes_at",
     "RolloutWaitSummary.last_event",
     "TargetOverview.clusters",
 ];

@@ -13,7 +13,7 @@ use crate::model::deployment::{ContactLink, Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::window::Opening;
 use crate::server::pages::acts::links::ActLinks;
-use crate::server::pages::canary::CanaryView;
+use crate::server::pages::canary::CanaryRunsView;
 use crate::server::pages::changes::ChangesView;
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::list::{DeploymentLine, row};
@@ -73,7 +73,7 @@ struct AppPage {
     links: Vec<ContactLink>,
     sync: String,
     pods: Option<PodsView>,
-    canary: Option<CanaryView>,
+    canary: Option<CanaryRunsView>,
     revisions: Vec<RevisionRow>,
     from: String,
     to: String,
@@ -173,7 +173,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         links: links.into_iter().filter(|link| is_web_address(&link.url)).collect(),
         sync: sync(&now.sync),
         pods: pods.map(PodsView::new),
-        canary: recent.first().and_then(|newest| CanaryView::new(newest, canary)),
+        canary: recent.first().and_then(|newest| CanaryRunsView::new(newest, canary)),
         revisions: revisions(history),
         from,
         to,

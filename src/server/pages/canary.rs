@@ -14,7 +14,7 @@ const MAX_CHECKS: usize = 10;
 const SHORTEST: SignedDuration = SignedDuration::from_mins(1);
 
 /// The canaries of a deployment.
-pub(super) struct CanaryView {
+pub(super) struct CanaryRunsView {
     /// The deployment.
     pub(super) deployment: String,
     pub(super) runs: Vec<CanaryRun>,
@@ -49,22 +49,22 @@ pub(super) struct SampleRow {
     pub(super) reason: String,
 }
 
-impl CanaryView {
+impl CanaryRunsView {
     /// Makes it of what is on record, the oldest first; `None` where nothing is.
     pub(super) fn new(deployment: &Deployment, samples: Vec<CanarySample>) -> Option<Self> {
         let end = deployment.finished_at.filter(|_| deployment.state.is_final());
         let end = end.map(|at| CanaryEnd::new(at, deployment));
         let mut workloads: Vec<(String, Vec<CanarySample>)> = Vec::new();
         for sample in samples {
-            let known = workloads.iter_mut().find(|(name, _)| *name == sample.status.workload);
-            match known {
-                Some((_, of_it)) => of_it.push(sample),
+            let workload = workloads.iter_mut().find(|(name, _)| *name == sample.status.workload);
+            match workload {
+                Some((_, group)) => group.push(sample),
                 None => workloads.push((sample.status.workload.clone(), vec![sample])),
             }
         }
         let runs = workloads
             .into_iter()
-            .filter_map(|(workload, samples)| run(workload, samples, end.as_ref()));
+            .filter_map(|(workload, samples)| run(workload, &samples, end.as_ref()));
         let runs: Vec<_> = runs.collect();
         (!runs.is_empty()).then(|| Self { deployment: deployment.id.to_string(), runs })
     }
@@ -88,7 +88,7 @@ impl CanaryEnd {
     }
 }
 
-fn run(workload: String, samples: Vec<CanarySample>, end: Option<&CanaryEnd>) -> Option<CanaryRun> {
+fn run(workload: String, samples: &[CanarySample], end: Option<&CanaryEnd>) -> Option<CanaryRun> {
     let (first, last) = (samples.first()?.at, samples.last()?);
     let until = end
         .map_or_else(|| saturating_add(last.at, last.at.duration_since(first) / 10), |end| end.at);
@@ -96,7 +96,7 @@ fn run(workload: String, samples: Vec<CanarySample>, end: Option<&CanaryEnd>) ->
     let window = PlotWindow { since: first, until, part: SHORTEST };
     let mut failed_before = 0;
     let mut steps = Vec::new();
-    for sample in &samples {
+    for sample in samples {
         let failed = sample.status.failed_checks;
         steps.push(PlotStep {
             at: sample.at,
@@ -106,7 +106,7 @@ fn run(workload: String, samples: Vec<CanarySample>, end: Option<&CanaryEnd>) ->
         });
         failed_before = failed;
     }
-    let failures = steps.iter().zip(&samples).filter(|(step, _)| step.is_marked).rev();
+    let failures = steps.iter().zip(samples).filter(|(step, _)| step.is_marked).rev();
     let checks = failures.take(MAX_CHECKS).map(|(_, sample)| failed_check(sample)).collect();
     let label = format!("weight of the canary of {workload} over time, in percent of the traffic");
     let (phase, look, sentence) = match end {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn each_failed_check_is_listed_once_with_its_reason() {
         let slow = Some("request duration 2.5 s > 1 s");
-        let samples = vec![
+        let samples = [
             sample(0, 10, 0, None),
             sample(30, 20, 0, None),
             sample(60, 20, 1, slow),
@@ -206,7 +206,7 @@ mod tests {
             sample(150, 0, 0, None),
             sample(180, 0, 1, slow),
         ];
-        let run = run("Deployment devx/shop".to_owned(), samples, None).unwrap();
+        let run = run("Deployment devx/shop".to_owned(), &samples, None).unwrap();
         let checks: Vec<_> = run.checks.iter().map(|check| check.text.as_str()).collect();
         assert_eq!(
             checks,
@@ -232,10 +232,10 @@ mod tests {
             look: "bad",
             sentence: "Flagger rolled the canary back".to_owned(),
         };
-        let run = run("Deployment devx/shop".to_owned(), vec![sample(0, 10, 0, None)], Some(&end));
+        let run = run("Deployment devx/shop".to_owned(), &[sample(0, 10, 0, None)], Some(&end));
         let run = run.unwrap();
         assert_eq!((run.look, run.phase.as_str()), ("bad", "failed"));
         assert_eq!(run.rows.last().unwrap().reason, "Flagger rolled the canary back");
-        assert!(super::run(String::new(), Vec::new(), Some(&end)).is_none());
+        assert!(super::run(String::new(), &[], Some(&end)).is_none());
     }
 }

@@ -17,7 +17,7 @@ use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::model::waiting::WaitingOn;
 use crate::server::pages::acts::links::ActLinks;
-use crate::server::pages::canary::CanaryView;
+use crate::server::pages::canary::CanaryRunsView;
 use crate::server::pages::changes::{ChangesView, DiffLine, diff_line};
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
 use crate::server::pages::insights::explain as explain_interval;
@@ -105,7 +105,7 @@ struct Page {
     lines: Vec<Line>,
     changes: Option<ChangesView>,
     pods: Option<PodsView>,
-    canary: Option<CanaryView>,
+    canary: Option<CanaryRunsView>,
     log_lines: Vec<LogLine>,
     /// The path of the app's page, once the app is known.
     app_path: Option<String>,
@@ -274,7 +274,7 @@ pub(crate) fn page(
         lines: lines(&notifications),
         changes: changes.filter(|changes| !changes.is_empty()).map(ChangesView::new),
         pods: pods.map(PodsView::new),
-        canary: CanaryView::new(&deployment, canary),
+        canary: CanaryRunsView::new(&deployment, canary),
         log_lines: entries.into_iter().map(log_line).collect(),
         app_path: app_path(&deployment),
         deployment,

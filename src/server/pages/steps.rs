@@ -219,7 +219,10 @@ mod tests {
         [(Stage::Queue, 300_000), (Stage::Fetch, 100_000), (Stage::Push, 600_000)].map(time).into()
     }
 
-    fn lines(table: &StepTable) -> Vec<(&'static str, &str, Option<(u64, u64)>)> {
+    /// A row: its name, what it took, the begin and length of its bar.
+    type Line<'a> = (&'static str, &'a str, Option<(u64, u64)>);
+
+    fn lines(table: &StepTable) -> Vec<Line<'_>> {
         let bar = |row: &StepRow| row.bar.map(|bar| (bar.begin, bar.length));
         table.rows.iter().map(|row| (row.name, row.took.as_str(), bar(row))).collect()
     }
@@ -276,6 +279,7 @@ mod tests {
         assert_eq!(places(&[1_000_000, 0, 1], None), [(0, 999), (994, 6), (994, 6)]);
         assert_eq!(places(&[0], None), [(0, 6)]);
         assert_eq!(places(&[], None), []);
-        assert_eq!(places(&[u64::MAX, u64::MAX], None), [(0, 1000), (0, 1000)]);
+        // The sum ends at the greatest number: no bar leaves the frame.
+        assert_eq!(places(&[u64::MAX, u64::MAX], None), [(0, 1000), (994, 6)]);
     }
 }
