@@ -35,11 +35,21 @@ fn route(host: &str) -> RouteClaim {
 
 /// Deployment `n` of a repository, at a worker since second `n`.
 async fn running(store: &Store, repository: &str, target: &str, n: i64) -> Claim {
+    running_since(store, (repository, target), n, n).await
+}
+
+/// Deployment `n` of a repository, at a worker since a second.
+async fn running_since(
+    store: &Store,
+    (repository, target): (&str, &str),
+    n: i64,
+    second: i64,
+) -> Claim {
     let mut request = request("x", target, n);
     request.release.repository = RepoName::parse(repository).unwrap();
-    let accepted = store.accept(&delivery(n), &request, &id(n), at(n)).await;
+    let accepted = store.accept(&delivery(n), &request, &id(n), at(second)).await;
     assert_eq!(accepted.unwrap(), Accepted::New);
-    claim(store, n).await.unwrap()
+    claim(store, second).await.unwrap()
 }
 
 /// The id of the part of deployment `n` on a cluster.
@@ -86,18 +96,18 @@ async fn of_a_fleet_and_an_app_that_take_one_host_on_one_cluster_one_gets_the_tu
         let store = db.store.clone().with_fleets(fleets());
         let other = db.reopened().await.with_fleets(fleets());
         // All within the minute that a lease lasts: later, workers would take up the first ones again.
-        for pair in 0..25 {
+        for pair in 0..40 {
             let (n, m) = (2 * pair + 1, 2 * pair + 2);
             let host = format!("shop-{pair}");
-            let a = running(&store, &format!("acme/fleet-{pair}"), "world", n).await;
-            let b = running(&store, &format!("acme/single-{pair}"), "us", m).await;
+            let a = running_since(&store, (&format!("acme/fleet-{pair}"), "world"), n, pair).await;
+            let b = running_since(&store, (&format!("acme/single-{pair}"), "us"), m, pair).await;
             let (fleet, single) = (
                 planned(&format!("fleet-{pair}"), &host, n),
                 planned_alone(&format!("single-{pair}"), &format!("{host}.us")),
             );
             let (a_turn, b_turn) = tokio::join!(
-                store.begin_push(&a, &fleet, at(m)),
-                other.begin_push(&b, &single, at(m)),
+                store.begin_push(&a, &fleet, at(pair)),
+                other.begin_push(&b, &single, at(pair)),
             );
             let turns = [a_turn.unwrap(), b_turn.unwrap()];
             let given = turns.iter().filter(|turn| **turn == PushTurn::Yes).count();

@@ -278,7 +278,7 @@ fn an_app_belongs_to_who_deployed_it_first() {
 
 #[test]
 fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
-    let check_lock = |scope: LockScope, until: Option<&str>| {
+    let check_beside = |overlapping: &[TargetName], scope: LockScope, until: Option<&str>| {
         let lock = Lock {
             scope,
             reason: "the database moves".to_owned(),
@@ -286,8 +286,10 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
             since: "2026-08-20T09:30:00Z".parse().unwrap(),
             until: until.map(|until| until.parse().unwrap()),
         };
-        check_with_facts("    {}\n", &Facts { locks: known_fact(vec![lock]), ..facts_on(target()) })
+        let (locks, overlapping) = (known_fact(vec![lock]), overlapping.to_vec());
+        check_with_facts("    {}\n", &Facts { locks, overlapping, ..facts_on(target()) })
     };
+    let check_lock = |scope: LockScope, until: Option<&str>| check_beside(&[], scope, until);
     let t = || TargetName::parse("t").unwrap();
     assert_eq!(
         check_lock(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
@@ -311,16 +313,8 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
     assert_eq!(check_lock(LockScope::App(t(), app("b")), None), NONE);
     let fleet = TargetName::parse("u").unwrap();
     assert_eq!(check_lock(LockScope::Target(fleet.clone()), None), NONE);
-    let lock = Lock {
-        scope: LockScope::Target(fleet.clone()),
-        reason: "the database moves".to_owned(),
-        by: "ada".to_owned(),
-        since: "2026-08-20T09:30:00Z".parse().unwrap(),
-        until: None,
-    };
-    let facts =
-        Facts { locks: known_fact(vec![lock]), overlapping: vec![fleet], ..facts_on(target()) };
-    let stopped = check_with_facts("    {}\n", &facts);
+    let stopped =
+        check_beside(std::slice::from_ref(&fleet), LockScope::Target(fleet.clone()), None);
     assert!(stopped[0].contains("`u` is locked by ada"), "{stopped:?}");
 }
 
