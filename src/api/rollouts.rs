@@ -273,9 +273,8 @@ pub struct RolloutStepState {
     pub targets: Vec<String>,
     /// The number of its targets that are under way at the same time; null for a gate.
     pub parallel: Option<usize>,
-    /// The weights of the versions in this step, where it has its own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(!skip_serializing_if)]
+    /// The weights of the versions in this step; empty where it has none of its own.
+    #[serde(default)]
     pub weights: BTreeMap<String, u32>,
     /// The gate; null for a step with targets.
     #[serde(default, deserialize_with = "super::or_default")]
