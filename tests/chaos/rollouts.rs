@@ -20,7 +20,7 @@ use crate::harness::events::waml;
 use crate::harness::postgres;
 use crate::harness::random::Random;
 
-/// No rollout takes longer, whatever is in its way.
+/// Nothing stands still for longer, whatever is in its way.
 const PATIENCE: Duration = Duration::from_secs(150);
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -141,7 +141,7 @@ impl App {
         let mut last = Json::Null;
         let mut keys = 0;
         while Instant::now() < deadline {
-            let key = format!("rollout-{}-{}", attempt.tag, keys / 20);
+            let key = format!("{}-{}-{}", self.name, attempt.tag, keys / 20);
             let members = [random.below(fleet.len()), random.below(fleet.len())];
             let route = (Method::POST, "/api/v1/rollouts");
             let ask = |member| fleet.ask(member, route.clone(), Some(&body), Some(&key));
@@ -183,7 +183,7 @@ impl App {
         one["id"].as_str().map(str::to_owned)
     }
 
-    /// Follows one to its end; people act in the middle.
+    /// Follows one to its end, for as long as one of its targets moves now and again; people act in the middle.
     async fn follow(
         &self,
         world: World<'_>,
@@ -192,10 +192,10 @@ impl App {
         attempt: &mut Attempt,
     ) -> Option<Json> {
         let (fleet, ledger) = world;
-        let deadline = Instant::now() + PATIENCE;
+        let mut moved = Instant::now();
         let mut last = Json::Null;
         let mut index = 0;
-        while Instant::now() < deadline {
+        while moved.elapsed() < PATIENCE {
             tokio::time::sleep(INTERVAL).await;
             let member = random.below(fleet.len());
             let Some((200, record)) = fleet.ask(member, (Method::GET, &path(id)), None, None).await
@@ -225,9 +225,12 @@ impl App {
             } else if random.percent(2) {
                 self.intervene(world, random, attempt).await;
             }
+            if record["targets"] != last["targets"] {
+                moved = Instant::now();
+            }
             last = record;
         }
-        ledger.violation(format!("the rollout {id} has no end: {last}"));
+        ledger.violation(format!("the rollout {id} stands still: {last}"));
         None
     }
 
