@@ -16,7 +16,7 @@ use crate::manifests::removal;
 use crate::model::audit::Principal;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::removal::{NewRemoval, RemovalEnd, RemovalOrder, RemovalRecord};
+use crate::model::removal::{INTERRUPTED, NewRemoval, RemovalEnd, RemovalOrder, RemovalRecord};
 use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;
@@ -356,7 +356,8 @@ pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize
     Ok(count)
 }
 
-async fn settle_if_abandoned(
+/// Records the result of a removal, if its process has died.
+pub(super) async fn settle_if_abandoned(
     deployments: &Deployments,
     removal: &RemovalRecord,
     now: jiff::Timestamp,
@@ -401,7 +402,7 @@ async fn determine_result(
     let summary = if repository.footprint(target, app).await?.is_empty() {
         "the app is gone; the commit that removed it cannot be found any more"
     } else {
-        "not done: the service stopped before the change"
+        INTERRUPTED
     };
     Ok((None, summary.to_owned()))
 }

@@ -87,6 +87,16 @@ pub struct RemovalEnd {
     pub summary: String,
 }
 
+/// The summary of a removal that changed nothing, because its process died or the repository did not answer.
+pub const INTERRUPTED: &str = "not done: the service stopped before the change";
+
+impl RemovalEnd {
+    /// Checks that nothing was changed and nothing was refused: it may be done again.
+    pub fn is_interrupted(&self) -> bool {
+        self.commit.is_none() && self.summary == INTERRUPTED
+    }
+}
+
 /// The longest reason, in characters.
 pub const REASON_LIMIT: usize = 500;
 

@@ -41,7 +41,7 @@ use crate::chaos::ledger::{Entries, Ledger};
 use crate::harness::random::Random;
 
 /// No round takes longer.
-const LONGEST: Duration = Duration::from_mins(15);
+const LONGEST: Duration = Duration::from_mins(25);
 
 /// What is done to the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

@@ -20,8 +20,11 @@ use crate::harness::events::waml;
 use crate::harness::postgres;
 use crate::harness::random::Random;
 
-/// Nothing stands still for longer, whatever is in its way.
+/// No answer takes longer, whatever is in its way.
 const PATIENCE: Duration = Duration::from_secs(150);
+/// No rollout stands still for longer. A removal whose process died is another's after five minutes, which is looked for
+/// each minute.
+const STANDSTILL: Duration = Duration::from_mins(7);
 const INTERVAL: Duration = Duration::from_millis(100);
 
 type World<'w> = (&'w Fleet, &'w Ledger);
@@ -195,7 +198,7 @@ impl App {
         let mut moved = Instant::now();
         let mut last = Json::Null;
         let mut index = 0;
-        while moved.elapsed() < PATIENCE {
+        while moved.elapsed() < STANDSTILL {
             tokio::time::sleep(INTERVAL).await;
             let member = random.below(fleet.len());
             let Some((200, record)) = fleet.ask(member, (Method::GET, &path(id)), None, None).await
@@ -211,7 +214,10 @@ impl App {
                 return Some(record);
             }
             let act = match text(&record["state"]) {
-                "undo_failed" => Some("retry"),
+                "undo_failed" => {
+                    ledger.violation(format!("the way back of {id} needs a person: {record}"));
+                    Some("retry")
+                }
                 _ if record["needs_person"] == true => {
                     Some(*random.choose(&["undo", "resume", "cancel", "undo"]))
                 }

@@ -9,6 +9,7 @@ use the_deployer::rollout::record::RolloutState;
 
 use super::world::{Fleet, STRICT};
 use crate::harness::deployer::Deployer;
+use crate::harness::git_host::Behaviour;
 use crate::harness::github::Fault;
 
 /// The most lives that one rollout has in these tests.
@@ -78,6 +79,35 @@ async fn it_ends_where_a_process_dies_while_it_asks_others() {
         assert_eq!(fleet.state(&id).await, RolloutState::Undone, "{:#?}", fleet.view(&id).await);
         assert_eq!(fleet.lives(&["a", "b"]), before);
         fleet.did_nothing_twice(&id).await;
+        fleet.deployer.settled().await;
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_is_interrupted_is_begun_again_by_itself() {
+    for mut deployer in Deployer::prepared_on_both().await {
+        deployer.pushes_to_host().await;
+        let fleet = Fleet::start(deployer).await;
+        fleet.runs("v1", &["a"]).await;
+        let before = fleet.live("a");
+        let id = fleet.rolls_out("v2", &["a", "b", STRICT]).await;
+        while fleet.targets(&id).await != "a undo_pending, b undoing, strict unchanged" {
+            let app = fleet.app();
+            let did = app.advance_rollout().await.unwrap() || app.step().await.unwrap();
+            assert!(did, "{:#?}", fleet.view(&id).await);
+        }
+        // It can be read, so that the interrupted removal gets its end; it takes no push for some minutes.
+        fleet.deployer.host().behave(Behaviour::CutDuringPush);
+        let requests = fleet.deployer.host().requests().len();
+        fleet.deployer.works_for(SignedDuration::from_mins(5)).await;
+        let requests = fleet.deployer.host().requests().len() - requests;
+        assert!((10..200).contains(&requests), "{requests} requests in five minutes");
+        assert!(fleet.live("b").is_some());
+        fleet.deployer.host().behave(Behaviour::Good);
+        fleet.deployer.works_for(SignedDuration::from_mins(5)).await;
+        assert_eq!(fleet.state(&id).await, RolloutState::Undone, "{:#?}", fleet.view(&id).await);
+        assert_eq!((fleet.live("a"), fleet.live("b")), (before, None));
+        assert_eq!(fleet.removals(), 1);
         fleet.deployer.settled().await;
     }
 }

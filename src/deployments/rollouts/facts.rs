@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::deployments::rollouts::live::{LiveState, revision_of};
 use crate::deployments::rollouts::stops::RolloutStops;
+use crate::deployments::rollouts::turn::POLL_INTERVAL;
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::app_instance::AppInstance;
@@ -203,7 +204,7 @@ impl Deployments {
                 return Ok(Some(fact.clone()));
             }
             let removal = self.store.removal(id).await.map_err(BackendError::new)?;
-            return Ok(Some(removal_fact(removal.as_ref(), look)));
+            return Ok(Some(removal_fact(removal.as_ref(), look, self.clock.now())));
         }
         let fact = self.deployment_fact(records, one.state, Some(id)).await?;
         // One that was refused because another release is live by now has failed at nothing.
@@ -371,8 +372,13 @@ fn read_fact(deployment: &Deployment, other: Option<DeployId>) -> DeploymentFact
     }
 }
 
-/// Reads how a removal stands; what is live says how one ended that has no commit of its own.
-fn removal_fact(removal: Option<&RemovalRecord>, look: Option<&LiveState>) -> DeploymentFact {
+/// Reads how a removal stands; what is live says how one ended that has no commit of its own. One that was interrupted
+/// comes again, some time after.
+fn removal_fact(
+    removal: Option<&RemovalRecord>,
+    look: Option<&LiveState>,
+    now: Timestamp,
+) -> DeploymentFact {
     let Some(removal) = removal else {
         let sentence = "its removal to begin".to_owned();
         return DeploymentFact::Open { is_pushed: false, sentence };
@@ -384,6 +390,13 @@ fn removal_fact(removal: Option<&RemovalRecord>, look: Option<&LiveState>) -> De
     let is_gone = look.is_some_and(|look| look.live == LiveFact::Absent);
     if end.commit.is_some() || is_gone {
         return DeploymentFact::Complete { at: end.at };
+    }
+    if end.is_interrupted() && now < saturating_add(end.at, POLL_INTERVAL) {
+        let sentence = "its removal to be begun again, which was interrupted".to_owned();
+        return DeploymentFact::Open { is_pushed: false, sentence };
+    }
+    if end.is_interrupted() {
+        return DeploymentFact::Blocked { reason: "its removal was interrupted".to_owned() };
     }
     DeploymentFact::Failed { reason: end.summary.clone(), is_pushed: false }
 }

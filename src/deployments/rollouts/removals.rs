@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::deployments::removal::{RemovalError, RemovalResult};
+use crate::deployments::removal::{RemovalError, RemovalResult, settle_if_abandoned};
 use crate::deployments::rollouts::orders::reason;
 use crate::deployments::{BackendError, Deployments};
 use crate::model::audit::Principal;
@@ -33,7 +33,12 @@ impl Deployments {
         });
         for one in ordered {
             let Some(id) = &one.undo else { continue };
-            if self.store.removal(id).await.map_err(BackendError::new)?.is_some() {
+            if let Some(begun) = self.store.removal(id).await.map_err(BackendError::new)? {
+                if begun.ended.is_none()
+                    && let Err(error) = settle_if_abandoned(self, &begun, self.clock.now()).await
+                {
+                    tracing::warn!(%error, "result of a removal cannot be determined yet");
+                }
                 continue;
             }
             let order = RemovalOrder {

@@ -20,7 +20,7 @@ use crate::support::text::truncate_chars;
 use crate::support::time::saturating_add;
 
 /// The time between two questions to a gate, and between two looks at what blocks a target.
-const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(15);
+pub(super) const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(15);
 /// The longest time without a turn: a deployment wakes its rollout when it ends.
 const LONGEST_REST: SignedDuration = SignedDuration::from_mins(5);
 /// The rest after a turn that met another's deployment, or lost a race.
