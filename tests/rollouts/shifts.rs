@@ -1,5 +1,7 @@
 //! Shifts of weights: one target, several steps, and one way back to what was live before the first.
 
+use jiff::SignedDuration;
+use serde_json::{Value as Json, json};
 use the_deployer::deployments::rollouts::{RolloutError, RolloutSteps};
 use the_deployer::rollout::acts::RolloutAct;
 use the_deployer::rollout::plan::{RolloutFailurePolicy, RolloutPlan, RolloutStep};
@@ -111,4 +113,45 @@ async fn a_shift_that_does_not_fit_the_waml_is_refused() {
         assert!(error.to_string().contains("there is no version v1"), "{error}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_shift_bakes_and_goes_back_where_a_gate_is_not_passed_in_time() {
+    on_both(async |fleet| {
+        fleet.shop().commit(&versions(0));
+        fleet.runs("2.0", &["a"]).await;
+        let before = fleet.live("a");
+        let rollouts = "rollouts:
+  production:
+    steps: [{targets: [a]}]
+    gates: [{approval: {timeout: 30m}}]
+";
+        fleet.shop().commit(&format!("{}{rollouts}", versions(100)));
+        let weights = |percent: u32| json!({"v1": 100 - percent, "v2": percent});
+        let request = json!({
+            "repository": "example/shop", "ref": "main", "tag": "2.0", "targets": ["a"], "bake": "5m",
+            "weights": [weights(10), weights(100)], "gates": "production", "reason": "the fair",
+        });
+        let begun = fleet.post("/rollouts", request).await;
+        let id = begun["id"].as_str().unwrap().parse().unwrap();
+        let shown = fleet.shows(&id).await;
+        let steps: Vec<&str> = shown["steps"].as_array().unwrap().iter().map(kind).collect();
+        assert_eq!(steps, ["targets", "approval", "bake", "targets", "approval"]);
+        fleet.goes_on().await;
+        fleet.approves(&id).await.unwrap();
+        fleet.deployer.works_for(SignedDuration::from_mins(4)).await;
+        assert_eq!(live_weights(fleet), ["90", "10"], "it bakes");
+        fleet.deployer.works_for(SignedDuration::from_mins(2)).await;
+        assert_eq!(live_weights(fleet), ["0", "100"]);
+        fleet.deployer.works_for(SignedDuration::from_mins(31)).await;
+        assert_eq!(fleet.state(&id).await, RolloutState::Undone, "{:#?}", fleet.view(&id).await);
+        assert_eq!(fleet.live("a"), before, "byte for byte");
+        assert_eq!(fleet.orders(&id).await.len(), 3, "{:?}", fleet.orders(&id).await);
+    })
+    .await;
+}
+
+/// What a step of a rollout is, in its answer.
+fn kind(step: &Json) -> &str {
+    step["gate"]["kind"].as_str().unwrap_or("targets")
 }
