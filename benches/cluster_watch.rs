@@ -88,9 +88,13 @@ async fn bench(folder: &Path) {
     let (single, together) = rollouts.split_at(SINGLE);
     one_after_the_other(&service, &clusters, single).await;
     at_once(&service, &clusters, together).await;
+    let (_, pushed) = memory(service.pid());
     list_anew(&service, &clusters, &rollouts).await;
     let (peak, end) = memory(service.pid());
-    println!("resident memory at the end: {end:.0} MiB, at most {peak:.0} MiB");
+    println!(
+        "resident memory with {} deployments pushed {pushed:.0} MiB, and listed anew {end:.0} MiB; at most {peak:.0} MiB",
+        rollouts.len()
+    );
 }
 
 /// All objects are created at once in each cluster, and come as events of the watches.

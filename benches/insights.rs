@@ -36,7 +36,7 @@ fn main() {
 }
 
 async fn measure(name: &str, database: &str, home: &Path) {
-    let variables = [("THE_DEPLOYER_STORAGE_DATABASE", database)];
+    let variables = [("THE_DEPLOYER_STORAGE_URL", database)];
     let service = RunningService::start(home, &variables).await;
     let address = service.address;
     fill(database, Fleet { apps: APPS, targets: TARGETS, now: Timestamp::now() }).await;

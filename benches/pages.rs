@@ -50,7 +50,7 @@ async fn measure(name: &str, database: &str, home: &Path) {
     let fleet = Fleet { apps: APPS, targets: TARGETS, now: Timestamp::now() };
     std::fs::create_dir_all(home).expect("a folder");
     write_manifests(&home.join("manifests.git"), fleet);
-    let variables = [("THE_DEPLOYER_STORAGE_DATABASE", database)];
+    let variables = [("THE_DEPLOYER_STORAGE_URL", database)];
     let service = RunningService::start(home, &variables).await;
     let address = service.address;
     fill(database, fleet).await;

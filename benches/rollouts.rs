@@ -138,10 +138,21 @@ impl Service {
         begun.elapsed()
     }
 
+    /// Asks until the service takes it, as clients do: it refuses what is too much at once.
     async fn post(&self, kind: &str, body: &Value) -> String {
-        let answer = self.client.post(format!("{}/{kind}", self.url)).json(body).send();
-        let answer: Value = answer.await.expect("an answer").json().await.expect("JSON");
-        answer["id"].as_str().unwrap_or_else(|| panic!("not accepted: {answer}")).to_owned()
+        loop {
+            let answer = self.client.post(format!("{}/{kind}", self.url)).json(body).send();
+            let answer = answer.await.expect("an answer");
+            if answer.status().as_u16() == 503 {
+                tokio::time::sleep(POLL).await;
+                continue;
+            }
+            let answer: Value = answer.json().await.expect("JSON");
+            return answer["id"]
+                .as_str()
+                .unwrap_or_else(|| panic!("not accepted: {answer}"))
+                .to_owned();
+        }
     }
 
     async fn until(&self, kind: &str, id: &str, end: &str) {
