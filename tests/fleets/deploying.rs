@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_deployer::model::deployment::State;
 
-use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration, on_both};
+use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration, on_both, waml};
 use crate::harness::deployer::Deployer;
 use crate::harness::github::Fault;
 
@@ -71,8 +71,7 @@ async fn a_release_that_one_cluster_does_not_take_reaches_none() {
 async fn a_host_that_another_app_has_on_one_cluster_stops_the_fleet() {
     on_both(async |prod| {
         let other = prod.deployer.github.repository("example/other");
-        let taken = crate::fleets::world::waml("other")
-            .replace("hostPrefix: other", "host: shop.eu-1.example.com");
+        let taken = waml("other").replace("hostPrefix: other", "host: shop.eu-1.example.com");
         other.commit(&taken);
         other.deploys("eu-1", "v1").await;
         prod.deployer.works().await;
@@ -154,4 +153,54 @@ async fn a_process_that_dies_after_the_push_has_pushed_once_for_all_clusters() {
         assert_eq!(prod.deployer.manifests().commits(), before + 3, "none twice");
         prod.deployer.settled().await;
     }
+}
+
+#[tokio::test]
+async fn versions_are_on_the_clusters_where_their_placements_put_them() {
+    on_both(async |prod| {
+        let versions = "  prod:
+    versions:
+    - {name: v1, tag: \"1.0\", weight: 90}
+    - {name: v2, weight: 10, placement: [{cluster: us-1, replicas: 2}]}
+";
+        prod.shop().commit(&waml("shop").replace("  prod:\n", versions));
+        let before = prod.pushes();
+        let deployment = prod.runs("prod", "2.0").await;
+        assert_eq!(prod.pushes() - before, 1, "one push");
+        assert_eq!(prod.workloads("eu-1"), ["shop-v1"]);
+        assert_eq!(prod.workloads("eu-2"), ["shop-v1"]);
+        assert_eq!(prod.workloads("us-1"), ["shop-v1", "shop-v2"]);
+        let (eu, us) = (prod.text("eu-1"), prod.text("us-1"));
+        assert!(us.contains("weight: 90") && us.contains("weight: 10"), "{us}");
+        assert!(us.contains("shop:1.0") && us.contains("shop:2.0") && !eu.contains("shop:2.0"));
+        assert!(!eu.contains("weight: 90"), "all requests there go to v1: {eu}");
+        let live = prod.lives(&CLUSTERS);
+        // Placed elsewhere: it leaves one cluster and comes to another, in one push, and back.
+        let moved = versions.replace("cluster: us-1", "cluster: eu-2");
+        prod.shop().commit(&waml("shop").replace("  prod:\n", &moved));
+        let before = prod.pushes();
+        prod.runs("prod", "2.0").await;
+        assert_eq!(prod.pushes() - before, 1, "one push");
+        assert_eq!(prod.workloads("eu-2"), ["shop-v1", "shop-v2"]);
+        assert_eq!(prod.workloads("us-1"), ["shop-v1"]);
+        assert_eq!(prod.lives(&["eu-1"])[0], live[0], "nothing changed there");
+        prod.rolls_back(Some(&deployment)).await;
+        assert_eq!(prod.lives(&CLUSTERS), live, "byte for byte");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_placed_outside_the_fleet_is_refused() {
+    on_both(async |prod| {
+        let versions = "  prod:
+    versions: [{name: v1, placement: [{cluster: beside}]}]
+";
+        prod.shop().commit(&waml("shop").replace("  prod:\n", versions));
+        let deployment = prod.deploys("prod", "1.0").await;
+        assert_eq!(deployment.state, State::Failed);
+        assert!(deployment.summary.contains("beside"), "{}", deployment.summary);
+        assert_eq!(prod.lives(&CLUSTERS), [None, None, None]);
+    })
+    .await;
 }

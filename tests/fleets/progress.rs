@@ -6,7 +6,7 @@ use serde_json::json;
 use the_deployer::model::deployment::{Deployment, State};
 use tokio_util::sync::CancellationToken;
 
-use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration};
+use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration, waml};
 use crate::harness::api_server::{ApiServer, Fault, FaultRule, TOKEN};
 use crate::harness::deployer::Deployer;
 use crate::progress::cluster::{Pods, pod, quick_limits, replica_set, workload};
@@ -58,17 +58,29 @@ impl WatchedFleet {
 
     /// Argo CD has applied the newest revision on a cluster, and its controller brings so many pods.
     async fn brings(&self, deployment: &Deployment, place: usize, generation: u32, pods: Pods) {
+        self.brings_one("shop", deployment, place, generation, pods).await;
+    }
+
+    /// The same for one workload of several.
+    async fn brings_one(
+        &self,
+        workload_name: &str,
+        deployment: &Deployment,
+        place: usize,
+        generation: u32,
+        pods: Pods,
+    ) {
         let parts = self.prod.records(deployment).await;
         let name = CLUSTERS[place];
         let part = parts.iter().find(|part| part.request.target.as_str() == name).unwrap();
         let made = part.pushed_at.unwrap().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let digest = part.pushed.as_ref().unwrap().digest.0.clone();
         let server = &self.servers[place];
-        server.apply(replica_set("shop", generation, 2, &made));
+        server.apply(replica_set(workload_name, generation, 2, &made));
         for other in 1..generation {
-            server.apply(replica_set("shop", other, 0, &made));
+            server.apply(replica_set(workload_name, other, 0, &made));
         }
-        server.apply(workload("shop", &digest, generation, Some(pods), &made));
+        server.apply(workload(workload_name, &digest, generation, Some(pods), &made));
     }
 
     /// The pods of a release never run on a cluster: its image has no legal name.
@@ -239,6 +251,28 @@ async fn a_fleet_of_which_one_cluster_fails_is_rolled_back_as_a_whole_where_the_
         }
         let failed = fleet.prod.deployer.deployment(second).await;
         assert_eq!(failed.state, State::Failed, "{failed:#?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_ends_when_every_version_runs_on_every_cluster() {
+    on_both("", async |fleet| {
+        let versions =
+            "  prod:\n    versions: [{name: v1, tag: \"1.0\", weight: 50}, {name: v2, weight: 50}]\n";
+        fleet.prod.shop().commit(&waml("shop").replace("  prod:\n", versions));
+        let number = fleet.pushes("2.0").await;
+        let deployment = fleet.reaches(number, State::Syncing).await;
+        for place in 0..CLUSTERS.len() {
+            fleet.brings_one("shop-v1", &deployment, place, 1, ALL).await;
+        }
+        fleet.brings_one("shop-v2", &deployment, 0, 1, ALL).await;
+        fleet.brings_one("shop-v2", &deployment, 1, 1, ALL).await;
+        let waits = |one: &Deployment| one.summary.starts_with("2 of 3 clusters done; us-1: ");
+        fleet.until(number, "told what it waits for", waits).await;
+        fleet.brings_one("shop-v2", &deployment, 2, 1, ALL).await;
+        let ended = fleet.reaches(number, State::Succeeded).await;
+        assert_eq!(ended.summary, "done on 3 of 3 clusters");
     })
     .await;
 }

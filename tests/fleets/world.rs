@@ -126,6 +126,25 @@ impl Prod {
         clusters.iter().map(live).collect()
     }
 
+    /// All that is live on a cluster.
+    pub(super) fn text(&self, cluster: &str) -> String {
+        let folder = format!("manifests/{cluster}/devx/shop/latest/");
+        let files = self.deployer.manifests().files();
+        let live = files.into_iter().filter(|(path, _)| path.starts_with(&folder));
+        live.map(|(_, text)| text).collect::<Vec<_>>().join("---\n")
+    }
+
+    /// The names of the Deployments that are live on a cluster.
+    pub(super) fn workloads(&self, cluster: &str) -> Vec<String> {
+        let text = self.text(cluster);
+        let objects = text.split("---\n").filter(|object| object.contains("kind: Deployment\n"));
+        let name =
+            |object: &str| Some(object.split_once("\n  name: ")?.1.lines().next()?.to_owned());
+        let mut names: Vec<String> = objects.filter_map(name).collect();
+        names.sort();
+        names
+    }
+
     /// The number of times that the branch was moved.
     pub(super) fn pushes(&self) -> usize {
         self.deployer.manifests().reflog().len()
