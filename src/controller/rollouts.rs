@@ -81,7 +81,7 @@ impl RolloutLoop {
                 Ok(Err(error)) => tracing::error!(%error, "requests for rollouts wait"),
                 Err(_panic) => {}
             }
-            self.rest(&mut changes, stop).await;
+            rest(&mut changes, stop).await;
         }
     }
 
@@ -89,6 +89,7 @@ impl RolloutLoop {
         let places = Arc::new(Semaphore::new(MAX_TURNS));
         let mut turns = JoinSet::new();
         let mut changes = self.deployments.store.changes();
+        let mut wakes = self.deployments.store.rollout_wakes();
         loop {
             while turns.try_join_next().is_some() {}
             let place = tokio::select! {
@@ -107,10 +108,10 @@ impl RolloutLoop {
                         this.deployments.wake.rollouts.notify_one();
                     });
                 }
-                Ok(None) => self.rest(&mut changes, stop).await,
+                Ok(None) => self.rest((&mut wakes, &mut changes), stop).await,
                 Err(error) => {
                     tracing::error!(%error, "rollouts cannot be read, they wait");
-                    self.rest(&mut changes, stop).await;
+                    self.rest((&mut wakes, &mut changes), stop).await;
                 }
             }
         }
@@ -136,13 +137,16 @@ impl RolloutLoop {
         self.deployments.store.claim_rollout(self.deployments.clock.now(), LEASE).await
     }
 
-    /// Waits for a signal, or for a change of the database: a deployment that ends makes its rollout due.
-    async fn rest(&self, changes: &mut watch::Receiver<()>, stop: &CancellationToken) {
+    /// Waits until a person has acted or a deployment of a rollout has ended, or for another change of the database.
+    async fn rest(
+        &self,
+        (wakes, changes): (&mut watch::Receiver<()>, &mut watch::Receiver<()>),
+        stop: &CancellationToken,
+    ) {
         tokio::select! {
             () = self.deployments.wake.rollouts.notified() => {}
-            _ = changes.changed() => tokio::time::sleep(PAUSE).await,
-            () = tokio::time::sleep(POLL) => {}
-            () = stop.cancelled() => {}
+            _ = wakes.changed() => {}
+            () = rest(changes, stop) => {}
         }
     }
 
@@ -170,5 +174,18 @@ impl RolloutLoop {
         }
         self.metrics.turns.get_or_create(&TurnLabel { outcome: outcome.as_str() }).inc();
         outcome
+    }
+}
+
+/// Waits for a change of the database, and for those that follow it at once.
+async fn rest(changes: &mut watch::Receiver<()>, stop: &CancellationToken) {
+    let settled = async {
+        let _closed = changes.changed().await;
+        tokio::time::sleep(PAUSE).await;
+    };
+    tokio::select! {
+        () = settled => {}
+        () = tokio::time::sleep(POLL) => {}
+        () = stop.cancelled() => {}
     }
 }

@@ -12,7 +12,7 @@ use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
 use crate::store::interval_metrics::IntervalMetrics;
 use crate::store::query::{Answer, Query, array, ask_all};
-use crate::store::write::{WriteConnection, WriteTransaction, Writers};
+use crate::store::write::{Signals, WriteConnection, WriteTransaction, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -26,8 +26,8 @@ pub struct Store {
     pub(super) subscriptions: Arc<Subscriptions>,
     /// The fleets: locks and holds of their clusters concern them, and the other way about.
     pub(super) fleets: Arc<Fleets>,
-    /// The signal of each change that this process makes.
-    pub(super) changed: watch::Sender<()>,
+    /// The signals of the changes that this process makes.
+    pub(super) signals: Signals,
     /// The metrics of the deploy clock.
     pub(super) intervals: IntervalMetrics,
 }
@@ -40,9 +40,8 @@ impl Store {
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
         let (turns, subscriptions, fleets) = (Writers::default(), Arc::default(), Arc::default());
-        let changed = watch::Sender::new(());
-        let intervals = IntervalMetrics::default();
-        Ok(Self { pool, writers, kind, turns, subscriptions, fleets, changed, intervals })
+        let (signals, intervals) = (Signals::default(), IntervalMetrics::default());
+        Ok(Self { pool, writers, kind, turns, subscriptions, fleets, signals, intervals })
     }
 
     /// Returns the same database, with messages for these subscriptions from now on.
@@ -70,7 +69,12 @@ impl Store {
     /// Returns a receiver that is notified after each change of this process, and not of other
     /// processes.
     pub fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+        self.signals.changed.subscribe()
+    }
+
+    /// Returns a receiver that is notified when this process has ended a deployment of a rollout.
+    pub fn rollout_wakes(&self) -> watch::Receiver<()> {
+        self.signals.woken.subscribe()
     }
 
     /// Closes all connections, after the operations under way.
@@ -150,7 +154,7 @@ impl Store {
             }
             (DatabaseBackend::Postgres, _) => &["BEGIN"],
         };
-        Ok(WriteTransaction::new(connection, self.kind, begin, doing, self.changed.clone()))
+        Ok(WriteTransaction::new(connection, self.kind, begin, doing, self.signals.clone()))
     }
 
     /// Returns a statement about the rows that a query finds; on PostgreSQL only those that no

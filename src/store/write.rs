@@ -98,6 +98,21 @@ impl WriteConnection {
     }
 }
 
+/// The signals of the changes that this process makes, and not of those of other processes.
+#[derive(Debug, Clone)]
+pub(super) struct Signals {
+    /// Something has changed.
+    pub(super) changed: watch::Sender<()>,
+    /// A deployment of a rollout has ended.
+    pub(super) woken: watch::Sender<()>,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        Self { changed: watch::Sender::new(()), woken: watch::Sender::new(()) }
+    }
+}
+
 /// A write transaction; without a commit it is undone.
 pub(super) struct WriteTransaction {
     /// `None` after the transaction has ended.
@@ -110,7 +125,7 @@ pub(super) struct WriteTransaction {
     /// False while statements are there, and after one has failed: nothing follows it.
     is_sound: bool,
     doing: &'static str,
-    changed: watch::Sender<()>,
+    signals: Signals,
     /// The deployments that the transaction ends, with its time: their rollouts are woken before the commit.
     ended: Option<(BTreeSet<DeployId>, Timestamp)>,
 }
@@ -122,7 +137,7 @@ impl WriteTransaction {
         kind: DatabaseBackend,
         begin: &[&'static str],
         doing: &'static str,
-        changed: watch::Sender<()>,
+        signals: Signals,
     ) -> Self {
         let waiting = begin.iter().map(|sql| query(*sql, ())).collect();
         let connection = Some(connection);
@@ -133,7 +148,7 @@ impl WriteTransaction {
             is_begun: false,
             is_sound: true,
             doing,
-            changed,
+            signals,
             ended: None,
         }
     }
@@ -193,7 +208,7 @@ impl WriteTransaction {
 
     /// Runs these statements, and commits.
     pub(super) async fn commit_with(self, queries: Vec<Query>) -> Result<Vec<Answer>, StoreError> {
-        let changed = self.changed.clone();
+        let changed = self.signals.changed.clone();
         let answers = self.commit_unannounced(queries).await?;
         changed.send_replace(());
         Ok(answers)
@@ -205,6 +220,7 @@ impl WriteTransaction {
         mut queries: Vec<Query>,
     ) -> Result<Vec<Answer>, StoreError> {
         let count = queries.len();
+        let is_ending = self.ended.is_some();
         if let Some((ended, now)) = self.ended.take() {
             queries.push(rollout_wake::wake_statement(self.kind, &ended, now));
         }
@@ -215,6 +231,9 @@ impl WriteTransaction {
             close(connection.slot()).await;
         }
         let mut answers = result?;
+        if answers.get(count).is_some_and(|wake| is_ending && wake.changed > 0) {
+            self.signals.woken.send_replace(());
+        }
         answers.truncate(count);
         Ok(answers)
     }

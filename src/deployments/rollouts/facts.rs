@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::rollouts::live::{LiveState, revision_of};
 use crate::deployments::rollouts::stops::RolloutStops;
-use crate::deployments::rollouts::turn::POLL_INTERVAL;
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::app_instance::AppInstance;
@@ -35,6 +34,9 @@ const MAX_LOOKS: usize = 16;
 const MAX_UNDO_LOOKS: usize = 4;
 /// The number of looks at the same time.
 const AT_ONCE: usize = 8;
+/// The time between two questions to a gate, between two looks at what blocks a target, and before an interrupted removal
+/// is begun again.
+pub(super) const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(15);
 /// The time for the questions to the code host.
 const FORGE_DEADLINE: Duration = Duration::from_secs(15);
 /// The rules whose violations stop a deployment for some time only.

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deployments::rollouts::facts::GatheredFacts;
+use crate::deployments::rollouts::facts::{GatheredFacts, POLL_INTERVAL};
 use crate::deployments::rollouts::orders::{OrderSource, StoreOrders};
 use crate::deployments::rollouts::start::progress;
 use crate::deployments::rollouts::view::read_record;
@@ -19,8 +19,6 @@ use crate::store::{GateAnswers, RolloutChange, RolloutClaim, RolloutCommit};
 use crate::support::text::truncate_chars;
 use crate::support::time::saturating_add;
 
-/// The time between two questions to a gate, and between two looks at what blocks a target.
-pub(super) const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(15);
 /// The longest time without a turn: a deployment wakes its rollout when it ends.
 const LONGEST_REST: SignedDuration = SignedDuration::from_mins(5);
 /// The rest after a turn that met another's deployment, or lost a race.
