@@ -158,7 +158,12 @@ impl Service {
     async fn until(&self, kind: &str, id: &str, end: &str) {
         loop {
             let answer = self.client.get(format!("{}/{kind}/{id}", self.url)).send();
-            let answer: Value = answer.await.expect("an answer").json().await.expect("JSON");
+            let answer = answer.await.expect("an answer");
+            if answer.status().as_u16() == 503 {
+                tokio::time::sleep(POLL).await;
+                continue;
+            }
+            let answer: Value = answer.json().await.expect("JSON");
             match answer["state"].as_str() {
                 Some(state) if state == end => return,
                 Some("failed" | "undone" | "undo_failed" | "paused" | "cancelled") | None => {
