@@ -78,6 +78,15 @@ pub enum TrafficStep {
         /// The cluster.
         cluster: TargetName,
     },
+    /// From now on no autoscaler decides about the pods of a version on a cluster.
+    Fix {
+        /// The version.
+        version: String,
+        /// The cluster.
+        cluster: TargetName,
+        /// Its pods there from then on.
+        pods: u32,
+    },
 }
 
 /// The plan: what changes, and the steps in order; both empty where nothing does.
@@ -176,7 +185,12 @@ fn scale(
     for version in new {
         match (version.pods.get(cluster), pods_before(&version.name)) {
             (Some(Some(should)), before) => {
-                let is = before.flatten().unwrap_or(if before.is_some() { *should } else { 0 });
+                if before == Some(None) {
+                    let (version, cluster) = (version.name.clone(), cluster.clone());
+                    steps.push(TrafficStep::Fix { version, cluster, pods: *should });
+                }
+                // What an autoscaler had is not known; it counts as what should be.
+                let is = before.map_or(0, |pods| pods.unwrap_or(*should));
                 counts.push(PodCount { version: &version.name, is, should: *should });
             }
             (Some(None), Some(None)) | (None, _) => {}
@@ -249,6 +263,9 @@ impl std::fmt::Display for TrafficStep {
             }
             Self::Autoscale { version, cluster } => {
                 write!(f, "{version} on {cluster}: scaled by load")
+            }
+            Self::Fix { version, cluster, pods } => {
+                write!(f, "{version} on {cluster}: {pods} pods, not scaled by load any more")
             }
         }
     }
