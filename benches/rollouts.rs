@@ -138,32 +138,26 @@ impl Service {
         begun.elapsed()
     }
 
-    /// Asks until the service takes it, as clients do: it refuses what is too much at once.
     async fn post(&self, kind: &str, body: &Value) -> String {
+        let answer = self.ask(self.client.post(format!("{}/{kind}", self.url)).json(body)).await;
+        answer["id"].as_str().unwrap_or_else(|| panic!("not accepted: {answer}")).to_owned()
+    }
+
+    /// Asks until the service takes the request, as clients do: it refuses what is too much at once.
+    async fn ask(&self, request: reqwest::RequestBuilder) -> Value {
         loop {
-            let answer = self.client.post(format!("{}/{kind}", self.url)).json(body).send();
-            let answer = answer.await.expect("an answer");
-            if answer.status().as_u16() == 503 {
-                tokio::time::sleep(POLL).await;
-                continue;
+            let request = request.try_clone().expect("its body is text");
+            let answer = request.send().await.expect("an answer");
+            if answer.status().as_u16() != 503 {
+                return answer.json().await.expect("JSON");
             }
-            let answer: Value = answer.json().await.expect("JSON");
-            return answer["id"]
-                .as_str()
-                .unwrap_or_else(|| panic!("not accepted: {answer}"))
-                .to_owned();
+            tokio::time::sleep(POLL).await;
         }
     }
 
     async fn until(&self, kind: &str, id: &str, end: &str) {
         loop {
-            let answer = self.client.get(format!("{}/{kind}/{id}", self.url)).send();
-            let answer = answer.await.expect("an answer");
-            if answer.status().as_u16() == 503 {
-                tokio::time::sleep(POLL).await;
-                continue;
-            }
-            let answer: Value = answer.json().await.expect("JSON");
+            let answer = self.ask(self.client.get(format!("{}/{kind}/{id}", self.url))).await;
             match answer["state"].as_str() {
                 Some(state) if state == end => return,
                 Some("failed" | "undone" | "undo_failed" | "paused" | "cancelled") | None => {

@@ -99,18 +99,12 @@ impl WriteConnection {
 }
 
 /// The signals of the changes that this process makes, and not of those of other processes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Signals {
     /// Something has changed.
     pub(super) changed: watch::Sender<()>,
     /// A deployment of a rollout has ended.
     pub(super) woken: watch::Sender<()>,
-}
-
-impl Default for Signals {
-    fn default() -> Self {
-        Self { changed: watch::Sender::new(()), woken: watch::Sender::new(()) }
-    }
 }
 
 /// A write transaction; without a commit it is undone.

@@ -41,7 +41,9 @@ use crate::chaos::ledger::{Entries, Ledger};
 use crate::harness::random::Random;
 
 /// No round takes longer.
-const LONGEST: Duration = Duration::from_mins(25);
+const LONGEST: Duration = Duration::from_mins(6);
+/// No round of rollouts does: those of an app follow each other, and may stand still for some minutes.
+const LONGEST_OF_ROLLOUTS: Duration = Duration::from_mins(25);
 
 /// What is done to the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -101,7 +103,8 @@ async fn play(scenario: Scenario, seed: u64, size: Size) -> Option<Report> {
         }
     };
     let playing = AssertUnwindSafe(Box::pin(playing)).catch_unwind();
-    let fleet = match tokio::time::timeout(LONGEST, playing).await {
+    let longest = if scenario == Scenario::Rollouts { LONGEST_OF_ROLLOUTS } else { LONGEST };
+    let fleet = match tokio::time::timeout(longest, playing).await {
         Ok(Ok(None)) => return None,
         Ok(Ok(fleet)) => fleet,
         Ok(Err(panic)) => {
@@ -111,7 +114,7 @@ async fn play(scenario: Scenario, seed: u64, size: Size) -> Option<Report> {
             None
         }
         Err(_) => {
-            ledger.violation(format!("the round did not end within {LONGEST:?}"));
+            ledger.violation(format!("the round did not end within {longest:?}"));
             None
         }
     };

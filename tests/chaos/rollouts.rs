@@ -20,10 +20,10 @@ use crate::harness::events::waml;
 use crate::harness::postgres;
 use crate::harness::random::Random;
 
-/// No answer takes longer, whatever is in its way.
+/// No answer takes longer, and no rollout of one process stands still for longer, whatever is in its way.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// No rollout stands still for longer. A removal whose process died is another's after five minutes, which is looked for
-/// each minute.
+/// No rollout of several processes stands still for longer. A removal whose process died is another's after five minutes,
+/// which is looked for each minute; a process that is alone takes up its own at its start.
 const STANDSTILL: Duration = Duration::from_mins(7);
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -195,10 +195,11 @@ impl App {
         attempt: &mut Attempt,
     ) -> Option<Json> {
         let (fleet, ledger) = world;
+        let patience = if fleet.len() > 1 { STANDSTILL } else { PATIENCE };
         let mut moved = Instant::now();
         let mut last = Json::Null;
         let mut index = 0;
-        while moved.elapsed() < STANDSTILL {
+        while moved.elapsed() < patience {
             tokio::time::sleep(INTERVAL).await;
             let member = random.below(fleet.len());
             let Some((200, record)) = fleet.ask(member, (Method::GET, &path(id)), None, None).await

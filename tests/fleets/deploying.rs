@@ -158,12 +158,9 @@ async fn a_process_that_dies_after_the_push_has_pushed_once_for_all_clusters() {
 #[tokio::test]
 async fn versions_are_on_the_clusters_where_their_placements_put_them() {
     on_both(async |prod| {
-        let versions = "  prod:
-    versions:
-    - {name: v1, tag: \"1.0\", weight: 90}
-    - {name: v2, weight: 10, placement: [{cluster: us-1, replicas: 2}]}
-";
-        prod.shop().commit(&waml("shop").replace("  prod:\n", versions));
+        let versions = "[{name: v1, tag: \"1.0\", weight: 90}, \
+                        {name: v2, weight: 10, placement: [{cluster: us-1, replicas: 2}]}]";
+        prod.has_versions(versions);
         let before = prod.pushes();
         let deployment = prod.runs("prod", "2.0").await;
         assert_eq!(prod.pushes() - before, 1, "one push");
@@ -176,8 +173,7 @@ async fn versions_are_on_the_clusters_where_their_placements_put_them() {
         assert!(!eu.contains("weight: 90"), "all requests there go to v1: {eu}");
         let live = prod.lives(&CLUSTERS);
         // Placed elsewhere: it leaves one cluster and comes to another, in one push, and back.
-        let moved = versions.replace("cluster: us-1", "cluster: eu-2");
-        prod.shop().commit(&waml("shop").replace("  prod:\n", &moved));
+        prod.has_versions(&versions.replace("cluster: us-1", "cluster: eu-2"));
         let before = prod.pushes();
         prod.runs("prod", "2.0").await;
         assert_eq!(prod.pushes() - before, 1, "one push");
@@ -193,10 +189,7 @@ async fn versions_are_on_the_clusters_where_their_placements_put_them() {
 #[tokio::test]
 async fn a_version_that_is_placed_outside_the_fleet_is_refused() {
     on_both(async |prod| {
-        let versions = "  prod:
-    versions: [{name: v1, placement: [{cluster: beside}]}]
-";
-        prod.shop().commit(&waml("shop").replace("  prod:\n", versions));
+        prod.has_versions("[{name: v1, placement: [{cluster: beside}]}]");
         let deployment = prod.deploys("prod", "1.0").await;
         assert_eq!(deployment.state, State::Failed);
         assert!(deployment.summary.contains("beside"), "{}", deployment.summary);

@@ -6,7 +6,7 @@ use serde_json::json;
 use the_deployer::model::deployment::{Deployment, State};
 use tokio_util::sync::CancellationToken;
 
-use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration, waml};
+use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration};
 use crate::harness::api_server::{ApiServer, Fault, FaultRule, TOKEN};
 use crate::harness::deployer::Deployer;
 use crate::progress::cluster::{Pods, pod, quick_limits, replica_set, workload};
@@ -258,9 +258,7 @@ async fn a_fleet_of_which_one_cluster_fails_is_rolled_back_as_a_whole_where_the_
 #[tokio::test]
 async fn it_ends_when_every_version_runs_on_every_cluster() {
     on_both("", async |fleet| {
-        let versions =
-            "  prod:\n    versions: [{name: v1, tag: \"1.0\", weight: 50}, {name: v2, weight: 50}]\n";
-        fleet.prod.shop().commit(&waml("shop").replace("  prod:\n", versions));
+        fleet.prod.has_versions("[{name: v1, tag: \"1.0\", weight: 50}, {name: v2, weight: 50}]");
         let number = fleet.pushes("2.0").await;
         let deployment = fleet.reaches(number, State::Syncing).await;
         for place in 0..CLUSTERS.len() {

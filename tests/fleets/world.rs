@@ -88,6 +88,12 @@ impl Prod {
         self.deployer.github.repository("example/shop")
     }
 
+    /// The app's WAML has these versions for the fleet.
+    pub(super) fn has_versions(&self, versions: &str) {
+        let section = format!("  prod:\n    versions: {versions}\n");
+        self.shop().commit(&waml("shop").replace("  prod:\n", &section));
+    }
+
     /// A person deploys that tag; the record, once nothing can be done any more.
     pub(super) async fn deploys(&self, target: &str, tag: &str) -> Deployment {
         self.deployer.clock.advance(Duration::from_secs(1));

@@ -318,8 +318,14 @@ async fn a_turn_is_one_replicas_and_a_wake_during_it_is_not_lost() {
         };
         assert_eq!(store.change_rollout(change, at(300)).await.unwrap(), RolloutCommit::Stored);
         let claim = store.claim_rollout(at(300), LEASE).await.unwrap().unwrap();
+        let wakes = store.rollout_wakes();
+        accept(store, "other", 21).await;
+        let other = entry(701, "cancel", "x");
+        let _cancelled = store.cancel(&id(21), &other, &Reply::without_key()).await.unwrap();
+        assert!(!wakes.has_changed().unwrap(), "one that is of no rollout wakes nobody");
         let by = entry(700, "cancel", "x");
         let _cancelled = store.cancel(&id(20), &by, &Reply::without_key()).await.unwrap();
+        assert!(wakes.has_changed().unwrap(), "the loop of this process is woken at once");
         store.rest_rollout(&claim, "[]", at(9000)).await.unwrap();
         assert_eq!(read(store, 1).await.progress.due_at, by.at, "it is due at once");
     })

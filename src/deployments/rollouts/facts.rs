@@ -393,12 +393,12 @@ fn removal_fact(
     if end.commit.is_some() || is_gone {
         return DeploymentFact::Complete { at: end.at };
     }
-    if end.is_interrupted() && now < saturating_add(end.at, POLL_INTERVAL) {
+    if !end.is_interrupted() {
+        return DeploymentFact::Failed { reason: end.summary.clone(), is_pushed: false };
+    }
+    if now < saturating_add(end.at, POLL_INTERVAL) {
         let sentence = "its removal to be begun again, which was interrupted".to_owned();
         return DeploymentFact::Open { is_pushed: false, sentence };
     }
-    if end.is_interrupted() {
-        return DeploymentFact::Blocked { reason: "its removal was interrupted".to_owned() };
-    }
-    DeploymentFact::Failed { reason: end.summary.clone(), is_pushed: false }
+    DeploymentFact::Blocked { reason: "its removal was interrupted".to_owned() }
 }
