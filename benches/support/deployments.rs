@@ -55,6 +55,14 @@ pub(crate) async fn fill(database: &str, fleet: Fleet) {
         }
         execute(&mut connection, sql).await;
     }
+    execute(
+        &mut connection,
+        "INSERT INTO owners (target, namespace, slug, repository, since) \
+         SELECT target, namespace, slug, MIN(repository), MIN(received_at) FROM deployments \
+         GROUP BY target, namespace, slug"
+            .to_owned(),
+    )
+    .await;
     execute(&mut connection, "ANALYZE".to_owned()).await;
     if database.starts_with("postgres") {
         execute(&mut connection, "VACUUM deployments".to_owned()).await;

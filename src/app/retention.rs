@@ -15,6 +15,8 @@ const INTERVAL: Duration = Duration::from_hours(1);
 const BATCH: u32 = 100;
 /// The number of large records that one transaction cuts.
 const LARGE_BATCH: u32 = 5;
+/// The number of deployments of which only a few short texts are read and written, at a time.
+const NARROW_BATCH: u32 = 500;
 /// The pause between two batches.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -61,15 +63,16 @@ pub(super) async fn run_pruning(
     }
 }
 
-/// Cuts the records of a former version.
+/// Cuts and completes the records of a former version.
 async fn bound(store: &Store) -> Result<(), StoreError> {
-    let mut count = 0;
+    let (mut cut, mut measured) = (0, 0);
     loop {
-        let bounded = store.bound_violations(LARGE_BATCH).await?;
-        count += bounded;
-        if bounded == 0 {
-            if count > 0 {
-                tracing::info!(deployments = count, "records of a former version cut");
+        let batch =
+            (store.bound_violations(LARGE_BATCH).await?, store.measure_lapses(NARROW_BATCH).await?);
+        (cut, measured) = (cut + batch.0, measured + batch.1);
+        if batch == (0, 0) {
+            if (cut, measured) != (0, 0) {
+                tracing::info!(cut, measured, "records of a former version brought up to date");
             }
             return Ok(());
         }

@@ -136,13 +136,11 @@ impl SeriesSamples {
             let outcome = (is_change, deployment.state, deployment.is_pushed);
             *self.counts.entry(outcome).or_default() += 1;
             let part = number_of(self.since, self.part, deployment.received_at);
-            for time in deployment.marks.intervals() {
-                self.intervals.entry((time.interval, part)).or_default().add(time.lapse());
-                if kind != DeploymentKind::Unfinished {
-                    self.whole.entry(time.interval).or_default().add(time.lapse());
-                }
+            for (interval, lapse) in deployment.lapses.known() {
+                self.intervals.entry((interval, part)).or_default().add(lapse);
+                self.whole.entry(interval).or_default().add(lapse);
             }
-            let lead_time = deployment.marks.lead_time();
+            let lead_time = deployment.lapses.lead_time;
             self.lead_time.extend(lead_time.filter(|_| is_change));
             if let Some(lapse) = lead_time.filter(|_| !deployment.app.is_empty()) {
                 match self.apps.get_mut(deployment.app) {

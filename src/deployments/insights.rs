@@ -6,13 +6,13 @@ use futures::future::try_join4;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::{BackendError, Deployments};
-use crate::model::deploy_clock::{DeployInterval, DeployMarks, Lapse};
+use crate::model::deploy_clock::{DeployInterval, DeployLapses, Lapse};
 use crate::model::deployment::State;
 use crate::model::insights::{
     DoraFigures, LapseSample, LapseSummary, RolloutFigures, count_per_day, percentage,
 };
 use crate::store::{
-    ChangeFailure, DeploymentKind, InsightScope, OutcomeCount, PackedMarks, RolloutOutcome,
+    ChangeFailure, DeploymentKind, InsightScope, OutcomeCount, PackedLapses, RolloutOutcome,
 };
 
 /// The figures of a window.
@@ -32,10 +32,10 @@ pub struct Insights {
     pub rollouts: RolloutFigures,
 }
 
-/// The deployments whose marks are in memory at a time, some megabytes.
-const SLICE: u32 = 20_000;
-/// The most slices: their lengths are in memory until they are sorted, 40 bytes for each deployment.
-pub(super) const MAX_SLICES: u32 = 10;
+/// The deployments whose texts are in memory at a time, some megabytes.
+const SLICE: u32 = 50_000;
+/// The most slices: their lengths are in memory until they are sorted, 48 bytes for each deployment.
+pub(super) const MAX_SLICES: u32 = 4;
 /// The most failed changes that are looked at.
 const MAX_FAILURES: u32 = 2_000;
 /// The most rollouts that are looked at.
@@ -64,15 +64,11 @@ impl Insights {
 }
 
 impl Samples {
-    fn add(&mut self, marks: &DeployMarks, kind: DeploymentKind) {
-        for time in marks.intervals() {
-            self.intervals.entry(time.interval).or_default().add(time.lapse());
+    fn add(&mut self, lapses: &DeployLapses, kind: DeploymentKind) {
+        for (interval, lapse) in lapses.known() {
+            self.intervals.entry(interval).or_default().add(lapse);
         }
-        if kind == DeploymentKind::Change
-            && let Some(lapse) = marks.lead_time()
-        {
-            self.lead_time.add(lapse);
-        }
+        self.lead_time.extend(lapses.lead_time.filter(|_| kind == DeploymentKind::Change));
     }
 }
 
@@ -128,7 +124,7 @@ impl Deployments {
         let mut slice = scope.clone();
         for _ in 0..MAX_SLICES {
             let start = self.begin_slice(kind, scope, &mut slice).await?;
-            let packed = self.store.packed_marks(kind, &slice).await.map_err(BackendError::new)?;
+            let packed = self.store.packed_lapses(kind, &slice).await.map_err(BackendError::new)?;
             samples = sample_slice(packed, kind, samples).await?;
             let Some(start) = start else { return Ok((samples, None)) };
             slice.until = start;
@@ -162,15 +158,15 @@ impl Deployments {
     }
 }
 
-/// Reads the marks on a thread for computations: ten thousands of them take some milliseconds.
+/// Reads the lengths on a thread for computations: ten thousands of them take some milliseconds.
 async fn sample_slice(
-    packed: PackedMarks,
+    packed: PackedLapses,
     kind: DeploymentKind,
     mut samples: Samples,
 ) -> Result<Samples, BackendError> {
     let reading = tokio::task::spawn_blocking(move || {
-        for marks in packed.iter() {
-            samples.add(&marks, kind);
+        for lapses in packed.iter() {
+            samples.add(&lapses, kind);
         }
         samples
     });

@@ -100,8 +100,10 @@ impl Deployments {
             unpushed.into_iter().map(|app| (app.instance.clone(), app)).collect();
         states.extend(unpushed.keys().map(|instance| (instance.clone(), None)));
         states.extend(apps.into_iter().map(|state| (state.instance.clone(), Some(state))));
-        let instances: Vec<&AppInstance> = states.keys().collect();
-        let mut newest = store.newest_deployments(&instances).await?;
+        let mut newest = store.newest_of_owned(target, MAX_APPS).await?;
+        let others: Vec<&AppInstance> =
+            states.keys().filter(|instance| !newest.contains_key(instance)).collect();
+        newest.extend(store.newest_deployments(&others).await?);
         // The newest deployment is the live one, mostly.
         let lives = states.iter().filter_map(|(instance, state)| {
             let live = state.as_ref()?.live.as_ref()?;

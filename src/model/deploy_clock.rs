@@ -95,6 +95,15 @@ pub struct IntervalTime {
     pub skew_millis: Option<u64>,
 }
 
+/// The lengths of a deployment: of each interval, and the lead time. `None` where an end is not recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeployLapses {
+    /// The intervals, in the order of [`DeployInterval::ALL`].
+    pub intervals: [Option<Lapse>; DeployInterval::ALL.len()],
+    /// The lead time, from the request to the finish.
+    pub lead_time: Option<Lapse>,
+}
+
 /// The time between two marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lapse {
@@ -128,6 +137,14 @@ impl IntervalTime {
     pub fn lapse(&self) -> Lapse {
         let skew = Lapse::Skew(self.skew_millis.unwrap_or(0));
         self.millis.map_or(skew, Lapse::Millis)
+    }
+}
+
+impl DeployLapses {
+    /// Returns the intervals that are known.
+    pub fn known(&self) -> impl Iterator<Item = (DeployInterval, Lapse)> {
+        let lapses = DeployInterval::ALL.into_iter().zip(self.intervals);
+        lapses.filter_map(|(interval, lapse)| Some((interval, lapse?)))
     }
 }
 
@@ -173,6 +190,12 @@ impl DeployMarks {
             Lapse::Skew(millis) => (None, Some(millis)),
         };
         Some(IntervalTime { interval, millis, skew_millis })
+    }
+
+    /// Returns all lengths.
+    pub fn lapses(&self) -> DeployLapses {
+        let lapse = |interval| self.interval(interval).map(|time| time.lapse());
+        DeployLapses { intervals: DeployInterval::ALL.map(lapse), lead_time: self.lead_time() }
     }
 
     /// Returns the lead time, from the request to the finish; `None` while one of them is not recorded.

@@ -95,6 +95,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (51, "events about rollouts", include_str!("../../migrations/0051_rollout_events.sql")),
     (52, "canaries and apps on pages", include_str!("../../migrations/0052_pages.sql")),
     (53, "sessions", include_str!("../../migrations/0053_sessions.sql")),
+    (54, "lapses", include_str!("../../migrations/0054_lapses.sql")),
 ];
 
 /// The connections to one database.

@@ -1,22 +1,23 @@
 //! Queries about all deployments of a window of time, for insights. Read-only.
 //!
 //! Exact percentiles need every value. The rule of skewed clocks is written once, over marks, so SQL does not compute
-//! the intervals. The driver takes several microseconds for each value of each row, so that 100,000 rows would take half
-//! a second; here the database joins the marks of thousands of rows to one text, which takes a tenth of that. A slice of
-//! the window is in memory at a time. The marks are read from an index of narrow columns and not from the rows.
+//! the intervals: they are recorded beside the marks. The driver takes several microseconds for each value of each row, so that 100,000 rows would take half
+//! a second; here the database joins the lengths of thousands of rows to one text, which takes a tenth of that. A slice of
+//! the window is in memory at a time. The lengths are read from an index of narrow columns and not from the rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::model::deploy_clock::DeployMarks;
+use crate::model::deploy_clock::DeployLapses;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::rollback::Rollback;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::mark_text;
-use crate::store::query::{Condition, placeholders, query_of};
+use crate::store::overview::read_time;
+use crate::store::query::{Bind, Condition, placeholders, query_of};
 use crate::store::row::Row;
 
 /// The deployments that insights are about.
@@ -77,23 +78,23 @@ pub struct OutcomeCount {
     pub count: u64,
 }
 
-/// The marks of many deployments, as the database joins them.
+/// The lengths of many deployments, as the database joins them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PackedMarks {
+pub struct PackedLapses {
     /// The number of deployments.
     pub count: u64,
     text: String,
 }
 
-impl PackedMarks {
-    /// Returns the marks of each deployment that has any.
-    pub fn iter(&self) -> impl Iterator<Item = DeployMarks> {
+impl PackedLapses {
+    /// Returns the lengths of each deployment that has any.
+    pub fn iter(&self) -> impl Iterator<Item = DeployLapses> {
         let texts = self.text.split(' ').filter(|text| !text.is_empty());
-        texts.map(mark_text::decode)
+        texts.map(mark_text::decode_lapses)
     }
 }
 
-/// Many deployments with their marks, as the database joins them.
+/// Many deployments with their lengths, as the database joins them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackedDeployments(String);
 
@@ -108,8 +109,8 @@ pub struct WindowDeployment<'a> {
     pub state: State,
     /// True if it is in the manifest repository.
     pub is_pushed: bool,
-    /// Its marks.
-    pub marks: DeployMarks,
+    /// How long it took.
+    pub lapses: DeployLapses,
 }
 
 impl PackedDeployments {
@@ -122,14 +123,16 @@ impl PackedDeployments {
 fn read_deployment(text: &str) -> Option<WindowDeployment<'_>> {
     let mut parts = text.splitn(5, ' ');
     let mut next = || parts.next();
-    let received_at = Timestamp::from_millisecond(next()?.parse().ok()?).ok()?;
+    let received_at = read_time(next()?)?;
     let (app, state, in_cluster) = (next()?, State::parse(next()?)?, next()?);
+    // One whose WAML could not be read has neither namespace nor slug.
+    let app = if app == "/" { "" } else { app };
     Some(WindowDeployment {
         received_at,
         app,
         state: State::parse(in_cluster).unwrap_or(state),
         is_pushed: state == State::Succeeded,
-        marks: mark_text::decode(next()?),
+        lapses: mark_text::decode_lapses(next()?),
     })
 }
 
@@ -215,24 +218,24 @@ impl Store {
         row.map(|row| row.time("received_at")).transpose()
     }
 
-    /// Returns the marks of the deployments of a kind.
-    pub async fn packed_marks(
+    /// Returns the lengths of the deployments of a kind.
+    pub async fn packed_lapses(
         &self,
         kind: DeploymentKind,
         scope: &InsightScope,
-    ) -> Result<PackedMarks, StoreError> {
+    ) -> Result<PackedLapses, StoreError> {
         let (tests, values) = scope.tests();
         let sql = format!(
-            "SELECT 'marks' AS id, COUNT(*) AS n, string_agg(marks, ' ') AS marks \
+            "SELECT 'lapses' AS id, COUNT(*) AS n, string_agg(lapses, ' ') AS lapses \
              FROM deployments WHERE {} AND {tests}",
             kind.test()
         );
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
-        let text = row.maybe_text("marks")?.unwrap_or_default();
-        Ok(PackedMarks { count: row.count("n")?, text })
+        let text = row.maybe_text("lapses")?.unwrap_or_default();
+        Ok(PackedLapses { count: row.count("n")?, text })
     }
 
-    /// Returns the deployments of a kind with their marks.
+    /// Returns the deployments of a kind with their lengths.
     pub async fn packed_deployments(
         &self,
         kind: DeploymentKind,
@@ -240,8 +243,8 @@ impl Store {
     ) -> Result<PackedDeployments, StoreError> {
         let (tests, values) = scope.tests();
         let sql = format!(
-            "SELECT 'deployments' AS id, string_agg(received_at || ' ' || COALESCE(namespace || '/' || slug, '') || ' ' \
-             || state || ' ' || COALESCE(cluster_state, '') || ' ' || marks, '\n') AS packed \
+            "SELECT 'deployments' AS id, string_agg(format('%s %s/%s %s %s %s', received_at, \
+             namespace, slug, state, cluster_state, lapses), '\n') AS packed \
              FROM deployments WHERE {} AND {tests}",
             kind.test()
         );
@@ -314,26 +317,38 @@ impl Store {
     ) -> Result<Vec<ChangeFailure>, StoreError> {
         let (tests, values) = scope.tests();
         let failed = format!(
-            "SELECT id FROM deployments WHERE {} AND {tests} AND state = 'succeeded' \
-             AND cluster_state = 'failed' ORDER BY received_at DESC LIMIT {limit}",
-            DeploymentKind::Change.test()
+            "SELECT id, target, namespace, slug, cluster_at, finished_at FROM deployments \
+             WHERE rollback IS NULL AND fleet IS NULL AND state = 'succeeded' AND cluster_state = 'failed' \
+             AND {tests} ORDER BY received_at DESC LIMIT {limit}"
         );
-        let mut ids = BTreeSet::new();
-        for row in query_of(failed, values).fetch_all(&self.pool, READING).await? {
-            ids.insert(row.id::<DeployId>("id")?);
-        }
-        let (tests, values) = scope.tests();
+        let mut failures = self.packed_failures(&failed, values).await?;
+        // The index of states would be asked for all that have succeeded. An expression is in no index.
+        let (tests, mut values) = scope.tests();
+        let entry = values.len() + 1;
+        values.push(Condition::Text(ENTRY.to_owned()));
         let rollbacks = format!(
-            "SELECT id, rollback FROM deployments WHERE {} AND {tests} \
-             AND COALESCE(cluster_state, state) = 'succeeded' \
-             ORDER BY received_at DESC LIMIT {limit}",
+            "SELECT 'rollbacks' AS id, string_agg(r.rollback, ${entry}) AS packed FROM \
+             (SELECT rollback FROM deployments WHERE {} AND {tests} \
+             AND COALESCE(cluster_state, state) || '' = 'succeeded' ORDER BY received_at DESC LIMIT {limit}) AS r",
             DeploymentKind::Rollback.test()
         );
-        for row in query_of(rollbacks, values).fetch_all(&self.pool, READING).await? {
-            // One that cannot be read must not hide all others.
-            ids.extend(row.json::<Rollback>("rollback").ok().and_then(|rollback| rollback.from));
+        let row = query_of(rollbacks, values).fetch_one(&self.pool, READING).await?;
+        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        // One that cannot be read must not hide all others.
+        let rollbacks = packed.split(ENTRY).filter_map(|text| serde_json::from_str(text).ok());
+        let rolled_back: BTreeSet<DeployId> =
+            rollbacks.filter_map(|rollback: Rollback| rollback.from).collect();
+        let rolled_back: Vec<_> =
+            rolled_back.iter().filter(|id| !failures.contains_key(*id)).collect();
+        for ids in rolled_back.chunks(AT_ONCE) {
+            let changes = format!(
+                "SELECT id, target, namespace, slug, cluster_at, finished_at FROM deployments \
+                 WHERE rollback IS NULL AND state = 'succeeded' AND received_at >= $1 AND id IN ({})",
+                placeholders(2, ids.len())
+            );
+            failures.extend(self.packed_failures(&changes, (scope.since, ids.to_vec())).await?);
         }
-        self.failures(&ids.into_iter().collect::<Vec<_>>(), scope.since).await
+        Ok(failures.into_values().collect())
     }
 
     /// Returns the rollouts that were started in the window, at most so many, the newest.
@@ -372,34 +387,36 @@ impl Store {
         Ok(outcomes)
     }
 
-    /// Returns the ends of these changes, as far as they were pushed and received since then.
-    async fn failures(
+    /// Returns the failures of the changes that a query selects.
+    async fn packed_failures(
         &self,
-        ids: &[DeployId],
-        since: Timestamp,
-    ) -> Result<Vec<ChangeFailure>, StoreError> {
-        let mut failures = Vec::new();
-        for chunk in ids.chunks(AT_ONCE) {
-            let sql = format!(
-                "SELECT f.id, COALESCE(f.cluster_at, f.finished_at) AS ended_at, \
-                 (SELECT COALESCE(s.cluster_at, s.finished_at) FROM deployments s \
-                 WHERE s.target = f.target AND s.namespace = f.namespace AND s.slug = f.slug \
-                 AND s.id > f.id AND COALESCE(s.cluster_state, s.state) = 'succeeded' \
-                 ORDER BY s.id LIMIT 1) AS restored_at FROM deployments f \
-                 WHERE f.rollback IS NULL AND f.state = 'succeeded' AND f.received_at >= $1 \
-                 AND f.id IN ({})",
-                placeholders(2, chunk.len())
-            );
-            let ids: Vec<&DeployId> = chunk.iter().collect();
-            for row in query_of(sql, (since, ids)).fetch_all(&self.pool, READING).await? {
-                failures.push(ChangeFailure {
-                    ended_at: row.time("ended_at")?,
-                    restored_at: row.maybe_time("restored_at")?,
-                });
-            }
-        }
-        Ok(failures)
+        changes: &str,
+        values: impl Bind,
+    ) -> Result<BTreeMap<DeployId, ChangeFailure>, StoreError> {
+        let sql = format!(
+            "SELECT 'failures' AS id, string_agg(format('%s %s %s', f.id, COALESCE(f.cluster_at, f.finished_at), \
+             (SELECT COALESCE(s.cluster_at, s.finished_at) FROM deployments s \
+             WHERE s.target = f.target AND s.namespace = f.namespace AND s.slug = f.slug \
+             AND s.id > f.id AND COALESCE(s.cluster_state, s.state) = 'succeeded' \
+             ORDER BY s.id LIMIT 1)), ';') AS packed FROM ({changes}) AS f"
+        );
+        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        let entries = packed.split(';').filter(|entry| !entry.is_empty());
+        let failure = |entry| read_failure(entry).ok_or_else(|| row.corrupt("packed", &entry));
+        entries.map(failure).collect()
     }
+}
+
+/// Reads the id of a change, and the times of its end and of the next success. Ids have neither a space nor a semicolon.
+fn read_failure(entry: &str) -> Option<(DeployId, ChangeFailure)> {
+    let mut parts = entry.split(' ');
+    let mut next = || parts.next();
+    let (id, ended_at, restored_at) = (next()?, read_time(next()?)?, next()?);
+    Some((
+        DeployId::parse(id).ok()?,
+        ChangeFailure { ended_at, restored_at: read_time(restored_at) },
+    ))
 }
 
 impl InsightScope {

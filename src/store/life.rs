@@ -231,14 +231,15 @@ impl Store {
         let sql = concat!(
             progress!(),
             ", finished_at = $13, summary = $14, violations = $15, pushed = $16, errors = $17, \
-             warnings = $18, cluster_state = $19, cluster_at = $20, worker = NULL ",
+             warnings = $18, cluster_state = $19, cluster_at = $20, lapses = $21, worker = NULL ",
             fence!()
         );
         let counts = (violations.errors(), violations.warnings());
         let is_syncing = matches!(end, FinalState::Syncing(_));
         let in_cluster = is_syncing.then(|| (State::Syncing.as_str(), now)).unzip();
-        let values = (now, summary, to_json(violations), pushed, (counts, in_cluster));
         let marks = end_marks(claim, completion, now);
+        let lapses = mark_text::encode_lapses(&marks);
+        let values = (now, summary, to_json(violations), pushed, (counts, in_cluster, lapses));
         let finish = query(sql, (progress(claim, state, findings, &marks), values));
         let app = findings.app.as_ref();
         let mut write = self.begin(FINISHING).await?;

@@ -1,8 +1,10 @@
-//! The text of a deployment's marks, as their column has it.
+//! The texts of a deployment's marks and of their lengths, as their columns have them.
 
 use jiff::Timestamp;
 
-use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkClock, MarkTime};
+use crate::model::deploy_clock::{
+    DeployLapses, DeployMark, DeployMarks, Lapse, MarkClock, MarkTime,
+};
 
 /// Writes marks as their column has them.
 pub(super) fn encode(marks: &DeployMarks) -> String {
@@ -18,6 +20,33 @@ pub(super) fn encode(marks: &DeployMarks) -> String {
 /// Reads marks. One that cannot be read is left out: a later version may have written it.
 pub(super) fn decode(text: &str) -> DeployMarks {
     text.split(';').filter_map(decode_one).collect()
+}
+
+/// Writes the lengths of marks as their column has them: milliseconds, with `~` where clocks contradict each other by so
+/// many, and nothing for what is not known; the lead time comes last.
+pub(super) fn encode_lapses(marks: &DeployMarks) -> String {
+    let DeployLapses { intervals, lead_time } = marks.lapses();
+    let write = |lapse: Option<Lapse>| match lapse {
+        Some(Lapse::Millis(millis)) => millis.to_string(),
+        Some(Lapse::Skew(millis)) => format!("~{millis}"),
+        None => String::new(),
+    };
+    intervals.into_iter().chain([lead_time]).map(write).collect::<Vec<_>>().join(",")
+}
+
+/// Reads lengths.
+pub(super) fn decode_lapses(text: &str) -> DeployLapses {
+    let mut parts = text.split(',').map(decode_lapse);
+    let mut next = || parts.next().flatten();
+    let intervals = [(); 5].map(|()| next());
+    DeployLapses { intervals, lead_time: next() }
+}
+
+fn decode_lapse(text: &str) -> Option<Lapse> {
+    match text.strip_prefix('~') {
+        Some(skew) => skew.parse().ok().map(Lapse::Skew),
+        None => text.parse().ok().map(Lapse::Millis),
+    }
 }
 
 fn decode_one(text: &str) -> Option<MarkTime> {
@@ -63,6 +92,33 @@ mod tests {
         assert!(text.len() < 1000, "{} bytes", text.len());
         assert!(text.starts_with("requested=1763703492001h+86400000;"), "{text}");
         assert_eq!(decode(""), DeployMarks::default());
+    }
+
+    #[test]
+    fn lengths_are_read_as_they_were_written() {
+        let marks = [
+            (DeployMark::Requested, 0, MarkClock::CodeHost),
+            (DeployMark::Received, 1_000, MarkClock::Service),
+            (DeployMark::Pushed, 5_000, MarkClock::Service),
+            (DeployMark::ArgocdNotified, 4_000, MarkClock::Service),
+            (DeployMark::SyncBegan, -90_000, MarkClock::Cluster),
+        ];
+        let marks: DeployMarks = marks
+            .into_iter()
+            .map(|(mark, millis, clock)| MarkTime {
+                mark,
+                at: Timestamp::from_millisecond(1_763_703_492_000 + millis).unwrap(),
+                clock,
+                ahead_millis: 0,
+            })
+            .collect();
+        let text = encode_lapses(&marks);
+        assert_eq!(text, "4000,4000,~95000,,,");
+        assert_eq!(decode_lapses(&text), marks.lapses());
+        assert_eq!(encode_lapses(&DeployMarks::default()), ",,,,,");
+        for unreadable in ["", ",,,,,", "x,~,-1,~x,1.5, 2", "~~1"] {
+            assert_eq!(decode_lapses(unreadable), DeployLapses::default(), "{unreadable}");
+        }
     }
 
     #[test]

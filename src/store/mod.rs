@@ -95,7 +95,7 @@ pub use crate::store::idempotency_keys::{
 };
 pub use crate::store::insights::{
     ChangeFailure, DeploymentKind, DeploymentPlace, FailureReason, InsightScope, OutcomeCount,
-    PackedDeployments, PackedMarks, RolloutOutcome, WindowDeployment,
+    PackedDeployments, PackedLapses, RolloutOutcome, WindowDeployment,
 };
 pub use crate::store::intake::Accepted;
 pub use crate::store::interval_metrics::IntervalMetrics;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{Contact, State};
-use crate::model::id::{DeployId, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{placeholders, query_of};
@@ -53,7 +53,30 @@ const MAX_UNPUSHED: i64 = 500;
 const READING: &str = "reading the overview";
 
 impl Store {
-    /// Returns the newest deployment of each of these apps; apps without any are left out.
+    /// Returns the newest deployment of each app that has an owner, on one target or on all; at most so many apps.
+    pub async fn newest_of_owned(
+        &self,
+        target: Option<&TargetName>,
+        limit: usize,
+    ) -> Result<BTreeMap<AppInstance, NewestDeployment>, StoreError> {
+        let test = target.map_or("", |_| "WHERE o.target = $1");
+        // One search of the index of apps for each.
+        let sql = format!(
+            "SELECT 'overview' AS id, string_agg(format('%s %s %s %s %s %s %s', o.target, o.namespace, o.slug, \
+             d.id, COALESCE(d.cluster_state, d.state), d.received_at, d.tag), ';') AS packed \
+             FROM (SELECT o.target, o.namespace, o.slug FROM owners o {test} LIMIT {limit}) AS o \
+             JOIN deployments d ON d.id = (SELECT e.id FROM deployments e WHERE e.target = o.target \
+             AND e.namespace = o.namespace AND e.slug = o.slug ORDER BY e.id DESC LIMIT 1)"
+        );
+        let values: Vec<&TargetName> = target.into_iter().collect();
+        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        let newest = |text| read_owned(text).ok_or_else(|| row.corrupt("packed", &text));
+        entries(&packed).map(newest).collect()
+    }
+
+    /// Returns the newest deployment of each of these apps; apps without any are left out. Thousands are better asked for
+    /// by [`Store::newest_of_owned`]: each has three values.
     pub async fn newest_deployments(
         &self,
         instances: &[&AppInstance],
@@ -142,12 +165,25 @@ fn entries(packed: &str) -> impl Iterator<Item = &str> {
 }
 
 fn read_newest(entry: &str) -> Option<(usize, NewestDeployment)> {
-    let mut parts = entry.split(' ');
+    let (number, rest) = entry.split_once(' ')?;
+    Some((number.parse().ok()?, read_deployment(rest)?))
+}
+
+fn read_owned(entry: &str) -> Option<(AppInstance, NewestDeployment)> {
+    let mut parts = entry.splitn(4, ' ');
     let mut next = || parts.next();
-    let (number, id, state) = (next()?.parse().ok()?, next()?, State::parse(next()?)?);
+    let target = TargetName::parse(next()?).ok()?;
+    let (namespace, slug) = (Namespace::parse(next()?).ok()?, Slug::parse(next()?).ok()?);
+    let instance = AppInstance { target, app: AppKey { namespace, slug } };
+    Some((instance, read_deployment(next()?)?))
+}
+
+fn read_deployment(text: &str) -> Option<NewestDeployment> {
+    let mut parts = text.split(' ');
+    let mut next = || parts.next();
+    let (id, state) = (DeployId::parse(next()?).ok()?, State::parse(next()?)?);
     let received_at = read_time(next()?)?;
-    let (id, tag) = (DeployId::parse(id).ok()?, ImageTag::parse(next()?).ok()?);
-    Some((number, NewestDeployment { id, tag, state, received_at }))
+    Some(NewestDeployment { id, tag: ImageTag::parse(next()?).ok()?, state, received_at })
 }
 
 fn read_unpushed(row: &Row) -> Result<UnpushedApp, StoreError> {
@@ -166,6 +202,7 @@ fn read_release(entry: &str) -> Option<(DeployId, ReleaseTime)> {
     Some((id, (ImageTag::parse(next()?).ok()?, received_at)))
 }
 
-fn read_time(millis: &str) -> Option<Timestamp> {
+/// Reads the time of a packed text.
+pub(super) fn read_time(millis: &str) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis.parse().ok()?).ok()
 }

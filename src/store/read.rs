@@ -80,9 +80,11 @@ const AT_ONCE: usize = 200;
 const LISTING: &str = "listing deployments";
 
 /// Selects deployments that wait for their cluster.
-const WAITING: &str = "cluster_state IN ('syncing', 'progressing')";
+const WAITING: &str =
+    "id IN (SELECT id FROM deployments WHERE cluster_state IN ('syncing', 'progressing'))";
 /// Selects deployments without an end.
-const UNFINISHED: &str = "(finished_at IS NULL OR cluster_state IN ('syncing', 'progressing'))";
+const UNFINISHED: &str = "id IN (SELECT id FROM deployments WHERE finished_at IS NULL UNION ALL \
+     SELECT id FROM deployments WHERE cluster_state IN ('syncing', 'progressing'))";
 
 impl Store {
     /// Returns the deployment of an id.

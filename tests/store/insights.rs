@@ -58,7 +58,7 @@ async fn four(store: &Store) {
 }
 
 #[tokio::test]
-async fn deployments_are_counted_by_outcome_and_their_marks_come_together() {
+async fn deployments_are_counted_by_outcome_and_their_lengths_come_together() {
     run_on_both(async |db| {
         let store = &db.store;
         four(store).await;
@@ -69,13 +69,15 @@ async fn deployments_are_counted_by_outcome_and_their_marks_come_together() {
         assert_eq!(changes, [outcome(State::Succeeded, 2), outcome(State::Failed, 1)]);
         let waiting = store.outcome_counts(DeploymentKind::Unfinished, &scope).await.unwrap();
         assert_eq!(waiting, [OutcomeCount { state: State::Queued, is_pushed: false, count: 1 }]);
-        let packed = store.packed_marks(DeploymentKind::Change, &scope).await.unwrap();
+        let packed = store.packed_lapses(DeploymentKind::Change, &scope).await.unwrap();
         let lengths: Vec<_> = packed
             .iter()
-            .map(|marks| marks.interval(DeployInterval::Deployer).unwrap().lapse())
+            .map(|lapses| {
+                lapses.known().find(|(one, _)| *one == DeployInterval::Deployer).unwrap().1
+            })
             .collect();
         assert_eq!((packed.count, lengths), (3, vec![Lapse::Millis(10_000); 3]));
-        let leads = packed.iter().filter_map(|marks| marks.lead_time()).count();
+        let leads = packed.iter().filter_map(|lapses| lapses.lead_time).count();
         assert_eq!(leads, 2, "one has not succeeded");
         let start =
             async |count| store.slice_start(DeploymentKind::Change, &scope, count).await.unwrap();
@@ -84,8 +86,31 @@ async fn deployments_are_counted_by_outcome_and_their_marks_come_together() {
             [Some(at(400)), Some(at(200)), None]
         );
         let none = InsightScope { since: at(401), until: at(500), ..everything() };
-        let packed = store.packed_marks(DeploymentKind::Change, &none).await.unwrap();
+        let packed = store.packed_lapses(DeploymentKind::Change, &none).await.unwrap();
         assert_eq!((packed.count, packed.iter().count()), (0, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deployments_that_a_former_version_pushed_are_measured() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        four(store).await;
+        let packed =
+            async || store.packed_lapses(DeploymentKind::Change, &everything()).await.unwrap();
+        let recorded = packed().await;
+        assert_eq!(store.measure_lapses(10).await.unwrap(), 0, "this version measures them itself");
+        db.execute("UPDATE deployments SET lapses = NULL").await;
+        assert_eq!((packed().await.count, packed().await.iter().count()), (3, 0));
+        // Of the four one waits.
+        let batches = [2, 2, 2].map(|limit| store.measure_lapses(limit));
+        let mut counts = Vec::new();
+        for batch in batches {
+            counts.push(batch.await.unwrap());
+        }
+        assert_eq!(counts, [2, 1, 0]);
+        assert_eq!(packed().await, recorded);
     })
     .await;
 }
@@ -105,7 +130,7 @@ async fn only_what_the_scope_names_is_counted() {
                 let outcomes = store.outcome_counts(kind, &scope).await.unwrap();
                 counts.push(outcomes.iter().map(|one| one.count).sum::<u64>());
             }
-            let packed = store.packed_marks(DeploymentKind::Change, &scope).await.unwrap();
+            let packed = store.packed_lapses(DeploymentKind::Change, &scope).await.unwrap();
             assert_eq!(packed.count, counts[0], "{scope:?}");
             (counts[0], counts[1])
         };
@@ -140,7 +165,7 @@ async fn a_change_fails_in_its_cluster_or_is_rolled_back_and_the_next_success_re
         let mut both = failures().await;
         both.sort_by_key(|failure| failure.ended_at);
         assert_eq!(both, [ChangeFailure { ended_at: at(110), restored_at: Some(at(410)) }, failed]);
-        let rollbacks = store.packed_marks(DeploymentKind::Rollback, &everything()).await.unwrap();
+        let rollbacks = store.packed_lapses(DeploymentKind::Rollback, &everything()).await.unwrap();
         assert_eq!(rollbacks.count, 1);
         // The change that was rolled back is older than the window.
         let late = InsightScope { since: at(150), ..everything() };
@@ -154,11 +179,11 @@ async fn a_change_fails_in_its_cluster_or_is_rolled_back_and_the_next_success_re
 }
 
 #[tokio::test]
-async fn marks_and_outcomes_are_read_from_indexes_of_narrow_columns() {
+async fn lengths_and_outcomes_are_read_from_indexes_of_narrow_columns() {
     run_on_both(async |db| {
         for target in ["", " AND target || '' = 'prod'"] {
             let sql = format!(
-                "SELECT 'marks' AS id, COUNT(*) AS n, string_agg(marks, ' ') AS marks \
+                "SELECT 'lapses' AS id, COUNT(*) AS n, string_agg(lapses, ' ') AS lapses \
                  FROM deployments WHERE finished_at IS NOT NULL AND rollback IS NULL AND fleet IS NULL \
                  AND received_at >= 1 AND received_at < 9{target}"
             );
@@ -175,8 +200,19 @@ async fn marks_and_outcomes_are_read_from_indexes_of_narrow_columns() {
                  AND received_at >= 1 AND received_at < 9 {rest}"
             );
             if let Some(plan) = db.sqlite_plan(&sql).await {
-                let index = "USING COVERING INDEX deployments_change_outcomes";
+                let index = "USING COVERING INDEX deployments_changes";
                 assert!(plan.contains(index), "{plan}");
+            }
+        }
+        let failures = "SELECT id, target, namespace, slug, cluster_at, finished_at, \
+             (SELECT COALESCE(s.cluster_at, s.finished_at) FROM deployments s \
+             WHERE s.target = f.target AND s.namespace = f.namespace AND s.slug = f.slug AND s.id > f.id \
+             AND COALESCE(s.cluster_state, s.state) = 'succeeded' ORDER BY s.id LIMIT 1) FROM deployments f \
+             WHERE rollback IS NULL AND fleet IS NULL AND state = 'succeeded' AND cluster_state = 'failed' \
+             AND received_at >= 1 AND received_at < 9 ORDER BY received_at DESC LIMIT 9";
+        if let Some(plan) = db.sqlite_plan(failures).await {
+            for index in ["deployments_cluster_failures", "deployments_successes"] {
+                assert!(plan.contains(&format!("USING COVERING INDEX {index}")), "{plan}");
             }
         }
     })

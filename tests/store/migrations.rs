@@ -11,12 +11,14 @@ use secrecy::SecretString;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AnyPool, AssertSqlSafe, SqlSafeStr as _};
 use the_deployer::model::audit::Search;
+use the_deployer::model::deploy_clock::Lapse;
 use the_deployer::model::deployment::{Deployment, ForgeState, State};
 use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::SinkFamily;
 use the_deployer::store::{
-    Begin, DeliveryOutcome, Filter, Findings, IdempotencyKey, LeaseState, PushTurn, Store,
+    Begin, DeliveryOutcome, DeploymentKind, Filter, Findings, IdempotencyKey, InsightScope,
+    LeaseState, PushTurn, Store,
 };
 
 use crate::harness::database::{run_on_both, run_on_empty};
@@ -222,6 +224,15 @@ async fn looks_right(store: &Store, version: i64) {
     }
     if version >= 29 {
         assert_eq!(find(129).request.recipient, Recipient::Login("octocat".to_owned()));
+    }
+    if version >= 37 {
+        while store.measure_lapses(100).await.unwrap() > 0 {}
+        let (since, until) = (at(-LATER), at(0));
+        let scope = InsightScope { since, until, target: None, app: None, places: None };
+        let packed = store.packed_lapses(DeploymentKind::Change, &scope).await.unwrap();
+        let lapses: Vec<_> = packed.iter().flat_map(|one| one.intervals).flatten().collect();
+        assert!(lapses.contains(&Lapse::Millis(100_000)), "{lapses:?} after version {version}");
+        assert!(lapses.contains(&Lapse::Skew(86_400_000)), "{lapses:?} after version {version}");
     }
     if version >= 32 {
         let prod = TargetName::parse("prod").unwrap();
