@@ -136,7 +136,7 @@ impl SeriesSamples {
             let outcome = (is_change, deployment.state, deployment.is_pushed);
             *self.counts.entry(outcome).or_default() += 1;
             let part = number_of(self.since, self.part, deployment.received_at);
-            for (interval, lapse) in deployment.lapses.known() {
+            for (interval, lapse) in deployment.lapses.iter() {
                 self.intervals.entry((interval, part)).or_default().add(lapse);
                 self.whole.entry(interval).or_default().add(lapse);
             }

@@ -65,7 +65,7 @@ impl Insights {
 
 impl Samples {
     fn add(&mut self, lapses: &DeployLapses, kind: DeploymentKind) {
-        for (interval, lapse) in lapses.known() {
+        for (interval, lapse) in lapses.iter() {
             self.intervals.entry(interval).or_default().add(lapse);
         }
         self.lead_time.extend(lapses.lead_time.filter(|_| kind == DeploymentKind::Change));

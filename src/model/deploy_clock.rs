@@ -141,8 +141,8 @@ impl IntervalTime {
 }
 
 impl DeployLapses {
-    /// Returns the intervals that are known.
-    pub fn known(&self) -> impl Iterator<Item = (DeployInterval, Lapse)> {
+    /// Returns the intervals that are known, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (DeployInterval, Lapse)> {
         let lapses = DeployInterval::ALL.into_iter().zip(self.intervals);
         lapses.filter_map(|(interval, lapse)| Some((interval, lapse?)))
     }

@@ -40,9 +40,13 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Opt
     let fleet = Fleet::start(setting).await;
     let world = (&fleet, ledger);
     let over = Cell::new(false);
-    let apps: Vec<App> = (0..size.of(2, 4))
-        .map(|number| App::new(number, 3 + random.below(size.of(4, 98))))
-        .collect();
+    // From 3 to 100, and more often few.
+    let targets = |random: &mut Random| {
+        let most = random.below(size.of(4, 98));
+        3 + random.below(1 + most)
+    };
+    let apps: Vec<App> =
+        (0..size.of(2, 10)).map(|number| App::new(number, targets(&mut random))).collect();
     let rollouts = size.of(2, 5);
     let rolling = apps.iter().map(|app| app.roll_out(world, random.fork(), rollouts));
     let rolling: Vec<_> = rolling.collect();

@@ -34,6 +34,12 @@ pub(crate) async fn killed_in_time(attempt: impl AsyncFn() -> bool) {
     panic!("the process was faster each time");
 }
 
+/// Returns the path of the program: the one that was built with the tests, or an optimised one for long rounds of chaos.
+fn program() -> String {
+    let other = std::env::var("THE_DEPLOYER_TEST_PROGRAM");
+    other.unwrap_or_else(|_unset| env!("CARGO_BIN_EXE_the-deployer").to_owned())
+}
+
 /// A folder in which processes run one after the other. It outlives them.
 pub(crate) struct Home {
     folder: TempDir,
@@ -106,7 +112,8 @@ impl Home {
 
     /// The same, run by another program that ends by becoming it.
     fn command_by(&self, by: &[&str]) -> Command {
-        let mut words = by.iter().copied().chain([env!("CARGO_BIN_EXE_the-deployer")]);
+        let program = program();
+        let mut words = by.iter().copied().chain([program.as_str()]);
         let mut command = Command::new(words.next().unwrap());
         command.args(words).args(["serve", "--log-format", "json"]).current_dir(self.folder.path());
         if let Some(config) = &self.config {

@@ -73,7 +73,7 @@ async fn deployments_are_counted_by_outcome_and_their_lengths_come_together() {
         let lengths: Vec<_> = packed
             .iter()
             .map(|lapses| {
-                lapses.known().find(|(one, _)| *one == DeployInterval::Deployer).unwrap().1
+                lapses.iter().find(|(one, _)| *one == DeployInterval::Deployer).unwrap().1
             })
             .collect();
         assert_eq!((packed.count, lengths), (3, vec![Lapse::Millis(10_000); 3]));
