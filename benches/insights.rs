@@ -56,6 +56,7 @@ async fn measure(name: &str, database: &str, home: &Path) {
             times.push(begun.elapsed());
             let answer: serde_json::Value = serde_json::from_str(&text).expect("JSON");
             count = answer["intervals"][0]["count"].as_u64().unwrap_or_else(|| panic!("{text}"));
+            assert!(count > 0, "{text}");
         }
         times.sort();
         let (median, longest): (Duration, Duration) = (times[RUNS / 2], times[RUNS - 1]);

@@ -47,7 +47,7 @@ pub(crate) async fn fill(database: &str, fleet: Fleet) {
     for first in (0..ROWS).step_by(usize::try_from(CHUNK).expect("it is small")) {
         let mut sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, git_ref, \
              actor, description, namespace, slug, state, received_at, finished_at, stages, summary, violations, pushed, \
-             due_at, attempts, failures, rollback, errors, warnings, cluster_state, cluster_at, marks) VALUES "
+             due_at, attempts, failures, rollback, errors, warnings, cluster_state, cluster_at, marks, lapses) VALUES "
             .to_owned();
         for n in first..first + CHUNK {
             sql.push_str(if n > first { ", " } else { "" });
@@ -142,8 +142,9 @@ fn write_row(sql: &mut String, n: i64, fleet: Fleet) {
         sql,
         "('{id}', 'delivery-{n}', '{repository}', 'prod-cluster-{target}', {n}, '{n:040x}', 'v{n}', 'main', 'octocat', \
          '', 'shop', '{app}', 'succeeded', {received}, {}, '[{{\"stage\":\"push\",\"micros\":61000}}]', \
-         'all pods run', '[]', '{pushed}', {received}, 1, 0, {rollback}, 0, 0, '{outcome}', {}, '{marks}')",
+         'all pods run', '[]', '{pushed}', {received}, 1, 0, {rollback}, 0, 0, '{outcome}', {}, '{marks}', '1400,2500,6000,13500,16000,{}')",
         received + 1_400,
         received + 60_000,
+        61_000 + n % 1_000,
     );
 }

@@ -4,18 +4,22 @@
 
 use std::time::Duration;
 
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use secrecy::ExposeSecret as _;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::api::agent_logs::{AgentLogAnswer, AgentLogPart, AgentLogRequest, AgentLogRequests};
 use crate::api::observations::{
     ObservationAnswer, ObservationReport, ObservedChange, ObservedKind, ObservedLog,
 };
 use crate::api::problem::ProblemBody;
+use crate::cluster::logs::LogRange;
 use crate::cluster::object::WatchedKind;
 use crate::cluster::relay::report::{
     ClusterReport, ReportVerdict, ReportedChange, ReportedLog, ReportedObject, ReportedSight,
 };
+use crate::cluster::relay::wanted_log::{LogEnd, LogPart, WantedLog};
 use crate::model::id::TargetName;
 use crate::support::cause::innermost_cause;
 use crate::support::credential::Credential;
@@ -51,22 +55,33 @@ pub struct ReportTarget {
 /// The way to the service. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct ReportClient {
-    url: Url,
+    /// The address of the cluster's resources.
+    cluster: String,
     token: Credential,
     http: reqwest::Client,
 }
 
-/// What has become of a report. No text has a secret in it.
+/// What has become of a report.
+pub(super) type ReportOutcome = Result<ReportVerdict, ServiceTrouble>;
+
+/// The reason why the service has not taken a request. No text has a secret in it.
 #[derive(Debug)]
-pub(super) enum ReportOutcome {
-    /// The service has judged it.
-    Answered(ReportVerdict),
+pub(super) enum ServiceTrouble {
     /// Another replica of the service follows the cluster.
     Misdirected(String),
     /// The service did not answer, or cannot at present; it may have asked for a pause.
     Failed(String, Option<Duration>),
     /// The service refuses it, until a person changes something.
     Refused(String),
+}
+
+impl ServiceTrouble {
+    /// Returns the reason.
+    pub(super) fn into_reason(self) -> String {
+        match self {
+            Self::Misdirected(reason) | Self::Failed(reason, _) | Self::Refused(reason) => reason,
+        }
+    }
 }
 
 /// The reason why reports cannot be sent to an address.
@@ -94,8 +109,8 @@ impl ReportClient {
     pub fn new(target: ReportTarget) -> Result<Self, ReportTargetError> {
         let ReportTarget { server, cluster, token, outbound } = target;
         let base = server.trim_end_matches('/');
-        let path = format!("/api/v1/clusters/{}/observations", encode_segment(cluster.as_str()));
-        let url = Url::parse(&format!("{base}{path}"));
+        let cluster = format!("{base}/api/v1/clusters/{}", encode_segment(cluster.as_str()));
+        let url = Url::parse(&cluster);
         let url = url.map_err(|_| ReportTargetError::NoAddress(server.clone()))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(ReportTargetError::Credentials);
@@ -108,7 +123,7 @@ impl ReportClient {
         }
         crate::support::http::install_tls_provider();
         let http = outbound.client_without_redirects(CONNECT).map_err(ReportTargetError::Client)?;
-        Ok(Self { url, token, http })
+        Ok(Self { cluster, token, http })
     }
 
     /// Sends a report.
@@ -117,20 +132,36 @@ impl ReportClient {
         report: ClusterReport,
     ) -> impl Future<Output = ReportOutcome> + Send + use<> {
         let client = self.clone();
-        async move { client.post(report).await }
+        async move {
+            let request = client.http.post(format!("{}/observations", client.cluster));
+            read_verdict(&client.ask(request.json(&write(report))).await?)
+        }
     }
 
-    async fn post(&self, report: ClusterReport) -> ReportOutcome {
-        let token = match self.token.text().await {
-            Ok(token) => token,
-            Err(reason) => return ReportOutcome::Refused(reason),
-        };
-        let request = self.http.post(self.url.clone()).bearer_auth(token.expose_secret());
-        let request = request.timeout(ANSWER).json(&write(report));
-        match request.send().await {
-            Ok(response) => read_answer(response).await,
-            Err(error) => ReportOutcome::Failed(describe(&error), None),
-        }
+    /// Waits for logs that callers want; none after some seconds.
+    pub(super) async fn wanted_logs(&self) -> Result<Vec<WantedLog>, ServiceTrouble> {
+        let request = self.http.get(format!("{}/log-requests", self.cluster));
+        let answer: AgentLogRequests = self.ask(request).await?;
+        Ok(answer.logs.into_iter().map(read_wanted).collect())
+    }
+
+    /// Sends a part of a log; returns false if nobody reads it any more.
+    pub(super) async fn send_log_part(
+        &self,
+        id: &str,
+        part: &LogPart,
+    ) -> Result<bool, ServiceTrouble> {
+        let request = self.http.post(format!("{}/logs/{}", self.cluster, encode_segment(id)));
+        let answer: AgentLogAnswer = self.ask(request.json(&write_part(part))).await?;
+        Ok(answer.wanted)
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ServiceTrouble> {
+        let token = self.token.text().await.map_err(ServiceTrouble::Refused)?;
+        let request = request.bearer_auth(token.expose_secret()).timeout(ANSWER);
+        let response = request.send().await;
+        let response = response.map_err(|error| ServiceTrouble::Failed(describe(&error), None))?;
+        read_answer(response).await
     }
 }
 
@@ -142,37 +173,57 @@ fn describe(error: &reqwest::Error) -> String {
     format!("the service cannot be reached: {}", innermost_cause(error))
 }
 
-async fn read_answer(response: Response) -> ReportOutcome {
+async fn read_answer<T: DeserializeOwned>(response: Response) -> Result<T, ServiceTrouble> {
     let status = response.status();
     let after = retry_after_seconds(response.headers());
     let body = match read_bounded(reqwest::Body::from(response), LONGEST_ANSWER).await {
         Ok(body) => body.bytes,
-        Err(error) => return ReportOutcome::Failed(describe(&error), None),
+        Err(error) => return Err(ServiceTrouble::Failed(describe(&error), None)),
     };
     if status == StatusCode::OK {
-        return match serde_json::from_slice::<ObservationAnswer>(&body) {
-            Ok(answer) if answer.status == ObservationAnswer::ACCEPTED => {
-                ReportOutcome::Answered(ReportVerdict::Accepted(answer.sequence))
-            }
-            Ok(answer) if answer.status == ObservationAnswer::RESYNC => {
-                ReportOutcome::Answered(ReportVerdict::Resync)
-            }
-            Ok(_) | Err(_) => {
-                ReportOutcome::Refused("the server does not answer like the-deployer".to_owned())
-            }
-        };
+        return serde_json::from_slice(&body).map_err(|_| strange());
     }
     let problem = serde_json::from_slice::<ProblemBody>(&body).ok();
     let detail = problem.map(|problem| problem.detail.unwrap_or(problem.title));
     let detail = detail.unwrap_or_else(|| "no reason is given".to_owned());
     let detail = truncate_chars(&detail, LONGEST_DETAIL).into_owned();
     let reason = format!("the service answers {}: {detail}", status.as_u16());
-    match status.as_u16() {
-        421 => ReportOutcome::Misdirected(reason),
+    Err(match status.as_u16() {
+        421 => ServiceTrouble::Misdirected(reason),
         // 409: another agent reports, and may be gone in a moment.
-        408 | 409 | 429 | 500.. => ReportOutcome::Failed(reason, after),
-        _ => ReportOutcome::Refused(reason),
+        408 | 409 | 429 | 500.. => ServiceTrouble::Failed(reason, after),
+        _ => ServiceTrouble::Refused(reason),
+    })
+}
+
+fn strange() -> ServiceTrouble {
+    ServiceTrouble::Refused("the server does not answer like the-deployer".to_owned())
+}
+
+fn read_verdict(answer: &ObservationAnswer) -> ReportOutcome {
+    match answer.status.as_str() {
+        ObservationAnswer::ACCEPTED => Ok(ReportVerdict::Accepted(answer.sequence)),
+        ObservationAnswer::RESYNC => Ok(ReportVerdict::Resync),
+        _ => Err(strange()),
     }
+}
+
+fn read_wanted(request: AgentLogRequest) -> WantedLog {
+    let AgentLogRequest { id, namespace, app, pod, container, lines, previous, follow } = request;
+    let range = LogRange { lines, previous, follow };
+    WantedLog { id, namespace, slug: app, pod, container, range }
+}
+
+fn write_part(part: &LogPart) -> AgentLogPart {
+    let LogPart { number, lines, end } = part;
+    let (end, reason) = match end {
+        None => (None, ""),
+        Some(LogEnd::Complete) => (Some(AgentLogPart::COMPLETE), ""),
+        Some(LogEnd::NotFound(why)) => (Some(AgentLogPart::NOT_FOUND), why.as_str()),
+        Some(LogEnd::Failed(why)) => (Some(AgentLogPart::FAILED), why.as_str()),
+    };
+    let reason = truncate_chars(reason, LONGEST_DETAIL).into_owned();
+    AgentLogPart { number: *number, lines: lines.clone(), end: end.map(str::to_owned), reason }
 }
 
 /// Writes a report in the words of the API.
@@ -244,8 +295,8 @@ mod tests {
         for server in
             ["https://deploy.example.com/base/", "http://127.0.0.1:8080", "http://[::1]:1"]
         {
-            let url = client(server).unwrap().url;
-            assert!(url.as_str().ends_with("/api/v1/clusters/prod-1/observations"), "{url}");
+            let url = Url::parse(&client(server).unwrap().cluster).unwrap();
+            assert!(url.as_str().ends_with("/api/v1/clusters/prod-1"), "{url}");
             assert!(!url.path().contains("//"), "{url}");
         }
         for (server, expected) in [

@@ -4,6 +4,7 @@
 //! ```text
 //! cluster::watch ─▶ cluster::relay::sender ─▶ client ─▶ POST /api/v1/clusters/{name}/observations
 //!                          ▲ accepted, or from the beginning ◀────────────┘
+//! pod_logs ◀─ GET …/log-requests    and the lines ─▶ POST …/logs/{id}
 //! ```
 //!
 //! Nothing is stored: an agent that starts anew lists its cluster and tells everything. While the service does not
@@ -11,6 +12,7 @@
 
 mod client; // requests and answers
 mod failure_logs; // the ends of logs of containers that fail
+mod pod_logs; // logs that callers read
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +22,8 @@ use futures::future::BoxFuture;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::client::ReportOutcome;
 pub use crate::agent::client::{ReportClient, ReportTarget};
+use crate::agent::client::{ReportOutcome, ServiceTrouble};
 use crate::agent::failure_logs::FailureLogs;
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::relay::report::ReportedLog;
@@ -84,6 +86,8 @@ pub struct ClusterAgent {
     pub previews: bool,
     /// True if the ends of logs of containers that fail are reported, too.
     pub failure_logs: bool,
+    /// True if callers of the service may read logs of the apps that it deployed.
+    pub pod_logs: bool,
     /// How often and how much the API server is asked.
     pub limits: WatchLimits,
     /// How much a report has.
@@ -120,6 +124,10 @@ impl ClusterAgent {
     pub async fn run(self, stop: CancellationToken) {
         let Self { cluster, previews, limits, report_limits, times, client, clock, .. } = self;
         let connection = Arc::new(self.connection);
+        if self.pod_logs {
+            let (connection, client) = (Arc::clone(&connection), client.clone());
+            tokio::spawn(pod_logs::serve_logs(connection, client, stop.clone()));
+        }
         let mut logs = self.failure_logs.then(|| FailureLogs::new(Arc::clone(&connection)));
         let agent_clock = clock.clone();
         let health = ClusterHealth::new(cluster.clone());
@@ -218,9 +226,9 @@ impl RunningAgent {
     }
 
     fn take_outcome(&mut self, outcome: ReportOutcome) {
-        let is_misdirected = matches!(outcome, ReportOutcome::Misdirected(_));
+        let is_misdirected = matches!(outcome, Err(ServiceTrouble::Misdirected(_)));
         let (longest, wanted, trouble) = match outcome {
-            ReportOutcome::Answered(verdict) => {
+            Ok(verdict) => {
                 let before = self.sender.generation();
                 self.sender.take_verdict(verdict);
                 if self.sender.generation() == before {
@@ -236,9 +244,15 @@ impl RunningAgent {
                 (self.times.longest_pause, None, trouble)
             }
             // Other replicas are tried one after the other.
-            ReportOutcome::Misdirected(trouble) => (self.times.longest_pause / 4, None, trouble),
-            ReportOutcome::Failed(trouble, after) => (self.times.longest_pause, after, trouble),
-            ReportOutcome::Refused(trouble) => (self.times.longest_refused_pause, None, trouble),
+            Err(ServiceTrouble::Misdirected(trouble)) => {
+                (self.times.longest_pause / 4, None, trouble)
+            }
+            Err(ServiceTrouble::Failed(trouble, after)) => {
+                (self.times.longest_pause, after, trouble)
+            }
+            Err(ServiceTrouble::Refused(trouble)) => {
+                (self.times.longest_refused_pause, None, trouble)
+            }
         };
         let first = self.times.first_pause;
         let first = if is_misdirected { first / 5 } else { first };

@@ -15,6 +15,7 @@ pub(crate) mod forms; // patterns of names and texts
 pub mod insights; // how long deployments take, and how they end
 pub mod locks; // locks
 pub mod observations; // reports of agents inside clusters
+pub mod agent_logs; // logs that are read through agents
 pub mod plans; // dry runs
 pub mod pods; // apps in their clusters
 pub mod problem; // errors

@@ -156,15 +156,27 @@ impl ServiceEndpoint {
         self.read(status, &body)
     }
 
-    /// Reads an address, at another replica of the service where that is the one that knows the answer. Each client has a
-    /// connection of its own, which a load balancer may lead elsewhere.
     async fn ask(&self, address: Url) -> Result<(StatusCode, Vec<u8>), CliError> {
+        let response = self.ask_replicas(|| Ok(service_client()?.get(address.clone()))).await?;
+        Ok((response.status(), read_body(self.url(), response).await?))
+    }
+
+    /// Sends a request, at another replica of the service where that is the one that knows the answer. It is made by a new
+    /// client each time, whose connection a load balancer may lead elsewhere.
+    pub(super) async fn ask_replicas(
+        &self,
+        make_request: impl Fn() -> Result<reqwest::RequestBuilder, CliError>,
+    ) -> Result<reqwest::Response, CliError> {
         let mut replicas = 1;
         loop {
-            let request = service_client()?.get(address.clone());
-            let (status, body) = self.answer(self.authorize(request)?).await?;
+            let request = self.authorize(make_request()?)?;
+            let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+            let status = response.status();
+            if status.is_redirection() {
+                return Err(self.redirect_error(&response));
+            }
             if status != StatusCode::MISDIRECTED_REQUEST || replicas == MAX_REPLICAS_ASKED {
-                return Ok((status, body));
+                return Ok(response);
             }
             replicas += 1;
             tokio::time::sleep(REPLICA_PAUSE).await;

@@ -124,7 +124,7 @@ async fn read_tail(
 }
 
 /// The part of a container's log that is read line by line.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRange {
     /// The number of last lines with which it begins.
     pub lines: usize,
@@ -337,6 +337,19 @@ pub(in crate::cluster) fn is_object_name(name: &str) -> bool {
         && name.chars().all(is_inner)
 }
 
+/// Cleans the lines of a log one after another: without control characters and secrets, and bounded.
+#[derive(Debug, Default)]
+pub struct LineCleaner(LogMask);
+
+impl LineCleaner {
+    /// Shows what a terminal would: of a progress bar its last state.
+    pub fn clean(&mut self, line: &str) -> String {
+        let clean = remove_controls(line);
+        let masked = clean.lines().map(|part| self.0.mask_line(part)).last();
+        truncate_chars(&masked.unwrap_or_default(), MAX_LINE_CHARS).into_owned()
+    }
+}
+
 /// Bytes of a log that become lines.
 #[derive(Default)]
 struct LineBuffer {
@@ -348,7 +361,7 @@ struct LineBuffer {
     searched: usize,
     /// True while the rest of a line that is too long is left out.
     is_skipping: bool,
-    mask: LogMask,
+    cleaner: LineCleaner,
 }
 
 impl LineBuffer {
@@ -394,12 +407,9 @@ impl LineBuffer {
         (!line.is_empty() && !self.is_skipping).then(|| self.show(&line))
     }
 
-    /// Shows what a terminal would: of a progress bar its last state.
     fn show(&mut self, line: &[u8]) -> String {
         let line = line.get(..line.len().min(MAX_LINE)).unwrap_or_default();
-        let clean = remove_controls(&String::from_utf8_lossy(line));
-        let masked = clean.lines().map(|part| self.mask.mask_line(part)).last();
-        truncate_chars(&masked.unwrap_or_default(), MAX_LINE_CHARS).into_owned()
+        self.cleaner.clean(&String::from_utf8_lossy(line))
     }
 }
 

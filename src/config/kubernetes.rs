@@ -122,7 +122,8 @@ impl Resolver<'_> {
                 let access = self.cluster_access(&path, api, server)?;
                 (ClusterSource::ApiServer(access), pod_logs)
             }
-            (None, true) => (ClusterSource::Agent, false),
+            // Its own command line says whether it sends any.
+            (None, true) => (ClusterSource::Agent, true),
             (None, false) => {
                 if is_written {
                     let message = "this has no effect: without `kubernetes` or `agent` the service does not watch the \

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::cluster::failure::{FailureCause, LogTail};
 use crate::cluster::live::AppSnapshot;
 use crate::cluster::relay::report::{ClusterReport, ReportVerdict, ReportedLog};
+use crate::deployments::log_exchange::LogExchange;
 use crate::model::app_instance::AppInstance;
 use crate::support::cache::BoundedCache;
 use crate::support::sync::lock;
@@ -42,6 +43,8 @@ pub struct AgentInbox {
     logs: Mutex<ReportedLogs>,
     /// Told of each report with logs.
     log_arrival: Notify,
+    /// The logs that callers read.
+    pub(super) exchange: Arc<LogExchange>,
 }
 
 /// The ends of logs that an agent has sent.
@@ -84,6 +87,7 @@ impl Default for AgentInbox {
             reports: Arc::new(Semaphore::new(MAX_REPORTS)),
             logs: Mutex::new(logs),
             log_arrival: Notify::new(),
+            exchange: Arc::default(),
         }
     }
 }
@@ -101,7 +105,7 @@ impl AgentInbox {
     /// # Errors
     /// [`InboxError::OtherReplica`] and [`InboxError::Busy`]
     pub(super) fn enter(&self) -> Result<OwnedSemaphorePermit, InboxError> {
-        if self.sender().is_none() {
+        if !self.is_open() {
             return Err(InboxError::OtherReplica);
         }
         Arc::clone(&self.reports).try_acquire_owned().map_err(|_full| InboxError::Busy)
@@ -175,6 +179,11 @@ impl AgentInbox {
             }
         };
         tokio::time::timeout(longest, arrival).await.unwrap_or_default()
+    }
+
+    /// Checks that the agent is to come to this replica: the loop here follows the cluster.
+    pub(super) fn is_open(&self) -> bool {
+        self.sender().is_some()
     }
 
     fn sender(&self) -> Option<mpsc::Sender<InboxRequest>> {

@@ -1,10 +1,15 @@
-//! The reports of the agents inside clusters: each goes to the loop that follows its cluster.
+//! The reports of the agents inside clusters: each goes to the loop that follows its cluster. And the logs that callers
+//! read through an agent, at the same replica.
+
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::cluster::relay::report::{ClusterReport, ReportVerdict};
+use crate::cluster::relay::wanted_log::{LogPart, WantedLog};
 use crate::deployments::Deployments;
 use crate::deployments::agent_inbox::{AgentInbox, InboxError};
+use crate::deployments::log_exchange::SlowReader;
 use crate::deployments::watched_cluster::ClusterLink;
 use crate::model::id::TargetName;
 
@@ -30,6 +35,40 @@ impl Deployments {
         report: ClusterReport,
     ) -> Result<ReportVerdict, InboxError> {
         self.agent_inbox(cluster)?.report(report, self.clock.now()).await
+    }
+
+    /// Waits for logs that callers want to read through a cluster's agent, for so long at most.
+    ///
+    /// # Errors
+    /// [`InboxError`]
+    pub(crate) async fn wanted_logs(
+        &self,
+        cluster: &TargetName,
+        longest: Duration,
+    ) -> Result<Vec<WantedLog>, InboxError> {
+        let inbox = self.agent_inbox(cluster)?;
+        if !inbox.is_open() {
+            return Err(InboxError::OtherReplica);
+        }
+        Ok(inbox.exchange.next_wanted(longest).await)
+    }
+
+    /// Takes a part of a log from a cluster's agent; returns false if nobody reads the log any more.
+    ///
+    /// # Errors
+    /// [`InboxError`]; within, that its reader is slow.
+    pub(crate) async fn deliver_log(
+        &self,
+        cluster: &TargetName,
+        id: &str,
+        part: LogPart,
+    ) -> Result<Result<bool, SlowReader>, InboxError> {
+        let inbox = self.agent_inbox(cluster)?;
+        let is_read = inbox.exchange.receive(id, part).await;
+        if is_read == Ok(false) && !inbox.is_open() {
+            return Err(InboxError::OtherReplica);
+        }
+        Ok(is_read)
     }
 
     fn agent_inbox(&self, cluster: &TargetName) -> Result<&AgentInbox, InboxError> {

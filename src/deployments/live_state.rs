@@ -1,4 +1,4 @@
-//! The live state of an app in its cluster: its workloads and pods, and the logs of its containers. The cluster is
+//! The live state of an app in its cluster: its workloads and pods. The cluster is
 //! asked when a caller asks, so that every replica of the service can answer, whichever of them watches the cluster.
 //!
 //! All texts come from a cluster that others write to: they are without control characters and secrets, and bounded.
@@ -9,10 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
-use crate::cluster::live::{
-    AppSnapshot, LiveReadError, MAX_PODS, WorkloadSnapshot, find_pod, read_app,
-};
-use crate::cluster::logs::{self, LogLines, LogRange, PodLogError};
+use crate::cluster::live::{AppSnapshot, LiveReadError, MAX_PODS, WorkloadSnapshot, read_app};
 use crate::cluster::object::Marks;
 use crate::cluster::pod::{ContainerEnd, ContainerRow, ContainerState, PodPhase, PodRow};
 use crate::cluster::progress::{ProgressStep, ReplicaCounts};
@@ -27,11 +24,7 @@ use crate::support::log_text::remove_controls;
 use crate::support::secret_mask::mask_secrets;
 
 /// The deadline of a cluster's answers: the caller's own request ends a second or two later.
-const DEADLINE: Duration = Duration::from_secs(7);
-/// The longest time without a new line in a log that is followed. Comments keep the caller's connection open meanwhile.
-const LOG_IDLE: Duration = Duration::from_hours(1);
-/// The most last lines of a log with which it begins.
-pub(crate) const MAX_LOG_LINES: usize = 10_000;
+pub(super) const DEADLINE: Duration = Duration::from_secs(7);
 /// The longest text of a cluster, in characters.
 const MESSAGE_CHARS: usize = 300;
 
@@ -92,26 +85,6 @@ pub struct LivePod {
     pub containers: Vec<(String, String)>,
 }
 
-/// The part of a log that a caller asks for.
-#[derive(Debug, Clone, Default)]
-pub struct LogRequest {
-    /// The container; absent: the first of the pod.
-    pub container: Option<String>,
-    /// The container that ran before.
-    pub previous: bool,
-    /// The number of last lines.
-    pub lines: usize,
-    /// It goes on as lines come.
-    pub follow: bool,
-}
-
-/// The lines of a container's log.
-pub(crate) struct ContainerLog {
-    /// The container.
-    pub(crate) container: String,
-    lines: LogLines,
-}
-
 /// The reason why the state of an app in its cluster cannot be shown. No text has a secret in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LiveStateError {
@@ -163,12 +136,22 @@ impl Deployments {
         cluster: &WatchedCluster,
         inbox: &AgentInbox,
     ) -> Result<ClusterAppState, LiveStateError> {
+        let read = self.reported_snapshot(instance, cluster, inbox);
+        let (snapshot, digest) = tokio::join!(read, self.live_digest(instance));
+        self.show_app(instance, snapshot?, digest)
+    }
+
+    pub(super) async fn reported_snapshot(
+        &self,
+        instance: &AppInstance,
+        cluster: &WatchedCluster,
+        inbox: &AgentInbox,
+    ) -> Result<AppSnapshot, LiveStateError> {
         let target = &instance.target;
         // The inbox is also that of the reports: they always have room.
         let turn = take_turn(cluster).await;
         let (_turn, _left) = turn.map_err(|error| no_state(target, &error))?;
-        let (read, digest) = tokio::join!(inbox.app_state(instance), self.live_digest(instance));
-        let snapshot = match read {
+        let snapshot = match inbox.app_state(instance).await {
             Ok(snapshot) => snapshot,
             Err(InboxError::OtherReplica) => return Err(self.name_follower(target).await),
             Err(error @ (InboxError::NoAgent | InboxError::Busy)) => {
@@ -177,11 +160,10 @@ impl Deployments {
                 )));
             }
         };
-        let snapshot = snapshot.ok_or_else(|| {
+        snapshot.ok_or_else(|| {
             let reason = "its agent does not report, or has not reported everything yet";
             LiveStateError::Unavailable(format!("the state of {target} is not known: {reason}"))
-        })?;
-        self.show_app(instance, snapshot, digest)
+        })
     }
 
     /// Makes the error for a cluster whose agent reports to another replica, which alone knows its pods.
@@ -218,59 +200,10 @@ impl Deployments {
         Ok(live_app(snapshot, digest, self.clock.now()))
     }
 
-    /// Opens the log of a container of the app.
-    ///
-    /// # Errors
-    /// [`LiveStateError`], within seconds; a log that has not begun is waited for.
-    pub(crate) async fn container_log(
+    pub(super) fn watched_cluster(
         &self,
-        instance: &AppInstance,
-        pod: &str,
-        request: LogRequest,
-    ) -> Result<ContainerLog, LiveStateError> {
-        let AppInstance { target, app } = instance;
-        let cluster = self.watched_cluster(target)?;
-        let ClusterLink::Connection(connection) = &cluster.link else {
-            let detail = format!(
-                "an agent reports what happens on {target}, and whole logs do not leave that cluster; read them with \
-                 `kubectl logs`, or where the cluster's logs are stored"
-            );
-            return Err(LiveStateError::Refused(detail));
-        };
-        if !cluster.serves_logs {
-            let detail = format!(
-                "the service does not show logs of {target}: its configuration has `pod_logs: false` there; \
-                 read them where the cluster's logs are kept"
-            );
-            return Err(LiveStateError::Refused(detail));
-        }
-        let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
-        let find = async {
-            let (_turn, left) = take_turn(cluster).await?;
-            find_pod(connection, namespace, slug, pod, left).await
-        };
-        let pod_row = find.await.map_err(|error| no_state(target, &error))?;
-        let row = pod_row.ok_or_else(|| {
-            LiveStateError::NotFound(format!(
-                "{app} has no pod of that name on {target}; `bart status` shows those that it has"
-            ))
-        })?;
-        let container = choose_container(&row, request.container)?;
-        let LogRequest { previous, lines, follow, container: _ } = request;
-        let range = LogRange { lines: lines.min(MAX_LOG_LINES), previous, follow };
-        let (name, only) = (&*row.meta.name, Some(container.as_str()));
-        let idle = if follow { LOG_IDLE } else { DEADLINE };
-        let opening = logs::open(connection, namespace, name, only, range, idle);
-        let late = |_elapsed| {
-            Err(PodLogError::Unavailable("the cluster does not answer in time".to_owned()))
-        };
-        let opened = tokio::time::timeout(DEADLINE, opening).await.unwrap_or_else(late);
-        let lines = opened.map_err(|error| no_log(target, &error))?;
-        let container = clean(&container);
-        Ok(ContainerLog { container, lines })
-    }
-
-    fn watched_cluster(&self, target: &TargetName) -> Result<&WatchedCluster, LiveStateError> {
+        target: &TargetName,
+    ) -> Result<&WatchedCluster, LiveStateError> {
         self.watches.get(target).ok_or_else(|| {
             LiveStateError::NotFound(format!(
                 "the service does not watch the cluster of {target}, so it cannot say what runs there; the \
@@ -291,16 +224,8 @@ impl Deployments {
     }
 }
 
-impl ContainerLog {
-    /// Waits for the next line; `None` after the last one.
-    pub(crate) async fn next(&mut self) -> Option<Result<String, LiveStateError>> {
-        let line = self.lines.next().await?;
-        Some(line.map_err(|error| LiveStateError::Unavailable(error.to_string())))
-    }
-}
-
 /// Waits for the turn to ask the cluster; returns it with the time that is left.
-async fn take_turn(
+pub(super) async fn take_turn(
     cluster: &WatchedCluster,
 ) -> Result<(SemaphorePermit<'_>, Duration), LiveReadError> {
     let start = Instant::now();
@@ -310,26 +235,7 @@ async fn take_turn(
     Ok((turn, DEADLINE.saturating_sub(start.elapsed())))
 }
 
-/// Finds the container whose log is meant; the first one that is no init container where none is named.
-fn choose_container(pod: &PodRow, wanted: Option<String>) -> Result<String, LiveStateError> {
-    let names = || pod.containers.iter().map(|row| row.name.to_string());
-    match wanted {
-        Some(wanted) if names().any(|name| name == wanted) => Ok(wanted),
-        None if let Some(row) = pod.containers.iter().find(|row| !row.init) => {
-            Ok(row.name.to_string())
-        }
-        Some(_) | None => {
-            let names = clean(&names().collect::<Vec<_>>().join(", "));
-            let detail = match names.as_str() {
-                "" => "no container of the pod has started; try again later".to_owned(),
-                names => format!("the pod has no such container; it has {names}"),
-            };
-            Err(LiveStateError::NotFound(detail))
-        }
-    }
-}
-
-fn no_state(target: &TargetName, error: &LiveReadError) -> LiveStateError {
+pub(super) fn no_state(target: &TargetName, error: &LiveReadError) -> LiveStateError {
     LiveStateError::Unavailable(match error {
         LiveReadError::Forbidden(_) => {
             format!("the cluster of {target} does not let the service look: {error}")
@@ -338,17 +244,6 @@ fn no_state(target: &TargetName, error: &LiveReadError) -> LiveStateError {
             format!("the cluster of {target} cannot be reached: {error}; try again later")
         }
     })
-}
-
-fn no_log(target: &TargetName, error: &PodLogError) -> LiveStateError {
-    match error {
-        PodLogError::NotFound(_) | PodLogError::NoLog(_) => {
-            LiveStateError::NotFound(error.to_string())
-        }
-        PodLogError::Forbidden(_) | PodLogError::Unavailable(_) | PodLogError::Idle(_) => {
-            LiveStateError::Unavailable(format!("the log on {target} cannot be read: {error}"))
-        }
-    }
 }
 
 fn live_app(snapshot: AppSnapshot, digest: Option<Digest>, at: Timestamp) -> ClusterAppState {
@@ -468,7 +363,7 @@ fn last_end(container: &ContainerRow) -> Option<&ContainerEnd> {
 }
 
 /// Writes a text of the cluster on one line, without what steers a terminal and without secrets.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     one_line(&mask_secrets(&remove_controls(text)), MESSAGE_CHARS)
 }
 
@@ -520,21 +415,6 @@ mod tests {
         });
         let unscheduled = json!({"phase": "Pending", "conditions": [condition]});
         assert_eq!(reason(&unscheduled), is("Unschedulable", None));
-    }
-
-    #[test]
-    fn the_first_container_is_read_where_none_is_named() {
-        let both = pod(&json!({
-            "initContainerStatuses": [{"name": "setup"}],
-            "containerStatuses": [{"name": "shop"}, {"name": "proxy"}],
-        }));
-        let choose = |name: Option<&str>| choose_container(&both, name.map(str::to_owned));
-        assert_eq!(choose(None).unwrap(), "shop");
-        assert_eq!(choose(Some("setup")).unwrap(), "setup");
-        let error = choose(Some("x")).unwrap_err().to_string();
-        assert_eq!(error, "the pod has no such container; it has setup, shop, proxy");
-        let error = choose_container(&pod(&json!({})), None).unwrap_err().to_string();
-        assert_eq!(error, "no container of the pod has started; try again later");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub mod apps; // lists of apps
 pub mod overview; // every app on every target
 pub mod app_state; // one app on one target
 pub(crate) mod watched_cluster; // a cluster that the service watches
+pub mod container_log; // logs of an app's containers
+pub mod log_exchange; // logs that callers read through a cluster's agent
 pub mod agent_inbox; // reports of a cluster's agent, on their way to the loop that follows it
 mod agent_reports; // from the route to the inbox of a cluster
 pub mod live_state; // one app in its cluster: workloads, pods, logs

@@ -8,6 +8,7 @@
 //! GET  /api/v1/apps[/…]           apps and revisions     (the same)
 //! POST /api/v1/apps/…/remove      acts of people         (the same)
 //! POST /api/v1/clusters/{name}/observations  reports of agents  (each by a token of its own)
+//! GET  /api/v1/clusters/{name}/log-requests, POST …/logs/{id}  logs that callers read through them
 //! GET  /api/v1/openapi.json       all of these, for programs
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```

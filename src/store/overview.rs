@@ -64,9 +64,9 @@ impl Store {
         let sql = format!(
             "SELECT 'overview' AS id, string_agg(format('%s %s %s %s %s %s %s', o.target, o.namespace, o.slug, \
              d.id, COALESCE(d.cluster_state, d.state), d.received_at, d.tag), ';') AS packed \
-             FROM (SELECT o.target, o.namespace, o.slug FROM owners o {test} LIMIT {limit}) AS o \
-             JOIN deployments d ON d.id = (SELECT e.id FROM deployments e WHERE e.target = o.target \
-             AND e.namespace = o.namespace AND e.slug = o.slug ORDER BY e.id DESC LIMIT 1)"
+             FROM (SELECT o.target, o.namespace, o.slug, (SELECT e.id FROM deployments e WHERE e.target = o.target \
+             AND e.namespace = o.namespace AND e.slug = o.slug ORDER BY e.id DESC LIMIT 1) AS newest \
+             FROM owners o {test} LIMIT {limit}) AS o JOIN deployments d ON d.id = o.newest"
         );
         let values: Vec<&TargetName> = target.into_iter().collect();
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;

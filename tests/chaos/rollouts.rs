@@ -29,8 +29,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 type World<'w> = (&'w Fleet, &'w Ledger);
 
-/// The blobs of `latest`, by path, for each target that has any.
-type LiveTrees = BTreeMap<String, BTreeMap<String, String>>;
+/// The blobs, by path, of each revision on each target that has any; `latest` is what is live.
+type RevisionTrees = BTreeMap<(String, String), BTreeMap<String, String>>;
 
 pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Option<Fleet> {
     let postgres = if random.percent(60) { Some(postgres::fresh_database().await?) } else { None };
@@ -79,7 +79,7 @@ struct Attempt {
     /// The targets whose section the rules refuse.
     refused: BTreeSet<String>,
     /// What was live before.
-    before: LiveTrees,
+    before: RevisionTrees,
     /// The targets that people deployed to in the middle.
     others: BTreeSet<String>,
 }
@@ -119,7 +119,7 @@ impl App {
             let refused: BTreeSet<String> = refused.map(|one| (*one).to_owned()).collect();
             world.0.commit(&self.repository, &self.waml(&refused));
             let tag = format!("r{number}.{}", random.below(1_000_000));
-            let before = self.live(world.0);
+            let before = self.revisions(world.0);
             let mut attempt = Attempt { tag, refused, before, others: BTreeSet::new() };
             let Some(id) = self.start(world, &mut random, &attempt).await else { return };
             world.1.count("events");
@@ -287,7 +287,7 @@ impl App {
         // What people deployed in the middle ends, too.
         let all_over = |record: &Json| !record["finished_at"].is_null();
         fleet.until("an end", &ledger.ids(), all_over, ledger).await;
-        let live = self.live(fleet);
+        let trees = self.revisions(fleet);
         let none = BTreeMap::new();
         let targets = record["targets"].as_array().cloned().unwrap_or_default();
         ledger.require(targets.len() == self.targets.len(), || {
@@ -295,18 +295,18 @@ impl App {
         });
         for one in &targets {
             let (target, state) = (text(&one["target"]), text(&one["state"]));
-            let now = live.get(target).unwrap_or(&none);
-            let before = attempt.before.get(target).unwrap_or(&none);
+            let live = (target.to_owned(), "latest".to_owned());
+            let now = trees.get(&live).unwrap_or(&none);
+            let before = attempt.before.get(&live).unwrap_or(&none);
             let is_foreign = attempt.others.contains(target);
-            let deployed = one["deployment"]
-                .as_str()
-                .map(|id| self.revision(fleet, target, id))
-                .unwrap_or_default();
+            let deployed = one["deployment"].as_str().map(str::to_owned);
+            let deployed = deployed.and_then(|id| trees.get(&(target.to_owned(), id)));
+            let deployed = deployed.unwrap_or(&none);
             let fits = match state {
-                "complete" => now == &deployed && !deployed.is_empty(),
+                "complete" => now == deployed && !deployed.is_empty(),
                 "undone" | "unchanged" | "pending" | "skipped" => now == before,
                 // A deployment that was refused changed nothing; one that was pushed is there.
-                "failed" => now == before || now == &deployed,
+                "failed" => now == before || now == deployed,
                 "superseded" => is_foreign,
                 _ => false,
             };
@@ -324,30 +324,23 @@ impl App {
         }
     }
 
-    /// The blobs of `latest` on each target.
-    fn live(&self, fleet: &Fleet) -> LiveTrees {
-        let mut trees = LiveTrees::new();
-        for target in &self.targets {
-            let files = self.revision(fleet, target, "latest");
-            if !files.is_empty() {
-                trees.insert((*target).to_owned(), files);
-            }
+    /// The blobs of each revision on each target. One question to git for all: hundreds would hold up everybody else.
+    fn revisions(&self, fleet: &Fleet) -> RevisionTrees {
+        let mut trees = RevisionTrees::new();
+        if !fleet.bare.0.join("refs").is_dir() || fleet.bare.commits() == 0 {
+            return trees;
+        }
+        let list = fleet.bare.run(&["ls-tree", "-r", "main", "manifests/"]);
+        let part = format!("/devx/{}/", self.name);
+        for line in list.lines() {
+            let Some((head, path)) = line.split_once('\t') else { continue };
+            let Some((target, rest)) = path.split_once(&part) else { continue };
+            let (target, rest) = (target.strip_prefix("manifests/"), rest.split_once('/'));
+            let Some((target, (revision, file))) = target.zip(rest) else { continue };
+            let key = (target.to_owned(), revision.to_owned());
+            trees.entry(key).or_default().insert(file.to_owned(), head.to_owned());
         }
         trees
-    }
-
-    /// The blobs of a revision on a target.
-    fn revision(&self, fleet: &Fleet, target: &str, revision: &str) -> BTreeMap<String, String> {
-        if !fleet.bare.0.join("refs").is_dir() || fleet.bare.commits() == 0 {
-            return BTreeMap::new();
-        }
-        let folder = format!("manifests/{target}/devx/{}/{revision}/", self.name);
-        let list = fleet.bare.run(&["ls-tree", "-r", "main", &folder]);
-        let files = list.lines().filter_map(|line| {
-            let (head, path) = line.split_once('\t')?;
-            Some((path.strip_prefix(&folder)?.to_owned(), head.to_owned()))
-        });
-        files.collect()
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Reported {
     agent: Option<RunningAgent>,
     /// The agent sends the ends of logs, too.
     pub(super) sends_logs: bool,
+    /// Callers may read logs through the agent.
+    pub(super) serves_logs: bool,
 }
 
 struct RunningAgent {
@@ -88,7 +90,13 @@ impl Reported {
         });
         let world = Box::pin(Watched::start_configured(deployer)).await;
         let address = world.deployer.stepped().address();
-        Self { world, balancer: Balancer::of(&[address]).await, agent: None, sends_logs: false }
+        Self {
+            world,
+            balancer: Balancer::of(&[address]).await,
+            agent: None,
+            sends_logs: false,
+            serves_logs: false,
+        }
     }
 
     pub(super) fn start_agent(&mut self) {
@@ -111,6 +119,7 @@ impl Reported {
             connection: ClusterConnection::new(access, OutboundHttp::default(), clock.clone()),
             previews: false,
             failure_logs: self.sends_logs,
+            pod_logs: self.serves_logs,
             limits: quick_limits(),
             report_limits: ReportLimits { changes: 3, ..ReportLimits::default() },
             times: AgentTimes {
@@ -396,14 +405,14 @@ async fn the_state_of_an_app_is_what_the_agent_reported_and_logs_are_refused() {
     );
     let (status, answer) = reported.ask(&format!("shop/pods/{}/log", pod_name("shop", 1))).await;
     assert_eq!(status, 403, "{answer}");
-    assert!(answer["detail"].as_str().unwrap().contains("logs do not leave that cluster"));
+    assert!(answer["detail"].as_str().unwrap().contains("start it with `--pod-logs`"), "{answer}");
     world.bring(id, "shop", 1, ALL).await;
     world.reaches(id, State::Succeeded).await;
     Box::pin(reported.ends()).await;
 }
 
 impl Reported {
-    async fn ask(&self, rest: &str) -> (u16, Json) {
+    pub(super) async fn ask(&self, rest: &str) -> (u16, Json) {
         let url = format!("{}/api/v1/apps/{TARGET}/devx/{rest}", self.world.deployer.url());
         answer_of(client().get(url)).await
     }

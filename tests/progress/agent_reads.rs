@@ -11,6 +11,7 @@ use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::harness::deployer::Deployer;
 use crate::progress::agent::{AGENT_TOKEN, Reported, first_report};
 use crate::progress::cluster::{Pods, TARGET, crashing_pod, pod, pod_name};
+use crate::progress::live::LogReader;
 
 const ALL: Pods = Pods { updated: 2, available: 2 };
 const NONE: Pods = Pods { updated: 1, available: 0 };
@@ -52,6 +53,93 @@ async fn an_agent_that_may_sends_the_end_of_the_log_without_secrets() {
         world.reaches(slow, State::Succeeded).await;
         Box::pin(reported.ends()).await;
     }
+}
+
+#[tokio::test]
+async fn callers_read_and_follow_logs_through_an_agent_that_lets_them() {
+    for deployer in Deployer::prepared_on_both().await {
+        let mut reported = Reported::start_silent(deployer, "").await;
+        reported.serves_logs = true;
+        reported.sends_logs = true;
+        reported.start_agent();
+        let world = &reported.world;
+        let shop = world.app("shop");
+        let id = world.push(&shop, "v1").await;
+        world.crashes(id, "shop").await;
+        let name = pod_name("shop", 1);
+        let key = ("devx".to_owned(), name.clone(), "shop".to_owned());
+        let followed = format!("shop/pods/{name}/log?lines=2&follow=true");
+        let mut log = LogReader::open(world, &followed).await;
+        let first = log.line().await;
+        assert!(first.starts_with("login with token ") && !first.contains("aB3dE5"), "{first}");
+        assert_eq!(log.line().await, "no such table: users");
+        let many = (0..2_000).map(|n| format!("\x1b[31mline {n}\x1b[0m\n")).collect::<String>();
+        world.server.edit(|cluster| cluster.logs.get_mut(&key).unwrap().push_str(&many));
+        for n in 0..2_000 {
+            assert_eq!(log.line().await, format!("line {n}"), "each once, in order");
+        }
+        // Quiet for longer than the agent waits for lines, and then not.
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        world.server.edit(|cluster| cluster.logs.get_mut(&key).unwrap().push_str("again\n"));
+        assert_eq!(log.line().await, "again");
+        assert_eq!(world.server.world().log_readers, 1);
+        drop(log);
+        let begun = std::time::Instant::now();
+        while world.server.world().log_readers > 0 {
+            assert!(begun.elapsed() < Duration::from_mins(1), "the agent reads for nobody");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // The one before, to its end; and what is not there.
+        world.server.edit(|cluster| cluster.previous_logs.insert(key, "before\n".to_owned()));
+        let mut log = LogReader::open(world, &format!("shop/pods/{name}/log?previous=true")).await;
+        assert_eq!(log.line().await, "before");
+        let (event, data) = log.next().await.unwrap();
+        assert_eq!((event.as_str(), &data["error"]), ("end", &json!(null)));
+        for (path, expected) in [
+            (format!("shop/pods/{name}/log?container=none"), (404, "it has shop")),
+            ("shop/pods/payments-0/log".to_owned(), (404, "has no pod of that name")),
+        ] {
+            let (status, answer) = reported.ask(&path).await;
+            let detail = answer["detail"].as_str().unwrap();
+            assert_eq!((status, detail.contains(expected.1)), (expected.0, true), "{detail}");
+        }
+        world.server.fail(FaultRule::always(Fault::Status(403)).of(Verb::Log, "pods"));
+        let (status, answer) = reported.ask(&format!("shop/pods/{name}/log")).await;
+        let detail = answer["detail"].as_str().unwrap();
+        assert_eq!((status, detail.contains("grant `get` on pods/log")), (503, true), "{detail}");
+        world.server.recover();
+        world.recovers(id, "shop").await;
+        Box::pin(reported.ends()).await;
+    }
+}
+
+#[tokio::test]
+async fn bart_prints_logs_of_an_agents_cluster_whichever_replica_it_reaches() {
+    let mut deployer = Deployer::prepared().await;
+    deployer.shares_database();
+    deployer.pushes_to_host().await;
+    let mut reported = Reported::start_silent(deployer, "").await;
+    reported.serves_logs = true;
+    reported.sends_logs = true;
+    reported.start_agent();
+    let other = reported.world.deployer.another().await;
+    let shop = reported.world.app("shop");
+    let id = reported.world.push(&shop, "v1").await;
+    reported.world.crashes(id, "shop").await;
+    // The balancer leads agent and callers to either.
+    reported.balancer.lead_to(&[other.address(), reported.service()]);
+    let server = reported.balancer.url.clone();
+    for _ in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bart = program("bart", folder.path());
+        bart.env("BART_SERVER", &server).args(["logs", "--pods", "--app", "devx/shop"]);
+        let output = tokio::task::spawn_blocking(move || bart.output().unwrap()).await.unwrap();
+        let text = said(&output);
+        assert!(output.status.success() && text.contains("no such table: users"), "{text}");
+    }
+    reported.world.recovers(id, "shop").await;
+    drop(other);
+    Box::pin(reported.ends()).await;
 }
 
 #[tokio::test]

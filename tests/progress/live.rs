@@ -49,23 +49,23 @@ pub(super) async fn recovers(world: Watched, id: i64) {
 }
 
 /// A log as a client reads it.
-struct LogReader(EventReader);
+pub(super) struct LogReader(EventReader);
 
 impl LogReader {
-    async fn open(world: &Watched, rest: &str) -> Self {
+    pub(super) async fn open(world: &Watched, rest: &str) -> Self {
         let response = client().get(path(world, rest)).send().await.unwrap();
         assert_eq!(response.status(), 200, "{rest}");
         Self(EventReader::new(response))
     }
 
     /// The name and the data of the next event; `None` when the stream has ended.
-    async fn next(&mut self) -> Option<(String, Json)> {
+    pub(super) async fn next(&mut self) -> Option<(String, Json)> {
         let event = self.0.next().await?;
         let data = serde_json::from_str(event.field("data")).unwrap();
         Some((event.field("event").to_owned(), data))
     }
 
-    async fn line(&mut self) -> String {
+    pub(super) async fn line(&mut self) -> String {
         let (name, data) = self.next().await.expect("the log goes on");
         assert_eq!((name.as_str(), &data["container"]), ("line", &json!("shop")));
         data["line"].as_str().unwrap().to_owned()

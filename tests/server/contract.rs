@@ -240,7 +240,9 @@ async fn everything_is_read(full: &Full, contract: &mut Contract) {
     for (route, method, said) in operations(&contract.document) {
         let is_json = said["responses"]["200"]["content"].get("application/json").is_some();
         // No cluster is watched here, and nothing was rolled out.
-        if method != "get" || !is_json || route.ends_with("/pods") || route.contains("/rollouts/") {
+        let is_elsewhere =
+            ["/pods", "/rollouts/", "/clusters/"].iter().any(|part| route.contains(part));
+        if method != "get" || !is_json || is_elsewhere {
             continue;
         }
         let ids = match &route {
@@ -350,9 +352,18 @@ async fn does(
     answer
 }
 
-/// What these programs never say: no log breaks off, their templates are built in, their manifest repository is there, the clusters'
+/// What these programs never say: nobody reads through the agent, no log breaks off, their templates are built in, their manifest repository is there, the clusters'
 /// time is of a file that is kept, no revision fails in its cluster, no rollout waits for one, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 57] = [
+const UNSEEN: [&str; 66] = [
+    "AgentLogRequest.app",
+    "AgentLogRequest.container",
+    "AgentLogRequest.follow",
+    "AgentLogRequest.id",
+    "AgentLogRequest.lines",
+    "AgentLogRequest.namespace",
+    "AgentLogRequest.pod",
+    "AgentLogRequest.previous",
+    "AgentLogRequests.logs",
     "AppPage.missing",
     "CanaryForecast.interval_seconds",
     "CanaryForecast.minimum_seconds",
@@ -508,8 +519,8 @@ async fn a_body_that_is_no_map_is_refused_in_words_of_ours() {
     let id = deploys(&deployer, "v1").await;
     let mut asked = 0;
     for (path, method, _) in operations(&document()) {
-        // Reports of agents have tokens of their own: tests/progress/agent.rs sends such a body.
-        if method != "post" || path.ends_with("/observations") {
+        // Agents have tokens of their own: tests/progress/agent.rs sends such a body.
+        if method != "post" || path.contains("/clusters/") {
             continue;
         }
         let real = path

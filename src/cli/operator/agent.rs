@@ -57,6 +57,10 @@ pub(super) struct AgentArgs {
     /// deployed. Needs the permission to get pods/log
     #[arg(long)]
     failure_logs: bool,
+    /// Let callers of the service read logs of their apps' containers, as `bart logs --pods` does; only of apps that the
+    /// service deployed, and without secrets. Needs the permission to get pods/log
+    #[arg(long)]
+    pod_logs: bool,
     /// The log filter: `info`, `debug`
     #[arg(long, value_name = "FILTER", env = "THE_DEPLOYER_LOG", default_value = telemetry::DEFAULT_FILTER)]
     log: String,
@@ -96,6 +100,7 @@ impl AgentArgs {
             connection: ClusterConnection::new(access, OutboundHttp::default(), clock.clone()),
             previews: self.previews,
             failure_logs: self.failure_logs,
+            pod_logs: self.pod_logs,
             limits: WatchLimits::default(),
             report_limits: ReportLimits::default(),
             times: AgentTimes::default(),

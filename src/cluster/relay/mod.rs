@@ -17,6 +17,7 @@
 //! again, and as a list, of which only the differences count.
 
 pub mod report; // what is reported, and the answer
+pub mod wanted_log; // logs that callers read through the agent
 pub mod failing; // the containers whose logs say why a workload does not run
 pub mod sender; // the agent's side
 pub mod receiver; // the service's side

@@ -7,6 +7,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 
+use crate::api::agent_logs::{AgentLogAnswer, AgentLogPart, AgentLogRequests};
 use crate::api::apps::{AppDetail, AppPage, RemovalAnswer, RemovalRequest};
 use crate::api::audit::AuditPage;
 use crate::api::builds::{BuildPage, BuildsRequest};
@@ -41,6 +42,7 @@ pub(super) mod deployments; // deployments and their logs
 mod events; // streams of events
 pub(super) mod insights; // how long deployments take, and how they end
 pub(super) mod locks; // locks
+mod agent_logs; // logs that are read through agents
 mod observations; // reports of agents
 mod plan; // dry runs
 mod pods; // apps in their clusters
@@ -325,6 +327,20 @@ fn agent_routes() -> Routes<Arc<Shared>> {
         .takes::<ObservationReport>()
         .gives::<ObservationAnswer>(200, "It is taken, or the agent begins another session.")
         .fails(&[ProblemKind::Conflict, ProblemKind::Misdirected])
+        .get("/clusters/{cluster}/log-requests", agent_logs::list_wanted)
+        .reports("listWantedLogs", "Waits for logs that callers want to read through a cluster's agent.")
+        .about(
+            "For `the-deployer agent --pod-logs`, with the same token. It answers as soon as there is one, or after some \
+             seconds without any; each is told once.",
+        )
+        .gives::<AgentLogRequests>(200, "The logs that are wanted.")
+        .fails(&[ProblemKind::Misdirected])
+        .post("/clusters/{cluster}/logs/{id}", agent_logs::receive)
+        .reports("sendLogPart", "Takes a part of a log that a caller reads through a cluster's agent.")
+        .about("The parts are numbered, and each is taken once; one without an answer is sent again as it was.")
+        .takes::<AgentLogPart>()
+        .gives::<AgentLogAnswer>(200, "It is taken, or nobody reads the log any more.")
+        .fails(&[ProblemKind::Misdirected])
 }
 
 fn open() -> Routes<Arc<Shared>> {

@@ -14,9 +14,8 @@ use tokio::time::Instant;
 use crate::api::pods::{
     ContainerLogLine, LiveStateAnswer, PodContainer, PodSummary, UnreadObjects, WorkloadSummary,
 };
-use crate::deployments::live_state::{
-    ClusterAppState, ContainerLog, LivePod, LiveStateError, LiveWorkload, LogRequest, MAX_LOG_LINES,
-};
+use crate::deployments::container_log::{ContainerLog, LogRequest, MAX_LOG_LINES};
+use crate::deployments::live_state::{ClusterAppState, LivePod, LiveStateError, LiveWorkload};
 use crate::model::app_instance::AppInstance;
 use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;

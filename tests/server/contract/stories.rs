@@ -202,6 +202,26 @@ async fn pods_are_asked_for(world: &Watched, contract: &mut Contract) {
     }
 }
 
+/// What an agent asks and sends that lets callers read logs.
+async fn the_agent_asks_for_logs(contract: &mut Contract, world: &Watched, token: &str) {
+    const WANTED: &str = "/api/v1/clusters/{cluster}/log-requests";
+    const PART: &str = "/api/v1/clusters/{cluster}/logs/{id}";
+    let path = WANTED.replace("{cluster}", TARGET);
+    let answer = send(request(&world.deployer, Method::GET, &path).bearer_auth(token)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["logs"], json!([]), "nobody reads any");
+    contract.holds("get", WANTED, &answer);
+    let path = PART.replace("{cluster}", TARGET).replace("{id}", "0a1b");
+    let part = json!({"number": 0, "lines": ["one"], "end": "failed", "reason": "it broke"});
+    assert!(contract.allows(PART, &part));
+    for (token, status) in [(token, 200), ("wrong-0123456789-0123456789", 401)] {
+        let request = request(&world.deployer, Method::POST, &path).bearer_auth(token);
+        let answer = send(request.json(&part)).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        contract.holds("post", PART, &answer);
+    }
+}
+
 /// A cluster with an agent, as the document describes its reports.
 pub(super) async fn one_is_reported_by_an_agent(contract: &mut Contract) {
     const ROUTE: &str = "/api/v1/clusters/{cluster}/observations";
@@ -238,6 +258,7 @@ pub(super) async fn one_is_reported_by_an_agent(contract: &mut Contract) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(is_taken);
+    the_agent_asks_for_logs(contract, &world, token).await;
     let other = json!({"agent": "b", "generation": 1, "sequence": 1});
     assert!(contract.allows(ROUTE, &other));
     for (token, status) in [(token, 409), ("wrong-0123456789-0123456789", 401)] {

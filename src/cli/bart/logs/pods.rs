@@ -274,13 +274,13 @@ impl OpenLog {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<Self, CliError> {
-        let request = client::patient_client()?.get(server.address(path, query)?);
-        let request = server.authorize(request.header(ACCEPT, "text/event-stream"))?;
-        let response = request.send().await.map_err(|error| server.unreachable(&error))?;
+        let address = server.address(path, query)?;
+        let request = || {
+            let request = client::patient_client()?.get(address.clone());
+            Ok(request.header(ACCEPT, "text/event-stream"))
+        };
+        let response = server.ask_replicas(request).await?;
         let status = response.status();
-        if status.is_redirection() {
-            return Err(server.redirect_error(&response));
-        }
         if !status.is_success() {
             let body = client::read_body(server.url(), response).await?;
             return Err(server.problem_error(status, &body));
