@@ -311,10 +311,15 @@ impl Simulation {
         open.map(|(id, _)| id.clone())
     }
 
-    /// The writer pushes it, unless what it undoes is not live any more.
+    /// The writer pushes it, unless a newer one was there before, or what it undoes is not live any more.
     pub(super) fn push(&mut self, id: &DeployId) {
+        let newer = self.newer_than(id);
         let one = self.deployments.get_mut(id).unwrap();
         let DeploymentFact::Open { is_pushed: false, .. } = one.fact else { return };
+        if newer.is_some() && one.kind == SimKind::Deploy {
+            one.fact = DeploymentFact::Superseded { by: newer };
+            return;
+        }
         let live = self.live.get_mut(&one.target).unwrap();
         let by = live.as_ref().map(|(_, by)| by.clone());
         let is_stale = |from: &DeployId| by.as_ref() != Some(from);
@@ -328,6 +333,23 @@ impl Simulation {
             SimKind::Remove { .. } => *live = None,
         }
         one.fact = DeploymentFact::Open { is_pushed: true, sentence: "1 of 2 updated".to_owned() };
+    }
+
+    /// The newest deployment or undo to the same target that waits or was pushed, if it is newer: of each target the newest
+    /// wins.
+    fn newer_than(&self, id: &DeployId) -> Option<DeployId> {
+        let target = &self.deployments.get(id)?.target;
+        let counts = |one: &SimDeployment| {
+            let is_alive = matches!(
+                one.fact,
+                DeploymentFact::Open { .. }
+                    | DeploymentFact::Complete { .. }
+                    | DeploymentFact::Failed { is_pushed: true, .. }
+            );
+            one.target == *target && is_alive
+        };
+        let (newest, _) = self.deployments.iter().rev().find(|(_, one)| counts(one))?;
+        (newest > id).then(|| newest.clone())
     }
 
     pub(super) fn complete(&mut self, id: &DeployId) {
