@@ -255,10 +255,11 @@ proptest! {
     }
 }
 
-/// Stories that went wrong once: an older deployment that was given up was pushed after a newer one.
+/// Stories that went wrong once: an older deployment that was given up was pushed after a newer one; and a lock refused
+/// the second step to a target.
 #[test]
 fn stories_that_went_wrong_once_go_well() {
-    for seed in [10_212_504_428_084_669_724] {
+    for seed in [10_212_504_428_084_669_724, 5_437_829_854_543_197_564] {
         play(seed).unwrap();
     }
 }

@@ -424,12 +424,15 @@ impl Simulation {
     /// Each target is where the record says.
     pub(super) fn matches_record(&self) {
         for (number, one) in self.record.targets.iter().enumerate() {
-            let is_begun =
-                |other: &&RolloutTarget| other.target == one.target && other.deployment.is_some();
+            // A step whose deployment a lock has refused waits to begin.
+            let has_begun = |other: &RolloutTarget| {
+                other.deployment.is_some() && other.state != RolloutTargetStatus::Pending
+            };
+            let is_begun = |other: &&RolloutTarget| other.target == one.target && has_begun(other);
             // What is live is of the last step that was begun.
             let is_earlier = self.record.targets.iter().skip(number + 1).any(|it| is_begun(&it));
             let is_changed = self.record.targets.iter().any(|it| is_begun(&it));
-            if is_earlier || one.deployment.is_none() && is_changed {
+            if is_earlier || !has_begun(one) && is_changed {
                 continue;
             }
             let live = &self.live[&one.target];

@@ -4,6 +4,7 @@
 //! and a deployment never work on one app at the same time; a deployment that is accepted meanwhile
 //! comes after.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
 use crate::store::lease::end_of;
-use crate::store::query::{Query, query};
+use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, claims, idempotency_keys, inactive, lane, waiting_ends};
@@ -38,6 +39,8 @@ pub enum ActTurn {
 
 const REMOVAL: &str = "removal";
 const DOING: &str = "recording an act";
+/// The number of targets in one statement.
+const AT_ONCE: usize = 200;
 
 impl Store {
     /// Records a removal before anything is done for it, unless the app is busy.
@@ -170,6 +173,30 @@ impl Store {
         let rows =
             query(sql, (REMOVAL, target, app)).fetch_all(&self.pool, "reading removals").await?;
         rows.iter().map(read_removal).collect()
+    }
+
+    /// Returns the time at which the app was removed last from each of these targets: `now` while the result of a removal is
+    /// not known. Targets from which it was never removed are left out.
+    pub async fn last_removals(
+        &self,
+        app: &AppKey,
+        targets: &[&TargetName],
+        now: Timestamp,
+    ) -> Result<BTreeMap<TargetName, Timestamp>, StoreError> {
+        let mut last = BTreeMap::new();
+        for chunk in targets.chunks(AT_ONCE) {
+            let sql = format!(
+                "SELECT MAX(id) AS id, target, MAX(COALESCE(finished_at, $3)) AS removed_at FROM acts \
+                 WHERE kind = $4 AND namespace = $1 AND slug = $2 AND target IN ({}) \
+                 AND (finished_at IS NULL OR commit_id IS NOT NULL) GROUP BY target",
+                placeholders(5, chunk.len())
+            );
+            let values = (app, now, REMOVAL, chunk.to_vec());
+            for row in query_of(sql, values).fetch_all(&self.pool, "reading removals").await? {
+                last.insert(row.id("target")?, row.time("removed_at")?);
+            }
+        }
+        Ok(last)
     }
 
     /// Returns the removals whose process has died: their results have to be determined.

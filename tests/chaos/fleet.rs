@@ -369,7 +369,7 @@ impl Fleet {
     /// Until every accepted deployment has ended, by those who are there.
     pub(crate) async fn until_ended(&self, ids: &[String], ledger: &Ledger) {
         let all_over = |record: &Json| !record["finished_at"].is_null();
-        self.until("an end", ids, all_over, ledger).await;
+        self.until("an end", ids, (all_over, PATIENCE), ledger).await;
         // Who was stopped goes on with what it was at: it has had time to do harm by now.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         if let Some(host) = &self.host {
@@ -392,18 +392,18 @@ impl Fleet {
             let statuses = record["statuses"].as_array();
             !record["finished_at"].is_null() && statuses.is_some_and(|all| all.iter().all(settled))
         };
-        self.until("its statuses sent", ids, told, ledger).await;
+        self.until("its statuses sent", ids, (told, PATIENCE), ledger).await;
     }
 
-    /// Until the record of each of them is so.
+    /// Until the record of each of them is so, for so long at most.
     pub(crate) async fn until(
         &self,
         what: &str,
         ids: &[String],
-        is: impl Fn(&Json) -> bool,
+        (is, longest): (impl Fn(&Json) -> bool, Duration),
         ledger: &Ledger,
     ) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + longest;
         for id in ids {
             loop {
                 let record = self.record(id).await;

@@ -29,6 +29,11 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 type World<'w> = (&'w Fleet, &'w Ledger);
 
+/// Returns how long something may stand still.
+fn patience(fleet: &Fleet) -> Duration {
+    if fleet.len() > 1 { STANDSTILL } else { PATIENCE }
+}
+
 /// The blobs, by path, of each revision on each target that has any; `latest` is what is live.
 type RevisionTrees = BTreeMap<(String, String), BTreeMap<String, String>>;
 
@@ -46,7 +51,7 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Opt
         3 + random.below(1 + most)
     };
     let apps: Vec<App> =
-        (0..size.of(2, 10)).map(|number| App::new(number, targets(&mut random))).collect();
+        (0..size.of(2, 5)).map(|number| App::new(number, targets(&mut random))).collect();
     let rollouts = size.of(2, 5);
     let rolling = apps.iter().map(|app| app.roll_out(world, random.fork(), rollouts));
     let rolling: Vec<_> = rolling.collect();
@@ -199,11 +204,10 @@ impl App {
         attempt: &mut Attempt,
     ) -> Option<Json> {
         let (fleet, ledger) = world;
-        let patience = if fleet.len() > 1 { STANDSTILL } else { PATIENCE };
         let mut moved = Instant::now();
         let mut last = Json::Null;
         let mut index = 0;
-        while moved.elapsed() < patience {
+        while moved.elapsed() < patience(fleet) {
             tokio::time::sleep(INTERVAL).await;
             let member = random.below(fleet.len());
             let Some((200, record)) = fleet.ask(member, (Method::GET, &path(id)), None, None).await
@@ -286,7 +290,7 @@ impl App {
     async fn judge(&self, (fleet, ledger): World<'_>, record: &Json, attempt: &Attempt) {
         // What people deployed in the middle ends, too.
         let all_over = |record: &Json| !record["finished_at"].is_null();
-        fleet.until("an end", &ledger.ids(), all_over, ledger).await;
+        fleet.until("an end", &ledger.ids(), (all_over, patience(fleet)), ledger).await;
         let trees = self.revisions(fleet);
         let none = BTreeMap::new();
         let targets = record["targets"].as_array().cloned().unwrap_or_default();

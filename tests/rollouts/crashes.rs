@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use the_deployer::app::stepped::SteppedApp;
 use the_deployer::model::id::RolloutId;
-use the_deployer::rollout::record::RolloutState;
+use the_deployer::rollout::acts::RolloutAct;
+use the_deployer::rollout::record::{FormerRevision, RolloutState};
 
 use super::world::{Fleet, STRICT};
 use crate::harness::deployer::Deployer;
@@ -141,6 +142,44 @@ async fn of_two_replicas_one_wins_each_step() {
         fleet.did_nothing_twice(&id).await;
         let orders = fleet.orders(&id).await;
         assert_eq!(orders.len(), 6, "{orders:?}");
+        drop(other);
+        fleet.deployer.settle().await;
+        fleet.deployer.settled().await;
+    }
+}
+
+#[tokio::test]
+async fn what_another_replica_has_removed_was_not_there_before() {
+    for mut deployer in Deployer::prepared_on_both().await {
+        deployer.pushes_to_host().await;
+        deployer.shares_database();
+        let fleet = Fleet::start(deployer).await;
+        let other = fleet.deployer.another().await;
+        let advance = async |app: &SteppedApp, id: &RolloutId| {
+            for _ in 0..LIVES {
+                if fleet.view(id).await.ended_at.is_some() {
+                    break;
+                }
+                app.advance_rollouts().await.unwrap();
+                if app.run_once().await.unwrap() == 0 {
+                    fleet.deployer.clock.advance(Duration::from_secs(5));
+                }
+            }
+            fleet.state(id).await
+        };
+        // The other one pushes the release, and this one takes it away again.
+        let first = fleet.rolls_out("v1", &["c"]).await;
+        assert_eq!(advance(&other, &first).await, RolloutState::Done);
+        fleet.acts(&first, RolloutAct::Undo { reason: "not yet".to_owned() }).await.unwrap();
+        assert_eq!(advance(fleet.app(), &first).await, RolloutState::Undone);
+        assert_eq!(fleet.live("c"), None);
+        // The other one has not seen that.
+        let second = fleet.rolls_out("v2", &["c", STRICT]).await;
+        let state = advance(&other, &second).await;
+        let view = fleet.view(&second).await;
+        assert_eq!(state, RolloutState::Undone, "{view:#?}");
+        assert_eq!(view.record.targets[0].before, Some(FormerRevision::Absent));
+        assert_eq!(fleet.live("c"), None);
         drop(other);
         fleet.deployer.settle().await;
         fleet.deployer.settled().await;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deployments::rollouts::live::{LiveState, revision_of};
+use crate::deployments::rollouts::live::{InstanceRecords, LiveState, revision_of};
 use crate::deployments::rollouts::stops::RolloutStops;
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
@@ -54,6 +54,8 @@ struct TurnRecords<'a> {
     rollout: &'a StoredRollout,
     deployments: BTreeMap<DeployId, Deployment>,
     newest: BTreeMap<TargetName, Deployment>,
+    /// The time of the last removal.
+    removed: BTreeMap<TargetName, Timestamp>,
     beside: BTreeMap<TargetName, DeployId>,
     /// Removals without a record of their own.
     removals: &'a BTreeMap<TargetName, DeploymentFact>,
@@ -72,6 +74,7 @@ impl Deployments {
         let names: Vec<&TargetName> = names.iter().collect();
         let deployments = self.store.rollout_deployments(rollout).await;
         let newest = self.store.newest_pushed(&record.app, &names).await;
+        let removed = self.store.last_removals(&record.app, &names, self.clock.now()).await;
         let beside = self.store.deployments_beside(rollout).await.map_err(BackendError::new)?;
         let by_target = |one: Deployment| (one.request.target.clone(), one);
         let by_id = |one: Deployment| (one.id.clone(), one);
@@ -79,6 +82,7 @@ impl Deployments {
             rollout,
             deployments: deployments.map_err(BackendError::new)?.into_iter().map(by_id).collect(),
             newest: newest.map_err(BackendError::new)?.into_iter().map(by_target).collect(),
+            removed: removed.map_err(BackendError::new)?,
             beside: beside.into_iter().rev().collect(),
             removals,
             stops: self.rollout_stops(&record.app, &rollout.origin.owner).await?,
@@ -118,7 +122,11 @@ impl Deployments {
     ) -> (TargetName, LiveState) {
         let instance = AppInstance { target: target.clone(), app: record.app.clone() };
         let is_ours = |id: &DeployId| records.deployments.contains_key(id);
-        let state = self.read_live(&instance, records.newest.get(target), &is_ours).await;
+        let of_instance = InstanceRecords {
+            newest: records.newest.get(target),
+            removed_at: records.removed.get(target).copied(),
+        };
+        let state = self.read_live(&instance, of_instance, &is_ours).await;
         (target.clone(), state)
     }
 

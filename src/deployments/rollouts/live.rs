@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::deployments::history::{HistoryError, repository_error};
 use crate::deployments::{BackendError, Deployments};
 use crate::model::app_instance::AppInstance;
@@ -11,9 +13,22 @@ use crate::model::id::DeployId;
 use crate::model::live_history::AppFolders;
 use crate::model::revision::Digest;
 use crate::rollout::facts::LiveFact;
+use crate::support::time::saturating_add;
 
 /// The time for one look at a manifest repository.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The difference between the clocks of replicas, at most: a push and a removal within it may be in either order.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
+
+/// What is on record of an app on a target.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct InstanceRecords<'a> {
+    /// The newest deployment that was pushed.
+    pub(super) newest: Option<&'a Deployment>,
+    /// The time of the last removal.
+    pub(super) removed_at: Option<Timestamp>,
+}
 
 /// The revisions of an app on a target, and which of them is live.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +40,14 @@ pub(super) struct LiveState {
 }
 
 impl Deployments {
-    /// Finds out what is live; `newest` is the newest pushed deployment on record, and `is_ours` says whether one belongs
-    /// to the rollout.
+    /// Finds out what is live; `is_ours` says whether a deployment belongs to the rollout.
     pub(super) async fn read_live(
         &self,
         instance: &AppInstance,
-        newest: Option<&Deployment>,
+        records: InstanceRecords<'_>,
         is_ours: &(dyn Fn(&DeployId) -> bool + Sync),
     ) -> LiveState {
-        let read = tokio::time::timeout(DEADLINE, self.look_at_live(instance, newest, is_ours));
+        let read = tokio::time::timeout(DEADLINE, self.look_at_live(instance, records, is_ours));
         let unknown = |reason: String| {
             let live = LiveFact::Unknown(format!("word of what is live there: {reason}"));
             LiveState { live, folders: AppFolders::default() }
@@ -48,22 +62,26 @@ impl Deployments {
     async fn look_at_live(
         &self,
         instance: &AppInstance,
-        newest: Option<&Deployment>,
+        records: InstanceRecords<'_>,
         is_ours: &(dyn Fn(&DeployId) -> bool + Sync),
     ) -> Result<LiveState, HistoryError> {
+        let newest = records.newest;
         let AppInstance { target, app } = instance;
         let Some((repository, branch)) = self.repository(instance).await? else {
             let reason = format!("no manifest repository is configured for {target}");
             return Err(HistoryError::Repository(reason));
         };
-        let folders = match repository.revisions(target, app).await {
-            // The server has no branch: nothing was ever pushed.
-            Err(_) if !branch => AppFolders::default(),
-            result => result.map_err(|error| repository_error(&error))?,
-        };
-        let digest = self.digest_of(&folders, newest).await?;
-        if let Some(live) = decide(&folders, newest, digest.as_ref(), is_ours) {
-            return Ok(LiveState { live, folders });
+        // Another replica may have taken the app away: what was read a moment ago would still have it.
+        if !records.is_removed() {
+            let folders = match repository.revisions(target, app).await {
+                // The server has no branch: nothing was ever pushed.
+                Err(_) if !branch => AppFolders::default(),
+                result => result.map_err(|error| repository_error(&error))?,
+            };
+            let digest = self.digest_of(&folders, newest).await?;
+            if let Some(live) = decide(&folders, newest, digest.as_ref(), is_ours) {
+                return Ok(LiveState { live, folders });
+            }
         }
         // What was read may be of a moment ago.
         let folders =
@@ -88,6 +106,20 @@ impl Deployments {
         let record = self.store.deployment_picture(revision).await;
         let record = record.map_err(|error| HistoryError::Fault(BackendError::new(error)))?;
         Ok(record.and_then(|record| record.pushed).map(|pushed| pushed.digest))
+    }
+}
+
+impl InstanceRecords<'_> {
+    /// Returns true if the app may have been removed since its newest deployment.
+    fn is_removed(&self) -> bool {
+        let pushed_at = self.newest.and_then(|newest| newest.finished_at);
+        match (self.removed_at, pushed_at) {
+            (Some(removed_at), Some(pushed_at)) => {
+                saturating_add(removed_at, CLOCK_SKEW) >= pushed_at
+            }
+            (Some(_), None) => self.newest.is_some(),
+            (None, _) => false,
+        }
     }
 }
 
@@ -208,6 +240,23 @@ mod tests {
     #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be absent")]
     fn revision(revision: u8, by: u8, is_ours: bool) -> Option<LiveFact> {
         Some(LiveFact::Revision { revision: id(revision), by: id(by), is_ours })
+    }
+
+    #[test]
+    fn a_removal_after_the_newest_push_is_looked_for_in_the_repository_itself() {
+        let second = |seconds: i64| Timestamp::from_second(1_763_703_492 + seconds).unwrap();
+        let mut pushed = record(3, None, "sha256:3");
+        let mut is_removed = |pushed_at: Option<i64>, removed_at: Option<i64>| {
+            pushed.finished_at = pushed_at.map(second);
+            let (newest, removed_at) = (Some(&pushed), removed_at.map(second));
+            InstanceRecords { newest, removed_at }.is_removed()
+        };
+        assert!(is_removed(Some(100), Some(101)));
+        assert!(is_removed(Some(100), Some(50)), "clocks of replicas differ");
+        assert!(is_removed(None, Some(50)), "it is being pushed");
+        assert!(!is_removed(Some(100), Some(39)) && !is_removed(Some(100), None));
+        let removed_at = Some(second(0));
+        assert!(!InstanceRecords { newest: None, removed_at }.is_removed());
     }
 
     #[test]

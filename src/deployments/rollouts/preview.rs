@@ -3,11 +3,11 @@
 use futures::StreamExt as _;
 use futures::stream;
 
+use crate::deployments::rollouts::live::InstanceRecords;
 use crate::deployments::rollouts::stops::RolloutStops;
 use crate::deployments::rollouts::{PreparedRollout, PreviewTarget, RolloutError, RolloutPreview};
 use crate::deployments::{BackendError, Deployments};
 use crate::model::app_instance::AppInstance;
-use crate::model::deployment::Deployment;
 use crate::model::id::{ImageTag, TargetName};
 use crate::rollout::facts::LiveFact;
 
@@ -25,10 +25,15 @@ impl Deployments {
             plan.sequence().map(|(step, target)| (step, target.clone())).collect();
         let names: Vec<&TargetName> = sequence.iter().map(|(_, target)| target).collect();
         let newest = self.store.newest_pushed(app, &names).await.map_err(BackendError::new)?;
+        let removed = self.store.last_removals(app, &names, self.clock.now()).await;
+        let removed = removed.map_err(BackendError::new)?;
         let stops = self.rollout_stops(app, &prepared.owner).await?;
         let looks = sequence.iter().map(|(step, target)| {
-            let newest = newest.iter().find(|one| one.request.target == *target);
-            self.preview_rollout_target(prepared, (*step, target), newest, &stops)
+            let records = InstanceRecords {
+                newest: newest.iter().find(|one| one.request.target == *target),
+                removed_at: removed.get(target).copied(),
+            };
+            self.preview_rollout_target(prepared, (*step, target), records, &stops)
         });
         let looks: Vec<_> = looks.collect();
         let targets = stream::iter(looks).buffered(AT_ONCE).collect::<Vec<_>>().await;
@@ -42,11 +47,11 @@ impl Deployments {
         &self,
         prepared: &PreparedRollout,
         (step, target): (usize, &TargetName),
-        newest: Option<&Deployment>,
+        records: InstanceRecords<'_>,
         stops: &RolloutStops,
     ) -> Result<PreviewTarget, RolloutError> {
         let instance = AppInstance { target: target.clone(), app: prepared.app.clone() };
-        let live = self.read_live(&instance, newest, &|_| false).await.live;
+        let live = self.read_live(&instance, records, &|_| false).await.live;
         let tag = self.tag_of(&live).await?;
         let blocked = match self.clusters.find(target) {
             Some(cluster) => self.stop_of(stops, &cluster, (&prepared.release, false)).await?,
