@@ -32,7 +32,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// The time for which a part is sent again while the service does not take it.
 const PERSISTENCE: Duration = Duration::from_secs(15);
 /// The first pause after a question that was not answered, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Serves logs until `stop`.
 pub(super) async fn serve_logs(
@@ -66,7 +66,10 @@ pub(super) async fn serve_logs(
                 }
             }
             Err(trouble) => {
-                let pause = backoff(PAUSES.0, PAUSES.1, failures);
+                // Other replicas are tried one after the other.
+                let is_misdirected = matches!(trouble, ServiceTrouble::Misdirected(_));
+                let longest = if is_misdirected { PAUSES.0 * 10 } else { PAUSES.1 };
+                let pause = backoff(PAUSES.0, longest, failures);
                 failures = failures.saturating_add(1);
                 let trouble = trouble.into_reason();
                 // Behind a load balancer another replica answers now and again.
@@ -171,11 +174,16 @@ async fn send_end(client: &ReportClient, id: &str, number: u64, end: LogEnd) {
 
 /// Sends a part until the service has it; returns false if nobody reads the log any more, or the service does not take it.
 async fn send_part(client: &ReportClient, id: &str, part: LogPart) -> bool {
-    let start = Instant::now();
+    let mut start = Instant::now();
     let mut failures = 0;
     loop {
         match client.send_log_part(id, &part).await {
             Ok(is_wanted) => return is_wanted,
+            // The service is there and asks for a pause: whoever reads is slow.
+            Err(ServiceTrouble::Failed(_, Some(pause))) => {
+                start = Instant::now();
+                tokio::time::sleep(pause.min(WORD)).await;
+            }
             Err(ServiceTrouble::Misdirected(_) | ServiceTrouble::Failed(..))
                 if start.elapsed() < PERSISTENCE =>
             {

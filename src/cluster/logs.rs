@@ -12,6 +12,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use kube::api::LogParams;
 use kube::client::Body;
+use tokio::time::Instant;
 
 use crate::cluster::connection::client::{ClusterClient, ClusterConnection, describe};
 use crate::cluster::connection::error::UNAUTHORIZED;
@@ -157,7 +158,9 @@ pub async fn open(
         Ok(Err(error)) => return Err(source.error(connection, &client, error)),
         Err(_elapsed) => LogBody::Opening(opening),
     };
-    Ok(LogLines { source, body, idle, lines: LineBuffer::default(), is_done: false })
+    let idle_until = Instant::now() + idle;
+    let lines = LineBuffer::default();
+    Ok(LogLines { source, body, idle, idle_until, lines, is_done: false })
 }
 
 /// The lines of a log as they come. The connection ends when this is dropped.
@@ -165,6 +168,8 @@ pub struct LogLines {
     source: LogSource,
     body: LogBody,
     idle: Duration,
+    /// The log is given up then, unless bytes come. It stays where a wait is given up and begun again.
+    idle_until: Instant,
     lines: LineBuffer,
     is_done: bool,
 }
@@ -192,8 +197,8 @@ impl LogLines {
             if self.is_done {
                 return self.lines.take_rest().map(Ok);
             }
-            match tokio::time::timeout(self.idle, self.read()).await {
-                Ok(Ok(true)) => {}
+            match tokio::time::timeout_at(self.idle_until, self.read()).await {
+                Ok(Ok(true)) => self.idle_until = Instant::now() + self.idle,
                 Ok(Ok(false)) => self.is_done = true,
                 Ok(Err(error)) => return self.fail(error),
                 Err(_elapsed) => return self.fail(PodLogError::Idle(self.idle)),

@@ -97,6 +97,7 @@ impl AgentInbox {
     pub fn open(&self) -> mpsc::Receiver<InboxRequest> {
         let (sender, receiver) = mpsc::channel(WAITING_REQUESTS);
         *lock(&self.loop_sender) = Some(sender);
+        self.exchange.open();
         receiver
     }
 

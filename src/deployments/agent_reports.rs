@@ -53,6 +53,17 @@ impl Deployments {
         Ok(inbox.exchange.next_wanted(longest).await)
     }
 
+    /// Takes a place for a part of a log, before it is read. The place is given back when it is dropped.
+    ///
+    /// # Errors
+    /// [`InboxError`]
+    pub(crate) fn enter_log(
+        &self,
+        cluster: &TargetName,
+    ) -> Result<OwnedSemaphorePermit, InboxError> {
+        self.agent_inbox(cluster)?.exchange.enter().ok_or(InboxError::Busy)
+    }
+
     /// Takes a part of a log from a cluster's agent; returns false if nobody reads the log any more.
     ///
     /// # Errors

@@ -144,7 +144,7 @@ impl Deployments {
             ExchangeError::NotSent => LiveStateError::Refused(format!(
                 "the logs of {target} do not leave that cluster: {error}, or read them with `kubectl logs`"
             )),
-            ExchangeError::Full => LiveStateError::Unavailable(format!(
+            ExchangeError::NotYet | ExchangeError::Full => LiveStateError::Unavailable(format!(
                 "the log on {target} cannot be read: {error}"
             )),
         })?;
@@ -174,7 +174,10 @@ impl ContainerLog {
                 let line = lines.next().await?;
                 Some(line.map_err(|error| LiveStateError::Unavailable(error.to_string())))
             }
-            LogSource::Agent(log) => Some(log.next().await?.map_err(LiveStateError::Unavailable)),
+            LogSource::Agent(log) => {
+                let line = log.next().await?;
+                Some(line.map_err(|why| LiveStateError::Unavailable(clean(&why))))
+            }
         }
     }
 }

@@ -12,16 +12,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
-use crate::cluster::logs::LineCleaner;
 use crate::cluster::relay::wanted_log::{LogEnd, LogPart, WantedLog};
 use crate::support::clock::random_digits;
+use crate::support::log_text::remove_controls;
+use crate::support::secret_mask::mask_secrets;
 use crate::support::sync::lock;
+use crate::support::text::truncate_chars;
 
 /// The most logs of a cluster that are read at the same time.
 const MAX_OPEN: usize = 32;
+/// The longest line, in characters.
+const MAX_LINE_CHARS: usize = 4096;
 /// The parts of a log that wait for its reader, of up to 256 KiB each.
 const MAX_PARTS: usize = 4;
 
@@ -39,16 +43,28 @@ struct ExchangeTimes {
 impl Default for ExchangeTimes {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { room: seconds(5), silence: seconds(20), attention: seconds(30) }
+        Self { room: seconds(5), silence: seconds(20), attention: seconds(15) }
     }
 }
 
 /// The logs of a cluster that callers read through its agent.
-#[derive(Default)]
 pub(crate) struct LogExchange {
     times: ExchangeTimes,
     state: Mutex<ExchangeState>,
     arrival: Notify,
+    /// The parts that are read at the same time.
+    places: Arc<Semaphore>,
+}
+
+impl Default for LogExchange {
+    fn default() -> Self {
+        Self {
+            times: ExchangeTimes::default(),
+            state: Mutex::default(),
+            arrival: Notify::new(),
+            places: Arc::new(Semaphore::new(MAX_OPEN)),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -58,6 +74,8 @@ struct ExchangeState {
     unasked: VecDeque<WantedLog>,
     /// The time of the agent's last question.
     asked_at: Option<Instant>,
+    /// The time since which the agent is to come to this replica.
+    opened_at: Option<Instant>,
 }
 
 struct OpenLog {
@@ -72,6 +90,9 @@ pub(super) enum ExchangeError {
     /// The agent does not ask for logs.
     #[error("its agent sends no logs: start it with `--pod-logs`")]
     NotSent,
+    /// The agent has had no time to come to this replica.
+    #[error("its agent has not asked this replica for logs yet; try again in a moment")]
+    NotYet,
     /// Too many logs are read.
     #[error("{MAX_OPEN} of its logs are read through its agent already; end one of them")]
     Full,
@@ -90,8 +111,11 @@ impl LogExchange {
         let id = random_digits();
         let (parts, incoming) = mpsc::channel(MAX_PARTS);
         let mut state = lock(&self.state);
-        if state.asked_at.is_none_or(|at| at.elapsed() >= self.times.attention) {
-            return Err(ExchangeError::NotSent);
+        let is_recent =
+            |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < self.times.attention);
+        if !is_recent(state.asked_at) {
+            let is_new = is_recent(state.opened_at);
+            return Err(if is_new { ExchangeError::NotYet } else { ExchangeError::NotSent });
         }
         if state.open.len() >= MAX_OPEN {
             return Err(ExchangeError::Full);
@@ -107,8 +131,17 @@ impl LogExchange {
             lines: VecDeque::new(),
             end: None,
             is_over: false,
-            cleaner: LineCleaner::default(),
         })
+    }
+
+    /// Notes that the agent is to come to this replica from now on.
+    pub(super) fn open(&self) {
+        lock(&self.state).opened_at = Some(Instant::now());
+    }
+
+    /// Takes a place for a part that is about to be read; `None` if too many are.
+    pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
     /// Waits for logs that callers want and that the agent has not been told of, for so long at most.
@@ -170,7 +203,6 @@ pub(crate) struct RelayedLog {
     lines: VecDeque<String>,
     end: Option<LogEnd>,
     is_over: bool,
-    cleaner: LineCleaner,
 }
 
 impl RelayedLog {
@@ -220,10 +252,14 @@ impl RelayedLog {
         }
     }
 
-    /// Takes a part, bounded and without secrets, whatever the agent has left in it.
+    /// Takes a part, bounded and without secrets of one line, whatever the agent has left in it. Private keys are masked by
+    /// the agent: of one whose lines are stars already, nothing tells where it ends.
     fn take(&mut self, part: LogPart) {
         let LogPart { number: _, lines, end } = part;
-        self.lines.extend(lines.iter().map(|line| self.cleaner.clean(line)));
+        let clean = |line: &String| {
+            truncate_chars(&mask_secrets(&remove_controls(line)), MAX_LINE_CHARS).into_owned()
+        };
+        self.lines.extend(lines.iter().map(clean));
         self.end = end;
     }
 }
@@ -289,6 +325,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_follows_a_key_that_the_agent_has_masked_is_read() {
+        let exchange = attended(ExchangeTimes::default()).await;
+        let mut log = exchange.begin(wanted).ok().unwrap();
+        let id = exchange.next_wanted(MOMENT).await[0].id.clone();
+        let mut agent = crate::cluster::logs::LineCleaner::default();
+        let key = [
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "MIIEowIBAAKCAQEA",
+            "-----END RSA PRIVATE KEY-----",
+        ];
+        let lines: Vec<_> = key.iter().chain(&["hello"; 9]).map(|line| agent.clean(line)).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        exchange.receive(&id, part(0, &lines, Some(LogEnd::Complete))).await.unwrap();
+        let mut shown = Vec::new();
+        while let Some(line) = log.next().await {
+            shown.push(line.unwrap());
+        }
+        assert_eq!(shown.iter().filter(|line| *line == "hello").count(), 9, "{shown:?}");
+        assert!(!shown.concat().contains("MIIE"), "{shown:?}");
+    }
+
+    #[tokio::test]
     async fn a_reader_that_has_gone_is_told_to_no_agent_and_one_that_is_slow_holds_the_agent_back()
     {
         let exchange = attended(ExchangeTimes::default()).await;
@@ -314,6 +372,8 @@ mod tests {
     async fn an_agent_that_does_not_ask_is_asked_for_nothing_and_no_more_than_some() {
         let exchange = Arc::new(LogExchange::default());
         assert_eq!(exchange.begin(wanted).err(), Some(ExchangeError::NotSent));
+        exchange.open();
+        assert_eq!(exchange.begin(wanted).err(), Some(ExchangeError::NotYet));
         assert!(exchange.next_wanted(MOMENT).await.is_empty());
         let logs: Vec<_> = (0..32).map(|_| exchange.begin(wanted).ok().unwrap()).collect();
         assert_eq!(exchange.begin(wanted).err(), Some(ExchangeError::Full));
@@ -324,6 +384,7 @@ mod tests {
         let missing = LogEnd::NotFound("gone".to_owned());
         assert_eq!(exchange.receive(&id, part(0, &[], Some(missing.clone()))).await, Ok(true));
         assert_eq!(log.open(MOMENT).await, Err(missing));
+        exchange.open();
         let brief = ExchangeTimes { attention: Duration::ZERO, ..ExchangeTimes::default() };
         let exchange = attended(brief).await;
         assert_eq!(exchange.begin(wanted).err(), Some(ExchangeError::NotSent), "it has stopped");

@@ -71,8 +71,8 @@ impl Store {
         let values: Vec<&TargetName> = target.into_iter().collect();
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
         let packed = row.maybe_text("packed")?.unwrap_or_default();
-        let newest = |text| read_owned(text).ok_or_else(|| row.corrupt("packed", &text));
-        entries(&packed).map(newest).collect()
+        // One that cannot be read must not hide all others.
+        Ok(entries(&packed).filter_map(read_owned).collect())
     }
 
     /// Returns the newest deployment of each of these apps; apps without any are left out. Thousands are better asked for

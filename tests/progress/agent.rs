@@ -403,7 +403,17 @@ async fn the_state_of_an_app_is_what_the_agent_reported_and_logs_are_refused() {
         (&answer["pods"][0]["reason"], &answer["missing"]),
         (&json!("CrashLoopBackOff"), &json!([]))
     );
-    let (status, answer) = reported.ask(&format!("shop/pods/{}/log", pod_name("shop", 1))).await;
+    let log = format!("shop/pods/{}/log", pod_name("shop", 1));
+    let begun = std::time::Instant::now();
+    let (status, answer) = loop {
+        // An agent that serves logs asks for them within seconds.
+        match reported.ask(&log).await {
+            (503, _) if begun.elapsed() < Duration::from_mins(1) => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            other => break other,
+        }
+    };
     assert_eq!(status, 403, "{answer}");
     assert!(answer["detail"].as_str().unwrap().contains("start it with `--pod-logs`"), "{answer}");
     world.bring(id, "shop", 1, ALL).await;

@@ -25,8 +25,8 @@ use crate::support::telemetry::{self, LogFormat};
 ///
 /// Run it as a pod of the cluster, with the permissions of deploy/kubernetes/agent: it lists and watches workloads and
 /// pods, and changes nothing. It stores nothing either: while the service does not answer it remembers the present
-/// objects, and reports them when the service is back. Pod templates and variables do not leave the cluster; the ends of
-/// logs do with --failure-logs.
+/// objects, and reports them when the service is back. Pod templates and variables do not leave the cluster; logs do as far
+/// as --failure-logs and --pod-logs say.
 ///
 /// The service takes its reports if `clusters[].agent.token` of its configuration has the same token. `HTTPS_PROXY` and
 /// `NO_PROXY` count for both ways, to the service and to the API server.

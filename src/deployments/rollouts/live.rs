@@ -117,7 +117,7 @@ impl InstanceRecords<'_> {
             (Some(removed_at), Some(pushed_at)) => {
                 saturating_add(removed_at, CLOCK_SKEW) >= pushed_at
             }
-            (Some(_), None) => self.newest.is_some(),
+            (Some(_), None) => true,
             (None, _) => false,
         }
     }
@@ -256,7 +256,7 @@ mod tests {
         assert!(is_removed(None, Some(50)), "it is being pushed");
         assert!(!is_removed(Some(100), Some(39)) && !is_removed(Some(100), None));
         let removed_at = Some(second(0));
-        assert!(!InstanceRecords { newest: None, removed_at }.is_removed());
+        assert!(InstanceRecords { newest: None, removed_at }.is_removed(), "nothing is on record");
     }
 
     #[test]

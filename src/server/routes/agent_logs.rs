@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::agent_logs::{
     AgentLogAnswer, AgentLogPart, AgentLogRequest, AgentLogRequests, MAX_PART_LINES,
@@ -20,6 +21,8 @@ use crate::server::state::Shared;
 
 /// The longest wait for a log that is wanted: shorter than the deadline of a request.
 const LONGEST_WAIT: Duration = Duration::from_secs(7);
+/// The most bytes of the lines of a part.
+const LONGEST_PART: usize = 256 * 1024;
 /// The longest reason of an end, in bytes.
 const LONGEST_REASON: usize = 2000;
 
@@ -37,7 +40,10 @@ impl FromRequestParts<Arc<Shared>> for AskingAgent {
 }
 
 /// The agent of a cluster that sends a part of a log.
-pub(super) struct SendingAgent(LogPath);
+pub(super) struct SendingAgent {
+    path: LogPath,
+    _place: OwnedSemaphorePermit,
+}
 
 impl FromRequestParts<Arc<Shared>> for SendingAgent {
     type Rejection = Problem;
@@ -45,7 +51,8 @@ impl FromRequestParts<Arc<Shared>> for SendingAgent {
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let PathParam(path) = PathParam::<LogPath>::from_request_parts(parts, shared).await?;
         shared.state.auth.admit_agent(parts, &path.cluster).await?;
-        Ok(Self(path))
+        let place = shared.state.deployments.enter_log(&path.cluster)?;
+        Ok(Self { path, _place: place })
     }
 }
 
@@ -86,7 +93,7 @@ pub(super) async fn list_wanted(
 /// Takes a part of a log.
 pub(super) async fn receive(
     State(shared): State<Arc<Shared>>,
-    SendingAgent(LogPath { cluster, id }): SendingAgent,
+    SendingAgent { path: LogPath { cluster, id }, _place }: SendingAgent,
     Payload(part): Payload<AgentLogPart>,
 ) -> Result<Json<AgentLogAnswer>, Problem> {
     let part = read(part).map_err(unprocessable)?;
@@ -108,6 +115,9 @@ fn read(part: AgentLogPart) -> Result<LogPart, String> {
     let AgentLogPart { number, lines, end, reason } = part;
     if lines.len() > MAX_PART_LINES {
         return Err(format!("a part has at most {MAX_PART_LINES} lines"));
+    }
+    if lines.iter().map(String::len).sum::<usize>() > LONGEST_PART {
+        return Err(format!("the lines of a part have at most {LONGEST_PART} bytes"));
     }
     if reason.len() > LONGEST_REASON {
         return Err(format!("`reason` has at most {LONGEST_REASON} bytes"));
@@ -138,6 +148,8 @@ mod tests {
         assert_eq!(read(part("tired")).unwrap().end, Some(LogEnd::Failed(why)));
         assert_eq!(read(AgentLogPart::default()).unwrap().end, None);
         let lines = vec![String::new(); 201];
+        assert!(read(AgentLogPart { lines, ..AgentLogPart::default() }).is_err());
+        let lines = vec!["x".repeat(2000); 200];
         assert!(read(AgentLogPart { lines, ..AgentLogPart::default() }).is_err());
         let reason = "x".repeat(2001);
         assert!(read(AgentLogPart { reason, ..AgentLogPart::default() }).is_err());
