@@ -56,7 +56,7 @@ pub struct ReportTarget {
 #[derive(Debug, Clone)]
 pub struct ReportClient {
     /// The address of the cluster's resources.
-    cluster: String,
+    address: String,
     token: Credential,
     http: reqwest::Client,
 }
@@ -109,8 +109,8 @@ impl ReportClient {
     pub fn new(target: ReportTarget) -> Result<Self, ReportTargetError> {
         let ReportTarget { server, cluster, token, outbound } = target;
         let base = server.trim_end_matches('/');
-        let cluster = format!("{base}/api/v1/clusters/{}", encode_segment(cluster.as_str()));
-        let url = Url::parse(&cluster);
+        let address = format!("{base}/api/v1/clusters/{}", encode_segment(cluster.as_str()));
+        let url = Url::parse(&address);
         let url = url.map_err(|_| ReportTargetError::NoAddress(server.clone()))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(ReportTargetError::Credentials);
@@ -123,7 +123,7 @@ impl ReportClient {
         }
         crate::support::http::install_tls_provider();
         let http = outbound.client_without_redirects(CONNECT).map_err(ReportTargetError::Client)?;
-        Ok(Self { cluster, token, http })
+        Ok(Self { address, token, http })
     }
 
     /// Sends a report.
@@ -133,14 +133,14 @@ impl ReportClient {
     ) -> impl Future<Output = ReportOutcome> + Send + use<> {
         let client = self.clone();
         async move {
-            let request = client.http.post(format!("{}/observations", client.cluster));
+            let request = client.http.post(format!("{}/observations", client.address));
             read_verdict(&client.ask(request.json(&write(report))).await?)
         }
     }
 
     /// Waits for logs that callers want; none after some seconds.
     pub(super) async fn wanted_logs(&self) -> Result<Vec<WantedLog>, ServiceTrouble> {
-        let request = self.http.get(format!("{}/log-requests", self.cluster));
+        let request = self.http.get(format!("{}/log-requests", self.address));
         let answer: AgentLogRequests = self.ask(request).await?;
         Ok(answer.logs.into_iter().map(read_wanted).collect())
     }
@@ -151,7 +151,7 @@ impl ReportClient {
         id: &str,
         part: &LogPart,
     ) -> Result<bool, ServiceTrouble> {
-        let request = self.http.post(format!("{}/logs/{}", self.cluster, encode_segment(id)));
+        let request = self.http.post(format!("{}/logs/{}", self.address, encode_segment(id)));
         let answer: AgentLogAnswer = self.ask(request.json(&write_part(part))).await?;
         Ok(answer.wanted)
     }
@@ -295,7 +295,7 @@ mod tests {
         for server in
             ["https://deploy.example.com/base/", "http://127.0.0.1:8080", "http://[::1]:1"]
         {
-            let url = Url::parse(&client(server).unwrap().cluster).unwrap();
+            let url = Url::parse(&client(server).unwrap().address).unwrap();
             assert!(url.as_str().ends_with("/api/v1/clusters/prod-1"), "{url}");
             assert!(!url.path().contains("//"), "{url}");
         }

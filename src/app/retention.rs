@@ -63,18 +63,29 @@ pub(super) async fn run_pruning(
     }
 }
 
-/// Cuts and completes the records of a former version.
+/// Completes and cuts the records of a former version.
 async fn bound(store: &Store) -> Result<(), StoreError> {
-    let (mut cut, mut measured) = (0, 0);
+    let count = repeat(|| store.measure_lapses(NARROW_BATCH)).await?;
+    if count > 0 {
+        tracing::info!(deployments = count, "records of a former version measured");
+    }
+    let count = repeat(|| store.bound_violations(LARGE_BATCH)).await?;
+    if count > 0 {
+        tracing::info!(deployments = count, "records of a former version cut");
+    }
+    Ok(())
+}
+
+/// Does one batch after the other until one is empty; returns their sum.
+async fn repeat<F>(batch: impl Fn() -> F) -> Result<u64, StoreError>
+where
+    F: Future<Output = Result<u64, StoreError>>,
+{
+    let mut sum = 0;
     loop {
-        let batch =
-            (store.bound_violations(LARGE_BATCH).await?, store.measure_lapses(NARROW_BATCH).await?);
-        (cut, measured) = (cut + batch.0, measured + batch.1);
-        if batch == (0, 0) {
-            if (cut, measured) != (0, 0) {
-                tracing::info!(cut, measured, "records of a former version brought up to date");
-            }
-            return Ok(());
+        match batch().await? {
+            0 => return Ok(sum),
+            count => sum += count,
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -83,19 +94,13 @@ async fn bound(store: &Store) -> Result<(), StoreError> {
 /// Deletes all old rollouts, and the requests that started them.
 async fn prune_rollouts(store: &Store, now: Timestamp, days: u32) -> Result<(), StoreError> {
     let Some(before) = end_of_age(now, days) else { return Ok(()) };
-    while store.prune_rollouts(before, BATCH).await? > 0 {
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok(())
+    repeat(|| store.prune_rollouts(before, BATCH)).await.map(drop)
 }
 
 /// Deletes all old records of other people's workloads in clusters.
 async fn prune_foreign(store: &Store, now: Timestamp, days: u32) -> Result<(), StoreError> {
     let Some(before) = end_of_age(now, days) else { return Ok(()) };
-    while store.prune_foreign_progress(before, BATCH).await? > 0 {
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok(())
+    repeat(|| store.prune_foreign_progress(before, BATCH)).await.map(drop)
 }
 
 /// Returns the time before which everything is older than so many days.

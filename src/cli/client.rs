@@ -169,13 +169,9 @@ impl ServiceEndpoint {
     ) -> Result<reqwest::Response, CliError> {
         let mut replicas = 1;
         loop {
-            let request = self.authorize(make_request()?)?;
-            let response = request.send().await.map_err(|error| self.unreachable(&error))?;
-            let status = response.status();
-            if status.is_redirection() {
-                return Err(self.redirect_error(&response));
-            }
-            if status != StatusCode::MISDIRECTED_REQUEST || replicas == MAX_REPLICAS_ASKED {
+            let response = self.send_request(self.authorize(make_request()?)?).await?;
+            let is_misdirected = response.status() == StatusCode::MISDIRECTED_REQUEST;
+            if !is_misdirected || replicas == MAX_REPLICAS_ASKED {
                 return Ok(response);
             }
             replicas += 1;
@@ -256,12 +252,19 @@ impl ServiceEndpoint {
         &self,
         request: reqwest::RequestBuilder,
     ) -> Result<(StatusCode, Vec<u8>), CliError> {
+        let response = self.send_request(request).await?;
+        Ok((response.status(), read_body(self.url(), response).await?))
+    }
+
+    async fn send_request(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response, CliError> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let status = response.status();
-        if status.is_redirection() {
+        if response.status().is_redirection() {
             return Err(self.redirect_error(&response));
         }
-        Ok((status, read_body(self.url(), response).await?))
+        Ok(response)
     }
 
     fn read<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Result<T, CliError> {

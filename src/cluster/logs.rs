@@ -36,7 +36,7 @@ const HEAD_WAIT: Duration = Duration::from_secs(2);
 const MAX_LINE: usize = 64 * 1024;
 
 /// The longest line of [`LogLines`], in characters.
-const MAX_LINE_CHARS: usize = 4096;
+pub(crate) const MAX_LINE_CHARS: usize = 4096;
 
 /// The reason why a log cannot be read. No text has a secret in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -342,19 +342,6 @@ pub(in crate::cluster) fn is_object_name(name: &str) -> bool {
         && name.chars().all(is_inner)
 }
 
-/// Cleans the lines of a log one after another: without control characters and secrets, and bounded.
-#[derive(Debug, Default)]
-pub struct LineCleaner(LogMask);
-
-impl LineCleaner {
-    /// Shows what a terminal would: of a progress bar its last state.
-    pub fn clean(&mut self, line: &str) -> String {
-        let clean = remove_controls(line);
-        let masked = clean.lines().map(|part| self.0.mask_line(part)).last();
-        truncate_chars(&masked.unwrap_or_default(), MAX_LINE_CHARS).into_owned()
-    }
-}
-
 /// Bytes of a log that become lines.
 #[derive(Default)]
 struct LineBuffer {
@@ -366,7 +353,7 @@ struct LineBuffer {
     searched: usize,
     /// True while the rest of a line that is too long is left out.
     is_skipping: bool,
-    cleaner: LineCleaner,
+    mask: LogMask,
 }
 
 impl LineBuffer {
@@ -412,9 +399,12 @@ impl LineBuffer {
         (!line.is_empty() && !self.is_skipping).then(|| self.show(&line))
     }
 
+    /// Shows what a terminal would: of a progress bar its last state.
     fn show(&mut self, line: &[u8]) -> String {
         let line = line.get(..line.len().min(MAX_LINE)).unwrap_or_default();
-        self.cleaner.clean(&String::from_utf8_lossy(line))
+        let clean = remove_controls(&String::from_utf8_lossy(line));
+        let masked = clean.lines().map(|part| self.mask.mask_line(part)).last();
+        truncate_chars(&masked.unwrap_or_default(), MAX_LINE_CHARS).into_owned()
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
+use crate::cluster::logs::MAX_LINE_CHARS;
 use crate::cluster::relay::wanted_log::{LogEnd, LogPart, WantedLog};
 use crate::support::clock::random_digits;
 use crate::support::log_text::remove_controls;
@@ -24,8 +25,6 @@ use crate::support::text::truncate_chars;
 
 /// The most logs of a cluster that are read at the same time.
 const MAX_OPEN: usize = 32;
-/// The longest line, in characters.
-const MAX_LINE_CHARS: usize = 4096;
 /// The parts of a log that wait for its reader, of up to 256 KiB each.
 const MAX_PARTS: usize = 4;
 
@@ -274,6 +273,7 @@ impl Drop for RelayedLog {
 mod tests {
     use super::*;
     use crate::cluster::logs::LogRange;
+    use crate::support::log_text::LogMask;
 
     fn wanted(id: String) -> WantedLog {
         let text = |text: &str| text.to_owned();
@@ -329,13 +329,14 @@ mod tests {
         let exchange = attended(ExchangeTimes::default()).await;
         let mut log = exchange.begin(wanted).ok().unwrap();
         let id = exchange.next_wanted(MOMENT).await[0].id.clone();
-        let mut agent = crate::cluster::logs::LineCleaner::default();
+        let mut agent = LogMask::default();
         let key = [
             "-----BEGIN RSA PRIVATE KEY-----",
             "MIIEowIBAAKCAQEA",
             "-----END RSA PRIVATE KEY-----",
         ];
-        let lines: Vec<_> = key.iter().chain(&["hello"; 9]).map(|line| agent.clean(line)).collect();
+        let lines: Vec<_> =
+            key.iter().chain(&["hello"; 9]).map(|line| agent.mask_line(line)).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         exchange.receive(&id, part(0, &lines, Some(LogEnd::Complete))).await.unwrap();
         let mut shown = Vec::new();
@@ -377,7 +378,10 @@ mod tests {
         assert!(exchange.next_wanted(MOMENT).await.is_empty());
         let logs: Vec<_> = (0..32).map(|_| exchange.begin(wanted).ok().unwrap()).collect();
         assert_eq!(exchange.begin(wanted).err(), Some(ExchangeError::Full));
-        drop(logs);
+        let places: Vec<_> = (0..32).map(|_| exchange.enter().unwrap()).collect();
+        assert!(exchange.enter().is_none(), "so many parts are read at once");
+        drop((logs, places));
+        assert!(exchange.enter().is_some());
         let mut log = exchange.begin(wanted).ok().unwrap();
         assert_eq!(log.open(MOMENT).await, Ok(false), "the agent does not come");
         let id = exchange.next_wanted(MOMENT).await[0].id.clone();

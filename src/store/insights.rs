@@ -1,9 +1,10 @@
 //! Queries about all deployments of a window of time, for insights. Read-only.
 //!
 //! Exact percentiles need every value. The rule of skewed clocks is written once, over marks, so SQL does not compute
-//! the intervals: they are recorded beside the marks. The driver takes several microseconds for each value of each row, so that 100,000 rows would take half
-//! a second; here the database joins the lengths of thousands of rows to one text, which takes a tenth of that. A slice of
-//! the window is in memory at a time. The lengths are read from an index of narrow columns and not from the rows.
+//! the intervals: they are recorded beside the marks. The driver takes several microseconds for each value of each row, so
+//! that 100,000 rows would take half a second; here the database joins the lengths of thousands of rows to one text, which
+//! takes a tenth of that. A slice of the window is in memory at a time. The lengths are read from an index of narrow columns
+//! and not from the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ use crate::model::rollback::Rollback;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::mark_text;
-use crate::store::overview::read_time;
+use crate::store::overview::{entries, read_time};
 use crate::store::query::{Bind, Condition, placeholders, query_of};
 use crate::store::row::Row;
 
@@ -249,7 +250,7 @@ impl Store {
             kind.test()
         );
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
-        Ok(PackedDeployments(row.maybe_text("packed")?.unwrap_or_default()))
+        Ok(PackedDeployments(row.packed()?))
     }
 
     /// Returns the reasons of the deployments that failed, at most so many, the newest.
@@ -269,7 +270,7 @@ impl Store {
              ORDER BY received_at DESC LIMIT {limit}) AS f"
         );
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
-        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        let packed = row.packed()?;
         let reason = |text: &str| {
             let (violation, summary) = text.split_once(FIELD)?;
             let rule =
@@ -333,7 +334,7 @@ impl Store {
             DeploymentKind::Rollback.test()
         );
         let row = query_of(rollbacks, values).fetch_one(&self.pool, READING).await?;
-        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        let packed = row.packed()?;
         // One that cannot be read must not hide all others.
         let rollbacks = packed.split(ENTRY).filter_map(|text| serde_json::from_str(text).ok());
         let rolled_back: BTreeSet<DeployId> =
@@ -401,14 +402,13 @@ impl Store {
              ORDER BY s.id LIMIT 1)), ';') AS packed FROM ({changes}) AS f"
         );
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
-        let packed = row.maybe_text("packed")?.unwrap_or_default();
-        let entries = packed.split(';').filter(|entry| !entry.is_empty());
+        let packed = row.packed()?;
         let failure = |entry| read_failure(entry).ok_or_else(|| row.corrupt("packed", &entry));
-        entries.map(failure).collect()
+        entries(&packed).map(failure).collect()
     }
 }
 
-/// Reads the id of a change, and the times of its end and of the next success. Ids have neither a space nor a semicolon.
+/// Reads the id of a change, and the times of its end and of the next success.
 fn read_failure(entry: &str) -> Option<(DeployId, ChangeFailure)> {
     let mut parts = entry.split(' ');
     let mut next = || parts.next();

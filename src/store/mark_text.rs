@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::deploy_clock::{
-    DeployLapses, DeployMark, DeployMarks, Lapse, MarkClock, MarkTime,
+    DeployInterval, DeployLapses, DeployMark, DeployMarks, Lapse, MarkClock, MarkTime,
 };
 
 /// Writes marks as their column has them.
@@ -38,7 +38,7 @@ pub(super) fn encode_lapses(marks: &DeployMarks) -> String {
 pub(super) fn decode_lapses(text: &str) -> DeployLapses {
     let mut parts = text.split(',').map(decode_lapse);
     let mut next = || parts.next().flatten();
-    let intervals = [(); 5].map(|()| next());
+    let intervals = DeployInterval::ALL.map(|_| next());
     DeployLapses { intervals, lead_time: next() }
 }
 

@@ -70,7 +70,7 @@ impl Store {
         );
         let values: Vec<&TargetName> = target.into_iter().collect();
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
-        let packed = row.maybe_text("packed")?.unwrap_or_default();
+        let packed = row.packed()?;
         // One that cannot be read must not hide all others.
         Ok(entries(&packed).filter_map(read_owned).collect())
     }
@@ -97,7 +97,7 @@ impl Store {
             let values: Vec<_> =
                 chunk.iter().map(|instance| (&instance.target, &instance.app)).collect();
             let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
-            for text in entries(&row.maybe_text("packed")?.unwrap_or_default()) {
+            for text in entries(&row.packed()?) {
                 let (number, deployment) =
                     read_newest(text).ok_or_else(|| row.corrupt("packed", &text))?;
                 if let Some(instance) = chunk.get(number) {
@@ -150,7 +150,7 @@ impl Store {
             );
             let ids: Vec<&DeployId> = chunk.iter().collect();
             let row = query_of(sql, ids).fetch_one(&self.pool, READING).await?;
-            for text in entries(&row.maybe_text("packed")?.unwrap_or_default()) {
+            for text in entries(&row.packed()?) {
                 let release = read_release(text);
                 releases.extend([release.ok_or_else(|| row.corrupt("packed", &text))?]);
             }
@@ -160,7 +160,7 @@ impl Store {
 }
 
 /// Cuts a packed text. Neither ids nor tags have a space or a semicolon.
-fn entries(packed: &str) -> impl Iterator<Item = &str> {
+pub(super) fn entries(packed: &str) -> impl Iterator<Item = &str> {
     packed.split(';').filter(|entry| !entry.is_empty())
 }
 

@@ -36,6 +36,11 @@ impl Row {
         self.row.try_get(column).map_err(|error| self.corrupt(column, &error))
     }
 
+    /// Returns the text to which the database has joined many rows; empty if there are none.
+    pub(super) fn packed(&self) -> Result<String, StoreError> {
+        Ok(self.maybe_text("packed")?.unwrap_or_default())
+    }
+
     pub(super) fn number(&self, column: &'static str) -> Result<i64, StoreError> {
         self.row.try_get(column).map_err(|error| self.corrupt(column, &error))
     }
