@@ -225,7 +225,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// The request to create a deployment, if the service's code host is local.
+/// The request to create a deployment.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct DeployRequest {
@@ -248,13 +248,14 @@ pub struct DeployRequest {
     pub description: Option<String>,
 }
 
-/// A deployment that was stored.
+/// A deployment that was created.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Deploying")]
 pub struct DeployAnswer {
-    /// Its deploy id.
-    pub id: String,
-    /// Its number in place of a code host's.
+    /// Its deploy id; null where it was created at GitHub, whose event brings it here.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The code host's number of it, or one in its place.
     pub forge_id: i64,
 }
 

@@ -1,17 +1,26 @@
-//! Creates a deployment that a caller requests from this service, where the code host has no
-//! deployments of its own.
+//! Creates a deployment that a caller requests from this service: here, where the code host has no deployments of its own,
+//! and otherwise at GitHub, with the caller's own token.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
+use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
 
 use crate::deployments::accept::{Acceptance, AuditContext};
 use crate::deployments::{BackendError, CodeHost, Deployments};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
-use crate::model::audit::Principal;
+use crate::forge::github::client::personal_deployments::{
+    PersonalDeployment, PersonalDeploymentError,
+};
+use crate::model::audit::{AuditRecord, Principal};
 use crate::model::event::DeploymentRequest;
+use crate::model::github_deployment::GitHubDeployment;
 use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
-use crate::store::Reply;
+use crate::model::target::Clusters;
+use crate::store::{IdempotencyKey, KeyLease, Reply, StoreError};
 use crate::support::clock;
 use crate::support::retry::Disposition;
 
@@ -35,9 +44,9 @@ pub struct DeploymentToCreate {
 /// A deployment that was requested and is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedDeployment {
-    /// Its id.
-    pub id: DeployId,
-    /// The number that stands in for GitHub's.
+    /// Its id; `None` before GitHub's event has arrived.
+    pub id: Option<DeployId>,
+    /// GitHub's number, or the one that stands in for it.
     pub forge_id: i64,
 }
 
@@ -50,11 +59,26 @@ pub enum CreateError {
     /// There is no such repository, branch, tag or commit.
     #[error("{0}")]
     Unknown(String),
+    /// GitHub did not create it.
+    #[error(transparent)]
+    Refused(#[from] PersonalDeploymentError),
+    /// GitHub has created it, and the service could not record that.
+    #[error("deployment {number} was created at GitHub, and could not be recorded: {cause}")]
+    Unrecorded {
+        /// GitHub's number.
+        number: i64,
+        /// The cause.
+        cause: StoreError,
+    },
     /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
+/// The longest wait for the WAML of a deployment that was created: its app is only noted.
+const APP_WAIT: Duration = Duration::from_secs(2);
+/// The length of a deployment's key at GitHub, in characters.
+const KEY_CHARACTERS: usize = 32;
 /// The attempts at drawing a free number: numbers have a millisecond and three digits.
 const DRAWS: usize = 3;
 
@@ -97,7 +121,7 @@ impl Deployments {
             let delivery =
                 DeliveryId::parse(format!("api-{forge_id}")).map_err(BackendError::new)?;
             let answer =
-                |id: &DeployId| reply.answer(&CreatedDeployment { id: id.clone(), forge_id });
+                |id: &DeployId| reply.answer(&CreatedDeployment { id: Some(id.clone()), forge_id });
             let acceptance = self
                 .record_direct(
                     &delivery,
@@ -108,10 +132,67 @@ impl Deployments {
                 .await;
             let acceptance = acceptance.map_err(BackendError::new)?;
             if let Acceptance::New(id) = acceptance {
-                return Ok(CreatedDeployment { id, forge_id });
+                return Ok(CreatedDeployment { id: Some(id), forge_id });
             }
         }
         Err(BackendError::new("no number of a deployment is free").into())
+    }
+
+    /// Creates a deployment at GitHub with a person's own token, and records the act. GitHub's event starts it here.
+    pub(crate) async fn create_personal_deployment(
+        &self,
+        new_deployment: DeploymentToCreate,
+        (by, token): (Principal, &SecretString),
+        reply: &Reply<CreatedDeployment>,
+    ) -> Result<CreatedDeployment, CreateError> {
+        let DeploymentToCreate { repository, git_ref, tag, target, description, actor } =
+            new_deployment;
+        let key = request_key(reply.lease());
+        let deployment = GitHubDeployment {
+            git_ref: &git_ref,
+            target: &target,
+            tag: &tag,
+            description: &description,
+            production: self.is_called_production(&target),
+            // The same as `bart deploy` requires by default.
+            contexts: Some(&[]),
+            by: "the-deployer",
+            key: &key,
+        };
+        let PersonalDeployment { number, commit } =
+            self.forge.create_personal_deployment(token, &repository, &deployment).await?;
+        tracing::info!(
+            number, %repository, %target, %tag, actor, "deployment created at GitHub by a person"
+        );
+        let (app, at) = match commit {
+            Some(commit) => {
+                let at = format!(" at {}", commit.short());
+                let release = Release { repository: repository.clone(), commit, tag: tag.clone() };
+                let app = tokio::time::timeout(APP_WAIT, self.app_of(&release)).await;
+                (app.ok().flatten(), at)
+            }
+            None => (None, String::new()),
+        };
+        let entry = AuditRecord {
+            target: Some(target),
+            app,
+            subject: format!("GitHub deployment {number} of {repository}:{tag}{at} ({git_ref})"),
+            outcome: "created".to_owned(),
+            ..self.ledger.entry("deploy", description, by)
+        };
+        let created = CreatedDeployment { id: None, forge_id: number };
+        let recorded = self.store.audit_act(&entry, reply.answer(&created).as_ref()).await;
+        recorded.map_err(|cause| CreateError::Unrecorded { number, cause })?;
+        Ok(created)
+    }
+
+    /// Returns true if GitHub is to call the target a production environment: as configured, and otherwise by its name, as
+    /// `bart deploy` does.
+    fn is_called_production(&self, target: &TargetName) -> bool {
+        match &self.clusters {
+            Clusters::Any(_) => target.as_str().starts_with("prod"),
+            Clusters::Known(_) => self.is_production(target),
+        }
     }
 
     fn elsewhere_error(&self, new_deployment: &DeploymentToCreate) -> CreateError {
@@ -122,7 +203,8 @@ impl Deployments {
         let repository = &new_deployment.repository;
         CreateError::Elsewhere(format!(
             "deployments are created on GitHub, whose event starts them here: \
-             POST {api}/repos/{repository}/deployments, or `bart deploy`"
+             POST {api}/repos/{repository}/deployments, or `bart deploy`; with a GitHub token of your own the service \
+             creates one in your name"
         ))
     }
 
@@ -135,6 +217,15 @@ impl Deployments {
         let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
+}
+
+/// Returns the key of a deployment at GitHub: the same for each repeat of a request.
+fn request_key(lease: Option<&KeyLease>) -> String {
+    let Some(lease) = lease else { return clock::random_digits() };
+    let IdempotencyKey { caller, key, .. } = lease.key();
+    let digest =
+        Sha256::new().chain_update(caller).chain_update(b"\0").chain_update(key).finalize();
+    hex::encode(digest).chars().take(KEY_CHARACTERS).collect()
 }
 
 fn not_found(error: &ForgeError) -> CreateError {

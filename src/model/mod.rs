@@ -53,6 +53,7 @@ pub mod audit; // the audit log
 pub mod removal; // an app taken off a target: the record
 pub mod commit_record; // the acts that commits record
 pub mod status; // the status at the code host
+pub mod github_deployment; // a deployment as people create it at GitHub
 pub mod waiting; // what an unfinished deployment waits for
 pub mod deploy_clock; // the times of a deployment's steps, and the intervals between them
 pub mod insights; // averages and percentiles, and DORA's figures

@@ -4,6 +4,7 @@
 use crate::model::audit::{AuditRecord, AuditRecords, AuthMethod, Principal, Search};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::idempotency_keys::{PendingAnswer, keep};
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
@@ -31,6 +32,21 @@ impl Store {
     pub async fn audit(&self, entry: &AuditRecord) -> Result<(), StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         note(&mut write, entry).await?;
+        write.commit().await
+    }
+
+    /// Adds the entry of an act that was done at the code host, with the answer to its request.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyLost`] where another request has the key by now, which then has found the same act.
+    pub async fn audit_act(
+        &self,
+        entry: &AuditRecord,
+        answer: Option<&PendingAnswer>,
+    ) -> Result<(), StoreError> {
+        let mut write = self.begin_durable(DOING).await?;
+        note(&mut write, entry).await?;
+        keep(&mut write, answer).await?;
         write.commit().await
     }
 

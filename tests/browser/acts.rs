@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use the_deployer::model::audit::{AuditRecord, AuthMethod, Search};
 
-use super::{SHOP, TARGET, deploys, for_people, has_a_name, signs_in};
+use super::{SHOP, TARGET, deploys, for_people, for_people_of_enterprise, has_a_name, signs_in};
 use crate::harness::browser::Page;
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
+use crate::harness::github::Webhooks;
 
 /// The newest entry of the audit log.
 async fn last_act(deployer: &Deployer) -> AuditRecord {
@@ -46,10 +47,10 @@ async fn a_person_rolls_back_holds_and_releases_with_and_without_scripts() {
     let first = deploys(&deployer, "v1").await;
     let second = deploys(&deployer, "v2").await;
     signs_in(&page, &deployer, &url, "ada", SHOP).await;
-    for words in ["Roll back", "Hold", "Lock"] {
+    for words in ["Deploy", "Roll back", "Hold", "Lock"] {
         assert!(page.offers(words).await, "{words}");
     }
-    for words in ["Release", "Unlock", "Cancel", "Deploy"] {
+    for words in ["Release", "Unlock", "Cancel", "Plan"] {
         assert!(!page.offers(words).await, "{words}");
     }
     page.press("Roll back").await;
@@ -147,7 +148,7 @@ async fn who_may_not_act_is_told_so_and_nothing_is_done() {
     deploys(&deployer, "v2").await;
     signs_in(&page, &deployer, &url, "eve", SHOP).await;
     assert_eq!(page.count("nav.acts a").await, 0, "nothing is offered");
-    for act in ["rollback", "hold", "release"] {
+    for act in ["rollback", "deploy", "hold", "release"] {
         page.open(&url, &format!("{SHOP}/{act}")).await;
         assert!(page.text("main").await.contains("may not deploy"), "{act}");
         assert_eq!(page.count("form").await, 0, "{act}");
@@ -204,6 +205,56 @@ async fn people_pause_resume_approve_and_undo_a_rollout() {
     deployer.settle().await;
     page.open(&url, &format!("/rollouts/{id}/nothing")).await;
     assert!(page.text("main").await.contains("no such act"));
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_person_deploys_a_build_at_an_enterprise_server_with_and_without_scripts() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (deployer, url) = for_people_of_enterprise().await;
+    deploys(&deployer, "v1").await;
+    signs_in(&page, &deployer, &url, "ada", SHOP).await;
+    page.press("Deploy").await;
+    page.fill("#tag", "v2").await;
+    page.fill("#ref", "main").await;
+    page.press("Show what changes").await;
+    page.screenshot("deploy-at-github").await;
+    let words = [
+        "v2 is deployed to prod-cluster-1, where v1 is live",
+        "created at GitHub in your name",
+        "Deployment shop",
+    ];
+    confirms(&page, &words, "a better one", "Deploy").await;
+    let path = page.path().await;
+    assert!(path.starts_with("/deployments/"), "{path}");
+    assert_act(&deployer, "deploy", "ada", "a better one").await;
+    deployer.settle().await;
+    page.reload().await;
+    let text = page.text("main").await;
+    assert!(text.contains("succeeded") && text.contains("ada"), "{text}");
+    // Its event comes later: the page of the app tells of it, and leads to it.
+    deployer.clock.advance(Duration::from_secs(1));
+    deployer.github.webhooks(Webhooks::Held);
+    page.scripts(false).await;
+    page.resize(400, 800).await;
+    page.open(&url, &format!("{SHOP}/deploy?tag=v3&ref=main")).await;
+    confirms(&page, &["v3 is deployed to", "where v2 is live"], "an even better one", "Deploy")
+        .await;
+    let path = page.path().await;
+    assert!(path.starts_with(&format!("{SHOP}?created=")), "{path}");
+    assert!(page.text("#created").await.contains("Its event has not arrived here yet"));
+    page.assert_accessible().await;
+    page.assert_fits().await;
+    page.screenshot("created-at-github-400").await;
+    assert_act(&deployer, "deploy", "ada", "an even better one").await;
+    deployer.github.webhooks(Webhooks::Delivered);
+    deployer.github.release(&[0]).await;
+    let id = deployer.deployments().await.pop().unwrap().id.to_string();
+    page.reload().await;
+    page.press(&id).await;
+    assert_eq!(page.path().await, format!("/deployments/{id}"));
+    assert_eq!(page.console().await, Vec::<String>::new());
+    deployer.settle().await;
     deployer.settled().await;
 }
 

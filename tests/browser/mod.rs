@@ -14,6 +14,9 @@ use crate::harness::github::{CLIENT_ID, CLIENT_SECRET};
 const TARGET: &str = "prod-cluster-1";
 /// The app's page, and the beginning of those of its acts.
 const SHOP: &str = "/apps/prod-cluster-1/devx/shop";
+/// People come by GitHub, and one program by a token.
+const PEOPLE: &str =
+    "auth:\n  github: {admins: [example/ops]}\n  tokens: [{name: ci, env: API_TOKEN}]\n";
 
 /// The service as browsers see it: under a name of its own, at another site than GitHub. Not started yet.
 async fn prepared(auth: &str) -> (Deployer, String) {
@@ -44,8 +47,18 @@ fn has_a_name(deployer: &mut Deployer) -> String {
 
 /// The service for people of GitHub, with ada, who may deploy the shop, and eve, who may not.
 async fn for_people() -> (Deployer, String) {
-    let auth = "auth:\n  github: {admins: [example/ops]}\n  tokens: [{name: ci, env: API_TOKEN}]\n";
-    let (mut deployer, url) = prepared(auth).await;
+    for_people_of(prepared(PEOPLE).await).await
+}
+
+/// The same where GitHub is an Enterprise Server.
+async fn for_people_of_enterprise() -> (Deployer, String) {
+    let (mut deployer, url) = prepared(PEOPLE).await;
+    let [from, to] = [deployer.github.url(), deployer.github.api_url()];
+    deployer.configure(|config| config.replace(&from, &to));
+    for_people_of((deployer, url)).await
+}
+
+async fn for_people_of((mut deployer, url): (Deployer, String)) -> (Deployer, String) {
     deployer.starts().await;
     let shop = deployer.github.repository("example/shop");
     shop.commit(&waml("shop"));

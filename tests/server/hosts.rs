@@ -52,7 +52,8 @@ async fn where_github_has_deployments_they_are_asked_for_there() {
         said,
         format!(
             "deployments are created on GitHub, whose event starts them here: \
-             POST {url}/repos/example/shop/deployments, or `bart deploy`"
+             POST {url}/repos/example/shop/deployments, or `bart deploy`; with a GitHub token of your own the service \
+             creates one in your name"
         )
     );
     assert_eq!(deployer.deployments().await.len(), 0);

@@ -20,6 +20,7 @@ mod pages; // the grid, deployments, what a browser may do
 mod page_views; // apps, rollouts, insights, locks, the audit log, the service
 mod page_streams; // open pages as things go on
 mod sign_in; // sessions and forms, over bare HTTP
+mod page_deploys; // builds that people deploy at GitHub from a page
 mod reading; // probes, lists, and routes that there are not
 mod deployments; // a deployment's log, filters
 mod apps; // GET /api/v1/apps

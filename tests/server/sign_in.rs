@@ -17,7 +17,7 @@ use crate::harness::deployer::Deployer;
 const PAGE: &str = "/apps/prod-cluster-1/devx/shop";
 
 /// The public address of the service in all these tests.
-const OURS: &str = "https://deploy.example.com";
+pub(super) const OURS: &str = "https://deploy.example.com";
 
 /// It follows no redirect: where one leads is what the tests are about.
 static CLIENT: LazyLock<Client> = LazyLock::new(|| {
@@ -31,7 +31,7 @@ fn request(deployer: &Deployer, method: Method, path: &str) -> RequestBuilder {
 }
 
 /// A form as the browser of somebody at that site would send it.
-async fn send_form(
+pub(super) async fn send_form(
     deployer: &Deployer,
     path: &str,
     from: Option<&str>,
@@ -52,13 +52,13 @@ async fn send_form(
     send(form.body(body)).await
 }
 
-async fn open(deployer: &Deployer, path: &str, cookie: &str) -> Answer {
+pub(super) async fn open(deployer: &Deployer, path: &str, cookie: &str) -> Answer {
     let page = request(deployer, Method::GET, path).header("accept", "text/html");
     send(page.header("cookie", cookie)).await
 }
 
 /// Signs in with a token; the cookie, as a browser sends it back.
-async fn signs_in(deployer: &Deployer, token: &str) -> String {
+pub(super) async fn signs_in(deployer: &Deployer, token: &str) -> String {
     let form = [("token", token), ("to", "/")];
     let answer = send_form(deployer, "/sign-in/token", Some(OURS), None, &form).await;
     assert_eq!(answer.status, 303, "{answer:?}");
@@ -71,7 +71,7 @@ async fn signs_in(deployer: &Deployer, token: &str) -> String {
 }
 
 /// The value of a hidden field of a page.
-fn hidden(answer: &Answer, name: &str) -> String {
+pub(super) fn hidden(answer: &Answer, name: &str) -> String {
     let begin = format!("name=\"{name}\" value=\"");
     let (_, rest) = answer.text.split_once(&begin).unwrap_or_else(|| panic!("{answer:?}"));
     rest.split_once('"').unwrap().0.to_owned()

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap};
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::limits::is_core;
@@ -27,6 +28,8 @@ pub(super) struct ErrorAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) message: String,
+    /// GitHub's list of what is wrong, as it sends it; null if there is none.
+    pub(super) errors: Json,
     /// The permission that the request needs.
     permission: Permission,
 }
@@ -49,7 +52,8 @@ impl ErrorAnswer {
         body: &[u8],
         permission: Permission,
     ) -> Self {
-        Self { status, headers, message: message(body), permission }
+        let AnswerBody { message, errors } = AnswerBody::read(body);
+        Self { status, headers, message, errors, permission }
     }
 
     /// Converts the answer into the error for any caller; the meaning of 404 depends on the request and is decided
@@ -258,18 +262,24 @@ fn at(page: Option<&str>) -> String {
     page.map(|page| format!(" at {page}")).unwrap_or_default()
 }
 
-fn message(body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct Body {
-        message: String,
-        #[serde(default)]
-        errors: serde_json::Value,
+/// The body of an error.
+#[derive(Deserialize)]
+struct AnswerBody {
+    message: String,
+    #[serde(default)]
+    errors: Json,
+}
+
+impl AnswerBody {
+    /// Reads a body; the message has the errors, too, and is cut.
+    fn read(body: &[u8]) -> Self {
+        let Ok(Self { message, errors }) = serde_json::from_slice(body) else {
+            return Self { message: "no further explanation".to_owned(), errors: Json::Null };
+        };
+        let message = if errors.is_null() { message } else { format!("{message} {errors}") };
+        let message = message.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARACTERS);
+        Self { message: message.collect(), errors }
     }
-    let Ok(Body { message, errors }) = serde_json::from_slice(body) else {
-        return "no further explanation".to_owned();
-    };
-    let message = if errors.is_null() { message } else { format!("{message} {errors}") };
-    message.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARACTERS).collect()
 }
 
 #[cfg(test)]
@@ -371,6 +381,7 @@ mod tests {
     #[test]
     fn githubs_words_are_kept_and_a_proxys_page_is_not() {
         let long = r#"{"message": "Validation Failed", "errors": [{"code": "custom"}]}"#;
+        let message = |body: &[u8]| AnswerBody::read(body).message;
         assert_eq!(message(long.as_bytes()), r#"Validation Failed [{"code":"custom"}]"#);
         assert_eq!(message(b"<html>secret</html>"), "no further explanation");
     }

@@ -296,7 +296,7 @@ impl Authenticator {
 }
 
 /// Makes the problem of a failed login: a token that GitHub refuses is a wrong one.
-pub(super) fn login_problem(error: IdentityError) -> Problem {
+pub(crate) fn login_problem(error: IdentityError) -> Problem {
     match error {
         IdentityError::Forbidden(detail) => Problem::new(ProblemKind::Unauthorized, detail),
         error => identity_problem(error),

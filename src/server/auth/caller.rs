@@ -86,6 +86,14 @@ impl Caller {
         }
     }
 
+    /// Returns the caller's own GitHub token, if they came with one.
+    pub(crate) fn github_token(&self) -> Option<&SecretString> {
+        match &self.standing {
+            RightsSource::Person(token) => Some(token),
+            RightsSource::Everybody | RightsSource::Token(_) => None,
+        }
+    }
+
     /// Returns the resource that decides whether the caller may see a deployment, or stop it. API tokens are for apps;
     /// GitHub knows repositories.
     pub(crate) fn resource_of(&self, deployment: &Deployment) -> Resource {

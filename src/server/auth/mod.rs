@@ -29,7 +29,7 @@ mod authentication; // from a request to a caller
 
 pub use crate::server::auth::admission::Admission;
 pub(crate) use crate::server::auth::admission::Authenticator;
-pub(super) use crate::server::auth::authentication::CallerSurface;
+pub(super) use crate::server::auth::authentication::{CallerSurface, login_problem};
 pub(super) use crate::server::auth::caller::{Caller, RequestId, Resource};
 pub use crate::server::auth::client_ip::Proxies;
 pub(super) use crate::server::auth::client_ip::subscriber;

@@ -47,6 +47,16 @@ pub(crate) struct AppStory {
     pub(crate) notices: Vec<Notice>,
     /// What the reader may do to it.
     pub(crate) acts: ActLinks,
+    /// A deployment that the reader has created at GitHub.
+    pub(crate) created: Option<CreatedAtGitHub>,
+}
+
+/// A deployment that was created at GitHub from the page.
+pub(crate) struct CreatedAtGitHub {
+    /// GitHub's number of it.
+    pub(crate) number: i64,
+    /// Its id here; `None` before GitHub's event has arrived.
+    pub(crate) id: Option<DeployId>,
 }
 
 #[derive(Template)]
@@ -54,6 +64,7 @@ pub(crate) struct AppStory {
 struct AppPage {
     frame: Frame,
     acts: ActLinks,
+    created: Option<CreatedView>,
     namespace: String,
     slug: String,
     target: String,
@@ -79,6 +90,14 @@ struct AppPage {
     to: String,
     comparison: Option<ComparisonView>,
     recent: Vec<DeploymentLine>,
+}
+
+/// The notice of a deployment that was created at GitHub.
+struct CreatedView {
+    number: i64,
+    id: Option<DeployId>,
+    /// The deployments of the repository at GitHub.
+    list: Option<PageLink>,
 }
 
 /// Something in the way of a deployment.
@@ -127,6 +146,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         live,
         notices,
         acts,
+        created,
     } = story;
     let (look, state, summary) = headline(&now);
     let obstacles = obstacles(&now, &opening);
@@ -138,6 +158,13 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
     let commit = now.live.as_ref().and_then(|live| live.commit.clone()).zip(repository.as_ref());
     let commit = commit.map(|(commit, repository)| {
         link_to(commit.short().to_owned(), forge, repository, &format!("/commit/{commit}"))
+    });
+    let created = created.map(|CreatedAtGitHub { number, id }| CreatedView {
+        number,
+        id,
+        list: repository.as_ref().map(|repository| {
+            link_to("Its deployments at GitHub".to_owned(), forge, repository, "/deployments")
+        }),
     });
     let contact = now.last.as_ref().and_then(|last| last.contact.as_ref());
     let owner = now.state.as_ref().and_then(|state| state.owner.clone());
@@ -155,6 +182,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
             is_wide: false,
         },
         acts,
+        created,
         namespace: app.namespace.to_string(),
         slug: app.slug.to_string(),
         target: target.to_string(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::{try_join, try_join3};
 
 use crate::api::rollouts::RolloutSummary;
+use crate::deployments::app_state::AppNow;
 use crate::deployments::insight_series::InsightSeries;
 use crate::deployments::live_state::{ClusterAppState, LiveStateError};
 use crate::deployments::overview::OverviewEntry;
@@ -20,7 +21,7 @@ use crate::model::window::{self, Opening};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, bad, no_deployment, unavailable};
 use crate::server::pages::acts::offers;
-use crate::server::pages::app::{self, AppStory};
+use crate::server::pages::app::{self, AppStory, CreatedAtGitHub};
 use crate::server::pages::deployment::{self, DeploymentStory, DeploymentSurroundings};
 use crate::server::pages::document::{CodeHostLinks, LivePage, RenderedPage};
 use crate::server::pages::grid::{self, GridQuery, GridSnapshot};
@@ -137,6 +138,7 @@ pub(super) async fn app(
         Some((from, to)) => Some(deployments.compare_revisions(instance, from, to).await?),
         None => None,
     };
+    let created = created_deployment(call, instance, &now, pairs).await?;
     let canary = match recent.first().filter(|newest| may_have_canary(newest.state)) {
         Some(newest) => canary_samples(call, &newest.id).await?,
         None => Vec::new(),
@@ -156,6 +158,7 @@ pub(super) async fn app(
         places: CodeHostLinks::from(deployments),
         live: (!is_paused(pairs)).then(|| live(&format!("/live/apps/{instance}"), pairs)),
         acts: offers::acts_on_app(call, instance).await,
+        created,
         notices: deployments.notices(Some(target)),
     };
     app::page(story).map(RenderedPage::new).map_err(fault)
@@ -318,6 +321,34 @@ fn compared_revisions(pairs: &Pairs) -> Result<Option<(DeployId, DeployId)>, Str
         id.map_err(|error| format!("{name}: {error}"))
     };
     Ok(read("from")?.zip(read("to")?))
+}
+
+/// Returns the deployment that was created at GitHub as the address says, with its id if its event has arrived.
+async fn created_deployment(
+    call: &AuthenticatedRequest,
+    instance: &AppInstance,
+    now: &AppNow,
+    pairs: &Pairs,
+) -> Result<Option<CreatedAtGitHub>, Problem> {
+    let Some((_, number)) = pairs.iter().find(|(name, _)| name == "created") else {
+        return Ok(None);
+    };
+    let number = number.parse().ok().filter(|number| *number > 0);
+    let number = number.ok_or_else(|| bad("created: this is not a number of GitHub's"))?;
+    let repository = now.state.as_ref().and_then(|state| state.repository.clone());
+    let repository = repository
+        .or_else(|| now.last.as_ref().map(|last| last.request.release.repository.clone()));
+    let Some(repository) = repository else { return Ok(None) };
+    let filter = Filter {
+        target: Some(instance.target.clone()),
+        repository: Some(repository),
+        forge_id: Some(number),
+        ..Filter::default()
+    };
+    let page = call.deployments().store.deployments(&filter, None, 1).await;
+    let arrived = page.map_err(|error| unavailable(&error))?.deployments.into_iter().next();
+    let own = arrived.filter(|one| one.app.as_ref().is_none_or(|app| *app == instance.app));
+    Ok(Some(CreatedAtGitHub { number, id: own.map(|deployment| deployment.id) }))
 }
 
 /// Returns the stream of a page with these parameters.

@@ -7,17 +7,20 @@ use crate::api::deployments::{
     CancelRequest, ClusterPart, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog,
     DeploymentPage, DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
 };
+use crate::deployments::CodeHost;
 use crate::deployments::create::{CreateError, CreatedDeployment, DeploymentToCreate};
 use crate::deployments::locks::CancelError;
+use crate::forge::github::client::personal_deployments::PersonalDeploymentError;
 use crate::model::callers::Scope;
 use crate::model::change::Change;
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, IdError, ImageTag, RepoName, TargetName};
+use crate::model::person::IdentityError;
 use crate::model::release::Release;
 use crate::model::removal::reason;
 use crate::model::rollback::Rollback;
-use crate::server::auth::Resource;
+use crate::server::auth::{Resource, login_problem};
 use crate::server::call::{
     AuthenticatedRequest, PathParam, Payload, QueryPairs, bad, no_deployment, unavailable,
     unprocessable,
@@ -78,7 +81,7 @@ pub(super) async fn log(
     Ok(Json(DeploymentLog { lines: timeline::lines(&log).into_iter().map(line).collect() }))
 }
 
-/// Creates a deployment, if the code host is local.
+/// Creates a deployment: here if the code host is local, and otherwise at GitHub, for people with a token of their own.
 pub(super) async fn create(
     call: AuthenticatedRequest,
     Payload(body): Payload<DeployRequest>,
@@ -87,7 +90,14 @@ pub(super) async fn create(
     let (repository, target) = (request.repository.clone(), request.target.clone());
     call.authorize(Scope::Deploy, Resource::Repository(repository, Some(target))).await?;
     let reply = call.reply::<_, DeployAnswer, 202>();
-    let created = call.deployments().create_deployment(request, call.by(), &reply).await?;
+    let deployments = call.deployments();
+    let created = match (&deployments.code_host, call.caller.github_token()) {
+        (CodeHost::GitHub { .. }, Some(token)) => {
+            let by = (call.by(), token);
+            deployments.create_personal_deployment(request, by, &reply).await?
+        }
+        (_, _) => deployments.create_deployment(request, call.by(), &reply).await?,
+    };
     Ok((StatusCode::ACCEPTED, Json(created.into())))
 }
 
@@ -135,10 +145,55 @@ impl From<CreateError> for Problem {
         match error {
             CreateError::Elsewhere(detail) => Self::new(ProblemKind::Conflict, detail),
             CreateError::Unknown(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            CreateError::Refused(error) => personal_problem(error),
+            CreateError::Unrecorded { number, cause } => {
+                tracing::error!(number, error = %cause, "act could not be recorded");
+                let detail = format!(
+                    "deployment {number} was created at GitHub, and could not be recorded here; the same request may be \
+                     sent again, and creates no other"
+                );
+                Self::new(ProblemKind::Unavailable, detail)
+            }
             CreateError::Fault(error) => {
                 tracing::error!(%error, "deployment could not be created");
                 Self::new(ProblemKind::Unavailable, "it cannot be deployed now; try again later")
             }
+        }
+    }
+}
+
+/// Makes the problem of a deployment that GitHub did not create.
+fn personal_problem(error: PersonalDeploymentError) -> Problem {
+    match error {
+        PersonalDeploymentError::Identity(IdentityError::RateLimited(wait)) => {
+            let detail = "GitHub's rate limit of your token is reached; nothing was created: try again later";
+            Problem::new(ProblemKind::Unavailable, detail).after(wait)
+        }
+        PersonalDeploymentError::Identity(IdentityError::Unavailable(reason)) => {
+            let detail =
+                format!("GitHub cannot be reached now ({reason}); nothing was created: try again");
+            Problem::new(ProblemKind::Unavailable, detail)
+        }
+        PersonalDeploymentError::Identity(error) => login_problem(error),
+        PersonalDeploymentError::Refused { status, message, help } => {
+            let (kind, note) = match status {
+                403 | 404 => (
+                    ProblemKind::Forbidden,
+                    "; a token of a GitHub App, such as a sign-in gives, may do what both you and the App may",
+                ),
+                409 => (ProblemKind::Conflict, ""),
+                _ => (ProblemKind::Unprocessable, ""),
+            };
+            let detail =
+                format!("GitHub refuses the deployment ({status}: {message}): {help}{note}");
+            Problem::new(kind, detail)
+        }
+        PersonalDeploymentError::Unanswered(reason) => {
+            let detail = format!(
+                "GitHub did not answer ({reason}), and may have created the deployment; send the same again, which finds \
+                 it and creates no other"
+            );
+            Problem::new(ProblemKind::Unavailable, detail)
         }
     }
 }
@@ -160,7 +215,7 @@ fn not_cancelled(error: &dyn std::error::Error) -> Problem {
 
 impl From<CreatedDeployment> for DeployAnswer {
     fn from(CreatedDeployment { id, forge_id }: CreatedDeployment) -> Self {
-        Self { id: id.into(), forge_id }
+        Self { id: id.map(String::from), forge_id }
     }
 }
 

@@ -188,10 +188,10 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .gives::<HoldAnswer>(200, "The hold that was released.")
         .fails(&[ProblemKind::NotFound])
         .post("/deployments", deployments::create)
-        .acts("deploy", "Creates a deployment, if the service's code host is local.")
+        .acts("deploy", "Creates a deployment.")
         .about(
-            "With GitHub, create a GitHub deployment instead; the service receives it as a webhook \
-             event.",
+            "With GitHub, callers with a GitHub token of their own create a GitHub deployment in their name; the service \
+             receives it as a webhook event. Others create one at GitHub themselves.",
         )
         .takes::<DeployRequest>()
         .gives::<DeployAnswer>(202, "It is recorded, and will be done.")

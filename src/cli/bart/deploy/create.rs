@@ -99,7 +99,7 @@ impl<'a> CreationTarget<'a> {
                     description: Some(description.to_owned()),
                 };
                 let answer: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
-                (answer.forge_id, Some(answer.id))
+                (answer.forge_id, answer.id)
             }
         };
         Ok(FollowedDeployment { target: target.to_string(), forge_id, id })

@@ -4,14 +4,13 @@ use globset::Glob;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::cli::client;
 use crate::cli::error::CliError;
+use crate::model::github_deployment::GitHubDeployment;
 use crate::model::id::{ImageTag, RepoName, TargetName};
-use crate::model::status::ForgeStatus;
 use crate::support::clock;
-use crate::support::text::truncate_chars;
 
 /// A GitHub with the developer's token.
 #[derive(Debug)]
@@ -55,12 +54,20 @@ impl GitHubSession {
         release: &ReleaseToDeploy<'_>,
         target: &TargetName,
     ) -> Result<i64, CliError> {
-        // A unique key: by it a deployment is found whose creation was not answered.
         let key = clock::random_digits();
-        let find = || self.find(release.repository, target, &key);
-        let body = body(release, target, production(release.production, target)?, &key);
+        let deployment = GitHubDeployment {
+            git_ref: release.git_ref,
+            target,
+            tag: release.tag,
+            description: release.description,
+            production: production(release.production, target)?,
+            contexts: release.contexts,
+            by: "bart",
+            key: &key,
+        };
+        let find = || self.find(release.repository, &deployment);
         let path = format!("repos/{}/deployments", release.repository);
-        let request = self.request(Method::POST, &path)?.json(&body);
+        let request = self.request(Method::POST, &path)?.json(&deployment.body());
         let answer = match request.send().await {
             Ok(answer) => answer,
             // The request may have arrived all the same.
@@ -77,7 +84,7 @@ impl GitHubSession {
             return Ok(id);
         }
         if status != StatusCode::CREATED {
-            return Err(github_refusal(status, &text, release));
+            return Err(github_refusal(status, &text, release.repository, &deployment));
         }
         let created: Result<Deployment, _> = serde_json::from_slice(&text);
         created.map(|created| created.id).map_err(|_| client::not_github(&self.api_url))
@@ -87,9 +94,9 @@ impl GitHubSession {
     async fn find(
         &self,
         repository: &RepoName,
-        target: &TargetName,
-        key: &str,
+        deployment: &GitHubDeployment<'_>,
     ) -> Result<Option<i64>, CliError> {
+        let target = deployment.target;
         // A target's name has no character with a meaning in a query.
         let path = format!("repos/{repository}/deployments?environment={target}&per_page=30");
         let request = self.request(Method::GET, &path)?;
@@ -97,9 +104,7 @@ impl GitHubSession {
         let answer = request.send().await.map_err(lost)?;
         let deployments: Option<Vec<Deployment>> = client::read_json(&self.api_url, answer).await?;
         let deployments = deployments.ok_or_else(|| client::not_github(&self.api_url))?;
-        let own = deployments.into_iter().find(|deployment| {
-            deployment.payload.get("request").is_some_and(|request| request == key)
-        });
+        let own = deployments.into_iter().find(|one| deployment.has_payload(&one.payload));
         Ok(own.map(|deployment| deployment.id))
     }
 
@@ -112,114 +117,58 @@ impl GitHubSession {
     }
 }
 
-/// Returns the request's body. `auto_merge` is off: GitHub deploys the commit as it is and merges nothing into it. The
-/// contexts are named, because without them GitHub requires every status on the commit to be green, this service's of
-/// an earlier failure among them.
-fn body(release: &ReleaseToDeploy<'_>, target: &TargetName, production: bool, key: &str) -> Json {
-    let ReleaseToDeploy { repository: _, git_ref, tag, description, contexts, production: _ } =
-        release;
-    let description = truncate_chars(description, ForgeStatus::LONGEST);
-    let mut body = json!({
-        "ref": git_ref,
-        "environment": target,
-        "task": "deploy",
-        "auto_merge": false,
-        "description": description,
-        "production_environment": production,
-        "payload": {"tag": tag, "by": "bart", "request": key},
-    });
-    if let (Some(contexts), Some(map)) = (contexts, body.as_object_mut()) {
-        map.insert("required_contexts".to_owned(), json!(contexts));
-    }
-    body
-}
-
 /// Explains GitHub's refusal, and what to do.
-fn github_refusal(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> CliError {
+fn github_refusal(
+    status: StatusCode,
+    body: &[u8],
+    repository: &RepoName,
+    deployment: &GitHubDeployment<'_>,
+) -> CliError {
     let answer: Json = serde_json::from_slice(body).unwrap_or_default();
     let message = answer.get("message").and_then(Json::as_str).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
-    let ReleaseToDeploy { repository, git_ref, .. } = release;
     let refusal =
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
-    match status.as_u16() {
-        401 => {
-            refusal("the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
-        }
-        403 => refusal(&format!("the token needs `deployments: write` on {repository}")),
-        404 => refusal(&format!(
-            "the token does not see {repository}, or may not deploy it: it needs `deployments: write` there"
-        )),
-        409 => refusal(&format!(
-            "the required checks have not succeeded on {git_ref}{}",
-            contexts(&answer)
-        )),
-        422 if message.contains("No ref found") => {
-            refusal(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
-        }
-        422 => refusal("compare the request with GitHub's message"),
-        _ => CliError::io(format!("GitHub answers {status}: {message}"))
+    if status == StatusCode::UNAUTHORIZED {
+        return refusal(
+            "the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN",
+        );
+    }
+    let errors = answer.get("errors").unwrap_or(&Json::Null);
+    match deployment.refusal_help(repository, "the token", (status.as_u16(), &message, errors)) {
+        Some(help) => refusal(&help),
+        None => CliError::io(format!("GitHub answers {status}: {message}"))
             .hint("nothing was created; try again"),
     }
-}
-
-/// Lists the checks of a conflict with their states.
-fn contexts(answer: &Json) -> String {
-    let errors = answer.get("errors").and_then(Json::as_array).into_iter().flatten();
-    let contexts = errors.filter_map(|error| error.get("contexts")?.as_array()).flatten();
-    let name = |context: &Json| {
-        let text = |key| context.get(key).and_then(Json::as_str).unwrap_or("?").to_owned();
-        format!("{} is {}", text("context"), text("state"))
-    };
-    let contexts: Vec<String> = contexts.take(10).map(name).collect();
-    if contexts.is_empty() { String::new() } else { format!(": {}", contexts.join(", ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with<T>(contexts: Option<&[String]>, work: impl FnOnce(&ReleaseToDeploy<'_>) -> T) -> T {
-        work(&ReleaseToDeploy {
-            repository: &RepoName::parse("acme/shop").unwrap(),
-            git_ref: "main",
-            tag: &ImageTag::parse("1.0").unwrap(),
-            description: &"x".repeat(200),
-            contexts,
-            production: "prod*",
-        })
-    }
-
-    #[test]
-    fn nothing_is_merged_and_contexts_are_chosen_on_purpose() {
-        let target = TargetName::parse("prod-1").unwrap();
-        let body = |release: &ReleaseToDeploy<'_>| body(release, &target, true, "r1");
-        let none = with(Some(&[]), body);
-        assert_eq!((&none["auto_merge"], &none["required_contexts"]), (&json!(false), &json!([])));
-        assert_eq!(none["payload"], json!({"tag": "1.0", "by": "bart", "request": "r1"}));
-        assert_eq!(none["description"].as_str().unwrap().chars().count(), 140);
-        let with_context = with(Some(&["build".to_owned()]), body);
-        assert_eq!(with_context["required_contexts"], json!(["build"]));
-        assert!(with(None, body).get("required_contexts").is_none(), "GitHub asks for all");
-    }
-
     #[test]
     fn every_refusal_says_what_to_do() {
-        let conflict = json!({"message": "Conflict: Commit status checks failed for main.", "errors": [
-            {"contexts": [{"context": "build", "state": "pending"}], "field": "required_contexts"}]});
+        let repository = RepoName::parse("acme/shop").unwrap();
+        let deployment = GitHubDeployment {
+            git_ref: "main",
+            target: &TargetName::parse("prod-1").unwrap(),
+            tag: &ImageTag::parse("1.0").unwrap(),
+            description: "",
+            production: false,
+            contexts: None,
+            by: "bart",
+            key: "r1",
+        };
         for (status, answer, hint) in [
-            (401, json!({"message": "Bad credentials"}), "bart login"),
-            (403, json!({"message": "Resource not accessible"}), "deployments: write"),
-            (404, json!({"message": "Not Found"}), "does not see acme/shop"),
-            (409, conflict, "have not succeeded on main: build is pending"),
-            (422, json!({"message": "No ref found for: main"}), "push it"),
-            (422, json!(null), "compare"),
-            (500, json!({}), "try again"),
+            (401, r#"{"message": "Bad credentials"}"#, "bart login"),
+            (403, r#"{"message": "Resource not accessible"}"#, "deployments: write"),
+            (409, r#"{"errors": [{"contexts": [{"context": "a", "state": "b"}]}]}"#, "a is b"),
+            (422, r#"{"message": "No ref found for: main"}"#, "push it"),
+            (422, "null", "compare"),
+            (500, "{}", "try again"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = with(None, |release| {
-                github_refusal(status, answer.to_string().as_bytes(), release)
-            });
+            let error = github_refusal(status, answer.as_bytes(), &repository, &deployment);
             let text = format!("{error:?}");
             assert!(text.contains(hint), "{text}");
         }

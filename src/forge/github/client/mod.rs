@@ -13,6 +13,7 @@ pub mod comments; // comments on pull requests
 mod deliveries; // failed webhook deliveries
 mod etag_cache; // files that were read
 mod people; // identity and permissions of people
+pub mod personal_deployments; // deployments that people create with their own tokens
 mod reads; // repositories: files, commits, branches, installations
 pub mod sign_in; // tokens of people who sign in with a browser
 mod statuses; // deployments, and the statuses of deployments and commits

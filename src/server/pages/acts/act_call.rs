@@ -53,6 +53,11 @@ impl ActCall {
         self.shared.state.auth.authorize(&self.caller, Scope::Deploy, &instance.into()).await
     }
 
+    /// Returns true if the person has a GitHub token of their own, with which the service can act for them there.
+    pub(super) fn has_github_token(&self) -> bool {
+        self.caller.github_token().is_some()
+    }
+
     /// Shows the page that asks for confirmation, or why it cannot be shown.
     pub(super) fn ask(
         &self,

@@ -13,6 +13,7 @@ use crate::api::revisions::{RevisionList, RevisionSummary};
 use crate::api::rollbacks::{HoldAnswer, RollbackAnswer, RollbackVersion};
 use crate::deployments::CodeHost;
 use crate::model::app_instance::AppInstance;
+use crate::model::id::RepoName;
 use crate::server::call::{PathParam, QueryPairs};
 use crate::server::pages::acts::act_call::ActCall;
 use crate::server::pages::acts::api::ApiRefusal;
@@ -21,10 +22,15 @@ use crate::server::pages::acts::confirmation::{
 };
 use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;
+use crate::store::Filter;
 use crate::support::percent::encode_segment;
 
 /// The longest wait for the list of builds, which is only an offer.
 const BUILDS: Duration = Duration::from_secs(3);
+/// The longest wait for GitHub's event of a deployment that was created there: the app's page tells of later ones.
+const ARRIVAL: Duration = Duration::from_secs(3);
+/// The time between two looks for it without a signal.
+const ARRIVAL_LOOK: Duration = Duration::from_millis(250);
 /// The reason of a dry run, which nothing records.
 const DRY_RUN_REASON: &str = "dry run";
 
@@ -303,8 +309,35 @@ async fn send_deploy(
         "tag": form.get("tag").unwrap_or_default(), "target": instance.target.as_str(),
         "description": form.get("reason"),
     });
-    let answer: DeployAnswer = call.api.post("/deployments", &body, form.key()).await?;
-    Ok(format!("/deployments/{}", answer.id))
+    let DeployAnswer { id, forge_id } = call.api.post("/deployments", &body, form.key()).await?;
+    let id = match id {
+        Some(id) => Some(id),
+        None => find_arrived(call, app.repository, forge_id).await,
+    };
+    Ok(match id {
+        Some(id) => format!("/deployments/{id}"),
+        None => format!("{}?created={forge_id}", path(instance)),
+    })
+}
+
+/// Returns the id of a deployment that was created at GitHub, if its event arrives soon.
+async fn find_arrived(call: &ActCall, repository: Option<String>, forge_id: i64) -> Option<String> {
+    let repository = RepoName::parse(repository?).ok()?;
+    let store = &call.shared.state.deployments.store;
+    let mut changes = store.changes();
+    let filter =
+        Filter { repository: Some(repository), forge_id: Some(forge_id), ..Filter::default() };
+    let arrival = async {
+        loop {
+            let page = store.deployments(&filter, None, 1).await.ok()?;
+            if let Some(deployment) = page.deployments.into_iter().next() {
+                return Some(deployment.id.to_string());
+            }
+            // Another replica may have received it, whose changes are not signalled here.
+            let _ = tokio::time::timeout(ARRIVAL_LOOK, changes.changed()).await;
+        }
+    };
+    tokio::time::timeout(ARRIVAL, arrival).await.ok().flatten()
 }
 
 async fn deploy_page(
@@ -368,10 +401,18 @@ async fn deploy_page(
     }
     if call.shared.state.deployments.code_host != CodeHost::Local {
         let target = &instance.target;
-        page.consequences.push(format!(
-            "Deployments are created at GitHub: by a workflow, or by `bart deploy {tag} {target}`."
-        ));
-        return Ok(page);
+        if !call.has_github_token() {
+            page.consequences.push(format!(
+                "Deployments are created at GitHub, in the name of a person who may do that there, and you have signed in \
+                 with an API token: sign in with GitHub, or use `bart deploy {tag} {target} --ref {git_ref}`."
+            ));
+            return Ok(page);
+        }
+        page.consequences.push(
+            "A deployment is created at GitHub in your name, with your own token, so that GitHub decides whether you may; \
+             its event starts it here."
+                .to_owned(),
+        );
     }
     page.fields = vec![
         ActField::Fixed { name: "tag", value: tag.to_owned() },

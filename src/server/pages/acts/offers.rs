@@ -40,10 +40,10 @@ pub(crate) async fn acts_on_app(call: &AuthenticatedRequest, instance: &AppInsta
         on_app("rollback", "Roll back"),
         if is_held { on_app("release", "Release") } else { on_app("hold", "Hold") },
     ];
-    // With GitHub, people create deployments there.
-    if call.deployments().code_host == CodeHost::Local {
-        links.insert(0, on_app("deploy", "Deploy"));
-    }
+    // With GitHub, people create deployments there, with a token of their own; others see what would change.
+    let may_create =
+        call.deployments().code_host == CodeHost::Local || actor.github_token().is_some();
+    links.insert(0, on_app("deploy", if may_create { "Deploy" } else { "Plan" }));
     let filter = LockFilter { target: Some(target.clone()), owner: None, app: Some(app.clone()) };
     let locks = call.deployments().ledger.locks(&filter).await.unwrap_or_default();
     let own = locks.iter().filter(
