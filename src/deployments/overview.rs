@@ -1,7 +1,8 @@
 //! Reads the overview: every app on every target, with what is live, what is under way and what stands in the way. Apps
-//! that nothing was ever pushed of are in it, too.
+//! that nothing was ever pushed of are in it, too, and repositories whose WAML could never be read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use jiff::Timestamp;
 
@@ -11,18 +12,45 @@ use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
-use crate::store::{Filter, NewestDeployment, StoreError, UnpushedApp};
+use crate::store::{Filter, NewestDeployment, StoreError, UnpushedApp, UnreadRepository};
 
 /// The most apps on targets that are read: a page shows fewer, and each takes some hundred bytes.
 const MAX_APPS: usize = 20_000;
 /// The most deployments under way that are read.
 const MAX_UNDER_WAY: u32 = 500;
 
+/// The subject of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OverviewSubject {
+    /// An app.
+    App(AppKey),
+    /// A repository whose app is unknown: no WAML of it could be read for the target.
+    Repository(RepoName),
+}
+
+impl fmt::Display for OverviewSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::App(app) => app.fmt(f),
+            Self::Repository(repository) => repository.fmt(f),
+        }
+    }
+}
+
+/// The place of an entry: no two have the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OverviewPlace {
+    /// The target.
+    pub target: TargetName,
+    /// The app, or its repository.
+    pub subject: OverviewSubject,
+}
+
 /// An app on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverviewEntry {
     /// The app and its target.
-    pub instance: AppInstance,
+    pub place: OverviewPlace,
     /// The owning team's e-mail address.
     pub owner: Option<String>,
     /// The repository of its deployments where nothing of it was ever pushed: then they are all that is known of it.
@@ -55,7 +83,7 @@ pub struct LiveTag {
 /// Every app on every target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overview {
-    /// The apps, in the order of app instances.
+    /// The apps, in the order of their places.
     pub entries: Vec<OverviewEntry>,
     /// The repositories that cannot be read now: there may be more apps in them.
     pub missing: UnreadableRepositories,
@@ -134,7 +162,7 @@ impl Deployments {
                     .any(|(_, lock)| stops(&lock.scope, &instance, owner.as_deref())),
                 is_held: holds.contains(&instance),
                 progress: under_way.find(&instance).map(str::to_owned),
-                instance,
+                place: instance.into(),
                 owner,
                 unpushed: repository,
                 live,
@@ -148,7 +176,38 @@ impl Deployments {
                 entry.newest.as_ref().is_some_and(|newest| newest.state == State::Failed);
             entry.unpushed.is_none() || has_failed || entry.is_under_way()
         };
-        Ok(states.into_iter().map(entry).filter(is_shown).collect())
+        let mut entries: Vec<_> = states.into_iter().map(entry).filter(is_shown).collect();
+        let unread = store.unread_repositories(target).await?;
+        if !unread.is_empty() {
+            entries.extend(unread.into_iter().map(OverviewEntry::from));
+            entries.sort_by(|one, other| one.place.cmp(&other.place));
+        }
+        Ok(entries)
+    }
+}
+
+impl From<AppInstance> for OverviewPlace {
+    fn from(AppInstance { target, app }: AppInstance) -> Self {
+        Self { target, subject: OverviewSubject::App(app) }
+    }
+}
+
+impl From<UnreadRepository> for OverviewEntry {
+    fn from(UnreadRepository { repository, target, newest }: UnreadRepository) -> Self {
+        Self {
+            place: OverviewPlace {
+                target,
+                subject: OverviewSubject::Repository(repository.clone()),
+            },
+            owner: None,
+            unpushed: Some(repository),
+            live: None,
+            is_edited: false,
+            is_locked: false,
+            is_held: false,
+            newest: Some(newest),
+            progress: None,
+        }
     }
 }
 

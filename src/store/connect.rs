@@ -96,6 +96,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (52, "canaries and apps on pages", include_str!("../../migrations/0052_pages.sql")),
     (53, "sessions", include_str!("../../migrations/0053_sessions.sql")),
     (54, "lapses", include_str!("../../migrations/0054_lapses.sql")),
+    (55, "unread WAMLs", include_str!("../../migrations/0055_unread_wamls.sql")),
 ];
 
 /// The connections to one database.

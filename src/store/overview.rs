@@ -39,6 +39,17 @@ pub struct UnpushedApp {
     pub owner: Option<String>,
 }
 
+/// A repository whose deployments to a target have all failed before their WAML could be read, so that its app is unknown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadRepository {
+    /// The repository.
+    pub repository: RepoName,
+    /// The target.
+    pub target: TargetName,
+    /// The newest of these deployments.
+    pub newest: NewestDeployment,
+}
+
 /// The image tag of a deployment, and the time at which it was received.
 type ReleaseTime = (ImageTag, Timestamp);
 
@@ -49,6 +60,9 @@ const IDS_AT_ONCE: usize = 1_000;
 
 /// The most apps that are read of which nothing was ever pushed.
 const MAX_UNPUSHED: i64 = 500;
+
+/// The most repositories that are read whose WAML could never be read.
+const MAX_UNREAD: i64 = 200;
 
 const READING: &str = "reading the overview";
 
@@ -135,6 +149,28 @@ impl Store {
         rows.iter().map(read_unpushed).collect()
     }
 
+    /// Returns the repositories whose deployments to a target have all failed before their WAML could be read, on one target
+    /// or on all, the newest ones first. One whose last such deployment was cancelled is left out.
+    pub async fn unread_repositories(
+        &self,
+        target: Option<&TargetName>,
+    ) -> Result<Vec<UnreadRepository>, StoreError> {
+        // Both conditions are those of an index, word for word, so that SQLite uses it.
+        let mut sql = "SELECT d.id, d.repository, d.target, d.tag, d.received_at \
+             FROM (SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') \
+             GROUP BY repository, target) f JOIN deployments d ON d.id = f.id WHERE d.state = 'failed' \
+             AND NOT EXISTS (SELECT 1 FROM deployments s WHERE s.repository = d.repository AND s.target = d.target \
+             AND s.slug IS NOT NULL)"
+            .to_owned();
+        if target.is_some() {
+            sql += " AND d.target = $1";
+        }
+        sql += &format!(" ORDER BY d.id DESC LIMIT {MAX_UNREAD}");
+        let values: Vec<&TargetName> = target.into_iter().collect();
+        let rows = query_of(sql, values).fetch_all(&self.pool, READING).await?;
+        rows.iter().map(read_unread).collect()
+    }
+
     /// Returns the image tag of each of these deployments, and the time at which it was received; unknown ones are left
     /// out. The same as [`Store::releases`], for thousands.
     pub async fn packed_releases(
@@ -192,6 +228,19 @@ fn read_unpushed(row: &Row) -> Result<UnpushedApp, StoreError> {
         instance: AppInstance { target: row.id("target")?, app: row.app()? },
         repository: row.id("repository")?,
         owner: contact.map(|contact| contact.owner),
+    })
+}
+
+fn read_unread(row: &Row) -> Result<UnreadRepository, StoreError> {
+    Ok(UnreadRepository {
+        repository: row.id("repository")?,
+        target: row.id("target")?,
+        newest: NewestDeployment {
+            id: row.id("id")?,
+            tag: row.id("tag")?,
+            state: State::Failed,
+            received_at: row.time("received_at")?,
+        },
     })
 }
 

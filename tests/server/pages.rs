@@ -433,6 +433,46 @@ async fn an_app_whose_first_deployment_failed_is_in_the_grid_until_it_is_pushed_
 }
 
 #[tokio::test]
+async fn a_repository_whose_waml_could_never_be_read_is_in_the_grid_until_one_can_be() {
+    let deployer = Deployer::start().await;
+    let counted = async |words: &str| {
+        let shown = browse(&deployer, "/", None).await;
+        assert!(page(&shown, 200).contains(words), "{words} is missing in {}", shown.text);
+    };
+    asks_with(&deployer, "v1", "slug: [").await;
+    counted("There are no apps here yet").await;
+    deployer.settle().await;
+    asks_with(&deployer, "v2", "no: waml").await;
+    deployer.settle().await;
+    let id = deployer.deployments().await.pop().unwrap().id;
+    let cell = format!(
+        "<td class=\"bad\"><a href=\"/deployments/{id}\">never live</a> \
+         <a class=\"badge bad\" href=\"/deployments/{id}\">failed</a> <i>WAML unreadable</i></td>"
+    );
+    let target = format!("/?target={TARGET}&sort=state");
+    for path in ["/", "/?state=failed", "/?q=Example/Shop", &target] {
+        let shown = browse(&deployer, path, None).await;
+        let parts = ["1 app · 1 failed", "example/<b>shop</b> <small>repository</small>", &cell];
+        follow(page(&shown, 200), &parts);
+    }
+    for path in ["/?namespace=devx", "/?state=live", "/?team=a", "/?target=other", "/?q=v9"] {
+        let shown = browse(&deployer, path, None).await;
+        assert!(page(&shown, 200).contains("No app passes the filter"), "{path}: {}", shown.text);
+    }
+    // Once one could be read, the app is there in its place, whatever became of it.
+    asks_with(&deployer, "v3", &waml("shop").replace("servicePort: 8000", "servicePort: 80")).await;
+    deployer.settle().await;
+    counted("devx/<b>shop</b>").await;
+    counted("1 app · 1 failed").await;
+    asks_with(&deployer, "v4", "slug: [").await;
+    deployer.settle().await;
+    counted("1 app · 1 failed").await;
+    let shown = browse(&deployer, "/", None).await;
+    assert!(!page(&shown, 200).contains("WAML unreadable"), "{}", shown.text);
+    deployer.settled().await;
+}
+
+#[tokio::test]
 async fn the_grid_says_what_stands_in_the_way_and_hostile_filters_are_only_shown() {
     let deployer = Deployer::start().await;
     edited(&deployer).await;

@@ -304,3 +304,52 @@ async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_repository_is_unread_until_a_waml_of_it_could_be_read_for_the_target() {
+    run_on_both(async |db| {
+        let fails = async |lane: &str, n: i64, findings: Findings| {
+            accept(&db.store, lane, n).await;
+            let running = claim(&db.store, n).await.unwrap();
+            let failed = Completion { end: FinalState::Failed, findings, ..succeeded() };
+            let finished = db.store.finish(&running, &failed, at(n)).await.unwrap();
+            assert_eq!(finished, LeaseState::Held);
+        };
+        let unread = async |target: Option<&str>| {
+            let target = target.map(|name| TargetName::parse(name).unwrap());
+            let unread = db.store.unread_repositories(target.as_ref()).await.unwrap();
+            let line = |one: &the_deployer::store::UnreadRepository| {
+                format!("{} {} {}", one.repository, one.target, one.newest.id)
+            };
+            unread.iter().map(line).collect::<Vec<_>>()
+        };
+        fails("web", 1, Findings::default()).await;
+        fails("web", 2, Findings::default()).await;
+        fails("shop", 3, Findings::default()).await;
+        let both = [format!("acme/shop prod {}", id(3)), format!("acme/web prod {}", id(2))];
+        assert_eq!(unread(None).await, both, "the newest one of each");
+        assert_eq!((unread(Some("prod")).await.len(), unread(Some("dev")).await.len()), (2, 0));
+        // One that waits changes nothing, and one that is cancelled has taken the failure back.
+        accept(&db.store, "web", 4).await;
+        assert_eq!(unread(None).await, both);
+        db.execute("UPDATE deployments SET state = 'cancelled', finished_at = 5000 WHERE state = 'queued'").await;
+        assert_eq!(unread(None).await, both[..1]);
+        let app = AppKey {
+            namespace: Namespace::parse("devx").unwrap(),
+            slug: Slug::parse("shop").unwrap(),
+        };
+        fails("shop", 5, Findings { app: Some(app), ..Findings::default() }).await;
+        fails("shop", 6, Findings::default()).await;
+        assert_eq!(unread(None).await, Vec::<String>::new(), "its app has an entry of its own");
+        let sql = "SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') \
+             GROUP BY repository, target";
+        if let Some(plan) = db.sqlite_plan(sql).await {
+            assert!(plan.contains("COVERING INDEX deployments_unread"), "{plan}");
+        }
+        let sql = "SELECT 1 FROM deployments s WHERE s.repository = 'a/b' AND s.target = 'c' AND s.slug IS NOT NULL";
+        if let Some(plan) = db.sqlite_plan(sql).await {
+            assert!(plan.contains("INDEX deployments_read (repository=? AND target=?)"), "{plan}");
+        }
+    })
+    .await;
+}

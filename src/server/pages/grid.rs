@@ -11,10 +11,10 @@ use askama::Template;
 use jiff::Timestamp;
 
 use crate::deployments::checks::Notice;
-use crate::deployments::overview::{LiveTag, Overview, OverviewEntry};
+use crate::deployments::overview::{LiveTag, Overview, OverviewEntry, OverviewSubject};
 use crate::model::app_instance::UnreadableRepositories;
 use crate::model::deployment::State;
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, Namespace, TargetName};
 use crate::server::auth::{Caller, Resource};
 use crate::server::pages::document::{Frame, LivePage, PageError, PageSection};
 use crate::server::pages::words::{self, RelativeTime};
@@ -122,14 +122,16 @@ impl GridQuery {
             if text.is_empty() {
                 return true;
             }
-            let AppKey { namespace, slug } = &entry.instance.app;
             let tag = entry.live.as_ref().and_then(|live| live.tag.as_ref());
-            format!("{namespace}/{slug}").contains(&text)
+            entry.place.subject.to_string().to_lowercase().contains(&text)
                 || entry.owner.as_ref().is_some_and(|owner| owner.to_lowercase().contains(&text))
                 || tag.is_some_and(|tag| tag.as_str().to_lowercase().contains(&text))
         };
         let owner = |entry: &&Arc<GridEntry>| is(&self.team, entry.owner.as_deref().unwrap_or(""));
-        row.iter().any(|entry| is(&self.namespace, entry.instance.app.namespace.as_str()))
+        let namespace = |entry: &&Arc<GridEntry>| {
+            is(&self.namespace, entry.namespace().map_or("", Namespace::as_str))
+        };
+        row.iter().any(namespace)
             && row.iter().any(owner)
             && row.iter().any(|entry| is_in_state(entry, &self.state))
             && row.iter().any(has_text)
@@ -193,7 +195,8 @@ struct SelectOption {
 struct GridRow {
     namespace: String,
     slug: String,
-    owner: String,
+    /// The owner of the app.
+    note: String,
     /// The cells, as HTML.
     cells: Vec<String>,
 }
@@ -272,7 +275,7 @@ impl GridSnapshot {
 /// The apps that pass a filter, in order: of each its cells.
 pub(crate) struct GridSelection {
     columns: Vec<TargetName>,
-    rows: Vec<(AppKey, Vec<Arc<GridEntry>>)>,
+    rows: Vec<(OverviewSubject, Vec<Arc<GridEntry>>)>,
     /// The number of apps that pass the filter.
     count: usize,
     is_cut: bool,
@@ -281,12 +284,12 @@ pub(crate) struct GridSelection {
 impl GridSelection {
     /// Selects what a page shows of these entries.
     pub(crate) fn new(entries: &[Arc<GridEntry>], query: &GridQuery) -> Self {
-        let mut apps: BTreeMap<&AppKey, Vec<&Arc<GridEntry>>> = BTreeMap::new();
+        let mut apps: BTreeMap<&OverviewSubject, Vec<&Arc<GridEntry>>> = BTreeMap::new();
         let is_target = |entry: &&Arc<GridEntry>| {
-            query.target.is_empty() || entry.instance.target.as_str() == query.target
+            query.target.is_empty() || entry.place.target.as_str() == query.target
         };
         for entry in entries.iter().filter(is_target) {
-            apps.entry(&entry.instance.app).or_default().push(entry);
+            apps.entry(&entry.place.subject).or_default().push(entry);
         }
         let mut rows: Vec<_> = apps.into_iter().filter(|(_, row)| query.takes_row(row)).collect();
         match query.sort.as_str() {
@@ -303,19 +306,17 @@ impl GridSelection {
         }
         let count = rows.len();
         let rows = rows.into_iter().skip((query.page - 1) * ROWS).take(ROWS);
-        let row = |(app, row): (&AppKey, Vec<&Arc<GridEntry>>)| {
-            (app.clone(), row.into_iter().cloned().collect::<Vec<_>>())
+        let row = |(subject, row): (&OverviewSubject, Vec<&Arc<GridEntry>>)| {
+            (subject.clone(), row.into_iter().cloned().collect::<Vec<_>>())
         };
         let mut rows: Vec<_> = rows.map(row).collect();
-        let columns: BTreeSet<&TargetName> = rows
-            .iter()
-            .flat_map(|(_, row)| row.iter().map(|entry| &entry.instance.target))
-            .collect();
+        let columns: BTreeSet<&TargetName> =
+            rows.iter().flat_map(|(_, row)| row.iter().map(|entry| &entry.place.target)).collect();
         let is_cut = columns.len() > COLUMNS;
         let columns: BTreeSet<TargetName> = columns.into_iter().take(COLUMNS).cloned().collect();
         if is_cut {
             for (_, row) in &mut rows {
-                row.retain(|entry| columns.contains(&entry.instance.target));
+                row.retain(|entry| columns.contains(&entry.place.target));
             }
         }
         Self { columns: columns.into_iter().collect(), rows, count, is_cut }
@@ -363,7 +364,7 @@ impl GridSelection {
     ) -> Result<Option<String>, PageError> {
         // A cell is known by its link.
         let is_same = |(old, new): (&Arc<GridEntry>, &Arc<GridEntry>)| {
-            old.instance == new.instance && old.path() == new.path()
+            old.place == new.place && old.path() == new.path()
         };
         let count = self.entries().count();
         if count != before.entries().count() || !before.entries().zip(self.entries()).all(is_same) {
@@ -385,21 +386,32 @@ impl GridSelection {
 impl OverviewEntry {
     /// Returns the resource that decides whether a caller may see the app: the repository where nothing else is known.
     pub(crate) fn resource(&self, caller: &Caller) -> Resource {
-        match &self.unpushed {
-            Some(repository) => caller.resource_of_place(&DeploymentPlace {
-                target: self.instance.target.clone(),
-                repository: repository.clone(),
-                app: Some(self.instance.app.clone()),
-            }),
-            None => Resource::from(&self.instance),
-        }
+        let target = self.place.target.clone();
+        let (repository, app) = match (&self.place.subject, &self.unpushed) {
+            (OverviewSubject::App(app), None) => return Resource::App(target, app.clone()),
+            (OverviewSubject::App(app), Some(repository)) => (repository, Some(app.clone())),
+            (OverviewSubject::Repository(repository), _) => (repository, None),
+        };
+        let repository = repository.clone();
+        caller.resource_of_place(&DeploymentPlace { target, repository, app })
     }
 
     /// Returns the page that the cell leads to. An app that was never pushed has nothing but deployments.
     fn path(&self) -> String {
-        match (&self.unpushed, &self.newest) {
-            (Some(_), Some(newest)) => format!("/deployments/{}", newest.id),
-            (_, _) => format!("/apps/{}", self.instance),
+        match (&self.place.subject, &self.unpushed, &self.newest) {
+            (_, Some(_), Some(newest)) => format!("/deployments/{}", newest.id),
+            (OverviewSubject::App(app), _, _) => format!("/apps/{}/{app}", self.place.target),
+            (OverviewSubject::Repository(repository), _, _) => {
+                format!("/deployments?repository={}", encode_query_value(repository.as_str()))
+            }
+        }
+    }
+
+    /// Returns the namespace of the app, if the app is known.
+    fn namespace(&self) -> Option<&Namespace> {
+        match &self.place.subject {
+            OverviewSubject::App(app) => Some(&app.namespace),
+            OverviewSubject::Repository(_) => None,
         }
     }
 
@@ -432,19 +444,23 @@ pub(crate) fn page(
 ) -> Result<String, PageError> {
     let selection = GridSelection::new(&snapshot.entries, &query);
     let mut rows = Vec::with_capacity(selection.rows.len());
-    for (app, row) in &selection.rows {
+    for (subject, row) in &selection.rows {
         let mut cells = Vec::with_capacity(selection.columns.len());
         for column in &selection.columns {
-            let entry = row.iter().find(|entry| entry.instance.target == *column);
+            let entry = row.iter().find(|entry| entry.place.target == *column);
             cells.push(entry.map_or_else(|| Ok("<td></td>".to_owned()), |entry| cell(entry, now))?);
         }
         let owner = row.iter().find_map(|entry| entry.owner.clone());
-        rows.push(GridRow {
-            namespace: app.namespace.to_string(),
-            slug: app.slug.to_string(),
-            owner: owner.unwrap_or_default(),
-            cells,
-        });
+        let (namespace, slug, note) = match subject {
+            OverviewSubject::App(AppKey { namespace, slug }) => {
+                (namespace.as_str(), slug.as_str(), owner.unwrap_or_default())
+            }
+            OverviewSubject::Repository(repository) => {
+                (repository.owner(), repository.name(), "repository".to_owned())
+            }
+        };
+        let (namespace, slug) = (namespace.to_owned(), slug.to_owned());
+        rows.push(GridRow { namespace, slug, note, cells });
     }
     let stream = match query.with_page(query.page).as_str() {
         "" => "/live/".to_owned(),
@@ -502,6 +518,8 @@ pub(crate) fn cell(entry: &OverviewEntry, now: Timestamp) -> Result<String, Page
     flags.extend(entry.is_edited.then_some("edited"));
     flags.extend(entry.is_locked.then_some("locked"));
     flags.extend(entry.is_held.then_some("held"));
+    let is_unread = matches!(entry.place.subject, OverviewSubject::Repository(_));
+    flags.extend(is_unread.then_some("WAML unreadable"));
     let live_tag = |live: &LiveTag| live.tag.as_ref().map(|tag| tag.as_str().to_owned());
     let tag = live.as_ref().map(|live| live_tag(live).unwrap_or_else(|| live.id.to_string()));
     let progress = progress.as_deref().filter(|_| is_going);
@@ -543,8 +561,9 @@ fn selects(snapshot: &GridSnapshot, query: &GridQuery) -> Vec<Select> {
         values.into_iter().take(1_000).map(|value| (value.clone(), value)).collect::<Vec<_>>()
     };
     let teams = entries.iter().filter_map(|entry| entry.owner.clone()).collect();
-    let namespaces = entries.iter().map(|entry| entry.instance.app.namespace.to_string()).collect();
-    let targets = entries.iter().map(|entry| entry.instance.target.to_string()).collect();
+    let namespaces = entries.iter().filter_map(|entry| entry.namespace().map(ToString::to_string));
+    let namespaces = namespaces.collect();
+    let targets = entries.iter().map(|entry| entry.place.target.to_string()).collect();
     let words = |words: &[(&str, &str)]| {
         words.iter().map(|(word, title)| ((*word).to_owned(), (*title).to_owned())).collect()
     };

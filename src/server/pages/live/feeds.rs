@@ -135,7 +135,7 @@ impl GridSnapshot {
         let mut is_same = self.has_remarks_of(before) && self.entries.len() == before.entries.len();
         let mut old = before.entries.iter().peekable();
         for entry in &mut self.entries {
-            while old.next_if(|old| old.instance < entry.instance).is_some() {}
+            while old.next_if(|old| old.place < entry.place).is_some() {}
             match old.next_if(|old: &&Arc<GridEntry>| ***old == **entry) {
                 Some(old) => *entry = Arc::clone(old),
                 None => is_same = false,

@@ -29,6 +29,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep};
 
+use crate::deployments::overview::OverviewPlace;
 use crate::model::app_instance::AppInstance;
 use crate::model::audit::AuthMethod;
 use crate::model::id::{DeployId, RolloutId};
@@ -167,7 +168,7 @@ struct GridSubject {
     query: GridQuery,
     snapshot: Arc<GridSnapshot>,
     /// The apps that the caller may see; `None` for all.
-    visible: Option<BTreeSet<AppInstance>>,
+    visible: Option<BTreeSet<OverviewPlace>>,
     /// The time when that was found out.
     checked_at: Timestamp,
     /// What the browser shows.
@@ -358,20 +359,20 @@ impl RecordSubject {
 async fn visible(
     call: &AuthenticatedRequest,
     snapshot: &GridSnapshot,
-) -> Result<Option<BTreeSet<AppInstance>>, Problem> {
+) -> Result<Option<BTreeSet<OverviewPlace>>, Problem> {
     let entries: Vec<&Arc<GridEntry>> = snapshot.entries.iter().collect();
     let visible = call.filter_visible(entries, |entry| entry.resource(&call.caller)).await?;
     let is_all = visible.len() == snapshot.entries.len();
-    Ok((!is_all).then(|| visible.into_iter().map(|entry| entry.instance.clone()).collect()))
+    Ok((!is_all).then(|| visible.into_iter().map(|entry| entry.place.clone()).collect()))
 }
 
 fn select(
     snapshot: &GridSnapshot,
-    visible: Option<&BTreeSet<AppInstance>>,
+    visible: Option<&BTreeSet<OverviewPlace>>,
     query: &GridQuery,
 ) -> GridSelection {
     let Some(visible) = visible else { return GridSelection::new(&snapshot.entries, query) };
-    let entries = snapshot.entries.iter().filter(|entry| visible.contains(&entry.instance));
+    let entries = snapshot.entries.iter().filter(|entry| visible.contains(&entry.place));
     GridSelection::new(&entries.cloned().collect::<Vec<_>>(), query)
 }
 
