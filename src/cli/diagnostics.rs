@@ -2,11 +2,10 @@
 //! do.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
 
-use crate::model::violation::{Position, Severity, Violation};
+use crate::model::violation::{Severity, Violation};
 use crate::support::secret_mask::ValueMask;
 use crate::support::text::with_line_feeds;
 
@@ -66,8 +65,8 @@ fn render_violation(
     let may_show = violation.rule != "plaintext";
     let excerpt = violation.position.as_ref().filter(|_| may_show).and_then(|place| {
         let mask = masks.get(place.file.as_ref())?;
-        let text = mask.mask(&range(mask.text(), place));
-        let range = range(&text, place);
+        let text = mask.mask(&place.range_in(mask.text()));
+        let range = place.range_in(&text);
         Some((place, text, range))
     });
     let snippet = excerpt.as_ref().map(|(place, text, range)| {
@@ -98,16 +97,4 @@ fn summary(violations: &[Violation]) -> String {
         (n, 0) => format!("{}\n", plural(n, "violation")),
         (n, m) => format!("{}, {}\n", plural(n, "violation"), plural(m, "warning")),
     }
-}
-
-/// Returns the bytes that a position underlines.
-fn range(text: &str, place: &Position) -> Range<usize> {
-    let line_index = (place.line as usize).saturating_sub(1);
-    let start: usize = text.split_inclusive('\n').take(line_index).map(str::len).sum();
-    let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
-    let byte = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(at, _)| at);
-    let column = (place.column as usize).saturating_sub(1);
-    let from = start + byte(column);
-    let to = start + byte(column + place.length as usize);
-    from..to.max(from)
 }

@@ -31,6 +31,7 @@ pub mod ledger; // what needs only the database: locks, owners, audit log
 pub mod locks; // locks and cancellations
 pub mod dry_run; // what a deployment would do
 pub mod preview; // what a pull request would change
+pub mod violation_sources; // the lines of the WAML that violations are about
 pub mod records; // records of deployments
 pub mod apps; // lists of apps
 pub mod overview; // every app on every target

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -23,6 +23,20 @@ pub struct Position {
     pub column: u32,
     /// The number of characters of that line to underline; at least 1.
     pub length: u32,
+}
+
+impl Position {
+    /// Returns the bytes of the file's text that the position underlines; lines end with a line feed.
+    pub fn range_in(&self, text: &str) -> Range<usize> {
+        let line_index = (self.line as usize).saturating_sub(1);
+        let start: usize = text.split_inclusive('\n').take(line_index).map(str::len).sum();
+        let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let byte = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(at, _)| at);
+        let column = (self.column as usize).saturating_sub(1);
+        let from = start + byte(column);
+        let to = start + byte(column + self.length as usize);
+        from..to.max(from)
+    }
 }
 
 impl fmt::Display for Position {

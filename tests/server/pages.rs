@@ -141,6 +141,8 @@ async fn what_is_wrong_comes_first_with_its_place_and_a_way_out() {
             "<code>&#60;b&#62;.prod-cluster-1.internal</code> is not a legal host name",
             ".weave.yaml:13:76",
             "no service has the port 80",
+            "aria-label=\"line 13 of the WAML\"><span class=\"quiet\">13 │ </span>",
+            "<mark>80</mark>",
             "ingress[0].paths[0].servicePort",
             "there is no such port",
             "write <code>servicePort: 8000</code> for <code>http</code> of shop",

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use crate::deployments::Deployments;
 use crate::deployments::checks::Notice;
 use crate::deployments::live_state::{ClusterAppState, LiveStateError};
+use crate::deployments::violation_sources::SourceLine;
 use crate::model::canary::CanarySample;
 use crate::model::change::Change;
 use crate::model::deploy_clock::IntervalTime;
@@ -55,6 +56,8 @@ pub(crate) struct DeploymentSurroundings {
     pub(crate) notices: Vec<Notice>,
     /// What the reader may do to it and to its app.
     pub(crate) acts: ActLinks,
+    /// Of each violation the line of the WAML, as far as there are any to show.
+    pub(crate) sources: Vec<Option<SourceLine>>,
 }
 
 impl DeploymentStory {
@@ -164,6 +167,7 @@ struct Complaint {
     rule: String,
     message: Vec<Part>,
     place: Option<PageLink>,
+    source: Option<SourceLine>,
     path: String,
     expected: Vec<Part>,
     help: Vec<Part>,
@@ -214,8 +218,16 @@ pub(crate) fn page(
     log: DeploymentStory,
     surroundings: DeploymentSurroundings,
 ) -> Result<String, PageError> {
-    let DeploymentSurroundings { changes, pods, canary, entries, is_paused, notices, acts } =
-        surroundings;
+    let DeploymentSurroundings {
+        changes,
+        pods,
+        canary,
+        entries,
+        is_paused,
+        notices,
+        acts,
+        sources,
+    } = surroundings;
     let DeploymentStory { deployment, notifications, parts, places } = log;
     let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
@@ -224,7 +236,7 @@ pub(crate) fn page(
     let left_out =
         [Severity::Error, Severity::Warning].map(|severity| violations.left_out_of(severity));
     let titles = (violations.errors(), violations.warnings());
-    let (errors, warnings) = complaints(violations, repository, commit, &places);
+    let (errors, warnings) = complaints((violations, sources), (repository, commit), &places);
     let subject =
         deployment.app.as_ref().map_or_else(|| repository.to_string(), ToString::to_string);
     let forge = places.forge.as_deref();
@@ -311,23 +323,28 @@ fn refresh(deployment: &Deployment, notifications: &[Notification]) -> Option<u3
 
 /// Returns the errors, and the warnings.
 fn complaints(
-    violations: Violations,
-    repository: &RepoName,
-    commit: &CommitSha,
+    (violations, sources): (Violations, Vec<Option<SourceLine>>),
+    release: (&RepoName, &CommitSha),
     places: &CodeHostLinks,
 ) -> (Vec<Complaint>, Vec<Complaint>) {
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        violations.into_iter().partition(|violation| violation.severity == Severity::Error);
-    let list_complaints = |list: Vec<Violation>| {
-        list.into_iter().map(|violation| complaint(violation, repository, commit, places)).collect()
+    let sources = sources.into_iter().chain(std::iter::repeat(None));
+    let (errors, warnings): (Vec<_>, Vec<_>) = violations
+        .into_iter()
+        .zip(sources)
+        .partition(|(violation, _)| violation.severity == Severity::Error);
+    let list_complaints = |list: Vec<(Violation, Option<SourceLine>)>| {
+        let complaints = list.into_iter().map(|(violation, source)| Complaint {
+            source,
+            ..complaint(violation, release, places)
+        });
+        complaints.collect()
     };
     (list_complaints(errors), list_complaints(warnings))
 }
 
 fn complaint(
     violation: Violation,
-    repository: &RepoName,
-    commit: &CommitSha,
+    (repository, commit): (&RepoName, &CommitSha),
     places: &CodeHostLinks,
 ) -> Complaint {
     let Violation { rule, severity: _, message, path, position, expected, help } = violation;
@@ -342,6 +359,7 @@ fn complaint(
         rule: rule.into_owned(),
         message: words::parts(&message),
         place,
+        source: None,
         path,
         expected: parts(expected),
         help: parts(help),

@@ -104,6 +104,7 @@ pub(super) async fn deployment(
     let entries = timeline::lines(&story);
     let surroundings = DeploymentSurroundings {
         acts: offers::acts_on_deployment(call, record).await,
+        sources: deployments.violation_sources(record).await,
         changes: deployments.changes(record).await,
         pods,
         canary: canary_samples(call, &record.id).await?,
