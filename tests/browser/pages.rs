@@ -251,3 +251,64 @@ async fn the_page_of_locks_leads_to_locking_a_target_for_those_who_may() {
     assert_eq!(page.console().await, Vec::<String>::new());
     deployer.settled().await;
 }
+
+/// A key of the keyboard, by its name and its number.
+async fn types(page: &Page, key: &str, number: u32) {
+    for kind in ["rawKeyDown", "keyUp"] {
+        let event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number});
+        page.cdp("Input.dispatchKeyEvent", event).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_used_by_keyboard_and_what_has_the_focus_is_seen() {
+    let Some(page) = Page::take("pages in a browser").await else { return };
+    let deployer = with_two().await;
+    let newest = deployer.deployments().await.pop().unwrap().id;
+    let focus = "const at = document.activeElement; const style = getComputedStyle(at); \
+         const box = at.getBoundingClientRect(); \
+         return [at === document.body ? '' : `${at.nodeName} ${at.getAttribute('href') ?? at.name ?? ''}`, \
+         style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 && box.width > 0 && box.left >= 0]";
+    let count = "return [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary, [tabindex=\"0\"]')] \
+         .filter(one => one.checkVisibility()).length";
+    for path in ["/", SHOP, &format!("/deployments/{newest}"), "/locks", "/insights?window=24h"] {
+        page.open(&deployer.url(), path).await;
+        let all = page.run(count, json!([])).await.as_u64().unwrap();
+        let mut reached: Vec<String> = Vec::new();
+        loop {
+            types(&page, "Tab", 9).await;
+            let (name, is_seen): (String, bool) =
+                serde_json::from_value(page.run(focus, json!([])).await).unwrap();
+            if name.is_empty() || reached.len() as u64 > 2 * all {
+                break;
+            }
+            // The values of a plot show themselves in place of an outline.
+            assert!(is_seen || name.starts_with('g'), "{path}: {name} has the focus unseen");
+            reached.push(name);
+        }
+        assert_eq!(reached[0], "A #main", "{path}");
+        assert!(reached.len() as u64 >= all, "{path}: {all} are not {reached:?}");
+    }
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn on_paper_there_is_what_is_read_and_nothing_that_is_pressed() {
+    let Some(page) = Page::take("pages in a browser").await else { return };
+    let deployer = with_two().await;
+    page.open(&deployer.url(), SHOP).await;
+    page.colors("dark").await;
+    page.cdp("Emulation.setEmulatedMedia", json!({"media": "print"})).await;
+    let seen = "return [...document.querySelectorAll(arguments[0])].filter(one => one.checkVisibility()).length";
+    for css in ["nav", "form", ".skip"] {
+        assert_eq!(page.run(seen, json!([css])).await, 0, "{css}");
+    }
+    assert!(page.run(seen, json!(["h1, h2, table"])).await.as_u64() > Some(3));
+    let colors = "return [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]";
+    assert_eq!(page.run(colors, json!([])).await, json!(["rgb(255, 255, 255)", "rgb(0, 0, 0)"]));
+    page.screenshot("app-print").await;
+    let paper = page.cdp("Page.printToPDF", json!({"printBackground": true})).await;
+    assert!(paper["data"].as_str().is_some_and(|data| data.len() > 10_000), "it is printed");
+    page.cdp("Emulation.setEmulatedMedia", json!({"media": ""})).await;
+    deployer.settled().await;
+}
