@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! apps/<template>/defaults.yaml
+//! apps/<template>/parameters.yaml              what its WAMLs can set beyond the keys of every WAML
 //! apps/<template>/<version>/<file>.yaml.tmpl
 //! apps/<template>/samples/<file>.yaml          WAMLs to test it with
 //! components/<file>.yaml.tmpl                  pieces that all templates share
@@ -17,6 +18,7 @@ use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation};
 use crate::policy::PolicySet;
 use crate::templates::engine;
+use crate::templates::parameters::{self, TemplateParameters};
 use crate::waml::duplicates::{ElementIdentity, ElementPlace};
 use crate::waml::node::{Map, Node, Path, Value};
 use crate::waml::section::{Section, always_exists};
@@ -44,8 +46,10 @@ pub struct Template {
     pub version: TemplateVersion,
     /// The commit of the templates, where they come from a repository.
     pub commit: Option<CommitSha>,
-    /// `defaults.yaml`; a map.
+    /// `defaults.yaml`, and the defaults of `parameters.yaml` under `parameters`; a map.
     pub defaults: Node,
+    /// `parameters.yaml`; without the file there are none.
+    pub parameters: Arc<TemplateParameters>,
     /// The names of its files in `engine`, sorted.
     pub(crate) files: Vec<String>,
     pub(crate) engine: engine::TemplateEngine,
@@ -81,7 +85,13 @@ impl TemplateSet {
         let policies = Arc::new(policies);
         let mut by_id = BTreeMap::new();
         for (name, version, files) in versions(&sources.files) {
-            let defaults = defaults(&sources.files, &name, &mut violations);
+            let parameters = Arc::new(parameters(&sources.files, &name, &mut violations));
+            let mut defaults = defaults(&sources.files, &name, &mut violations);
+            if let (Value::Map(map), Some(entry)) =
+                (&mut defaults.value, parameters.default_entry())
+            {
+                map.insert(parameters::PART.to_owned(), entry);
+            }
             let own_files = sources.files.iter().filter(|file| files.contains(&file.path));
             let engine = match engine::load(&sources.components, own_files) {
                 Ok(engine) => engine,
@@ -98,8 +108,17 @@ impl TemplateSet {
             let uses = engine::variables(&engine, &files);
             let policies = policies.clone();
             let commit = sources.commit.clone();
-            let template =
-                Template { name, version, commit, defaults, files, engine, policies, uses };
+            let template = Template {
+                name,
+                version,
+                commit,
+                defaults,
+                parameters,
+                files,
+                engine,
+                policies,
+                uses,
+            };
             by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
         }
         if let Some(rejection) = Rejection::of(violations) {
@@ -169,7 +188,7 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
 /// Finds files that would be passed over in silence.
 fn find_unknown_files(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
     let is_known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
-        [_, "defaults.yaml"] => true,
+        [_, "defaults.yaml" | parameters::FILE] => true,
         [_, SAMPLES, file] => file.rsplit_once('.').is_some_and(|(_, end)| end == "yaml"),
         [_, _, file] => file.ends_with(engine::SUFFIX),
         _ => false,
@@ -190,6 +209,25 @@ fn odd_components(components: &[TemplateFile]) -> impl Iterator<Item = Violation
         let message = format!("components/{} is no component", file.path);
         Violation::error("template", message).help("shared pieces are components/<file>.yaml.tmpl")
     })
+}
+
+/// Reads the parameters that a template declares, if it does.
+fn parameters(
+    files: &[TemplateFile],
+    name: &TemplateName,
+    violations: &mut Vec<Violation>,
+) -> TemplateParameters {
+    let path = format!("{name}/{}", parameters::FILE);
+    let Some(file) = files.iter().find(|file| file.path == path) else {
+        return TemplateParameters::default();
+    };
+    let mut of_file = Vec::new();
+    let parameters = TemplateParameters::parse(&path, &file.text, &mut of_file);
+    // Each version of the template reads the file.
+    violations.extend(
+        of_file.into_iter().filter(|violation| !violations.contains(violation)).collect::<Vec<_>>(),
+    );
+    parameters
 }
 
 fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Violation>) -> Node {
@@ -219,6 +257,13 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
         violations,
     );
     violations.extend(unusable(&node));
+    if let Some(entry) = node.as_map().and_then(|map| map.get(parameters::PART)) {
+        let message = "the defaults of parameters are not here";
+        let violation = Violation::error("template", message).expected("is in another file");
+        let help =
+            format!("write each as the `default` of its parameter in {name}/{}", parameters::FILE);
+        violations.push(violation.help(help).at(parameters::PART, Some(entry.key.clone())));
+    }
     node
 }
 

@@ -174,9 +174,36 @@ pub fn prepare() {
 
 /// Makes the JSON Schema that editors complete with.
 pub fn json_schema() -> Schema {
+    written_schema(|_| {})
+}
+
+/// Makes the JSON Schema of WAMLs that use one template, from the schema of its parameters by name.
+pub fn json_schema_with_parameters(
+    parameters: &serde_json::Map<String, serde_json::Value>,
+) -> Schema {
+    // A `null` removes what an earlier layer set.
+    let nullable = |(name, schema): (&String, &serde_json::Value)| {
+        (name.clone(), serde_json::json!({"anyOf": [schema, {"type": "null"}]}))
+    };
+    let properties: serde_json::Value = parameters.iter().map(nullable).collect();
+    written_schema(|json| {
+        for section in ["Section", "DefaultsEntry"] {
+            let pointer = format!("/$defs/{section}/properties/parameters");
+            let Some(part) = json.pointer_mut(&pointer).and_then(|part| part.as_object_mut())
+            else {
+                continue;
+            };
+            part.insert("properties".to_owned(), properties.clone());
+            part.insert("additionalProperties".to_owned(), false.into());
+        }
+    })
+}
+
+fn written_schema(edit: impl FnOnce(&mut serde_json::Value)) -> Schema {
     let mut schema = schemars::schema_for!(Document);
     schema.insert("$id".to_owned(), "https://the-deployer.invalid/schemas/waml-2.json".into());
     let mut json = schema.as_value().clone();
+    edit(&mut json);
     widen(&mut json);
     Schema::try_from(json).unwrap_or(schema)
 }

@@ -297,13 +297,18 @@ impl fmt::Display for Path {
     }
 }
 
-/// Checks that something in the value was written in the WAML rather than in a template's defaults.
+/// Checks that something in the value was written in the WAML rather than in a template's files.
 pub(crate) fn is_from_waml(node: &Node) -> bool {
     let mut is_found = false;
     node.leaves(&mut Path::root(), &mut |_, leaf| {
-        is_found |= !leaf.origin.layer.ends_with("/defaults.yaml");
+        is_found |= template_of_layer(&leaf.origin.layer).is_none();
     });
     is_found
+}
+
+/// Finds the template whose file a layer is.
+pub(crate) fn template_of_layer(layer: &str) -> Option<&str> {
+    layer.strip_suffix("/defaults.yaml").or_else(|| layer.strip_suffix("/parameters.yaml"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::model::id::TargetName;
 use crate::support::globs::Globs;
@@ -95,6 +96,8 @@ pub struct Section {
     pub traffic: Option<Traffic>,
     /// Objects that this deployment may take away: such as keep data, and many at once.
     pub removes: Option<Vec<Removal>>,
+    /// Values for the parameters that the template declares.
+    pub parameters: Option<IndexMap<String, Json>>,
 }
 
 /// An object with data in it that may be taken away: without an entry, a deployment that would
@@ -189,6 +192,7 @@ pub fn always_exists(part: &str) -> bool {
             | "disruption"
             | "labels"
             | "annotations"
+            | "parameters"
     )
 }
 

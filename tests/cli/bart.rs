@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use tempfile::TempDir;
+
 use super::{bart, example, program, said};
 
 #[test]
@@ -148,6 +150,55 @@ fn the_schema_is_json_and_names_every_section() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(json["$defs"]["Section"]["properties"]["autoscaling"].is_object());
     assert!(json["properties"]["deploy"].is_object());
+}
+
+/// A folder with the template `web`, which takes a parameter, and a WAML that sets it.
+fn example_of_parameters() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("t/apps/web/defaults.yaml", "");
+    put(
+        "t/apps/web/parameters.yaml",
+        "parameters:\n  tier: {type: string, enum: [gold, silver], default: silver}\n  cost: {type: integer}\n",
+    );
+    put("t/apps/web/latest/configmap.yaml.tmpl", "");
+    put(
+        ".weave.yaml",
+        "schema: \"2\"\nname: A\nslug: a\nowner: a@example.com\nnamespace: n\ntemplate: web\n\
+         defaults:\n- {match: \"*\", parameters: {cost: 1}}\ndeploy: {t: {parameters: {cost: 2}}}\n",
+    );
+    folder
+}
+
+#[test]
+fn the_schema_of_a_template_has_its_parameters() {
+    let folder = example_of_parameters();
+    let output = bart(folder.path(), &["schema", "--templates", "t", "--template", "web"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for section in ["Section", "DefaultsEntry"] {
+        let parameters = &json["$defs"][section]["properties"]["parameters"];
+        let tier = &parameters["properties"]["tier"]["anyOf"][0];
+        assert_eq!(tier["enum"], serde_json::json!(["gold", "silver"]), "{parameters}");
+        assert_eq!(parameters["additionalProperties"], false);
+    }
+    let output = bart(folder.path(), &["schema", "--templates", "t", "--template", "wbe"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("did you mean `web`?"), "{}", said(&output));
+}
+
+#[test]
+fn explain_shows_where_parameters_come_from() {
+    let folder = example_of_parameters();
+    let arguments = ["explain", "-t", "t", "--templates", "t", "parameters"];
+    insta::assert_snapshot!(said(&bart(folder.path(), &arguments)), @r"
+    PATH             VALUE   WRITTEN AT                LAYER
+    parameters.cost  2       .weave.yaml:9:33          deploy.t
+    parameters.tier  silver  web/parameters.yaml:2:55  template
+    ");
 }
 
 #[test]

@@ -73,6 +73,26 @@ fn the_list_of_rules_is_the_one_that_runs() {
 }
 
 #[test]
+fn the_parameters_that_the_pages_show_are_those_that_are_tried() {
+    let page = |name: &str| fs::read_to_string(root().join("docs").join(name)).unwrap();
+    let tried = |name: &str| {
+        fs::read_to_string(root().join("tests/pipeline/parameters").join(name)).unwrap()
+    };
+    let declared = tried("templates/apps/web/parameters.yaml");
+    assert!(page("templates.md").contains(&format!("```yaml\n{declared}```\n")));
+    let waml = tried("waml.yaml");
+    let (_, settings) = waml.split_once("template: web\n").unwrap();
+    assert!(page("waml.md").contains(&format!("```yaml\ntemplate: web\n{settings}```\n")));
+    let read = tried("templates/apps/web/latest/deployment.yaml.tmpl");
+    let (_, shown) = page("templates.md")
+        .split_once("null where nothing is set:\n\n```text\n")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    assert!(read.contains(shown), "{shown}");
+}
+
+#[test]
 fn the_policies_that_the_guide_shows_are_those_that_are_tried() {
     let page = fs::read_to_string(root().join("docs/policies.md")).unwrap();
     let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
@@ -149,7 +169,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let schema = the_deployer::waml::document::json_schema();
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
     // Those are for us, not for templates; `traffic` is part of the view of `ingress` and `versions`.
-    let ours = ["template", "removes", "traffic"];
+    let ours = ["template", "removes", "traffic", "parameters"];
     for key in section.keys().filter(|key| !ours.contains(&key.as_str())) {
         assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
     }

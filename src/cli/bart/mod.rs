@@ -3,6 +3,7 @@
 mod validate;
 mod render;
 mod explain;
+mod schema;
 mod deploy;
 mod builds;
 mod status;
@@ -31,10 +32,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::VERSION;
 use super::error::{CliError, CommandOutcome, on_runtime};
-use super::output;
 use super::settings::{self, BartSettings};
 use super::times::TimesArgument;
-use crate::waml::document;
 
 /// Deploys services, and shows what is deployed where.
 ///
@@ -78,10 +77,7 @@ enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Explain(explain::Explain),
-    /// Prints the JSON Schema of the WAML, for completion and checks in editors.
-    ///
-    /// Save it and name it in the first line of `.weave.yaml`: `# yaml-language-server: $schema=./waml.schema.json`
-    Schema,
+    Schema(schema::SchemaArgs),
     Deploy(deploy::Deploy),
     Builds(builds::BuildsArgs),
     Status(status::StatusArgs),
@@ -127,7 +123,7 @@ impl Bart {
             Command::Validate(command) => on_runtime(command.run()),
             Command::Render(command) => on_runtime(command.run()),
             Command::Explain(command) => command.run(),
-            Command::Schema => output::json(&document::json_schema()),
+            Command::Schema(command) => command.run(),
             Command::Deploy(command) => on_runtime(command.run()),
             Command::Builds(command) => on_runtime(command.run()),
             Command::Status(command) => on_runtime(command.run()),

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::model::violation::{Position, Violation};
 use crate::pipeline::check::{Sample, view};
 use crate::templates::lint::reads::{EACH, TemplateRead, ViewPath};
+use crate::templates::parameters::PART;
 use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
@@ -19,7 +20,9 @@ pub(super) fn find_unused(
 ) -> Vec<Violation> {
     let Some((first, _)) = versions.first() else { return Vec::new() };
     let mut violations = Vec::new();
-    for (part, entry) in first.defaults.as_map().into_iter().flatten() {
+    let parts = first.defaults.as_map().into_iter().flatten();
+    // Parameters are checked by their declaration, with or without a default.
+    for (part, entry) in parts.filter(|(part, _)| *part != PART) {
         let looked_at = |(template, reads): &(&Template, Vec<TemplateRead>)| {
             template.uses(part) || reads.iter().any(|read| read.way.first() == Some(part))
         };

@@ -9,6 +9,7 @@ use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::pipeline::check::{facts, sample, view_with};
 use crate::templates::lint::shape::ViewShape;
+use crate::templates::parameters;
 use crate::templates::set::TemplateSet;
 use crate::waml::section::Section;
 
@@ -78,10 +79,19 @@ const PLATFORMS: [&str; 2] = [
 
 pub(super) fn shape() -> ViewShape {
     let mut shape = ViewShape::default();
-    shape.add_schema(&[], &schemars::schema_for!(Section).to_value());
+    shape.add_schema(&[], &section_schema());
     shape.add_schema(&["target", "platform"], &schemars::schema_for!(Platform).to_value());
     views().into_iter().flatten().for_each(|view| shape.add(&view));
     shape
+}
+
+/// Returns the schema of a section without the parameters: which there are is the template's to say.
+fn section_schema() -> Json {
+    let mut schema = schemars::schema_for!(Section).to_value();
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.remove(parameters::PART);
+    }
+    schema
 }
 
 /// Collects what templates see of each of these WAMLs; `None` for one that is refused.

@@ -5,6 +5,7 @@
 
 mod everywhere; // what there is whatever the samples
 mod defaults; // what is there and not read
+mod parameters; // … of what the template declares
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::pipeline::{default, merge, planned, validate};
 use crate::templates::lint::reads::{self, TemplateRead};
 use crate::templates::lint::shape::ViewShape;
 use crate::templates::lint::undefined;
+use crate::templates::parameters::PART;
 use crate::templates::set::{Template, TemplateSet};
 use crate::templates::{engine, view as views};
 use crate::waml::Waml;
@@ -57,6 +59,8 @@ pub struct CheckedTemplate {
     pub targets: usize,
     /// The objects that came of it.
     pub objects: usize,
+    /// The parameters that it declares.
+    pub parameters: Vec<String>,
 }
 
 /// A WAML to try a template with.
@@ -97,6 +101,9 @@ fn check_template(
 ) {
     let mut samples = samples(name, sources, &mut report.violations);
     let mut shape = everywhere::shape();
+    if let Some(template) = versions.first() {
+        shape.add_schema(&[PART], &template.parameters.json_schema());
+    }
     for template in versions {
         let template_report =
             render_samples(template, &mut samples, &mut shape, &mut report.violations);
@@ -113,6 +120,7 @@ fn check_template(
         report.violations.extend(undefined::find_undefined(reads, &shape, &texts));
     }
     report.violations.extend(defaults::find_unused(&reads, &samples));
+    report.violations.extend(parameters::find_unused(&reads));
 }
 
 fn samples(name: &str, sources: &TemplateSources, violations: &mut Vec<Violation>) -> Vec<Sample> {
@@ -178,6 +186,7 @@ fn render_samples(
         samples: samples.len(),
         targets: 0,
         objects: 0,
+        parameters: template.parameters.names().map(str::to_owned).collect(),
     };
     for sample in samples {
         for target in sample.targets.clone() {

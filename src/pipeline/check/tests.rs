@@ -204,3 +204,53 @@ fn a_policy_without_a_path_is_told_with_the_sample_that_breaks_it() {
     let lines = lint_sources(&sources);
     assert_eq!(lines, ["error: t/samples/one.yaml:1:1: there are objects [policy/never]"]);
 }
+
+const PARAMETERS: &str = "parameters:\n  tier: {type: string}\n  disk: {type: object, properties: {size: {type: string}}}\n";
+
+fn of_parameters(file_text: &str, body: &str) -> Vec<String> {
+    let mut sources = set("", body);
+    sources.files.push(file("t/parameters.yaml", file_text));
+    let lines = lint_sources(&sources);
+    lines
+        .into_iter()
+        .filter(|line| line.contains("parameter") || line.contains("declare"))
+        .collect()
+}
+
+#[test]
+fn a_parameter_is_declared_and_read_or_the_check_says_so() {
+    let body = "data: {a: {{ parameters.tier }}, b: {{ parameters.disk?.size }}}";
+    assert_eq!(of_parameters(PARAMETERS, body), Vec::<String>::new());
+    let everything = "data: {{ parameters | yaml }}";
+    assert_eq!(of_parameters(PARAMETERS, everything), Vec::<String>::new());
+    // In a branch that no sample reaches, too.
+    let body =
+        "{% if labels %}data: {a: {{ parameters.teir }}, b: {{ parameters.disk.sise }}}{% endif %}";
+    assert_eq!(
+        of_parameters(PARAMETERS, body),
+        [
+            "error: t/latest/configmap.yaml.tmpl:5:29: the template declares no `parameters.teir` [undefined]",
+            "error: t/latest/configmap.yaml.tmpl:5:55: the template declares no `parameters.disk.sise` [undefined]",
+            "warning: t/parameters.yaml:2:3: no file of the template reads `parameters.tier` [unused-parameter]",
+        ]
+    );
+    let report = templates(&TemplateSources {
+        files: [set("", "").files, vec![file("t/parameters.yaml", PARAMETERS)]].concat(),
+        ..TemplateSources::default()
+    });
+    assert_eq!(report.unwrap().templates[0].parameters, ["tier", "disk"]);
+}
+
+#[test]
+fn a_read_of_a_parameter_of_a_template_without_any_is_refused() {
+    let lines = of_template("", "data: {a: {{ parameters.tier }}}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("the template declares no `parameters.tier` [undefined]")),
+        "{lines:?}"
+    );
+    let lines =
+        TemplateSet::compile(&set("parameters: {tier: gold}\n", "")).unwrap_err().to_string();
+    assert!(lines.contains("the defaults of parameters are not here"), "{lines}");
+}

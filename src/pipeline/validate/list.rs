@@ -3,9 +3,9 @@
 
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, cron, disks,
-    env, hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, pods, ports,
-    probes, removal, rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic,
-    versions, volumes,
+    env, hosts, iam, ignored, image, ingress, kubernetes, labels, names, parameters, plaintext,
+    pods, ports, probes, removal, rendered, resources, rollouts, routes, scaling, secrets, slo,
+    stores, traffic, versions, volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -116,6 +116,9 @@ pub const RULES: &[Rule] = rules! {
     "labels" Error Settings(labels::check);
         "Labels and annotations are legal in Kubernetes, and none is one that the-deployer sets.";
         r#"Kubernetes, "Labels and Selectors" and "Annotations""#;
+    "parameters" Error Settings(parameters::check);
+        "Every parameter is one that the template declares, of the form that it asks for, and none that it needs is missing.";
+        "the template's own `parameters.yaml`: docs/templates.md";
     "image" Error Settings(image::check);
         "The image has a name that a registry can have.";
         r#"OCI distribution specification, "Pulling manifests""#;

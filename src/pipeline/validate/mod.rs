@@ -20,6 +20,7 @@ mod image;
 mod ingress;
 mod kubernetes;
 mod labels;
+mod parameters; // of the template
 mod names; // … and those of Kubernetes and of the platform
 mod plaintext;
 mod pods; // rights, life, nodes
@@ -56,7 +57,7 @@ use crate::templates::view::versions::{self as versions_view, LiveVersion};
 use crate::templates::view::{self, ViewInput};
 use crate::traffic::plan::VersionSpec;
 use crate::waml::confidential::hide_secrets;
-use crate::waml::node::{Node, Path};
+use crate::waml::node::{Node, Path, template_of_layer};
 use crate::waml::section::Section;
 use crate::waml::{Waml, collect};
 
@@ -89,7 +90,7 @@ impl Subject<'_> {
     /// Writes ` (the default of …)` for a value that the WAML does not have: its reader would look for it in vain.
     pub(crate) fn default_of(&self, path: &Path) -> String {
         let layer = self.tree.at(path).map(|node| node.origin.layer.as_ref());
-        let template = layer.and_then(|layer| layer.strip_suffix("/defaults.yaml"));
+        let template = layer.and_then(template_of_layer);
         template.map_or_else(String::new, |name| format!(" (the default of `{name}`)"))
     }
 
@@ -262,8 +263,9 @@ pub fn run_rules<'a>(
     let Complete { waml, target, fleet, mut tree } = complete;
     let mut violations = waml.violations.clone();
     tree.drop_broken_elements();
-    let section =
+    let mut section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
+    section.parameters = Some(template.parameters.read(&template.id(), &mut tree, &mut violations));
     let cluster = facts.clusters.find(&target).filter(|_| {
         // A placeholder name may be that of a cluster which was not meant.
         !waml.is_misnamed(&target) || matches!(facts.clusters, Clusters::Any(_))

@@ -7,6 +7,7 @@ use crate::model::violation::{Position, Violation};
 use crate::templates::lexer;
 use crate::templates::lint::reads::{EACH, TemplateRead};
 use crate::templates::lint::shape::ViewShape;
+use crate::templates::parameters::{FILE, PART};
 use crate::waml::suggest;
 
 /// Finds reads of unknown names: one violation for each such part, at its first place.
@@ -70,6 +71,15 @@ fn undefined_violation(read: &TemplateRead, shape: &ViewShape) -> Violation {
             .help(suggest::hint(name, shape.names(before)));
     }
     let way = format_way(read.way.get(..=known_steps).unwrap_or_default());
+    if root == PART {
+        // What there is was declared, so this is no guess.
+        let help = match suggest::nearest(name, shape.names(before)) {
+            Some(best) => format!("did you mean `{best}`?"),
+            None => format!("correct it, or declare it in the template's {FILE}"),
+        };
+        let message = format!("the template declares no `{way}`");
+        return Violation::error("undefined", message).expected("not declared").help(help);
+    }
     let message = format!("`{way}` may not exist: no sample has it, and no WAML can have it");
     let help = match suggest::nearest(name, shape.names(before)) {
         Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),

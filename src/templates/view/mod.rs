@@ -22,6 +22,7 @@ pub(crate) mod iam; // roles in the cloud
 mod database;
 mod redis;
 
+use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
 
 use crate::manifests::int_or_string::NumberOrPercent;
@@ -75,6 +76,8 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     );
     set("versions", versions::build_versions_view(section, &waml.app, release, fleet));
     set("release", json!(release));
+    // Each that the template declares, null where it is not set.
+    set("parameters", json!(section.parameters.as_ref().unwrap_or(&IndexMap::new())));
     set("image", image(section.image.as_ref(), release));
     set("service", json!(network::services(section, slug)));
     set(

@@ -35,7 +35,7 @@ impl TemplatesCommand {
 ///
 /// Compiles every template, renders each version with the WAMLs in its `samples/` for all their targets, and checks the
 /// result as a deployment would. Also reports names that have no value, including those in branches that no sample
-/// reaches, and defaults that no file reads.
+/// reaches, and defaults and parameters that no file reads.
 ///
 /// Exit code 0 when the templates can be used (warnings are shown), 1 when not, 2 when the folder cannot be read.
 #[derive(Debug, Args)]
@@ -83,9 +83,15 @@ impl TemplatesCheckArgs {
 }
 
 fn line(report: &CheckedTemplate) -> String {
-    let CheckedTemplate { template, files, samples, targets, objects } = report;
+    let CheckedTemplate { template, files, samples, targets, objects, parameters } = report;
+    let parameters = match parameters.is_empty() {
+        true => String::new(),
+        false => format!("; parameters: {}", parameters.join(", ")),
+    };
     let [files, samples, targets, objects] =
         [(*files, "file"), (*samples, "sample"), (*targets, "target"), (*objects, "object")]
             .map(|(n, word)| format!("{n} {word}{}", if n == 1 { "" } else { "s" }));
-    format!("{BOLD}{template}{BOLD:#}: {files}; {samples} for {targets} gave {objects}\n")
+    format!(
+        "{BOLD}{template}{BOLD:#}: {files}; {samples} for {targets} gave {objects}{parameters}\n"
+    )
 }
