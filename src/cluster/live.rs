@@ -20,6 +20,7 @@ use crate::cluster::logs::is_object_name;
 use crate::cluster::object::{Marks, ObjectKey, WatchedKind};
 use crate::cluster::pod::PodRow;
 use crate::cluster::progress::{ProgressContext, WorkloadProgress, workload_progress};
+use crate::cluster::watch::kinds::PART_LABEL;
 use crate::cluster::watch::protocol::{ListPage, WatchProblem};
 use crate::cluster::watched::WatchedObject;
 
@@ -92,17 +93,27 @@ pub enum LiveReadError {
 }
 
 /// The name and the labels by which objects are listed.
+#[derive(Clone, Copy)]
 struct ObjectSelector<'a> {
     namespace: &'a str,
     slug: &'a str,
     name: Option<&'a str>,
+    /// True for the pods of its jobs, whose label of a name is another one.
+    parts: bool,
 }
 
 /// The objects of one kind.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct KindObjects {
     objects: Vec<WatchedObject>,
     is_cut: bool,
+}
+
+impl KindObjects {
+    fn and(mut self, others: Self) -> Self {
+        self.objects.extend(others.objects);
+        Self { is_cut: self.is_cut || others.is_cut, ..self }
+    }
 }
 
 /// Reads the workloads and pods of an app within that time.
@@ -117,10 +128,17 @@ pub async fn read_app(
 ) -> Result<AppSnapshot, LiveReadError> {
     let until = Instant::now() + deadline;
     let client = connect(connection, until).await?;
-    let selector = ObjectSelector { namespace, slug, name: None };
-    let lists = join_all(KINDS.map(|kind| read_kind(&client, kind, &selector, until))).await;
+    let selector = ObjectSelector { namespace, slug, name: None, parts: false };
+    let of_parts = ObjectSelector { parts: true, ..selector };
+    let lists = join_all(KINDS.map(|kind| read_kind(&client, kind, &selector, until)));
+    let pods_of_parts = read_kind(&client, WatchedKind::Pod, &of_parts, until);
+    let (lists, pods_of_parts) = tokio::join!(lists, pods_of_parts);
+    let lists = KINDS.into_iter().zip(lists).map(|(kind, list)| match kind {
+        WatchedKind::Pod => (kind, list.and_then(|list| Ok(list.and(pods_of_parts.clone()?)))),
+        _ => (kind, list),
+    });
     let (mut index, mut unread, mut is_cut) = (ClusterIndex::new(), Vec::new(), false);
-    for (kind, list) in KINDS.into_iter().zip(lists) {
+    for (kind, list) in lists {
         match list {
             Ok(list) => {
                 is_cut |= list.is_cut;
@@ -167,8 +185,8 @@ pub async fn find_pod(
     }
     let until = Instant::now() + deadline;
     let client = connect(connection, until).await?;
-    let find = async |kind: WatchedKind, name: &str| {
-        let selector = ObjectSelector { namespace, slug, name: Some(name) };
+    let find_labelled = async |kind: WatchedKind, name: &str, parts: bool| {
+        let selector = ObjectSelector { namespace, slug, name: Some(name), parts };
         let list = read_kind(&client, kind, &selector, until).await;
         let list = list.or_else(|problem| match problem {
             WatchProblem::Absent => Ok(KindObjects::default()),
@@ -180,6 +198,10 @@ pub async fn find_pod(
         })?;
         let is_it = |object: &WatchedObject| &*object.meta().name == name;
         Ok(list.objects.into_iter().find(is_it))
+    };
+    let find = async |kind: WatchedKind, name: &str| match find_labelled(kind, name, false).await? {
+        None if kind == WatchedKind::Pod => find_labelled(kind, name, true).await,
+        object => Ok(object),
     };
     let Some(object) = find(WatchedKind::Pod, pod).await? else { return Ok(None) };
     let mut part = object.clone();
@@ -326,11 +348,14 @@ impl ObjectSelector<'_> {
         items: u32,
         continuation: Option<String>,
     ) -> Result<Request<Vec<u8>>, WatchProblem> {
-        let Self { namespace, slug, name } = self;
+        let Self { namespace, slug, name, parts: _ } = self;
         // A server refuses a longer value of a label, and Flagger can make no such copy.
         let has_copy = slug.len() + "-primary".len() <= 63;
         let names = if has_copy { format!("{slug},{slug}-primary") } else { (*slug).to_owned() };
-        let label = format!("app.kubernetes.io/name in ({names})");
+        let label = match self.parts {
+            true => format!("{PART_LABEL}={slug}"),
+            false => format!("app.kubernetes.io/name in ({names})"),
+        };
         let params = ListParams {
             label_selector: Some(label),
             field_selector: name.map(|name| format!("metadata.name={name}")),

@@ -33,9 +33,16 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<IneffectiveValue> {
         }
     };
     let scaling = Path::root().key("scaling");
-    if section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some()) {
+    if section.is_autoscaled() {
         let why = "the number of replicas is the autoscaler's".to_owned();
-        let help = "remove it, or set it to `null` here; `autoscaling.horizontal.minReplicas` is the least";
+        let help = match section.keda() {
+            Some(_) => {
+                "remove it, or set it to `null` here; `scaling.keda.minReplicas` is the least"
+            }
+            None => {
+                "remove it, or set it to `null` here; `autoscaling.horizontal.minReplicas` is the least"
+            }
+        };
         add(scaling.key("replicas"), why, help);
     }
     if let Some(disk) = section.volumes.iter().flatten().find(|volume| Volume::is_for_one(volume)) {

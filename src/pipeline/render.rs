@@ -167,7 +167,10 @@ fn misquoted(line: &str) -> Option<(&str, bool)> {
 }
 
 /// Adds what every object carries and a template need not say.
+///
+/// Where the app has jobs before a release (`templates/components/jobs.yaml.tmpl`, wave -1), what they need comes first.
 fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag, section: &Section) {
+    let kind = object.json.get("kind").and_then(Json::as_str).map(str::to_owned);
     let metadata = map_or_insert(&mut object.json, "metadata");
     metadata.entry("namespace").or_insert_with(|| app.namespace.as_str().into());
     let labels = map_or_insert(metadata, "labels");
@@ -184,8 +187,41 @@ fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag, section: &Section
     ] {
         labels.insert(key.to_owned(), value.into());
     }
+    let comes_before_jobs = section.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty())
+        && kind.is_some_and(|kind| is_needed_by_jobs(&kind));
+    if comes_before_jobs {
+        let annotations = map_or_insert(metadata, "annotations");
+        annotations.entry(SYNC_WAVE).or_insert_with(|| "-2".into());
+    }
     drop_empty_annotations(metadata);
     order_metadata(metadata);
+}
+
+/// The annotation by which Argo CD orders the objects of a sync.
+const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+
+/// Checks that a job before a release may need an object of that kind: what gives it rights, settings, secrets, a store.
+fn is_needed_by_jobs(kind: &str) -> bool {
+    const OTHERS: [&str; 17] = [
+        "Canary",
+        "Certificate",
+        "CronJob",
+        "Deployment",
+        "Gateway",
+        "HTTPRoute",
+        "HorizontalPodAutoscaler",
+        "Ingress",
+        "IngressRoute",
+        "Job",
+        "MetricTemplate",
+        "Middleware",
+        "PodDisruptionBudget",
+        "PodMonitor",
+        "ScaledObject",
+        "ServiceMonitor",
+        "VirtualService",
+    ];
+    !OTHERS.contains(&kind)
 }
 
 /// Puts the keys of `metadata` into the order in which a reader looks for them; the rest as the

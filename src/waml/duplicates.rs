@@ -86,7 +86,9 @@ impl<'s> ElementPlace<'s> {
 fn identity(type_name: &str) -> Option<ElementIdentity> {
     match type_name {
         "EnvVar" | "ConfigMapSource" | "Secret" | "Volume" | "Port" | "Link" | "CanaryMetric"
-        | "CanaryWebhook" => Some(ElementIdentity::Name),
+        | "CanaryWebhook" | "ExtraContainer" | "Mount" | "ContainerPort" | "ReleaseJob" => {
+            Some(ElementIdentity::Name)
+        }
         "Service" => Some(ElementIdentity::NameOrSlug),
         "Ingress" => Some(ElementIdentity::Host),
         "IngressPath" => Some(ElementIdentity::Path),

@@ -252,11 +252,11 @@ impl Path {
     }
 
     /// Lists the elements of the list under a key, each with its way; none where there is no list.
-    pub fn each<'a, T: 'a>(
+    pub fn each<'a, T: 'a, L: IntoIterator<Item = &'a Vec<T>>>(
         &self,
         key: &str,
-        list: impl IntoIterator<Item = &'a Vec<T>>,
-    ) -> impl Iterator<Item = (Self, &'a T)> {
+        list: L,
+    ) -> impl Iterator<Item = (Self, &'a T)> + use<'a, T, L> {
         let path = self.key(key);
         list.into_iter().flatten().enumerate().map(move |(at, item)| (path.index(at), item))
     }

@@ -15,16 +15,17 @@ use crate::model::id::TargetName;
 use crate::support::globs::Globs;
 use crate::waml::checked_reader::Reader;
 use crate::waml::duplicates::ElementPlace;
-use crate::waml::node::Node;
+use crate::waml::node::{Node, Path};
 use crate::waml::section_canary::Canary;
+use crate::waml::section_containers::{ContainerPort, ExtraContainer, ReleaseJob};
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
-    Alerts, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault,
+    Alerts, Cron, Database, Disruption, Grpc, Iam, MetricsEndpoint, Redis, Slo, Vault,
 };
 use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
 use crate::waml::section_traffic::{Traffic, Version};
 use crate::waml::section_workload::{
-    Autoscaling, ConfigMapSource, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
+    Autoscaling, ConfigMapSource, EnvVar, Image, Keda, Probes, Resources, Scaling, Secret, Volume,
 };
 
 /// One layer of deployment settings.
@@ -50,6 +51,8 @@ pub struct Section {
     pub service: Option<Vec<Service>>,
     /// Addresses under which the app is reached, merged by `host` or `hostPrefix`.
     pub ingress: Option<Vec<Ingress>>,
+    /// Ports of the app's container that no service leads to, such as that of its metrics; merged by `name`.
+    pub ports: Option<Vec<ContainerPort>>,
     /// CPU and memory of the app's container.
     pub resources: Option<Resources>,
     /// The number of pods, and how they are replaced.
@@ -64,6 +67,8 @@ pub struct Section {
     pub lifecycle: Option<Lifecycle>,
     /// The nodes that the pods run on.
     pub scheduling: Option<Scheduling>,
+    /// The app's own metrics, for Prometheus.
+    pub monitoring: Option<MetricsEndpoint>,
     /// The service level objective.
     pub slo: Option<Slo>,
     /// Alerts beyond and instead of the default ones.
@@ -80,6 +85,12 @@ pub struct Section {
     pub redis: Option<Redis>,
     /// Runs on a schedule instead of always.
     pub cron: Option<Cron>,
+    /// Containers that run before the app's own, each until it ends, in their order; merged by `name`.
+    pub init_containers: Option<Vec<ExtraContainer>>,
+    /// Containers that run beside the app's own, and begin before it and before `initContainers`; merged by `name`.
+    pub sidecars: Option<Vec<ExtraContainer>>,
+    /// Jobs that run before a release replaces pods, all at once; merged by `name`.
+    pub jobs: Option<Vec<ReleaseJob>>,
     /// Files and disks, merged by `name`.
     pub volumes: Option<Vec<Volume>>,
     /// The number of pods that may be away at once when nodes are drained.
@@ -130,6 +141,44 @@ impl Section {
         self.service.as_deref().unwrap_or_default()
     }
 
+    /// Returns true if the number of pods is an autoscaler's, which changes it by load or by events.
+    pub fn is_autoscaled(&self) -> bool {
+        let horizontal = self.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref());
+        horizontal.is_some() || self.keda().is_some()
+    }
+
+    /// Returns the scaling by events.
+    pub fn keda(&self) -> Option<&Keda> {
+        self.scaling.as_ref()?.keda.as_ref()
+    }
+
+    /// Lists the containers beside the app's own, each with its place: those that run before it, then the sidecars.
+    pub fn extra_containers(&self) -> impl Iterator<Item = (Path, &ExtraContainer)> {
+        let root = Path::root();
+        root.each("initContainers", &self.init_containers)
+            .chain(root.each("sidecars", &self.sidecars))
+    }
+
+    /// Lists the environment variables of all containers and jobs, each with its place.
+    pub fn variables(&self) -> impl Iterator<Item = (Path, &EnvVar)> {
+        let of_extra =
+            self.extra_containers().flat_map(|(path, container)| path.each("env", &container.env));
+        let jobs = Path::root().each("jobs", &self.jobs);
+        let of_jobs = jobs.flat_map(|(path, job)| path.each("env", &job.env));
+        Path::root().each("env", &self.env).chain(of_extra).chain(of_jobs)
+    }
+
+    /// Lists the resources of all containers and jobs, each with its place.
+    pub fn all_resources(&self) -> impl Iterator<Item = (Path, &Resources)> {
+        let of_extra = self.extra_containers().map(|(path, one)| (path, one.resources.as_ref()));
+        let jobs = Path::root().each("jobs", &self.jobs);
+        let of_jobs = jobs.map(|(path, job)| (path, job.resources.as_ref()));
+        let all = std::iter::once((Path::root(), self.resources.as_ref()));
+        all.chain(of_extra)
+            .chain(of_jobs)
+            .filter_map(|(path, resources)| Some((path.key("resources"), resources?)))
+    }
+
     /// Returns the addresses, none where there is no list.
     pub fn ingresses(&self) -> &[Ingress] {
         self.ingress.as_deref().unwrap_or_default()
@@ -161,6 +210,7 @@ pub fn refines(key: &str) -> bool {
         "cache"
             | "public"
             | "readOnly"
+            | "headless"
             | "optional"
             | "protocol"
             | "targetPort"

@@ -14,6 +14,8 @@ pub struct Service {
     /// The number of a port that has none.
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
+    /// True if its name leads to each pod by itself, not to one address for all. Kubernetes refuses to change it.
+    pub headless: Option<bool>,
 }
 
 /// One port of a service.
@@ -36,7 +38,7 @@ pub struct Port {
 }
 
 /// A transport protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Protocol {
     /// TCP

@@ -194,3 +194,28 @@ pub struct Disruption {
     /// The largest number of pods that are away: a number or a percentage.
     pub max_unavailable: Option<String>,
 }
+
+/// The place of the app's own metrics, for Prometheus.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MetricsEndpoint {
+    /// The name of a port of the app or of a sidecar; absent: `metrics` if there is one, else the first of TCP.
+    pub port: Option<String>,
+    /// The path; absent: `/metrics`.
+    pub path: Option<String>,
+    /// Seconds between two readings; absent: as Prometheus does by itself.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub interval_seconds: Option<u32>,
+    /// The kind of object; absent: `PodMonitor`.
+    pub kind: Option<MonitorKind>,
+}
+
+/// The kind of object that tells Prometheus of an app. The Prometheus operator's words.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MonitorKind {
+    /// By its pods.
+    #[default]
+    PodMonitor,
+    /// By its Services.
+    ServiceMonitor,
+}

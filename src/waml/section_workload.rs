@@ -134,6 +134,46 @@ pub struct Scaling {
     pub max_unavailable: Option<String>,
     /// The number of extra pods during a rolling update: a number or a percentage.
     pub max_surge: Option<String>,
+    /// Scaling by events, such as the length of a queue, by KEDA; then the number of replicas is KEDA's.
+    pub keda: Option<Keda>,
+}
+
+/// The numbers of KEDA's `ScaledObject`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Keda {
+    /// Never fewer pods than this; absent: none while nothing is to be done.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub min_replicas: Option<u32>,
+    /// Never more pods than this.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_replicas: Option<u32>,
+    /// Seconds between two looks at the sources; absent: 30.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub polling_interval_seconds: Option<u32>,
+    /// Seconds without an event before the last pod goes; absent: 300.
+    #[schemars(range(min = 0, max = 86_400))]
+    pub cooldown_seconds: Option<u32>,
+    /// The sources of events; the one that wants the most pods decides.
+    pub triggers: Option<Vec<KedaTrigger>>,
+}
+
+/// A source of events. KEDA's documentation lists the types and what each is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KedaTrigger {
+    /// The type: `rabbitmq`, `aws-sqs-queue`, `kafka`, `prometheus`, `cron`.
+    #[serde(rename = "type")]
+    pub scaler: String,
+    /// The trigger's name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What the type is told, each a text: `{queueName: jobs, value: "20"}`.
+    #[serde(default)]
+    pub metadata: Option<indexmap::IndexMap<String, Option<String>>>,
+    /// The name of a `TriggerAuthentication` of the app's namespace.
+    #[serde(default)]
+    pub authentication: Option<String>,
 }
 
 /// Scaling by load.

@@ -211,7 +211,7 @@ async fn people_pause_resume_approve_and_undo_a_rollout() {
 #[tokio::test]
 async fn a_person_deploys_a_build_at_an_enterprise_server_with_and_without_scripts() {
     let Some(page) = Page::take("acts in a browser").await else { return };
-    let (deployer, url) = for_people_of_enterprise().await;
+    let (deployer, url) = Box::pin(for_people_of_enterprise()).await;
     deploys(&deployer, "v1").await;
     signs_in(&page, &deployer, &url, "ada", SHOP).await;
     page.press("Deploy").await;

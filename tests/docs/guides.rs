@@ -124,6 +124,31 @@ fn each_of_the_five_services_is_rendered_on_each_of_its_targets_without_a_warnin
     }
 }
 
+/// Each wish of the page is granted by its lines, in a WAML that has nothing else, and leaves nothing to be told.
+#[test]
+fn each_wish_is_granted_by_its_lines() {
+    let page = page("how-do-i");
+    let wishes: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### … ")).collect();
+    let lines = blocks(&page, "yaml");
+    assert!(wishes.len() >= 30 && wishes.len() == lines.len(), "{} {}", wishes.len(), lines.len());
+    let header =
+        "schema: \"2\"\nname: Shop\nslug: shop\nowner: squad@example.com\nnamespace: devx\n";
+    let plan = |lines: &str| {
+        let indented: String = lines.lines().map(|line| format!("    {line}\n")).collect();
+        let text = format!("{header}deploy:\n  prod:\n{indented}");
+        planned_on(text.as_bytes(), Some("prod"), Platform::default(), templates())
+    };
+    let plain = plan("{}").unwrap();
+    for (wish, lines) in wishes.iter().zip(&lines) {
+        let rendered = plan(lines).unwrap_or_else(|rejection| panic!("{wish}: {rejection}"));
+        assert_eq!(rendered.warnings, [], "{wish}");
+        let files = |rendered: &RenderedManifests| -> Vec<Vec<u8>> {
+            rendered.files.iter().map(|file| file.bytes.to_vec()).collect()
+        };
+        assert_ne!(files(&rendered), files(&plain), "{wish} changes nothing");
+    }
+}
+
 #[test]
 fn the_configuration_and_the_waml_of_the_first_deployment_are_taken() {
     let page = page("first-deployment");

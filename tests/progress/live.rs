@@ -96,6 +96,42 @@ async fn the_workloads_and_pods_of_an_app_are_asked_of_its_cluster() {
     Box::pin(recovers(world, id)).await;
 }
 
+/// Its pods have another name label, so that no Service finds them.
+#[tokio::test]
+async fn the_pods_of_a_job_before_a_release_are_of_the_app() {
+    let (world, id) = crashing("").await;
+    let digest = format!("sha256:{}", "a".repeat(64));
+    world.server.apply(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "namespace": "devx", "name": "shop-migrate", "uid": "shop-migrate-uid",
+            "labels": {"app.kubernetes.io/managed-by": "the-deployer", "app.kubernetes.io/name": "shop"},
+            "annotations": {"the-deployer.dev/digest": digest},
+        },
+        "spec": {"template": {}},
+        "status": {"active": 1},
+    }));
+    let mut migrating = pod("shop", 1, &json!({"ready": false, "restartCount": 0}));
+    migrating["metadata"]["name"] = json!("shop-migrate-x1");
+    migrating["metadata"]["uid"] = json!("shop-migrate-x1-uid");
+    migrating["metadata"]["labels"] =
+        json!({"app.kubernetes.io/name": "shop.migrate", "the-deployer.dev/app": "shop"});
+    migrating["metadata"]["ownerReferences"] = json!([{
+        "kind": "Job", "name": "shop-migrate", "uid": "shop-migrate-uid", "controller": true,
+        "apiVersion": "batch/v1",
+    }]);
+    world.server.apply(migrating);
+    let key = ("devx".to_owned(), "shop-migrate-x1".to_owned(), "shop".to_owned());
+    world.server.edit(|cluster| cluster.logs.insert(key, "2 of 3 tables\n".to_owned()));
+    let answer = pods_of(&world, "shop").await;
+    let names: Vec<&Json> =
+        answer["pods"].as_array().unwrap().iter().map(|pod| &pod["name"]).collect();
+    assert!(names.contains(&&json!("shop-migrate-x1")), "{answer}");
+    let mut log = LogReader::open(&world, "shop/pods/shop-migrate-x1/log").await;
+    assert_eq!(log.line().await, "2 of 3 tables");
+    Box::pin(recovers(world, id)).await;
+}
+
 #[tokio::test]
 async fn a_pod_with_the_label_of_an_app_and_another_owner_is_not_of_the_app() {
     let (world, id) = crashing("").await;

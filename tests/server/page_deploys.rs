@@ -91,7 +91,7 @@ async fn a_person_creates_the_deployment_at_github_and_a_form_that_is_sent_twice
     for enterprise in [false, true] {
         let log = CapturedLog::of("", Level::TRACE);
         let (deployer, token, cookie) =
-            if enterprise { at_enterprise().await } else { at_github().await };
+            if enterprise { Box::pin(at_enterprise()).await } else { at_github().await };
         let form = Form::of_page(&deployer, &cookie).await;
         // Nothing is done by GET.
         let query = format!("{SHOP}/deploy?tag=v2&ref=main&form_key={}", form.key);

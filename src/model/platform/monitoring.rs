@@ -26,6 +26,8 @@ pub struct Monitoring {
     /// Labels of every `PrometheusRule`, so that the `ruleSelector` of a Prometheus finds it:
     /// `{release: prometheus}`.
     pub rule_labels: BTreeMap<String, String>,
+    /// Labels of every `PodMonitor` and `ServiceMonitor`, so that a Prometheus finds it: `{release: prometheus}`.
+    pub monitor_labels: BTreeMap<String, String>,
     /// The values of the label `severity`, by which Alertmanager routes.
     pub severities: Severities,
     /// The runbook of an alert, where the WAML has no link called `Runbook`. `{alert}`,
@@ -50,6 +52,7 @@ impl Default for Monitoring {
             database: StoreMetrics::default(),
             redis: StoreMetrics::default(),
             rule_labels: BTreeMap::new(),
+            monitor_labels: BTreeMap::new(),
             severities: Severities::default(),
             runbook_url: None,
             dashboard_url: None,

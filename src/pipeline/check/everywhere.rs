@@ -41,6 +41,12 @@ deploy:
     volumes:
     - {name: disk, mountPath: /a, size: 1Gi, accessMode: ReadWriteMany}
     - {name: files, mountPath: /b, files: {x: x}}
+    lifecycle: {preStop: {command: [x]}}
+    ports: [{name: metrics, number: 81}]
+    monitoring: {port: metrics, intervalSeconds: 15}
+    initContainers: [{name: first, args: [x]}]
+    sidecars: [{name: beside, image: "x/x:1"}]
+    jobs: [{name: before, args: [x]}]
     slo: {requestClass: high}
     alerts: {memoryNearLimit: {threshold: 0.9}}
     canary:
@@ -49,6 +55,23 @@ deploy:
       stepWeight: 10
       metrics: [{name: own, query: x, thresholdRange: {max: 1}}]
 "#;
+
+/// Settings that cannot be beside a canary.
+const WITHOUT_CANARY: [&str; 2] = [
+    r#"
+    scaling: {keda: {maxReplicas: 2, triggers: [{type: x, metadata: {x: x}}]}}
+"#,
+    r#"
+    service: [{ports: [{name: http, number: 80}]}]
+    ingress: [{hostPrefix: x}]
+    versions: [{name: v1, tag: 1.0.0, replicas: 2}, {name: v2, tag: 2.0.0, replicas: 2}]
+    traffic:
+      http:
+      - match: [{prefix: /, headers: {x-user: beta}}]
+        targets: [{version: v2}]
+      - targets: [{version: v1, weight: 90}, {version: v2, weight: 10}]
+"#,
+];
 
 const WITH_STORES: &str = r#"
     database: {engine: postgres, version: "16", tier: db-custom-1-3840, storage: 10Gi}
@@ -64,7 +87,8 @@ const PLATFORMS: [&str; 2] = [
             "provider": "gcp", "gcp": {"project": "x-project", "region": "europe-west3", "network": "x"},
             "database": "cloudsql", "redis": "memorystore"
         },
-        "canary": {"prometheus": "http://prometheus.monitoring:9090"}
+        "canary": {"prometheus": "http://prometheus.monitoring:9090"},
+        "monitoring": {"monitor_labels": {"release": "x"}}
     }"#,
     r#"{
         "secrets": {
@@ -98,7 +122,12 @@ fn section_schema() -> Json {
 fn views() -> Vec<Option<Json>> {
     let stores = format!("{}{}", MAX.trim_end(), WITH_STORES.trim_end());
     let on_platforms = PLATFORMS.iter().map(|platform| view(&stores, &on(platform)?));
-    [view(LEAST, &facts()), view(MAX, &facts())].into_iter().chain(on_platforms).collect()
+    let without_canary = WITHOUT_CANARY.iter().map(|settings| {
+        let text = format!("{}{}", LEAST.trim_end().trim_end_matches(" {x: {}}"), "\n  x:");
+        view(&format!("{text}{settings}"), &facts())
+    });
+    let first = [view(LEAST, &facts()), view(MAX, &facts())];
+    first.into_iter().chain(on_platforms).chain(without_canary).collect()
 }
 
 fn on(platform: &str) -> Option<Facts> {
@@ -106,14 +135,14 @@ fn on(platform: &str) -> Option<Facts> {
     Some(Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() })
 }
 
-/// Builds the view by a template that has nothing.
+/// Builds the view by a template that makes nothing; it reads what only such a template sees that uses it.
 fn view(text: &str, facts: &Facts) -> Option<Json> {
     let file =
         |path: &str, text: &str| TemplateFile { path: path.to_owned(), text: text.to_owned() };
     let sources = TemplateSources {
         files: vec![
             file("backend-default/defaults.yaml", ""),
-            file("backend-default/latest/x.yaml.tmpl", ""),
+            file("backend-default/latest/x.yaml.tmpl", "{% if versions or scaledObject %}{% endif %}"),
         ],
         ..TemplateSources::default()
     };
@@ -130,7 +159,7 @@ mod tests {
     #[test]
     fn every_one_of_them_is_seen() {
         let views = views();
-        assert_eq!(views.len(), 2 + PLATFORMS.len());
+        assert_eq!(views.len(), 2 + PLATFORMS.len() + WITHOUT_CANARY.len());
         assert!(
             views.iter().all(Option::is_some),
             "{:?}",

@@ -1,12 +1,17 @@
 //! The autoscaler's numbers fit together, and its metrics have requests.
 
 use super::resources::Amount;
-use super::{RuleReport, Subject};
+use super::{RuleReport, Subject, names};
+use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::section_workload::{Amounts, Horizontal, Resources};
+use crate::waml::quote::quote;
+use crate::waml::section_workload::{Amounts, Horizontal, Keda, Resources};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+    if let Some(keda) = subject.section.keda() {
+        check_keda(keda, subject, report);
+    }
     let Some(horizontal) = subject.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref())
     else {
         return;
@@ -14,6 +19,65 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("autoscaling").key("horizontal");
     replicas(horizontal, subject, &path, report);
     measures(horizontal, subject, &path, report);
+}
+
+/// KEDA has sources of events, room to scale, the pods for itself, and a template that tells it.
+fn check_keda(keda: &Keda, subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+    let path = Path::root().key("scaling").key("keda");
+    let mut refuse = |path: &Path, message: &str, expected: &str, help: &str| {
+        let violation = Violation::error("autoscaling", message).expected(expected);
+        report.add(path, violation.help(help));
+    };
+    if subject.section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some()) {
+        let message = "KEDA and `autoscaling.horizontal` would both set the number of pods";
+        let help = "keep one; KEDA scales by load with the triggers `cpu` and `memory`";
+        refuse(&path, message, "one too many", help);
+    }
+    if subject.section.canary.is_some() {
+        let message = "Flagger needs an autoscaler that it can copy, and KEDA's it cannot always";
+        refuse(&path, message, "not beside a canary", "use `autoscaling.horizontal`");
+    }
+    if subject.section.versions.as_ref().is_some_and(|versions| !versions.is_empty()) {
+        let message = "each version would be scaled by all events, also by those of the others";
+        refuse(&path, message, "not beside versions", "use `autoscaling.horizontal`");
+    }
+    if !subject.template.uses("scaledObject") {
+        let message =
+            format!("the template `{}` does not make a `ScaledObject`", subject.template.id());
+        let help =
+            "remove `scaling.keda`, or use a template that makes one, such as `worker-default`";
+        refuse(&path, &message, "without effect", help);
+    }
+    match (keda.min_replicas.unwrap_or_default(), keda.max_replicas) {
+        (_, None) => {
+            let help = "add `maxReplicas: 10`";
+            refuse(&path, "the autoscaler has no upper bound", "needs `maxReplicas`", help);
+        }
+        (min, Some(max)) if min > max => {
+            let message = format!("at least {min} and at most {max} replicas cannot both be");
+            let help = "lower `minReplicas`, or raise `maxReplicas`";
+            refuse(&path.key("minReplicas"), &message, &format!("at most {max}"), help);
+        }
+        _ => {}
+    }
+    if keda.triggers.iter().flatten().next().is_none() && !subject.is_unsure("scaling") {
+        let help = "add `triggers: [{type: rabbitmq, metadata: {queueName: jobs, value: \"20\"}}]`";
+        refuse(&path, "KEDA has no source of events", "needs `triggers`", help);
+    }
+    for (path, trigger) in path.each("triggers", &keda.triggers) {
+        let is_type = |text: &str| is_rfc1123_label(text);
+        if !is_type(&trigger.scaler) {
+            let message = format!("{} is not a type of trigger", quote(&trigger.scaler));
+            let help = "write it as KEDA's documentation does: `aws-sqs-queue`";
+            refuse(&path.key("type"), &message, "not a type", help);
+        }
+        let authentication = trigger.authentication.as_deref();
+        if let Some(name) = authentication.filter(|name| !names::is_subdomain(name)) {
+            let message = format!("{} is not a legal name of a TriggerAuthentication", quote(name));
+            let help = "use lower-case letters, digits, `-` and `.`";
+            refuse(&path.key("authentication"), &message, "not a legal name", help);
+        }
+    }
 }
 
 fn replicas(

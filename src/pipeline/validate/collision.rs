@@ -155,11 +155,11 @@ fn place(
 
 /// Finds the variable that refers to a Secret of that name.
 fn variable(plan: &RenderedPlan<'_>, name: &str) -> Option<Path> {
-    let variables = plan.valid.section().env.as_deref().unwrap_or_default();
     let uses_secret =
         |variable: &EnvVar| variable.secret.as_ref().is_some_and(|secret| secret.name == name);
-    let index = variables.iter().position(uses_secret)?;
-    Some(Path::root().key("env").index(index).key("secret").key("name"))
+    let mut variables = plan.valid.section().variables();
+    let (path, _) = variables.find(|(_, variable)| uses_secret(variable))?;
+    Some(path.key("secret").key("name"))
 }
 
 /// Finds the host that has a certificate of that name.

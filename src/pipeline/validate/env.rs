@@ -33,7 +33,7 @@ const RESOURCES: [&str; 6] = [
 const RESERVED: &str = "KUBERNETES_";
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    for (path, variable) in Path::root().each("env", &subject.section.env) {
+    for (path, variable) in subject.section.variables() {
         name(variable, &path, report);
         source(variable, &path, report);
         if let Some(secret) = &variable.secret {

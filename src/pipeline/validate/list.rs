@@ -2,10 +2,10 @@
 //! validators` are made from it.
 
 use super::{
-    RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, cron, disks,
-    env, hosts, iam, ignored, image, ingress, kubernetes, labels, names, parameters, plaintext,
-    pods, ports, probes, removal, rendered, resources, rollouts, routes, scaling, secrets, slo,
-    stores, traffic, versions, volumes,
+    RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, containers,
+    cron, disks, env, hosts, iam, ignored, image, ingress, jobs, kubernetes, labels, monitoring,
+    names, parameters, plaintext, pods, ports, probes, removal, rendered, resources, rollouts,
+    routes, scaling, secrets, slo, stores, traffic, versions, volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -158,6 +158,15 @@ pub const RULES: &[Rule] = rules! {
     "env" Error Settings(env::check);
         "Environment variables have legal names and one source, and secrets legal keys.";
         r#"POSIX, "Environment Variables"; Kubernetes, "Secrets""#;
+    "containers" Both Settings(containers::check);
+        "Containers beside the app's own have legal names, images, ports and folders, each its own, and run where the cluster can run them; an image that moves is a warning.";
+        r#"Kubernetes, "Init Containers" and "Sidecar Containers""#;
+    "jobs" Error Settings(jobs::check);
+        "Jobs before a release have legal names and something to run.";
+        r#"Kubernetes, "Jobs"; Argo CD, "Sync Phases and Waves""#;
+    "monitoring" Both Settings(monitoring::check);
+        "The app's own metrics are at a port that Prometheus can ask, on a target that reads them.";
+        r#"Prometheus operator, "API reference", PodMonitor and ServiceMonitor"#;
     "volumes" Both Settings(volumes::check);
         "Every volume has its own folder and is either a disk or files, and a disk is shared only if its access mode allows it; a disk larger than clouds offer is a warning.";
         r#"Kubernetes, "Volumes""#;

@@ -10,6 +10,7 @@ mod alerts;
 mod autoscaling;
 mod canary; // a new release's traffic
 mod collision;
+mod containers; // … beside the app's own
 mod cron;
 mod disks;
 mod env;
@@ -18,10 +19,12 @@ mod iam;
 mod ignored;
 mod image;
 mod ingress;
+mod jobs; // before a release
 mod kubernetes;
 mod labels;
-mod parameters; // of the template
+mod monitoring; // the app's own metrics
 mod names; // … and those of Kubernetes and of the platform
+mod parameters; // of the template
 mod plaintext;
 mod pods; // rights, life, nodes
 mod ports; // … and gRPC's
@@ -231,7 +234,7 @@ impl<'a> Valid<'a> {
         }
         let app = &self.waml.app;
         let spec = |live: LiveVersion<'_>| {
-            let scaled = self.section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+            let scaled = self.section.is_autoscaled();
             let replicas = || self.section.scaling.as_ref().and_then(|scaling| scaling.replicas);
             let pods = live.replicas.or_else(replicas).filter(|_| !scaled);
             VersionSpec {

@@ -7,20 +7,35 @@ use crate::templates::view::network::PortRef;
 use crate::templates::view::probes::{KINDS, ProbedApp, number};
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quote;
+use crate::waml::section_network::Protocol;
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     let probed = ProbedApp::of(subject.section, subject.tree, slug);
+    check_container(&probed, "app", subject, report);
+    for (path, container) in Path::root().each("sidecars", &subject.section.sidecars) {
+        let probed = ProbedApp::of_container(container, subject.tree, &path);
+        check_container(&probed, "container", subject, report);
+    }
+}
+
+/// Checks the probes of one container; `owner` says whose ports they are.
+fn check_container(
+    probed: &ProbedApp<'_>,
+    owner: &str,
+    subject: &Subject<'_>,
+    report: &mut RuleReport<'_>,
+) {
     for kind in KINDS {
         let Some(probe) = probed.get(kind) else { continue };
-        let path = Path::root().key("probes").key(kind);
+        let path = probed.path.key(kind);
         check_probe(kind, probe, &path, report);
         if probed.asking(kind, probe).0 != kind {
             continue;
         }
-        report_conflicts(kind, probe, &probed, &path, report);
-        check_port(kind, probe, &probed, &path, subject, report);
+        report_conflicts(kind, probe, probed, &path, report);
+        check_port(kind, probe, (probed, owner), &path, subject, report);
     }
 }
 
@@ -102,13 +117,13 @@ fn report_conflicts(
 fn check_port(
     kind: &str,
     probe: &Probe,
-    probed: &ProbedApp<'_>,
+    (probed, owner): (&ProbedApp<'_>, &str),
     path: &Path,
     subject: &Subject<'_>,
     report: &mut RuleReport<'_>,
 ) {
-    let ports: Vec<PortRef<'_>> =
-        network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    let mut ports: Vec<PortRef<'_>> = probed.ports.clone();
+    ports.retain(|port| port.protocol == Protocol::Tcp);
     if probed.mechanism(kind, probe) == ProbeMechanism::Exec || subject.is_unsure("service") {
         return;
     }
@@ -121,10 +136,13 @@ fn check_port(
         // A default probe of the template does not apply to an app without ports; one that a
         // person wrote must not vanish.
         None if ports.is_empty() && subject.tree.at(path).is_some_and(is_from_waml) => {
-            let message = format!("the {kind} probe has no port, and the app has none of TCP");
+            let message = format!("the {kind} probe has no port, and the {owner} has none of TCP");
             let violation =
                 Violation::error("probes", message).expected("needs `port` or `command`");
-            let help = "add a service with a TCP port, or probe with `command`";
+            let help = match owner {
+                "app" => "add a service with a TCP port, or probe with `command`",
+                _ => "add `ports`, or probe with `command`",
+            };
             report.add(path, violation.help(help));
         }
         None => {}

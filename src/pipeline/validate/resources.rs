@@ -8,17 +8,20 @@ use crate::waml::quote::quote;
 use crate::waml::section_workload::Amounts;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let Some(resources) = &subject.section.resources else { return };
-    let requests = amounts(resources.requests.as_ref());
-    let limits = amounts(resources.limits.as_ref());
-    for ((kind, request), (_, limit)) in requests.into_iter().zip(limits) {
-        Resource { subject, name: kind, request, limit }.check(report);
+    for (path, resources) in subject.section.all_resources() {
+        let requests = amounts(resources.requests.as_ref());
+        let limits = amounts(resources.limits.as_ref());
+        for ((kind, request), (_, limit)) in requests.into_iter().zip(limits) {
+            Resource { subject, place: &path, name: kind, request, limit }.check(report);
+        }
     }
 }
 
 /// The request and the limit of one kind of resource.
 struct Resource<'a> {
     subject: &'a Subject<'a>,
+    /// The place of the container's resources.
+    place: &'a Path,
     name: &'static str,
     request: Option<&'a str>,
     limit: Option<&'a str>,
@@ -47,7 +50,7 @@ impl Resource<'_> {
     }
 
     fn path(&self, side: &str) -> Path {
-        Path::root().key("resources").key(side).key(self.name)
+        self.place.key(side).key(self.name)
     }
 
     /// Reports an amount that is wrong by itself; `over` is the limit that it is over.
@@ -77,7 +80,8 @@ impl Resource<'_> {
         let message = format!(
             "the request of {request} {kind}{of_request} is over the limit of {limit}{of_limit}"
         );
-        let help = format!("lower `resources.requests.{kind}`, or raise `resources.limits.{kind}`");
+        let place = self.place;
+        let help = format!("lower `{place}.requests.{kind}`, or raise `{place}.limits.{kind}`");
         // At the one of the two that the WAML has.
         let (side, expected) = match (of_request.is_empty(), of_limit.is_empty()) {
             (false, true) => ("limits", format!("at least {request}")),

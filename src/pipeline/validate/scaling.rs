@@ -112,6 +112,7 @@ impl Subject<'_> {
     fn fewest_pods(&self) -> Option<u32> {
         let horizontal = self.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref());
         match horizontal {
+            None if let Some(keda) = self.section.keda() => Some(keda.min_replicas.unwrap_or(0)),
             Some(horizontal) => Some(horizontal.min_replicas.unwrap_or(1)),
             None => self.section.scaling.as_ref().and_then(|scaling| scaling.replicas),
         }

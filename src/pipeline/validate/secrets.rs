@@ -38,7 +38,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             report.add(&path.key("name"), no_secret(&secret.name, optional, subject));
         }
     }
-    for (path, variable) in Path::root().each("env", &subject.section.env) {
+    for (path, variable) in subject.section.variables() {
         if let Some(secret) = &variable.secret {
             key(secret, secrets_found, &path.key("secret"), subject, report);
         }
@@ -100,9 +100,9 @@ fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
 /// Finds where the first secret is named.
 fn first_use(subject: &Subject<'_>) -> Option<Path> {
     let from_env = || {
-        let mut env = subject.section.env.iter().flatten();
-        let index = env.position(|variable| variable.secret.is_some())?;
-        Some(Path::root().key("env").index(index).key("secret"))
+        let mut env = subject.section.variables();
+        let (path, _) = env.find(|(_, variable)| variable.secret.is_some())?;
+        Some(path.key("secret"))
     };
     let has_secrets = subject.section.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
     if has_secrets { Some(Path::root().key("secrets")) } else { from_env() }
@@ -188,7 +188,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut RuleReport<'_>) {
     let secrets = collect_secrets(subject.section, &subject.waml.app);
-    for (path, variable) in Path::root().each("env", &subject.section.env) {
+    for (path, variable) in subject.section.variables() {
         let Some(from) = &variable.secret else { continue };
         let folder = secrets.iter().find(|secret| secret.name == from.name).map(agent::folder);
         let file = format!("{}/{}", folder.unwrap_or_default(), from.key);

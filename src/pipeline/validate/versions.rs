@@ -171,7 +171,7 @@ fn pods_by_version<'a>(
     list: &'a [Version],
 ) -> BTreeMap<&'a str, Option<u64>> {
     let Some(fleet) = subject.fleet else { return BTreeMap::new() };
-    let scaled = subject.section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let scaled = subject.section.is_autoscaled();
     let replicas = subject.section.scaling.as_ref().and_then(|scaling| scaling.replicas);
     let sum = |version: &'a Version| {
         let (pods, errors) = versions::pods_by_cluster(&subject.waml.app, version, fleet);

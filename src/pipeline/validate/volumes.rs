@@ -129,11 +129,12 @@ fn check_shared_disk(
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    if !volume.is_for_one() {
+    // A template that uses `claims` gives each pod a disk of its own.
+    if !volume.is_for_one() || subject.template.uses("claims") {
         return;
     }
     let section = subject.section;
-    let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let autoscaled = section.is_autoscaled();
     let replicas = section.scaling.as_ref().and_then(|scaling| scaling.replicas).unwrap_or(1);
     if ["scaling", "autoscaling", "cron"].iter().any(|part| subject.is_unsure(part)) {
         return;
@@ -183,7 +184,7 @@ fn folder(
     report.add(&path, violation);
 }
 
-fn is_folder(text: &str) -> bool {
+pub(super) fn is_folder(text: &str) -> bool {
     text.starts_with('/')
         && !parts(text).is_empty()
         && text.len() <= 1000

@@ -47,9 +47,11 @@ pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target:
         set("namespace", namespace.clone());
     }
     if section.cron.is_some() {
-        // An agent that stays beside it would keep a Job from ever ending.
-        set("agent-pre-populate-only", "true".to_owned());
+        end_with_pod(&mut annotations_set);
     }
+    let mut set = |key: &str, value: String| {
+        drop(annotations_set.insert(format!("{PREFIX}{key}"), value.into()));
+    };
     for secret in &secrets {
         let name = short(secret.name, LONGEST);
         let path = format!("{}/data/{}", platform.mount, secret.path);
@@ -59,6 +61,14 @@ pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target:
         set(&format!("secret-volume-path-{name}"), folder(secret));
     }
     Json::Object(annotations_set)
+}
+
+/// Lets the Vault agent, where annotations ask for one, end before the pod begins: one that stays beside it would keep a
+/// Job from ever ending.
+pub(super) fn end_with_pod(annotations: &mut Map<String, Json>) {
+    if annotations.contains_key(&format!("{PREFIX}agent-inject")) {
+        annotations.insert(format!("{PREFIX}agent-pre-populate-only"), "true".into());
+    }
 }
 
 /// Checks that the-deployer sets the annotation, because it names the secrets. Others tune the agent,

@@ -11,6 +11,11 @@ pub(crate) mod versions; // several releases live at once
 pub(crate) mod probes; // probes in Kubernetes' form
 mod volumes; // disks, files
 pub(crate) mod pod; // rights, life, nodes
+mod amounts; // CPU, memory
+pub(crate) mod containers; // those beside the app's own
+mod jobs; // before a release
+mod keda; // scaling by events
+pub(crate) mod metrics; // the app's own
 pub(crate) mod naming; // joined names, and names outside the namespace
 pub(crate) mod observability;
 pub(crate) mod alerts;
@@ -34,7 +39,7 @@ use crate::waml::Waml;
 use crate::waml::node::Node;
 use crate::waml::section::Section;
 use crate::waml::section_operations::Disruption;
-use crate::waml::section_workload::{Amounts, Image, Scaling, Volume};
+use crate::waml::section_workload::{Image, Scaling, Volume};
 
 /// Valid settings for one target, of which a view is made.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +68,8 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
         "app",
         json!({
             "name": waml.name, "slug": slug, "namespace": waml.app.namespace,
-            "workload": naming::workload(slug),
+            "workload": naming::workload(slug), "container": slug, "serviceAccount": slug,
+            "podsService": naming::of_two(slug, "pods"),
             "owner": waml.owner, "slack": waml.slack,
         }),
     );
@@ -80,10 +86,7 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     set("parameters", json!(section.parameters.as_ref().unwrap_or(&IndexMap::new())));
     set("image", image(section.image.as_ref(), release));
     set("service", json!(network::services(section, slug)));
-    set(
-        "ports",
-        json!(network::container_ports(&network::service_ports(section.services(), slug))),
-    );
+    set("ports", json!(network::container_ports(&network::app_ports(section, slug))));
     let mut ingresses = ingress::ingresses(section, slug, target);
     let canary_app = canary::CanaryApp { section, slug, target, ingresses: &ingresses, is_new };
     let canary = canary::build_canary_view(canary_app);
@@ -107,20 +110,28 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     set("redis", redis::build_redis_view(section, &waml.app, target));
     set("env", env(section, &waml.app, target));
     set("volumes", volumes::build_volumes_view(section, slug));
+    set("claims", volumes::claims(section));
     set("security", pod::security(section, target));
-    set(
-        "lifecycle",
-        pod::lifecycle(section, &network::service_ports(section.services(), slug), target),
-    );
+    set("lifecycle", pod::lifecycle(section, &network::app_ports(section, slug), target));
     set("scheduling", pod::scheduling(section, slug, target));
     let annotations = volumes::annotations(section);
     set("annotations", delivery::annotations(annotations, section, &waml.app, target));
-    set("resources", resources(section));
+    set("resources", amounts::resources(section.resources.as_ref()));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
     let watched = observability::ObservedApp { waml, section, target };
     set("alerts", alerts::build_alerts_view(&watched));
     set("slo", slo::build_slo_view(&watched));
+    let pod = containers::PodParts { section, tree, target, view: &view };
+    let (init_containers, sidecars) = (pod.init_containers(), pod.sidecars());
+    let jobs = jobs::AppParts { section, app: &waml.app, view: &view }.jobs();
+    view.insert("initContainers".to_owned(), init_containers);
+    view.insert("sidecars".to_owned(), sidecars);
+    view.insert("jobs".to_owned(), jobs);
+    let scaled_object = keda::build_scaled_object_view(section.keda());
+    view.insert("scaledObject".to_owned(), scaled_object);
+    let metrics = metrics::build_metrics_view(section, slug, target);
+    view.insert("monitoring".to_owned(), metrics);
     view
 }
 
@@ -202,28 +213,6 @@ fn env(section: &Section, app: &AppKey, target: &Target) -> Json {
     if merged.is_empty() { Json::Null } else { Json::Array(merged) }
 }
 
-/// Shows the resources in Kubernetes' own words; null when nothing is set.
-fn resources(section: &Section) -> Json {
-    let amounts = |amounts: Option<&Amounts>| {
-        let Amounts { cpu, memory, ephemeral_storage } = amounts?;
-        let amounts_by_name =
-            [("cpu", cpu), ("memory", memory), ("ephemeral-storage", ephemeral_storage)];
-        let set = amounts_by_name
-            .into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
-        Some(Json::Object(set.collect()))
-    };
-    let amounts_of_kinds = section.resources.as_ref().map(|r| {
-        [("requests", amounts(r.requests.as_ref())), ("limits", amounts(r.limits.as_ref()))]
-    });
-    let set = amounts_of_kinds
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    let map: Map<String, Json> = set.collect();
-    if map.is_empty() { Json::Null } else { Json::Object(map) }
-}
-
 /// Shows the scaling; with autoscaling the number of replicas is the autoscaler's, and must not be in git: each sync
 /// would set it back.
 ///
@@ -232,7 +221,7 @@ fn resources(section: &Section) -> Json {
 fn scaling(section: &Section) -> Json {
     let no_scaling = Scaling::default();
     let scaling = section.scaling.as_ref().unwrap_or(&no_scaling);
-    let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let autoscaled = section.is_autoscaled();
     let rolling = !section.volumes.iter().flatten().any(Volume::is_for_one);
     let rolls = |text: &Option<String>| number(text.as_deref().filter(|_| rolling));
     json!({

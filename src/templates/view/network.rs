@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::waml::section::Section;
+use crate::waml::section_containers::ContainerPort;
 use crate::waml::section_network::{Port, Protocol, Service};
 use crate::waml::section_operations::Grpc;
 
@@ -25,6 +26,12 @@ const ONLY_PORT: &str = "http";
 /// Lists all ports of all services.
 pub(crate) fn service_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortRef<'a>> {
     services.iter().flat_map(|service| ports_of(service, slug)).collect()
+}
+
+/// Lists the ports of the app's container: those of its services, and those that only the container has.
+pub(crate) fn app_ports<'a>(section: &'a Section, slug: &'a str) -> Vec<PortRef<'a>> {
+    let own = section.ports.iter().flatten().map(PortRef::of_container);
+    service_ports(section.services(), slug).into_iter().chain(own).collect()
 }
 
 /// Lists the ports of one service that have a number.
@@ -51,6 +58,7 @@ pub(crate) fn ports_of<'a>(service: &'a Service, slug: &'a str) -> Vec<PortRef<'
 #[derive(Debug, Serialize)]
 pub(crate) struct ServiceView {
     name: String,
+    headless: bool,
     ports: Vec<PortView>,
 }
 
@@ -61,7 +69,7 @@ pub(crate) struct PortView {
     pub(crate) name: String,
     pub(crate) number: u16,
     target: u16,
-    protocol: Protocol,
+    pub(crate) protocol: Protocol,
     /// The protocol of the port, for routers; none where nothing needs to be said.
     app_protocol: Option<&'static str>,
 }
@@ -77,6 +85,7 @@ pub(crate) fn services(section: &Section, slug: &str) -> Vec<ServiceView> {
     };
     let view = |service: &Service| ServiceView {
         name: service.name.clone().unwrap_or_else(|| slug.to_owned()),
+        headless: service.headless.unwrap_or_default(),
         ports: ports_of(service, slug).iter().map(port).collect(),
     };
     section.services().iter().map(view).collect()
@@ -97,7 +106,7 @@ pub(crate) fn version_ports(section: &Section, slug: &str) -> Vec<PortView> {
 }
 
 /// The ports of the container that serve gRPC.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct GrpcPorts(BTreeSet<u16>);
 
 impl GrpcPorts {
@@ -129,7 +138,13 @@ impl GrpcPorts {
     }
 }
 
-impl PortRef<'_> {
+impl<'a> PortRef<'a> {
+    /// Takes a port that no service leads to.
+    pub(crate) fn of_container(port: &'a ContainerPort) -> Self {
+        let ContainerPort { name, number, protocol } = port;
+        let protocol = protocol.unwrap_or(Protocol::Tcp);
+        Self { service: "", name, number: *number, target: *number, protocol }
+    }
     /// Checks that it has that name, or that number, in its service or in the container.
     pub(crate) fn has_name_or_number(&self, name_or_number: &str) -> bool {
         self.name == name_or_number

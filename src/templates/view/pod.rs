@@ -200,12 +200,12 @@ fn constraints(spread: Option<&Spread>, slug: &str, by_revision: bool) -> Vec<Js
         .collect()
 }
 
-fn list(elements: Vec<Json>) -> Json {
+pub(super) fn list(elements: Vec<Json>) -> Json {
     if elements.is_empty() { Json::Null } else { Json::Array(elements) }
 }
 
 /// Collects the keys that have a value; null where none has.
-fn set_only<const N: usize>(entries: [(&str, Json); N]) -> Json {
+pub(super) fn set_only<const N: usize>(entries: [(&str, Json); N]) -> Json {
     let map: Map<String, Json> = entries
         .into_iter()
         .filter(|(_, value)| !value.is_null())

@@ -6,14 +6,17 @@ use crate::templates::view::network;
 use crate::templates::view::network::{GrpcPorts, PortRef};
 use crate::waml::node::{Node, Path, is_from_waml};
 use crate::waml::section::Section;
+use crate::waml::section_containers::ExtraContainer;
 use crate::waml::section_workload::{Probe, ProbeMechanism, Probes};
 
 /// The kinds of probes, as a WAML names them.
 pub(crate) const KINDS: [&str; 3] = ["liveness", "readiness", "startup"];
 
-/// An app's probes with what decides how they ask.
+/// The probes of a container with what decides how they ask.
 pub(crate) struct ProbedApp<'a> {
     tree: &'a Node,
+    /// The place of the probes.
+    pub(crate) path: Path,
     probes: Option<&'a Probes>,
     pub(crate) ports: Vec<PortRef<'a>>,
     grpc: GrpcPorts,
@@ -24,9 +27,22 @@ impl<'a> ProbedApp<'a> {
     pub(crate) fn of(section: &'a Section, tree: &'a Node, slug: &'a str) -> Self {
         Self {
             tree,
+            path: Path::root().key("probes"),
             probes: section.probes.as_ref(),
-            ports: network::service_ports(section.services(), slug),
+            ports: network::app_ports(section, slug),
             grpc: GrpcPorts::of(section, slug),
+        }
+    }
+
+    /// Takes a container beside the app's own, and its place.
+    pub(crate) fn of_container(container: &'a ExtraContainer, tree: &'a Node, path: &Path) -> Self {
+        let ports = container.ports.iter().flatten().map(PortRef::of_container);
+        Self {
+            tree,
+            path: path.key("probes"),
+            probes: container.probes.as_ref(),
+            ports: ports.collect(),
+            grpc: GrpcPorts::default(),
         }
     }
 
@@ -42,7 +58,7 @@ impl<'a> ProbedApp<'a> {
 
     /// Checks that the WAML has that key of the probe: the template's value does not count.
     pub(crate) fn is_written(&self, kind: &str, key: &str) -> bool {
-        let path = Path::root().key("probes").key(kind).key(key);
+        let path = self.path.key(kind).key(key);
         self.tree.at(&path).is_some_and(is_from_waml)
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Nee
         keys: BTreeSet::new(),
     });
     let mut needed: Vec<NeededSecret<'a>> = declared.collect();
-    for from in section.env.iter().flatten().filter_map(|variable| variable.secret.as_ref()) {
+    for from in section.variables().filter_map(|(_, variable)| variable.secret.as_ref()) {
         match needed.iter_mut().find(|secret| secret.name == from.name) {
             Some(secret) => drop(secret.keys.insert(&from.key)),
             None => needed.push(NeededSecret {

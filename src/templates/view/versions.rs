@@ -85,7 +85,7 @@ pub(crate) fn build_versions_view(
     }
     let slug = app.slug.as_str();
     let ports = network::version_ports(section, slug);
-    let is_autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let is_autoscaled = section.is_autoscaled();
     let view = |live: LiveVersion<'_>| {
         let version = live.version;
         let workload = naming::version_workload(slug, &version.name);

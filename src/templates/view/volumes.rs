@@ -33,6 +33,20 @@ fn view(volume: &Volume, slug: &str) -> Json {
     })
 }
 
+/// Lists the disks for a workload whose pods each have their own; null without any.
+pub(super) fn claims(section: &Section) -> Json {
+    let disks = section.volumes.iter().flatten().filter_map(|volume| {
+        let size = volume.size.as_ref()?;
+        Some(json!({
+            "name": volume.name,
+            "size": size,
+            "accessMode": volume.access_mode.unwrap_or_default(),
+            "storageClass": volume.storage_class,
+        }))
+    });
+    pod::list(disks.collect())
+}
+
 /// Collects the pods' annotations: those of the WAML, and a digest of all files, so that pods are
 /// replaced when a file has changed. Null where there are none.
 pub(super) fn annotations(section: &Section) -> Json {

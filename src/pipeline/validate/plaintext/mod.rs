@@ -22,8 +22,10 @@ const RULE: &str = "plaintext";
 
 pub(super) fn check(rendered_plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let values = |is_plain: bool| -> HashSet<&str> {
-        let env = rendered_plan.valid.section().env.iter().flatten();
-        let variables = env.filter(|variable| (variable.plain == Some(true)) == is_plain);
+        let env = rendered_plan.valid.section().variables();
+        let variables = env
+            .map(|(_, variable)| variable)
+            .filter(|variable| (variable.plain == Some(true)) == is_plain);
         variables.filter_map(|variable| variable.value.as_deref()).collect()
     };
     // Of two variables with one value, that one may be no secret says nothing of the other.
