@@ -352,9 +352,10 @@ impl ObjectSelector<'_> {
         // A server refuses a longer value of a label, and Flagger can make no such copy.
         let has_copy = slug.len() + "-primary".len() <= 63;
         let names = if has_copy { format!("{slug},{slug}-primary") } else { (*slug).to_owned() };
-        let label = match self.parts {
-            true => format!("{PART_LABEL}={slug}"),
-            false => format!("app.kubernetes.io/name in ({names})"),
+        let label = if self.parts {
+            format!("{PART_LABEL}={slug}")
+        } else {
+            format!("app.kubernetes.io/name in ({names})")
         };
         let params = ListParams {
             label_selector: Some(label),

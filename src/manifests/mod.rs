@@ -3,6 +3,7 @@
 //! In reading order: `object` is one object, [`files`] a set of them with its digest, and [`parse`] reads files back.
 //! [`diff`] compares sets and `fields` two objects. [`argocd`] and [`bootstrap`] write Argo CD's objects and the first
 //! files of a repository. [`removal`], [`replicas`], [`handover`], `canary` and `disks` find the losses and conflicts of other files;
+//! `patch` changes rendered objects.
 //! [`quantity`] and [`int_or_string`] are Kubernetes' own forms of values.
 
 pub(crate) mod object; // one object
@@ -17,6 +18,7 @@ pub mod removal; // the effects of a removal or rollback
 pub(crate) mod canary; // Flagger's Canary, and what Flagger makes of it
 pub mod handover; // the change from plain to a canary and back
 pub mod replicas; // the number of pods, where an autoscaler takes it over
+pub(crate) mod patch; // changes that a WAML makes of rendered objects
 pub(crate) mod disks; // impossible changes of a live disk
 pub mod quantity; // amounts: 500m, 1Gi
 pub mod int_or_string; // a number of pods, or a percentage of them

@@ -43,7 +43,7 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
     }
     drop_emptied(&mut tree, section);
     hand_down(&mut tree, "ingress", "paths", "cache");
-    strip_nulls(&mut tree);
+    strip_nulls_of_section(&mut tree);
     Complete { waml, target, fleet: None, tree }
 }
 
@@ -163,6 +163,35 @@ fn is_emptied(element: &Node, identity: ElementIdentity) -> bool {
     let is_rest = |key: &str| !identity.keys().contains(&key);
     let rest = || map.iter().filter(|(key, _)| is_rest(key));
     rest().all(|(_, entry)| entry.node.is_null()) && rest().any(|(key, _)| !refines(key))
+}
+
+/// Removes the `null`s that kept defaults out. In the `merge` of a patch they stay: there a `null` removes a field of the
+/// object.
+fn strip_nulls_of_section(tree: &mut Node) {
+    let hide = |merge: &mut Node| {
+        let empty = Node::new(Value::Map(Map::new()), merge.origin.clone());
+        std::mem::replace(merge, empty)
+    };
+    let hidden: Vec<Node> = patch_merges(tree).into_iter().map(hide).collect();
+    strip_nulls(tree);
+    for (merge, node) in patch_merges(tree).into_iter().zip(hidden) {
+        *merge = node;
+    }
+}
+
+/// Lists the `merge` of each patch that has one.
+fn patch_merges(tree: &mut Node) -> Vec<&mut Node> {
+    let Value::Map(map) = &mut tree.value else { return Vec::new() };
+    let patches = map.get_mut("patches").map(|entry| &mut entry.node.value);
+    let Some(Value::List(patches)) = patches else { return Vec::new() };
+    patches.iter_mut().filter_map(find_merge).filter(|merge| merge.as_map().is_some()).collect()
+}
+
+fn find_merge(patch: &mut Node) -> Option<&mut Node> {
+    match &mut patch.value {
+        Value::Map(patch) => patch.get_mut("merge").map(|entry| &mut entry.node),
+        Value::Null | Value::Scalar(_) | Value::List(_) => None,
+    }
 }
 
 fn strip_nulls(node: &mut Node) {

@@ -98,3 +98,12 @@ fn what_only_refines_an_element_can_be_taken_from_it_alone() {
         r#"{"ingress":[{"hostPrefix":"a","paths":[{"path":"/","cache":{"maxAge":0}},{"path":"/x"}],"cache":{"maxAge":0}}]}"#
     );
 }
+
+#[test]
+fn a_null_in_a_patch_stays_because_it_removes_a_field() {
+    let patch = "{kind: Deployment, merge: {spec: {paused: null}}, operations: null}";
+    assert_eq!(
+        filled(&format!("{{patches: [{patch}], cron: null}}"), "{}"),
+        r#"{"patches":[{"kind":"Deployment","merge":{"spec":{"paused":null}}}]}"#
+    );
+}

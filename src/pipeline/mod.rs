@@ -19,6 +19,7 @@ pub mod fact_requests; // the lookups that the rules need
 pub mod all_violations; // all violations, also beside a wrong name
 pub mod effect; // values without effect
 pub mod validate;
+mod patches; // changes of rendered objects
 pub mod render;
 pub mod impact; // the changes by other templates
 pub mod preview; // the changes of a pull request

@@ -16,6 +16,7 @@ use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::patches::apply_patches;
 use crate::pipeline::validate;
 use crate::pipeline::validate::{RenderedPlan, Valid};
 use crate::templates::set::Template;
@@ -69,6 +70,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
     for object in &mut objects {
         complete(object, app, &valid.release().tag, valid.section());
     }
+    let refused_patches = apply_patches(&mut objects, valid.section(), template);
     let no_live_app = LiveApp::default();
     let live = match &valid.facts().live {
         Fact::Known { value, .. } => value,
@@ -76,8 +78,13 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         Fact::NotAsked | Fact::Missing { .. } => &no_live_app,
     };
     let kept_replicas = replicas::keep_live_replicas(&mut objects, live);
-    let rendered_plan =
-        RenderedPlan { objects: &objects, valid, template, kept_replicas: &kept_replicas };
+    let rendered_plan = RenderedPlan {
+        objects: &objects,
+        valid,
+        template,
+        kept_replicas: &kept_replicas,
+        refused_patches: &refused_patches,
+    };
     let warnings = validate::objects(&rendered_plan)?;
     let scaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json));
     let autoscaled = replicas::beside_live(scaled, live);

@@ -257,6 +257,12 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
         violations,
     );
     violations.extend(unusable(&node));
+    if let Some(entry) = node.as_map().and_then(|map| map.get("patches")) {
+        let message = "a template has no patches of its own objects";
+        let violation = Violation::error("template", message).expected("belongs elsewhere");
+        let help = "write what is to be rendered into the template's files";
+        violations.push(violation.help(help).at("patches", Some(entry.key.clone())));
+    }
     if let Some(entry) = node.as_map().and_then(|map| map.get(parameters::PART)) {
         let message = "the defaults of parameters are not here";
         let violation = Violation::error("template", message).expected("is in another file");

@@ -362,10 +362,7 @@ fn what_to_write_is_shown_as_a_line() {
         ("    memory: 3\n", "it belongs further down: `resources: {requests: {memory: 256Mi}}`"),
         ("    memory: 1Gi\n", "it belongs further down: `resources: {requests: {memory: 1Gi}}`"),
         ("    resources: {memory: 1Gi}\n", "it belongs further down: `requests: {memory: 1Gi}`"),
-        (
-            "    ports: [8000]\n",
-            "it belongs further down: `service: [{ports: [{name: http, number: 8000}]}]`",
-        ),
+        ("    ports: [8000]\n", "write a map: `- {name: http, number: 8000}`"),
         (
             "    port: 9000\n",
             "it belongs further down: `service: [{ports: [{name: http, number: 9000}]}]`",

@@ -92,6 +92,7 @@ fn identity(type_name: &str) -> Option<ElementIdentity> {
         "Service" => Some(ElementIdentity::NameOrSlug),
         "Ingress" => Some(ElementIdentity::Host),
         "IngressPath" => Some(ElementIdentity::Path),
+        "ObjectPatch" => Some(ElementIdentity::KindAndName),
         _ => None,
     }
 }
@@ -107,6 +108,8 @@ pub enum ElementIdentity {
     Host,
     /// `path`, and `/` where there is none.
     Path,
+    /// `kind` and `name`.
+    KindAndName,
 }
 
 impl ElementIdentity {
@@ -116,6 +119,7 @@ impl ElementIdentity {
             Self::Name | Self::NameOrSlug => &["name"],
             Self::Host => &["host", "hostPrefix"],
             Self::Path => &["path"],
+            Self::KindAndName => &["kind", "name"],
         }
     }
 }
@@ -131,6 +135,10 @@ pub fn read_identity(element: &Node, identity: ElementIdentity, slug: &str) -> O
             text("host").or_else(|| text("hostPrefix").map(|prefix| format!("{prefix}.")))
         }
         ElementIdentity::Path => text("path").or_else(|| Some("/".to_owned())),
+        ElementIdentity::KindAndName => {
+            let kind = text("kind")?;
+            Some(text("name").map_or_else(|| kind.clone(), |name| format!("{kind} {name}")))
+        }
     }
 }
 

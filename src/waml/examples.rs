@@ -66,6 +66,10 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
         "PromQlGate" => "{query: \"vector(0)\", at_most: \"0.01\"}",
         "Redis" => "{version: \"7.2\"}",
         "ReleaseJob" => "{name: migrate, command: [/bin/app, migrate]}",
+        "ObjectPatch" => {
+            "{kind: Deployment, merge: {metadata: {annotations: {example.com/team: devx}}}}"
+        }
+        "PatchOperation" => "{op: add, path: /spec/minReadySeconds, value: 10}",
         "Removal" => "{kind: PersistentVolumeClaim, name: data}",
         "Resources" => "{requests: {cpu: 100m, memory: 256Mi}}",
         "RolloutDefinition" => "{steps: [{targets: [\"prod-*\"]}]}",
@@ -202,7 +206,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
         }
         "Ingress" if text.contains('.') => format!("{{host: {value}}}"),
         "Ingress" if !text.contains('/') => format!("{{hostPrefix: {value}}}"),
-        "Port" if is_number => format!("{{name: http, number: {text}}}"),
+        "Port" | "ContainerPort" if is_number => format!("{{name: http, number: {text}}}"),
         "Port" if text.starts_with(|c: char| c.is_ascii_lowercase()) => {
             format!("{{name: {value}, number: 8000}}")
         }

@@ -28,6 +28,7 @@ pub(crate) mod collect; // violations, up to a limit
 pub mod document; // the file as a whole: header and layers
 pub mod section; // one layer of settings
 pub mod section_workload; // its parts that shape the pods
+pub mod section_patches; // changes of rendered objects
 pub mod section_pod; // its parts about rights, life and nodes of pods
 pub mod section_network; // its parts about the way to the app
 pub mod section_operations; // its parts for operations

@@ -22,6 +22,7 @@ use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
     Alerts, Cron, Database, Disruption, Grpc, Iam, MetricsEndpoint, Redis, Slo, Vault,
 };
+use crate::waml::section_patches::ObjectPatch;
 use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
 use crate::waml::section_traffic::{Traffic, Version};
 use crate::waml::section_workload::{
@@ -107,6 +108,8 @@ pub struct Section {
     pub traffic: Option<Traffic>,
     /// Objects that this deployment may take away: such as keep data, and many at once.
     pub removes: Option<Vec<Removal>>,
+    /// Changes of rendered objects, merged by `kind` and `name`.
+    pub patches: Option<Vec<ObjectPatch>>,
     /// Values for the parameters that the template declares.
     pub parameters: Option<IndexMap<String, Json>>,
 }

@@ -202,6 +202,24 @@ fn explain_shows_where_parameters_come_from() {
 }
 
 #[test]
+fn explain_shows_where_each_part_of_a_patch_is_written() {
+    let folder = TempDir::new().unwrap();
+    let waml = include_str!("../pipeline/patches/waml.yaml");
+    std::fs::write(folder.path().join(".weave.yaml"), waml).unwrap();
+    let arguments = ["explain", "-t", "prod-cluster-1", "patches[1]"];
+    insta::assert_snapshot!(said(&bart(folder.path(), &arguments)), @r#"
+    PATH                                            VALUE                  WRITTEN AT         LAYER
+    patches[1].kind                                 Service                .weave.yaml:30:13  deploy.prod-cluster-1
+    patches[1].operations[0].op                     add                    .weave.yaml:32:14  deploy.prod-cluster-1
+    patches[1].operations[0].path                   /spec/sessionAffinity  .weave.yaml:32:25  deploy.prod-cluster-1
+    patches[1].operations[0].value                  ClientIP               .weave.yaml:32:55  deploy.prod-cluster-1
+    patches[1].operations[1].op                     add                    .weave.yaml:33:14  deploy.prod-cluster-1
+    patches[1].operations[1].path                   /metadata/annotations  .weave.yaml:33:25  deploy.prod-cluster-1
+    patches[1].operations[1].value.example.com/neg  true                   .weave.yaml:33:73  deploy.prod-cluster-1
+    "#);
+}
+
+#[test]
 fn render_prints_what_it_writes() {
     let folder = example();
     let arguments = ["render", "--target", "prod-cluster-1", "--tag", "1.0"];

@@ -138,14 +138,14 @@ fn each_wish_is_granted_by_its_lines() {
         let text = format!("{header}deploy:\n  prod:\n{indented}");
         planned_on(text.as_bytes(), Some("prod"), Platform::default(), templates())
     };
-    let plain = plan("{}").unwrap();
+    let without = plan("{}").unwrap();
     for (wish, lines) in wishes.iter().zip(&lines) {
         let rendered = plan(lines).unwrap_or_else(|rejection| panic!("{wish}: {rejection}"));
         assert_eq!(rendered.warnings, [], "{wish}");
         let files = |rendered: &RenderedManifests| -> Vec<Vec<u8>> {
-            rendered.files.iter().map(|file| file.bytes.to_vec()).collect()
+            rendered.files.iter().map(|file| file.bytes.clone()).collect()
         };
-        assert_ne!(files(&rendered), files(&plain), "{wish} changes nothing");
+        assert_ne!(files(&rendered), files(&without), "{wish} changes nothing");
     }
 }
 

@@ -93,6 +93,14 @@ fn the_parameters_that_the_pages_show_are_those_that_are_tried() {
 }
 
 #[test]
+fn the_patches_that_the_page_shows_are_those_that_are_tried() {
+    let page = fs::read_to_string(root().join("docs/waml.md")).unwrap();
+    let tried = fs::read_to_string(root().join("tests/pipeline/patches/waml.yaml")).unwrap();
+    let (_, settings) = tried.split_once("defaults:\n").unwrap();
+    assert!(page.contains(&format!("```yaml\ndefaults:\n{settings}```\n")));
+}
+
+#[test]
 fn the_policies_that_the_guide_shows_are_those_that_are_tried() {
     let page = fs::read_to_string(root().join("docs/policies.md")).unwrap();
     let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
@@ -169,7 +177,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let schema = the_deployer::waml::document::json_schema();
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
     // Those are for us, not for templates; `traffic` is part of the view of `ingress` and `versions`.
-    let ours = ["template", "removes", "traffic", "parameters"];
+    let ours = ["template", "removes", "traffic", "parameters", "patches"];
     for key in section.keys().filter(|key| !ours.contains(&key.as_str())) {
         assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
     }

@@ -169,7 +169,8 @@ async fn ask(world: &Watched, token: &str, rest: &str) -> reqwest::Response {
 #[tokio::test]
 async fn one_caller_keeps_no_other_from_the_pods_of_a_cluster() {
     let (world, id) = Box::pin(with_callers()).await;
-    world.server.fail(FaultRule::always(Fault::Silent).of(Verb::List, "pods").times(2));
+    // Each asks for the pods of the app and for those of its jobs.
+    world.server.fail(FaultRule::always(Fault::Silent).of(Verb::List, "pods").times(4));
     let patient = async || ask(&world, "one", "shop/pods").await.status();
     let hasty = async {
         tokio::time::sleep(Duration::from_secs(2)).await;

@@ -145,7 +145,9 @@ fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
         }
     }
     for (part, _) in tree.as_map().into_iter().flatten() {
-        if template.uses(part) || matches!(part.as_str(), "template" | "removes" | "parameters") {
+        if template.uses(part)
+            || matches!(part.as_str(), "template" | "removes" | "parameters" | "patches")
+        {
             continue;
         }
         for value in values.iter_mut().filter(|value| is_within(&value.path, part)) {

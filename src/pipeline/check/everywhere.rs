@@ -58,10 +58,10 @@ deploy:
 
 /// Settings that cannot be beside a canary.
 const WITHOUT_CANARY: [&str; 2] = [
-    r#"
+    r"
     scaling: {keda: {maxReplicas: 2, triggers: [{type: x, metadata: {x: x}}]}}
-"#,
-    r#"
+",
+    r"
     service: [{ports: [{name: http, number: 80}]}]
     ingress: [{hostPrefix: x}]
     versions: [{name: v1, tag: 1.0.0, replicas: 2}, {name: v2, tag: 2.0.0, replicas: 2}]
@@ -70,7 +70,7 @@ const WITHOUT_CANARY: [&str; 2] = [
       - match: [{prefix: /, headers: {x-user: beta}}]
         targets: [{version: v2}]
       - targets: [{version: v1, weight: 90}, {version: v2, weight: 10}]
-"#,
+",
 ];
 
 const WITH_STORES: &str = r#"
@@ -112,7 +112,7 @@ pub(super) fn shape() -> ViewShape {
 /// Returns the schema of a section without the parameters: which there are is the template's to say.
 fn section_schema() -> Json {
     let mut schema = schemars::schema_for!(Section).to_value();
-    if let Some(properties) = schema["properties"].as_object_mut() {
+    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
         properties.remove(parameters::PART);
     }
     schema
@@ -142,7 +142,10 @@ fn view(text: &str, facts: &Facts) -> Option<Json> {
     let sources = TemplateSources {
         files: vec![
             file("backend-default/defaults.yaml", ""),
-            file("backend-default/latest/x.yaml.tmpl", "{% if versions or scaledObject %}{% endif %}"),
+            file(
+                "backend-default/latest/x.yaml.tmpl",
+                "{% if versions or scaledObject %}{% endif %}",
+            ),
         ],
         ..TemplateSources::default()
     };

@@ -1,6 +1,6 @@
 //! Containers beside the app's own: their names, images, ports and folders.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{RuleReport, Subject, image};
 use crate::model::id::{ImageTag, is_rfc1123_label};
@@ -117,16 +117,13 @@ impl ImageReference {
         }
         // A colon before the last slash is a registry's port.
         let tag = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'));
-        let (tag, is_legal) = match tag {
-            Some((_, tag)) => {
-                let tag = ImageTag::parse(tag).ok()?;
-                let is_legal = image::is_image(name, &tag);
-                (Some(tag), is_legal)
-            }
-            None => {
-                let latest = ImageTag::parse("latest").ok()?;
-                (None, image::is_image(&format!("{name}:latest"), &latest))
-            }
+        let (tag, is_legal) = if let Some((_, tag)) = tag {
+            let tag = ImageTag::parse(tag).ok()?;
+            let is_legal = image::is_image(name, &tag);
+            (Some(tag), is_legal)
+        } else {
+            let latest = ImageTag::parse("latest").ok()?;
+            (None, image::is_image(&format!("{name}:latest"), &latest))
         };
         let is_fixed = digest.is_some() || tag.is_some_and(|tag| tag.as_str() != "latest");
         is_legal.then_some(if is_fixed { Self::Fixed } else { Self::Moving })
@@ -179,10 +176,10 @@ fn check_ports(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     let of_services = network::service_ports(subject.section.services(), slug);
     let mut owners: HashMap<(u16, Protocol), String> = HashMap::new();
-    let mut names: HashMap<&str, ()> = HashMap::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for port in &of_services {
         owners.insert((port.target, port.protocol), format!("`{}` of a service", port.name));
-        names.insert(port.name, ());
+        names.insert(port.name);
     }
     let own = Path::root().each("ports", &subject.section.ports);
     let of_sidecars = Path::root()
@@ -195,7 +192,7 @@ fn check_ports(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             let violation = Violation::error(RULE, message).expected("not a legal name");
             let help = "use up to 15 lower-case letters, digits and `-`, with a letter";
             report.add(&path.key("name"), violation.help(help));
-        } else if names.insert(&port.name, ()).is_some() {
+        } else if !names.insert(&port.name) {
             let message = format!("the app has a port {} already", quote(&port.name));
             let violation = Violation::error(RULE, message).expected("is taken");
             report.add(&path.key("name"), violation.help("give each port its own name"));

@@ -4,8 +4,8 @@
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, containers,
     cron, disks, env, hosts, iam, ignored, image, ingress, jobs, kubernetes, labels, monitoring,
-    names, parameters, plaintext, pods, ports, probes, removal, rendered, resources, rollouts,
-    routes, scaling, secrets, slo, stores, traffic, versions, volumes,
+    names, parameters, patches, plaintext, pods, ports, probes, removal, rendered, resources,
+    rollouts, routes, scaling, secrets, slo, stores, traffic, versions, volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -245,6 +245,9 @@ pub const RULES: &[Rule] = rules! {
     "windows" Error Facts(access::windows);
         "The target is open: the windows of its policy allow a deployment now.";
         "the operators of the target: `policies.windows`";
+    "patches" Error Objects(patches::check);
+        "Every patch hits an object of a kind that may be patched, can be applied, and changes nothing that others rely on.";
+        r#"a promise of the-deployer: what is forbidden stays forbidden; RFC 6902, "JavaScript Object Notation (JSON) Patch""#;
     "rendered" Error Objects(rendered::check);
         "Rendered objects are well formed and in the app's namespace, and none is rendered twice.";
         r#"Kubernetes, "Objects In Kubernetes"; a promise of the-deployer: an app stays in its namespace"#;

@@ -25,6 +25,7 @@ mod labels;
 mod monitoring; // the app's own metrics
 mod names; // … and those of Kubernetes and of the platform
 mod parameters; // of the template
+mod patches; // those that cannot be applied
 mod plaintext;
 mod pods; // rights, life, nodes
 mod ports; // … and gRPC's
@@ -54,6 +55,7 @@ use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::pipeline::default::Complete;
+use crate::pipeline::patches::PatchViolation;
 use crate::policy::PolicyInput;
 use crate::templates::set::Template;
 use crate::templates::view::versions::{self as versions_view, LiveVersion};
@@ -114,6 +116,8 @@ pub(crate) struct RenderedPlan<'a> {
     pub(crate) template: &'a Template,
     /// The workloads that keep the live number of pods, because their autoscaler is new.
     pub(crate) kept_replicas: &'a [LiveReplicas],
+    /// The patches that could not be applied.
+    pub(crate) refused_patches: &'a [PatchViolation],
 }
 
 /// Collects violations, each at the place of a path.

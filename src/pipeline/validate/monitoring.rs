@@ -26,17 +26,14 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     let ports = metrics::ports(subject.section, slug);
     let Some(port) = metrics::port(endpoint, &ports) else {
-        match &endpoint.port {
-            Some(name) => {
-                let message = format!("no container has a TCP port {}", quote(name));
-                let help = suggest::hint(name, ports.iter().map(|port| port.name));
-                refuse(&path.key("port"), message, "no such port", &help);
-            }
-            None => {
-                let message = "no container has a TCP port to ask".to_owned();
-                let help = "add `ports: [{name: metrics, number: 9090}]`";
-                refuse(&path, message, "needs a port", help);
-            }
+        if let Some(name) = &endpoint.port {
+            let message = format!("no container has a TCP port {}", quote(name));
+            let help = suggest::hint(name, ports.iter().map(|port| port.name));
+            refuse(&path.key("port"), message, "no such port", &help);
+        } else {
+            let message = "no container has a TCP port to ask".to_owned();
+            let help = "add `ports: [{name: metrics, number: 9090}]`";
+            refuse(&path, message, "needs a port", help);
         }
         return;
     };

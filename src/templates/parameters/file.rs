@@ -40,7 +40,12 @@ pub(super) struct ParametersFile {
     pub(super) parameters: IndexMap<String, ParameterSchema>,
     /// The names of the parameters that every WAML has to set.
     pub(super) required: Vec<String>,
+    /// The kinds of objects that WAMLs may patch, instead of the usual ones; an empty list: none.
+    pub(super) patchable: Option<Vec<String>>,
 }
+
+/// The most kinds that can be patched.
+const MAX_KINDS: usize = 50;
 
 /// The form of one value.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -180,6 +185,7 @@ pub(super) fn check(file: &ParametersFile, root: &Node, violations: &mut Vec<Vio
         check.schema(schema, &path.key(name), 1);
     }
     check.required(&file.required, &file.parameters, &Path::root().key("required"));
+    check.patchable(file.patchable.as_deref().unwrap_or_default());
 }
 
 struct FileCheck<'a> {
@@ -317,6 +323,22 @@ impl FileCheck<'_> {
             let message =
                 format!("`{path}` has a `minimum` above its `maximum`, so no number fits");
             self.report(&path.key("minimum"), message, "exchange the two");
+        }
+    }
+
+    fn patchable(&mut self, kinds: &[String]) {
+        let path = Path::root().key("patchable");
+        if kinds.len() > MAX_KINDS {
+            let message = format!("`{path}` has {} kinds", kinds.len());
+            self.report(&path, message, &format!("name at most {MAX_KINDS}"));
+        }
+        for (at, kind) in kinds.iter().enumerate() {
+            let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase())
+                && kind.bytes().all(|b| b.is_ascii_alphanumeric());
+            if !is_kind {
+                let message = format!("{} is not a kind", quote(kind));
+                self.report(&path.index(at), message, "write it as an object does: `Deployment`");
+            }
         }
     }
 

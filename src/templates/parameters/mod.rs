@@ -45,6 +45,7 @@ pub struct TemplateParameters {
     reader: Option<Reader<Json>>,
     /// The `default`s, by name.
     defaults: Map,
+    patchable: Option<Vec<String>>,
     /// The place of the key `parameters` in the file.
     place: Option<Position>,
 }
@@ -114,6 +115,7 @@ impl TemplateParameters {
                 .filter_map(default_of)
                 .filter(|(_, entry)| !entry.node.is_null())
                 .collect(),
+            patchable: file.patchable.clone(),
             place: written.map(|entry| entry.key.clone()),
         }
     }
@@ -149,6 +151,11 @@ impl TemplateParameters {
     /// Lists the names of the parameters, in the order of the file.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.rules.keys().map(String::as_str)
+    }
+
+    /// Lists the kinds of objects that WAMLs may patch; `None` where the template leaves it at the usual ones.
+    pub(crate) fn patchable(&self) -> Option<&[String]> {
+        self.patchable.as_deref()
     }
 
     /// Lists the names of the parameters that every WAML has to set.
@@ -207,9 +214,10 @@ impl TemplateParameters {
         let Value::Map(map) = &mut node.value else { return };
         for (name, entry) in map.iter_mut().filter(|(name, _)| !self.rules.contains_key(*name)) {
             let message = format!("the template `{template}` has no parameter {}", quote(name));
-            let help = match self.rules.is_empty() {
-                true => "remove it: the template declares no parameters".to_owned(),
-                false => suggest::hint(name, self.names()),
+            let help = if self.rules.is_empty() {
+                "remove it: the template declares no parameters".to_owned()
+            } else {
+                suggest::hint(name, self.names())
             };
             let violation =
                 Violation::error(RULE, message).expected("no such parameter").help(help);

@@ -52,8 +52,8 @@ impl PodParts<'_> {
         let of_app = |key: &str| self.view.get(key).filter(|_| container.is_of_app());
         let image_view = of_app("image");
         let probed = ProbedApp::of_container(container, self.tree, path);
-        let probes = probed.view();
-        let probe = |kind: &str| probes.get(kind).cloned().unwrap_or(Json::Null);
+        let all_probes = probed.view();
+        let probe = |kind: &str| all_probes.get(kind).cloned().unwrap_or(Json::Null);
         let ports = network::container_ports(&probed.ports);
         let ports = ports.iter().map(|port| {
             json!({"name": port.name, "containerPort": port.number, "protocol": port.protocol})

@@ -84,9 +84,10 @@ impl TemplatesCheckArgs {
 
 fn line(report: &CheckedTemplate) -> String {
     let CheckedTemplate { template, files, samples, targets, objects, parameters } = report;
-    let parameters = match parameters.is_empty() {
-        true => String::new(),
-        false => format!("; parameters: {}", parameters.join(", ")),
+    let parameters = if parameters.is_empty() {
+        String::new()
+    } else {
+        format!("; parameters: {}", parameters.join(", "))
     };
     let [files, samples, targets, objects] =
         [(*files, "file"), (*samples, "sample"), (*targets, "target"), (*objects, "object")]

@@ -308,6 +308,16 @@ fn without_pause(object: &mut Json) {
     }
 }
 
+fn with_plain_sidecars(object: &mut Json) {
+    let init = object.pointer_mut("/spec/template/spec/initContainers");
+    let Some(init) = init.and_then(Json::as_array_mut) else { return };
+    let is_sidecar =
+        |container: &mut Json| container.as_object_mut().unwrap().remove("restartPolicy").is_some();
+    let sidecars: Vec<Json> = init.extract_if(.., is_sidecar).collect();
+    let containers = object.pointer_mut("/spec/template/spec/containers").unwrap();
+    containers.as_array_mut().unwrap().extend(sidecars);
+}
+
 /// The recorded objects of the built-in templates, on any platform, are right for every version.
 #[test]
 fn what_the_built_in_templates_render_is_right_for_every_version() {
@@ -325,6 +335,9 @@ fn what_the_built_in_templates_render_is_right_for_every_version() {
             // The records are for the newest version: where it is older, the templates leave the pause out.
             if version.minor() < crate::templates::view::pod::SLEEP_SINCE_MINOR {
                 without_pause(&mut object);
+            }
+            if version.minor() < crate::templates::view::containers::SIDECARS_SINCE_MINOR {
+                with_plain_sidecars(&mut object);
             }
             assert_eq!(
                 check_object_on(Some(version), object),
