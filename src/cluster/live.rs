@@ -20,9 +20,9 @@ use crate::cluster::logs::is_object_name;
 use crate::cluster::object::{Marks, ObjectKey, WatchedKind};
 use crate::cluster::pod::PodRow;
 use crate::cluster::progress::{ProgressContext, WorkloadProgress, workload_progress};
-use crate::cluster::watch::kinds::PART_LABEL;
 use crate::cluster::watch::protocol::{ListPage, WatchProblem};
 use crate::cluster::watched::WatchedObject;
+use crate::manifests::APP_LABEL;
 
 /// The most pods of an app that are read.
 pub const MAX_PODS: usize = 500;
@@ -353,7 +353,7 @@ impl ObjectSelector<'_> {
         let has_copy = slug.len() + "-primary".len() <= 63;
         let names = if has_copy { format!("{slug},{slug}-primary") } else { (*slug).to_owned() };
         let label = if self.parts {
-            format!("{PART_LABEL}={slug}")
+            format!("{APP_LABEL}={slug}")
         } else {
             format!("app.kubernetes.io/name in ({names})")
         };

@@ -25,3 +25,10 @@ pub mod int_or_string; // a number of pods, or a percentage of them
 
 /// The prefix of the service's own labels and annotations.
 pub const OUR_PREFIX: &str = "the-deployer.dev/";
+
+/// The prefixes of keys of labels and annotations that the-deployer and Argo CD set.
+pub const RESERVED_KEYS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", OUR_PREFIX];
+
+/// The label of the pods of an app's jobs: the app's slug. Their name label is another one, so that no Service of the app
+/// finds them.
+pub const APP_LABEL: &str = "the-deployer.dev/app";

@@ -120,6 +120,25 @@ const SHAPES: &[Shape] = &[
         let one = |n| format!("{{name: V{n}, value: x}}, ");
         filled("deploy: {t: {env: [", one, most, "]}}\n")
     }),
+    ("many jobs beside many variables", 2000, |most| {
+        let variables: String = (0..1500).map(|n| format!("{{name: V{n}, value: x}}, ")).collect();
+        let begin = format!("deploy: {{t: {{env: [{variables}], jobs: [");
+        filled(&begin, |n| format!("{{name: j{n}, args: [x]}}, "), most, "]}}\n")
+    }),
+    ("sixteen jobs, containers and sidecars beside many variables", 16, |most| {
+        let variables: String = (0..3000).map(|n| format!("{{name: V{n}, value: x}}, ")).collect();
+        let list = |most: usize, kind: char| -> String {
+            (0..most.min(16)).map(|n| format!("{{name: {kind}{n}, args: [x]}}, ")).collect()
+        };
+        let (jobs, first, beside) = (list(most, 'j'), list(most, 'i'), list(most, 's'));
+        let lists = format!("jobs: [{jobs}], initContainers: [{first}], sidecars: [{beside}]");
+        filled(
+            &format!("deploy: {{t: {{env: [{variables}], {lists}}}}}\n"),
+            |_| String::new(),
+            1,
+            "",
+        )
+    }),
     ("many services", 1950, |most| {
         let one = |n| format!("{{name: s{n}, ports: [{{name: a, number: 80}}]}}, ");
         filled("deploy: {t: {service: [", one, most, "]}}\n")

@@ -9,10 +9,6 @@ const MANAGED: &str = "app.kubernetes.io/managed-by=the-deployer";
 /// they are told apart by their owner.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// The label of the pods of an app's jobs (`templates::view::jobs`): the app's slug. Their name is another one, so that
-/// no Service of the app finds them.
-pub(in crate::cluster) const PART_LABEL: &str = "the-deployer.dev/app";
-
 impl WatchedKind {
     /// Returns the kind's API group; that of core is empty.
     pub fn group(self) -> &'static str {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value as Json};
 
 use super::PatchError;
-use crate::manifests::OUR_PREFIX;
+use crate::manifests::RESERVED_KEYS;
 
 /// Kinds that a WAML can patch unless the template says otherwise: workloads and what belongs to them alone. Routes,
 /// certificates, identities, secrets, stores and network policies are not among them: rules judge those by the
@@ -23,9 +23,6 @@ pub(crate) const PATCHABLE: [&str; 8] = [
     "Service",
     "StatefulSet",
 ];
-
-/// The prefixes of keys of labels and annotations that the-deployer and Argo CD set.
-const RESERVED_KEYS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", OUR_PREFIX];
 
 /// Parts of any object that stay, as JSON Pointers.
 const FIXED_FIELDS: [&str; 8] = [

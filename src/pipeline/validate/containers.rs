@@ -1,6 +1,6 @@
 //! Containers beside the app's own: their names, images, ports and folders.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{RuleReport, Subject, image};
 use crate::model::id::{ImageTag, is_rfc1123_label};
@@ -14,11 +14,21 @@ use crate::waml::section_network::Protocol;
 use crate::waml::suggest;
 
 const RULE: &str = "containers";
+/// The most containers of a kind, and the most jobs.
+const MAX_CONTAINERS: usize = 16;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
+    let section = subject.section;
+    let are_few = [
+        is_short("initContainers", section.init_containers.as_deref(), RULE, report),
+        is_short("sidecars", section.sidecars.as_deref(), RULE, report),
+    ];
+    if are_few.contains(&false) {
+        return;
+    }
     let mut names: HashMap<&str, Path> = HashMap::new();
-    for (path, container) in subject.section.extra_containers() {
+    for (path, container) in section.extra_containers() {
         let is_sidecar = path.to_string().starts_with("sidecars");
         check_name(container, slug, &path, &mut names, report);
         check_image(container, &path, report);
@@ -35,6 +45,24 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
     check_ports(subject, report);
     check_cluster(subject, report);
+}
+
+/// Checks the length of a list of which each element has all of the app's variables and volumes.
+pub(super) fn is_short<T>(
+    key: &str,
+    list: Option<&[T]>,
+    rule: &'static str,
+    report: &mut RuleReport<'_>,
+) -> bool {
+    let count = list.map_or(0, <[T]>::len);
+    if count <= MAX_CONTAINERS {
+        return true;
+    }
+    let message = format!("an app has at most {MAX_CONTAINERS} `{key}`, and this has {count}");
+    let violation = Violation::error(rule, message).expected("too many");
+    let help = "let one do the work of several, or make it an app of its own";
+    report.add(&Path::root().key(key), violation.help(help));
+    false
 }
 
 fn check_name<'a>(
@@ -136,28 +164,27 @@ fn check_mounts(
     path: &Path,
     report: &mut RuleReport<'_>,
 ) {
-    let volumes = subject.section.volumes.iter().flatten().map(|volume| volume.name.as_str());
-    let mounted = subject.section.secrets.iter().flatten().filter(|s| s.mount_path.is_some());
-    let volume_names: Vec<&str> =
-        volumes.chain(mounted.map(|secret| secret.name.as_str())).collect();
     if subject.is_unsure("volumes") || subject.is_unsure("secrets") {
         return;
     }
+    let section = subject.section;
+    let volumes = section.volumes.iter().flatten();
+    let volumes = volumes.map(|volume| (volume.name.as_str(), volume.mount_path.as_deref()));
+    let secrets = section.secrets.iter().flatten().filter(|secret| secret.mount_path.is_some());
+    let secrets = secrets.map(|secret| (secret.name.as_str(), secret.mount_path.as_deref()));
+    let of_app: BTreeMap<&str, Option<&str>> = secrets.chain(volumes).collect();
+    let mut folders = HashMap::new();
     for (path, mount) in path.each("mounts", &container.mounts) {
-        if !volume_names.contains(&mount.name.as_str()) {
+        let Some(folder) = of_app.get(mount.name.as_str()) else {
             let message = format!("the app has no volume {}", quote(&mount.name));
             let violation = Violation::error(RULE, message).expected("no such volume");
-            let help = suggest::hint(&mount.name, volume_names.iter().copied());
+            let help = suggest::hint(&mount.name, of_app.keys().copied());
             report.add(&path.key("name"), violation.help(help));
-        }
-        if let Some(folder) =
-            mount.mount_path.as_deref().filter(|folder| !super::volumes::is_folder(folder))
-        {
-            let message = format!("{} is not a folder in the container", quote(folder));
-            let violation = Violation::error(RULE, message).expected("not a folder");
-            let help = "use a path below `/` that has no `..` or `:`";
-            report.add(&path.key("mountPath"), violation.help(help));
-        }
+            continue;
+        };
+        let place = if mount.mount_path.is_some() { path.key("mountPath") } else { path };
+        let folder = mount.mount_path.as_deref().or(*folder);
+        super::volumes::folder(RULE, folder, place, &mut folders, report);
     }
 }
 

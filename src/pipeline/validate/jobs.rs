@@ -1,12 +1,15 @@
 //! Jobs before a release: their names, and what they run.
 
-use super::{RuleReport, Subject};
+use super::{RuleReport, Subject, containers};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quote;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+    if !containers::is_short("jobs", subject.section.jobs.as_deref(), "jobs", report) {
+        return;
+    }
     for (path, job) in Path::root().each("jobs", &subject.section.jobs) {
         if !is_rfc1123_label(&job.name) {
             let message = format!("{} is not a legal name of a job", quote(&job.name));

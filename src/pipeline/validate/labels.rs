@@ -3,14 +3,12 @@
 use indexmap::IndexMap;
 
 use super::{RuleReport, Subject};
+use crate::manifests::RESERVED_KEYS;
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
 use crate::waml::quote::{quote, quoted_name};
-
-/// The prefixes of keys that the-deployer and Argo CD set.
-const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let section = subject.section;
@@ -30,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
     let key_text = if is_confidential(path) { quoted_name(key) } else { quote(key) };
-    if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
+    if let Some(prefix) = RESERVED_KEYS.iter().find(|prefix| key.starts_with(**prefix)) {
         let violation = Violation::error("labels", format!("{key_text} is set by the-deployer"))
             .expected("cannot be set here")
             .help(format!("use a key that does not begin with `{prefix}`"));

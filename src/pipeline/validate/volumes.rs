@@ -18,7 +18,13 @@ use crate::waml::section_workload::Volume;
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let mut folders: HashMap<String, Path> = HashMap::new();
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
-        folder(secret.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
+        folder(
+            "volumes",
+            secret.mount_path.as_deref(),
+            path.key("mountPath"),
+            &mut folders,
+            report,
+        );
     }
     for (path, volume) in Path::root().each("volumes", &subject.section.volumes) {
         if volume.mount_path.is_none() {
@@ -26,7 +32,13 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             let violation = Violation::error("volumes", message).expected("needs `mountPath`");
             report.add(&path, violation.help("add `mountPath: /data`"));
         }
-        folder(volume.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
+        folder(
+            "volumes",
+            volume.mount_path.as_deref(),
+            path.key("mountPath"),
+            &mut folders,
+            report,
+        );
         name(volume, subject.section, &path, report);
         disk(volume, &path, report);
         class(volume, &path, report);
@@ -36,7 +48,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let security = subject.section.security.as_ref();
     let writable = security.and_then(|security| security.writable.clone());
     for (path, writable) in Path::root().key("security").each("writable", &writable) {
-        folder(Some(writable), path, &mut folders, report);
+        folder("volumes", Some(writable), path, &mut folders, report);
     }
 }
 
@@ -159,7 +171,9 @@ fn check_shared_disk(
     report.add(path, violation.help(help));
 }
 
-fn folder(
+/// Checks a folder of a container, and that no other of `folders`, those of the same container, is the same.
+pub(super) fn folder(
+    rule: &'static str,
     folder: Option<&str>,
     path: Path,
     folders: &mut HashMap<String, Path>,
@@ -170,11 +184,11 @@ fn folder(
     let is_hidden = is_confidential(&path) && !folder.starts_with('/');
     let folder_text = if is_hidden { "this".to_owned() } else { quote(folder) };
     let violation = if !is_folder(folder) {
-        Violation::error("volumes", format!("{folder_text} is not a folder in the container"))
+        Violation::error(rule, format!("{folder_text} is not a folder in the container"))
             .expected("not a folder")
             .help("use a path below `/` that has no `..` or `:`")
     } else if let Some(other) = folders.get(&parts(folder).join("/")) {
-        Violation::error("volumes", format!("{folder_text} is already the folder of `{other}`"))
+        Violation::error(rule, format!("{folder_text} is already the folder of `{other}`"))
             .expected("is taken")
             .help("mount each volume in a folder of its own")
     } else {
@@ -184,7 +198,7 @@ fn folder(
     report.add(&path, violation);
 }
 
-pub(super) fn is_folder(text: &str) -> bool {
+fn is_folder(text: &str) -> bool {
     text.starts_with('/')
         && !parts(text).is_empty()
         && text.len() <= 1000

@@ -1,5 +1,8 @@
 //! Containers beside the app's own, in Kubernetes' own shape.
 
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
 
 use crate::model::target::Target;
@@ -91,65 +94,59 @@ impl PodParts<'_> {
 
     /// Shows the sources of whole sets of variables.
     fn env_sources(&self) -> Json {
-        let source = |kind: &str, name: &str, optional: Option<bool>| json!({kind: {"name": name, "optional": optional.unwrap_or(false)}});
-        let maps = self.section.config_maps.iter().flatten();
-        let maps = maps.map(|map| source("configMapRef", &map.name, map.optional));
-        let has_secrets = self.view.get("secrets").is_some_and(|secrets| !secrets.is_null());
-        let secrets = self
-            .section
-            .secrets
-            .iter()
-            .flatten()
-            .filter(|secret| has_secrets && secret.mount_path.is_none());
-        let secrets = secrets.map(|secret| source("secretRef", &secret.name, secret.optional));
-        list(maps.chain(secrets).collect())
+        let of_part = |part: &str, kind: &str| -> Vec<Json> {
+            let sources = self.elements(part).filter(|one| one.get("mountPath").is_none());
+            let source = |one: &Json| {
+                let optional = one.get("optional").and_then(Json::as_bool).unwrap_or_default();
+                json!({kind: {"name": one.get("name"), "optional": optional}})
+            };
+            sources.map(source).collect()
+        };
+        list([of_part("configMaps", "configMapRef"), of_part("secrets", "secretRef")].concat())
     }
 
     /// Lists what the container mounts: the app's folders where it has the app's image, else those that stay writable;
     /// and what it says itself.
     fn mounts(&self, container: &ExtraContainer) -> Vec<Json> {
-        let volumes = self.view.get("volumes").and_then(Json::as_array);
-        let volumes = volumes.into_iter().flatten().map(|volume| AppMount {
-            volume: text(volume, "name"),
-            folder: text(volume, "mountPath"),
-            read_only: volume.get("readOnly").and_then(Json::as_bool).unwrap_or_default(),
+        let of_app = self.app_mounts();
+        let by_volume: HashMap<&str, &AppMount<'_>> =
+            of_app.iter().map(|app| (app.volume, app)).collect();
+        let own = container.mounts.iter().flatten().filter_map(|mount| {
+            let volume = by_volume.get(mount.name.as_str());
+            Some((mount, *volume.or_else(|| by_volume.get(volume_name(&mount.name).as_str()))?))
         });
-        let secrets = self.view.get("secrets").and_then(Json::as_array).into_iter().flatten();
-        let secrets = secrets.filter(|secret| secret.get("mountPath").is_some());
+        let own: Vec<(&Mount, &AppMount<'_>)> = own.collect();
+        let named: HashSet<&str> = own.iter().map(|(_, app)| app.volume).collect();
+        let inherited = of_app.iter().filter(|app| {
+            !named.contains(app.volume) && (container.is_of_app() || app.stays_writable)
+        });
+        let inherited = inherited.map(|app| app.show(None, None));
+        let own = own.iter().map(|(m, app)| app.show(m.mount_path.as_deref(), m.read_only));
+        inherited.chain(own).collect()
+    }
+
+    /// Lists what the app's own container mounts: secrets, volumes, and the folders that stay writable.
+    fn app_mounts(&self) -> Vec<AppMount<'_>> {
+        let secrets = self.elements("secrets").filter(|secret| secret.get("mountPath").is_some());
         let secrets = secrets.map(|secret| AppMount {
             volume: text(secret, "volume"),
             folder: text(secret, "mountPath"),
             read_only: true,
+            stays_writable: false,
         });
-        let of_app: Vec<AppMount<'_>> = secrets.chain(volumes).collect();
-        let own: Vec<(&Mount, &AppMount<'_>)> = container
-            .mounts
-            .iter()
-            .flatten()
-            .filter_map(|mount| {
-                let secret = volume_name(&mount.name);
-                let volume = of_app
-                    .iter()
-                    .find(|app| app.volume == mount.name)
-                    .or_else(|| of_app.iter().find(|app| app.volume == secret))?;
-                Some((mount, volume))
-            })
-            .collect();
-        let declared = |volume: &str| {
-            self.section.volumes.iter().flatten().any(|declared| declared.name == volume)
-        };
-        let inherited = of_app.iter().filter(|app| {
-            let is_own = own.iter().any(|(_, volume)| volume.volume == app.volume);
-            let is_writable_folder = !app.read_only && !declared(app.volume);
-            !is_own && (container.is_of_app() || is_writable_folder)
+        let declared = self.section.volumes.as_ref().map_or(0, Vec::len);
+        let volumes = self.elements("volumes").enumerate().map(|(index, volume)| AppMount {
+            volume: text(volume, "name"),
+            folder: text(volume, "mountPath"),
+            read_only: volume.get("readOnly").and_then(Json::as_bool).unwrap_or_default(),
+            stays_writable: index >= declared,
         });
-        let inherited = inherited.map(|app| app.show(None, None));
-        inherited
-            .chain(
-                own.iter()
-                    .map(|(mount, app)| app.show(mount.mount_path.as_deref(), mount.read_only)),
-            )
-            .collect()
+        secrets.chain(volumes).collect()
+    }
+
+    /// Lists the elements of a part of the view; none where it is null.
+    fn elements(&self, part: &str) -> impl Iterator<Item = &Json> {
+        self.view.get(part).and_then(Json::as_array).into_iter().flatten()
     }
 }
 
@@ -158,6 +155,8 @@ struct AppMount<'a> {
     volume: &'a str,
     folder: &'a str,
     read_only: bool,
+    /// True for a folder of `security.writable`.
+    stays_writable: bool,
 }
 
 impl AppMount<'_> {
@@ -184,15 +183,11 @@ fn env_list(of_app: Option<&Json>, own: &[EnvVar]) -> Json {
 
 /// Lays variables over the app's; both are in the view's form. Null without any.
 pub(super) fn merge_env(of_app: Option<&Json>, own: &[EnvVar]) -> Json {
+    let of_app = of_app.and_then(Json::as_array).into_iter().flatten().cloned();
     let own = own.iter().map(|variable| super::without_nulls(json!(variable)));
-    let mut all: Vec<Json> = of_app.and_then(Json::as_array).cloned().unwrap_or_default();
-    for variable in own {
-        match all.iter_mut().find(|other| other.get("name") == variable.get("name")) {
-            Some(other) => *other = variable,
-            None => all.push(variable),
-        }
-    }
-    list(all)
+    let by_name: IndexMap<String, Json> =
+        of_app.chain(own).map(|variable| (text(&variable, "name").to_owned(), variable)).collect();
+    list(by_name.into_values().collect())
 }
 
 /// Shows a variable of the view in a container's form.

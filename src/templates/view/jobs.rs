@@ -5,23 +5,16 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::manifests::APP_LABEL;
 use crate::model::id::AppKey;
 use crate::templates::view::containers::merge_env;
 use crate::templates::view::pod::list;
-use crate::templates::view::{amounts, naming};
+use crate::templates::view::{amounts, labels_with, naming};
 use crate::waml::section::Section;
 use crate::waml::section_containers::ReleaseJob;
 
-/// The label of the pods of jobs: the app's slug, by which they are found.
-pub(crate) const APP_LABEL: &str = "the-deployer.dev/app";
-
 /// Seconds that a job may take where it does not say it.
 const JOB_SECONDS: u32 = 600;
-
-/// Names the object of a job.
-pub(crate) fn job_name(slug: &str, job: &str) -> String {
-    naming::of_two(slug, job)
-}
 
 /// An app whose jobs are shown; `view` has its `app`, `env` and `volumes`.
 pub(super) struct AppParts<'a> {
@@ -46,38 +39,30 @@ impl AppParts<'_> {
             active_deadline_seconds,
             backoff_limit,
         } = job;
-        let slug = self.app.slug.as_str();
         json!({
             "name": name,
-            "app": self.part(name, &job_name(slug, name)),
+            "app": self.as_seen_by(name),
             "command": command,
             "args": args,
             "env": merge_env(self.view.get("env"), env.as_deref().unwrap_or_default()),
             "resources": amounts::resources(resources.as_ref().or(self.section.resources.as_ref())),
             "volumes": self.shared_volumes(),
-            "labels": self.pod_labels(),
+            "labels": labels_with(self.section, APP_LABEL, self.app.slug.as_str()),
             "annotations": self.ending_annotations(),
             "activeDeadlineSeconds": active_deadline_seconds.unwrap_or(JOB_SECONDS),
             "backoffLimit": backoff_limit.unwrap_or(0),
         })
     }
 
-    /// Shows the app as a part of it sees it: with a name label and a workload of its own, and the app's account.
-    fn part(&self, name: &str, workload: &str) -> Json {
+    /// Shows the app as a job sees it: with a name label and a workload of its own, and the app's account.
+    fn as_seen_by(&self, job: &str) -> Json {
+        let slug = self.app.slug.as_str();
         let mut app = self.view.get("app").cloned().unwrap_or_default();
         if let Some(app) = app.as_object_mut() {
-            let label = naming::join_name(self.app.slug.as_str(), name);
-            app.insert("slug".to_owned(), json!(label));
-            app.insert("workload".to_owned(), json!(workload));
+            app.insert("slug".to_owned(), json!(naming::join_name(slug, job)));
+            app.insert("workload".to_owned(), json!(naming::of_two(slug, job)));
         }
         app
-    }
-
-    fn pod_labels(&self) -> Json {
-        let own = self.section.labels.iter().flatten();
-        let own = own.filter_map(|(key, value)| Some((key.clone(), json!(value.as_ref()?))));
-        let app = (APP_LABEL.to_owned(), json!(self.app.slug));
-        Json::Object(own.chain([app]).collect())
     }
 
     /// Lists the volumes that several pods can have: no disk, which the app's own pods may hold.

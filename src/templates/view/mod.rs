@@ -169,6 +169,13 @@ fn without_nulls(value: Json) -> Json {
     }
 }
 
+/// Shows the WAML's labels, and one of ours.
+fn labels_with(section: &Section, key: &str, value: &str) -> Json {
+    let own = section.labels.iter().flatten();
+    let own = own.map(|(key, value)| (key.clone(), json!(value.as_deref().unwrap_or_default())));
+    Json::Object(own.chain([(key.to_owned(), json!(value))]).collect())
+}
+
 /// Shows the image with its whole reference.
 fn image(image: Option<&Image>, release: &Release) -> Json {
     json!({

@@ -2,7 +2,7 @@
 //! requests.
 
 use serde::Serialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use crate::model::fleet::FleetPlace;
 use crate::model::id::{AppKey, ImageTag};
@@ -89,11 +89,6 @@ pub(crate) fn build_versions_view(
     let view = |live: LiveVersion<'_>| {
         let version = live.version;
         let workload = naming::version_workload(slug, &version.name);
-        let mut labels = Map::new();
-        for (key, value) in section.labels.iter().flatten() {
-            labels.insert(key.clone(), json!(value.as_deref().unwrap_or_default()));
-        }
-        labels.insert(VERSION_LABEL.to_owned(), json!(version.name));
         let mut scaling = view::scaling(section);
         if let (Json::Object(map), Some(replicas)) = (&mut scaling, live.replicas)
             && !is_autoscaled
@@ -106,7 +101,7 @@ pub(crate) fn build_versions_view(
             "weight": version.weight,
             "workload": workload,
             "image": view::image(section.image.as_ref(), &release_of(version, release)),
-            "labels": labels,
+            "labels": view::labels_with(section, VERSION_LABEL, &version.name),
             "scaling": scaling,
             "ports": ports,
         })

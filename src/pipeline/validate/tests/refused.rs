@@ -550,3 +550,17 @@ fn the_same_value_once_more_takes_nothing_away() {
     assert_eq!(count_violations("args: [a]"), 1);
     assert_eq!(count_violations("service: [{ports: [{name: http, number: 8001}]}]"), 1);
 }
+
+#[test]
+fn jobs_and_containers_are_few_because_each_has_all_variables() {
+    let list = |key: &str, count: usize| {
+        let entries: String = (0..count).map(|n| format!("{{name: x{n}, args: [a]}}, ")).collect();
+        check_section(&format!("    {key}: [{entries}]\n"))
+    };
+    for key in ["jobs", "initContainers", "sidecars"] {
+        assert_eq!(list(key, 16), Vec::<String>::new());
+        let [message] = &list(key, 17)[..] else { panic!("{key}") };
+        let expected = format!("an app has at most 16 `{key}`, and this has 17");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
