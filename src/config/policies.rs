@@ -14,6 +14,7 @@ impl Resolver<'_> {
             branches,
             windows,
             unknown: _,
+            image_digests: _,
             hand_edits: _,
             holds,
             on_failure,

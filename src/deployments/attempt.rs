@@ -71,9 +71,9 @@ impl Deployments {
     ) -> Result<(RenderedManifests, Arc<Waml>, LiveClaims), PlanError> {
         let timer = stages.begin(Stage::Facts);
         let waml = self.with_step_weights(deployment, waml).await?;
-        let (deployments, request) = (self.clone(), deployment.request.clone());
+        let (deployments, accepted) = (self.clone(), deployment.clone());
         let (input, questions) =
-            self.cpu_pool.run_blocking(move || deployments.read(&request, place, &waml)).await??;
+            self.cpu_pool.run_blocking(move || deployments.read(&accepted, place, &waml)).await??;
         let mut questions = questions;
         if let Some(questions) = &mut questions
             && self.is_authorized_step(deployment).await?
@@ -137,10 +137,11 @@ impl Deployments {
     /// Parses the WAML, and returns the lookups that it needs.
     fn read(
         &self,
-        request: &DeploymentRequest,
+        deployment: &Deployment,
         fleet: Option<FleetPlace>,
         bytes: &[u8],
     ) -> Result<(Input, Option<FactRequests>), PlanError> {
+        let request = &deployment.request;
         let waml = self.parse(bytes).map_err(|rejection| {
             let violations = self.all_violations(rejection, bytes, Some(&request.target));
             reject(violations, None, None)
@@ -153,15 +154,20 @@ impl Deployments {
             templates: self.templates.now(),
         };
         let questions = fact_requests::collect_questions(&input, &self.clusters)
-            .map(|questions| with_actor(request, questions));
+            .map(|questions| with_origin(deployment, questions));
         Ok((input, questions))
     }
 }
 
-/// Adds the actor to the lookups, which the WAML does not name.
-fn with_actor(request: &DeploymentRequest, questions: FactRequests) -> FactRequests {
-    let (automatic, actor) = (request.automatic, Some(request.actor.clone()));
-    FactRequests { automatic, actor, ..questions }
+/// Adds what the WAML does not say to the lookups: who deploys, and since when. A tag counts as it was then or later.
+fn with_origin(deployment: &Deployment, questions: FactRequests) -> FactRequests {
+    let DeploymentRequest { automatic, actor, .. } = &deployment.request;
+    FactRequests {
+        automatic: *automatic,
+        actor: Some(actor.clone()),
+        images_since: Some(deployment.received_at),
+        ..questions
+    }
 }
 
 fn plan_now(

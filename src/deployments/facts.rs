@@ -19,7 +19,8 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
 use crate::model::app_instance::{AppInstance, AppListing, InstanceState};
 use crate::model::facts::{
-    Deployer, Fact, FactRequests, FactUnavailable, Facts, LiveApp, NamespaceObjects, SecretQuestion,
+    Deployer, Fact, FactRequests, FactUnavailable, Facts, LiveApp, NamespaceObjects, RegistryImage,
+    SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
 use crate::model::route::Route;
@@ -30,6 +31,8 @@ use crate::support::retry::Disposition;
 
 /// The number of secrets of one deployment that are looked up at the same time.
 const SECRETS_AT_ONCE: usize = 8;
+/// The number of images of one deployment that are looked up at the same time.
+const IMAGES_AT_ONCE: usize = 8;
 /// The most secrets that are looked up: a WAML's limits allow for more than any app has.
 const MAX_SECRETS: usize = 200;
 
@@ -70,11 +73,11 @@ impl FactCollector {
         let now = self.0.clock.now();
         let lookups = FactLookups { inner: &self.0, questions, now };
         // Each future is on the heap: together they would be a large part of a worker's stack.
-        let (apps, records, secrets, image, branches, deployer) = tokio::join!(
+        let (apps, records, secrets, images, branches, deployer) = tokio::join!(
             Box::pin(lookups.with_limit("the manifest repository", lookups.other_apps())),
             Box::pin(lookups.with_limit("the database", lookups.find_records())),
             Box::pin(lookups.secrets()),
-            Box::pin(lookups.image()),
+            Box::pin(lookups.images()),
             Box::pin(lookups.branches()),
             Box::pin(lookups.deployer()),
         );
@@ -87,7 +90,7 @@ impl FactCollector {
             routes,
             own_routes,
             secrets,
-            image,
+            images,
             branches,
             owner: part(&records, |records| records.owners.clone()),
             locks: part(&records, |records| records.locks.clone()),
@@ -251,11 +254,23 @@ impl FactLookups<'_> {
         source: &str,
         lookup: impl Future<Output = Result<Dated<T>, FactUnavailable>>,
     ) -> Fact<T> {
-        let limit = self.inner.lookups.most;
-        match tokio::time::timeout(limit, lookup).await {
+        self.with_deadline(source, tokio::time::Instant::now() + self.inner.lookups.most, lookup)
+            .await
+    }
+
+    async fn with_deadline<T>(
+        &self,
+        source: &str,
+        deadline: tokio::time::Instant,
+        lookup: impl Future<Output = Result<Dated<T>, FactUnavailable>>,
+    ) -> Fact<T> {
+        match tokio::time::timeout_at(deadline, lookup).await {
             Ok(Ok((value, at))) => Fact::Known { value, at },
             Ok(Err(FactUnavailable(why))) => Fact::Missing { why },
-            Err(_) => Fact::Missing { why: format!("{source} did not answer within {limit:?}") },
+            Err(_) => {
+                let limit = self.inner.lookups.most;
+                Fact::Missing { why: format!("{source} did not answer within {limit:?}") }
+            }
         }
     }
 
@@ -322,17 +337,30 @@ impl FactLookups<'_> {
         self.with_limit(place.name(), collection).await
     }
 
-    async fn image(&self) -> Fact<bool> {
+    /// Looks up the app's image and those beside it, as far as their registries are configured.
+    async fn images(&self) -> BTreeMap<String, Fact<RegistryImage>> {
+        let FactRequests { image, other_images, .. } = self.questions;
+        let deadline = tokio::time::Instant::now() + self.inner.lookups.most;
+        let names = [image].into_iter().chain(other_images);
+        let lookups: Vec<_> = names.map(|name| self.image(name, deadline)).collect();
+        let answers = futures::stream::iter(lookups).buffer_unordered(IMAGES_AT_ONCE);
+        answers.filter_map(std::future::ready).collect().await
+    }
+
+    async fn image(
+        &self,
+        name: &String,
+        deadline: tokio::time::Instant,
+    ) -> Option<(String, Fact<RegistryImage>)> {
         let registries = &self.inner.lookups.registries;
-        let image = ImageReference::parse(&self.questions.image);
-        let Some(image) = image.filter(|image| registries.may_ask(image)) else {
-            return Fact::NotAsked;
-        };
+        let image = ImageReference::parse(name).filter(|image| registries.may_ask(image))?;
         let lookup = async {
-            let tag = registries.find_tag(&image, self.now).await?;
-            Ok((tag.there, tag.at))
+            let lookup = registries.find_tag(&image, self.questions.images_since, self.now).await?;
+            Ok((lookup.image, lookup.at))
         };
-        self.with_limit(&format!("the registry {}", image.host), lookup).await
+        let source = format!("the registry {}", image.host);
+        let fact = self.with_deadline(&source, deadline, lookup).await;
+        Some((name.clone(), fact))
     }
 
     async fn branches(&self) -> Fact<Vec<String>> {
@@ -456,7 +484,7 @@ fn log_missing_facts(facts: &Facts, questions: &FactRequests) {
         // This fact is missing together with the routes of others.
         own_routes: _,
         secrets,
-        image,
+        images,
         branches,
         owner,
         locks,
@@ -471,7 +499,7 @@ fn log_missing_facts(facts: &Facts, questions: &FactRequests) {
     let reasons = [
         ("routes", missing_reason(routes)),
         ("secrets", missing_reason(secrets)),
-        ("image", missing_reason(image)),
+        ("image", images.values().find_map(missing_reason)),
         ("branches", missing_reason(branches)),
         ("owner", missing_reason(owner)),
         ("locks", missing_reason(locks)),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, RepoName, Slug, TargetName};
+use crate::model::id::{AppKey, ImageDigest, RepoName, Slug, TargetName};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
@@ -34,8 +34,13 @@ pub struct FactRequests {
     pub hosts: Vec<String>,
     /// The secrets that it refers to, by the name of the Kubernetes Secret.
     pub secrets: BTreeMap<String, SecretQuestion>,
-    /// The whole image: `ghcr.io/acme/my-app:1.0`.
+    /// The app's whole image: `ghcr.io/acme/my-app:1.0`.
     pub image: String,
+    /// The whole images of its versions and of containers beside the app's.
+    pub other_images: BTreeSet<String>,
+    /// The time from which an answer of a registry counts: a tag may lead to another image since. `None` for any answer
+    /// that is cached.
+    pub images_since: Option<Timestamp>,
 }
 
 /// The lookup of a secret.
@@ -80,8 +85,8 @@ pub struct Facts {
     pub own_routes: Fact<Vec<Route>>,
     /// The keys of each secret; `None` where there is no such secret.
     pub secrets: Fact<BTreeMap<String, Option<BTreeSet<String>>>>,
-    /// True if the registry has the image.
-    pub image: Fact<bool>,
+    /// The images by their whole names: what their registries say of them. An image that is not in it was not looked up.
+    pub images: BTreeMap<String, Fact<RegistryImage>>,
     /// The branches that the target's policy allows and that contain the commit.
     pub branches: Fact<Vec<String>>,
     /// The owners of the namespace and the app.
@@ -101,6 +106,18 @@ pub struct Facts {
     pub live: Fact<LiveApp>,
     /// The objects of all apps of its namespace on the target.
     pub namespace: Fact<Arc<NamespaceObjects>>,
+}
+
+/// The answer of a registry about an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegistryImage {
+    /// There is no such tag or digest.
+    Absent,
+    /// The image is there.
+    Present {
+        /// The digest that its tag leads to; `None` where the registry does not say it.
+        digest: Option<ImageDigest>,
+    },
 }
 
 /// The person who deploys to a target that requires teams.
@@ -297,6 +314,11 @@ impl LiveApp {
 }
 
 impl Facts {
+    /// Returns what is known about an image, by its whole name.
+    pub fn image(&self, reference: &str) -> &Fact<RegistryImage> {
+        self.images.get(reference).unwrap_or(&Fact::NotAsked)
+    }
+
     /// Builds facts without any lookup: rules then check only what needs no service.
     pub fn without_lookups(taken_at: Timestamp, clusters: Clusters) -> Self {
         Self {
@@ -305,7 +327,7 @@ impl Facts {
             routes: Fact::NotAsked,
             own_routes: Fact::NotAsked,
             secrets: Fact::NotAsked,
-            image: Fact::NotAsked,
+            images: BTreeMap::new(),
             branches: Fact::NotAsked,
             owner: Fact::NotAsked,
             locks: Fact::NotAsked,

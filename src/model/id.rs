@@ -114,6 +114,13 @@ string_id!(
     |text| text.len() <= 63 && text.split('.').all(is_target_part)
 );
 string_id!(
+    /// The digest of an image's manifest or index, by which a registry gives exactly that image: `sha256:…`.
+    ImageDigest,
+    "image digest",
+    "use `sha256:` and 64 lower-case hexadecimal digits",
+    |text| text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.bytes().all(is_hex))
+);
+string_id!(
     /// A template's folder name under `apps/`.
     TemplateName,
     "template name",

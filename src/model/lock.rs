@@ -90,6 +90,9 @@ pub struct Policies {
     pub windows: Vec<Window>,
     /// The outcome when a lookup that a rule needs fails. Default: `fail` in production, `warn` elsewhere.
     pub unknown: Option<OnUnknown>,
+    /// The images that manifests name by digest beside the tag: `off` for none, `known` for those whose registry the
+    /// service asks, or `required` to refuse others. Default: `known` in production, `off` elsewhere.
+    pub image_digests: Option<ImageDigests>,
     /// The outcome for a manual edit in an app's `latest`, when the app is deployed: `replace` or `stop`. Default:
     /// `replace`; either way the deployment's log shows it.
     pub hand_edits: HandEdits,
@@ -169,6 +172,18 @@ pub enum OnUnknown {
     Fail,
     /// The deployment goes on, with a warning.
     Warn,
+}
+
+/// The images that manifests name by their digest, so that a rollback brings exactly the same image back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageDigests {
+    /// None: the tag alone.
+    Off,
+    /// Those whose digest a configured registry says.
+    Known,
+    /// All of the app's and those beside it: a deployment without a digest of one fails.
+    Required,
 }
 
 /// A time of the week in which deployments are allowed, or, with `closed`, are not.

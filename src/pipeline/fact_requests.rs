@@ -4,10 +4,11 @@
 //! because the facts are found under these names, and a rule refuses it anyway. Nothing else of the plan depends on
 //! this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::facts::{FactRequests, SecretQuestion};
 use crate::model::id::AppKey;
+use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate;
 use crate::pipeline::{Input, default, merge};
@@ -32,6 +33,8 @@ pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactReque
         hosts: hosts(&section, &target),
         secrets: secrets(&section, app),
         image,
+        other_images: other_images(&section, &input.release),
+        images_since: None,
         target,
     })
 }
@@ -54,6 +57,14 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
         }
     }
     hosts
+}
+
+/// Collects the images of versions, and those that containers beside the app's name.
+fn other_images(section: &Section, release: &Release) -> BTreeSet<String> {
+    let versions = section.versions.iter().flatten();
+    let of_versions = versions.map(|version| view::versions::image_of(version, section, release));
+    let containers = [&section.init_containers, &section.sidecars].into_iter().flatten().flatten();
+    of_versions.chain(containers.filter_map(|container| container.image.clone())).collect()
 }
 
 /// Collects what `secrets` and `env[].secret` name.

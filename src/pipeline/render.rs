@@ -3,10 +3,13 @@
 //! A template's text only describes the objects. It is parsed, checked, given the labels that every object carries, and
 //! written by [`emit`]: the same settings, template and version of the-deployer give the same bytes on any machine.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value as Json};
 
 use crate::manifests::files::{digest, drop_empty_annotations, name_files, write_file};
 use crate::manifests::handover::{FlaggerShare, TrafficObjects, flagger_share};
+use crate::manifests::images::rename_images;
 use crate::manifests::object::{BUDGET, Object, map_or_insert, read_object};
 use crate::manifests::replicas;
 use crate::manifests::replicas::Workload;
@@ -71,6 +74,8 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         complete(object, app, &valid.release().tag, valid.section());
     }
     let refused_patches = apply_patches(&mut objects, valid.section(), template);
+    let pinned_images = validate::pinned_images(valid.facts(), valid.target());
+    rename_images(&mut objects, &pinned_images);
     let no_live_app = LiveApp::default();
     let live = match &valid.facts().live {
         Fact::Known { value, .. } => value,
@@ -108,9 +113,20 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         autoscaled,
         flagger,
         canary: canary.and_then(forecast),
-        versions: valid.versions(),
+        versions: pinned_versions(valid, &pinned_images),
         warnings,
     })
+}
+
+/// Lists the live versions with the images as the manifests name them.
+fn pinned_versions(valid: &Valid<'_>, names: &BTreeMap<String, String>) -> Vec<VersionSpec> {
+    let mut versions = valid.versions();
+    for version in &mut versions {
+        if let Some(name) = names.get(&version.image) {
+            version.image.clone_from(name);
+        }
+    }
+    versions
 }
 
 fn objects(valid: &Valid<'_>, template: &Template) -> Result<Vec<Object>, Rejection> {

@@ -13,6 +13,9 @@ pub struct Image {
     pub repository: Option<String>,
     /// The time at which nodes pull it.
     pub pull_policy: Option<PullPolicy>,
+    /// The names of Secrets in the app's namespace with which nodes pull it, beside the platform's; sixteen at most.
+    #[serde(default)]
+    pub pull_secrets: Option<Vec<String>>,
 }
 
 /// The time at which nodes pull an image.

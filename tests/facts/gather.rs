@@ -12,7 +12,9 @@ use the_deployer::forge::local::LocalForge;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::inventory::IndexedRepository;
 use the_deployer::lookups::clients::LookupClients;
-use the_deployer::model::facts::{Fact, FactRequests, Facts, LiveObject, SecretQuestion};
+use the_deployer::model::facts::{
+    Fact, FactRequests, Facts, LiveObject, RegistryImage, SecretQuestion,
+};
 use the_deployer::model::id::{AppKey, CommitSha, LockId, TargetName};
 use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::release::Release;
@@ -84,6 +86,8 @@ impl World {
                 ("none".to_owned(), question(&[], "devx/shop/none")),
             ]),
             image: format!("{}/acme/shop:1.0", self.registry.host()),
+            other_images: BTreeSet::new(),
+            images_since: None,
         }
     }
 
@@ -194,7 +198,8 @@ async fn everything_that_is_asked_is_found_out_at_once() {
         let keys = Some(BTreeSet::from(["password".to_owned(), "user".to_owned()]));
         let secrets = BTreeMap::from([("db".to_owned(), keys), ("none".to_owned(), None)]);
         assert_eq!(known(&facts.secrets), secrets);
-        assert!(known(&facts.image));
+        let image = known(facts.image(&world.questions(&commit).image));
+        assert!(matches!(image, RegistryImage::Present { digest: Some(_) }), "{image:?}");
         assert_eq!(known(&facts.branches), ["main"]);
         assert_eq!(known(&facts.owner).app, None);
         assert_eq!(known(&facts.locks), [lock]);
@@ -213,8 +218,37 @@ async fn an_image_that_is_not_there_is_known_not_to_be() {
     let commit = world.commit();
     let questions = world.questions(&commit);
     let image = questions.image.replace("1.0", "2.0");
-    let facts = world.gather(&FactRequests { image, ..questions }).await;
-    assert_eq!(facts.image, Fact::Known { value: false, at: at(0) });
+    let facts = world.gather(&FactRequests { image: image.clone(), ..questions }).await;
+    assert_eq!(*facts.image(&image), Fact::Known { value: RegistryImage::Absent, at: at(0) });
+}
+
+#[tokio::test]
+async fn the_images_beside_the_apps_are_looked_up_too() {
+    let world = World::on(Place::local()).await;
+    let host = world.registry.host();
+    world.registry.lock().tags.insert("acme/tool:1".to_owned());
+    world.registry.lock().hides_digests = true;
+    let name = |rest: &str| format!("{host}/acme/{rest}");
+    let mut questions = world.questions(&world.commit());
+    questions.other_images = (0..100).map(|n| name(&format!("none:{n}"))).collect();
+    questions.other_images.extend([
+        name("tool:1"),
+        "ghcr.io/x/y:1".to_owned(),
+        "No image".to_owned(),
+    ]);
+    let facts = world.gather(&questions).await;
+    let known = |rest: &str| known(facts.image(&name(rest)));
+    assert_eq!(known("tool:1"), RegistryImage::Present { digest: None });
+    assert_eq!(known("none:7"), RegistryImage::Absent);
+    assert_eq!(
+        facts.images.len(),
+        102,
+        "neither a registry that is not configured nor what is no image"
+    );
+    world.registry.lock().trouble = Some(registry::Trouble::Silent);
+    questions.images_since = Some(at(1));
+    let facts = world.gather(&questions).await;
+    assert!(facts.images.values().all(|fact| matches!(fact, Fact::Missing { .. })));
 }
 
 #[tokio::test]
@@ -229,7 +263,7 @@ async fn what_nobody_needs_is_not_asked() {
         ..world.questions(&commit)
     };
     let facts = world.gather(&questions).await;
-    assert_eq!((&facts.routes, &facts.image), (&Fact::NotAsked, &Fact::NotAsked));
+    assert_eq!((&facts.routes, facts.images.len()), (&Fact::NotAsked, 0));
     assert_eq!((&facts.secrets, &facts.branches), (&Fact::NotAsked, &Fact::NotAsked));
     assert_eq!(known(&facts.live).objects, []);
     assert!(world.keeper.lock().asked.is_empty() && world.registry.asked().is_empty());
@@ -246,7 +280,7 @@ async fn what_cannot_be_had_is_missing_and_why_and_the_rest_is_there() {
     std::fs::remove_dir_all(&world.place.bare.0).unwrap();
     let facts = world.gather(&questions).await;
     for (why, words) in [
-        (why(&facts.image), "did not answer within"),
+        (why(facts.image(&questions.image)), "did not answer within"),
         (why(&facts.secrets), "does not let the service's token read"),
         (why(&facts.branches), "acme/shop is not there"),
         (why(&facts.routes), "there is no manifest repository at"),

@@ -8,9 +8,9 @@ use the_deployer::lookups::LookupLimits;
 use the_deployer::lookups::image::ImageReference;
 use the_deployer::lookups::registry::ANY_OTHER;
 use the_deployer::lookups::registry::BasicLogin;
-use the_deployer::lookups::registry::ImageLookup;
 use the_deployer::lookups::registry::Registries;
 use the_deployer::lookups::registry::RegistryAccess as Known;
+use the_deployer::model::facts::RegistryImage;
 use the_deployer::support::credential::Credential;
 use the_deployer::support::http::OutboundHttp;
 
@@ -52,11 +52,12 @@ pub(super) fn image(registry: &Registry, rest: &str) -> ImageReference {
 }
 
 async fn has(client: &Registries, registry: &Registry, rest: &str, now: Timestamp) -> bool {
-    client.find_tag(&image(registry, rest), now).await.unwrap().there
+    let lookup = client.find_tag(&image(registry, rest), None, now).await.unwrap();
+    matches!(lookup.image, RegistryImage::Present { .. })
 }
 
 async fn refused(client: &Registries, registry: &Registry, rest: &str) -> String {
-    let error = client.find_tag(&image(registry, rest), at(0)).await.unwrap_err();
+    let error = client.find_tag(&image(registry, rest), None, at(0)).await.unwrap_err();
     let said = error.to_string();
     assert!(!format!("{said}{client:?}").contains(PASSWORD), "{said}");
     said
@@ -103,8 +104,14 @@ async fn that_a_tag_is_there_is_remembered_for_minutes_and_that_it_is_not_for_se
         has(&client, &registry, &format!("a/b:{tag}"), at(second)).await;
         assert_eq!(registry.asked().len(), asked, "{tag} at {second}");
     }
-    let known = client.find_tag(&image(&registry, "a/b:1"), at(601)).await.unwrap();
-    assert_eq!(known, ImageLookup { there: true, at: at(600) }, "it is as old as the answer");
+    let name = image(&registry, "a/b:1");
+    let known = client.find_tag(&name, None, at(601)).await.unwrap();
+    assert_eq!(known.at, at(600), "it is as old as the answer");
+    let asked = registry.asked().len();
+    assert_eq!(client.find_tag(&name, Some(at(600)), at(602)).await.unwrap(), known);
+    assert_eq!(registry.asked().len(), asked, "not older than is wanted");
+    assert_eq!(client.find_tag(&name, Some(at(601)), at(603)).await.unwrap().at, at(603));
+    assert_eq!(registry.asked().len(), asked + 1);
 }
 
 #[tokio::test]
@@ -190,7 +197,7 @@ async fn only_what_is_configured_is_asked() {
     let image = image(&registry, "a/b:1");
     for client in [&any, &none] {
         assert!(!client.may_ask(&image), "an address of this machine must be named");
-        let said = client.find_tag(&image, at(0)).await.unwrap_err().to_string();
+        let said = client.find_tag(&image, None, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("is not under `registries`"), "{said}");
     }
     assert!(any.may_ask(&ImageReference::parse("ghcr.io/a/b:1").unwrap()));

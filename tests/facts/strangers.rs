@@ -9,6 +9,7 @@ use the_deployer::lookups::image::ImageReference;
 use the_deployer::lookups::registry::ANY_OTHER;
 use the_deployer::lookups::registry::Registries;
 use the_deployer::lookups::registry::RegistryAccess as Known;
+use the_deployer::model::facts::RegistryImage;
 use the_deployer::support::http::{OutboundHttp, Proxy as Through};
 
 use super::registry::{client, client_of, image, login};
@@ -86,7 +87,7 @@ async fn a_wildcard_stands_for_no_address_or_name_of_our_own_network() {
         let image =
             ImageReference::parse(&format!("{host}/a/b:1")).unwrap_or_else(|| panic!("{host}"));
         assert!(!client.may_ask(&image), "{host}");
-        let said = client.find_tag(&image, at(0)).await.unwrap_err().to_string();
+        let said = client.find_tag(&image, None, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("is not under `registries`"), "{host}: {said}");
     }
     inner.was_left_alone();
@@ -105,7 +106,7 @@ async fn a_network_that_is_allowed_is_gone_to() {
     let client = any(&OutboundHttp { private_networks, ..OutboundHttp::default() });
     let image = ImageReference::parse(&format!("127.0.0.0x1:{}/a/b:1", inner.port)).unwrap();
     // It speaks no TLS.
-    assert!(client.may_ask(&image) && client.find_tag(&image, at(0)).await.is_err());
+    assert!(client.may_ask(&image) && client.find_tag(&image, None, at(0)).await.is_err());
     assert!(inner.visits.load(Ordering::SeqCst) > 0);
 }
 
@@ -134,7 +135,7 @@ async fn a_registry_leads_to_no_redirect_within_our_own_network() {
         registry.lock().elsewhere = Some(to);
         let client = client(&registry, None);
         let said =
-            client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
+            client.find_tag(&image(&registry, "a/b:1"), None, at(0)).await.unwrap_err().to_string();
         assert!(
             said.contains("name the host under `registries`, or its network"),
             "{place}: {said}"
@@ -144,8 +145,11 @@ async fn a_registry_leads_to_no_redirect_within_our_own_network() {
     let registry = Registry::start(Entry::Open, &[]).await;
     registry.lock().elsewhere = Some(format!("http://{}/v2/a/b/manifests/1", other.host()));
     let client = client_of(&registry, None, &[&other.host()]);
-    let found = client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap();
-    assert!(found.there, "where the operator has named it");
+    let found = client.find_tag(&image(&registry, "a/b:1"), None, at(0)).await.unwrap();
+    assert!(
+        matches!(found.image, RegistryImage::Present { .. }),
+        "where the operator has named it"
+    );
 }
 
 #[tokio::test]
@@ -153,7 +157,8 @@ async fn a_registry_that_sends_us_on_and_on_is_left() {
     let registry = Registry::start(Entry::Open, &[]).await;
     registry.lock().elsewhere = Some(format!("http://{}/v2/a/b/manifests/1", registry.host()));
     let asked = client(&registry, None);
-    let said = asked.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
+    let said =
+        asked.find_tag(&image(&registry, "a/b:1"), None, at(0)).await.unwrap_err().to_string();
     assert!(said.contains("redirects again and again"), "{said}");
     assert_eq!(registry.asked().len(), 4);
 }
@@ -166,7 +171,7 @@ async fn no_password_is_taken_to_a_token_service_within_our_own_network() {
         registry.lock().realm = Some(format!("https://{place}:{}/token", inner.port));
         let client = client(&registry, Some(login(PASSWORD)));
         let said =
-            client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
+            client.find_tag(&image(&registry, "a/b:1"), None, at(0)).await.unwrap_err().to_string();
         assert!(
             said.contains("name the host under `registries`, or its network"),
             "{place}: {said}"
@@ -187,10 +192,10 @@ async fn through_a_proxy_names_of_our_own_network_are_not_asked_for() {
         ["kubernetes.default.svc", "metadata.google.internal", "127.0.0.0x1", "localhost.:80"]
     {
         let image = ImageReference::parse(&format!("{host}/a/b:1")).unwrap();
-        assert!(client.find_tag(&image, at(0)).await.is_err());
+        assert!(client.find_tag(&image, None, at(0)).await.is_err());
     }
     assert_eq!(proxy.seen(), [""; 0]);
     let image = ImageReference::parse("registry.invalid/a/b:1").unwrap();
-    assert!(client.find_tag(&image, at(0)).await.is_err());
+    assert!(client.find_tag(&image, None, at(0)).await.is_err());
     assert_eq!(proxy.seen()[0], "CONNECT registry.invalid:443");
 }

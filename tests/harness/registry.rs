@@ -46,6 +46,10 @@ pub(crate) struct World {
     pub(crate) elsewhere: Option<String>,
     /// `name:tag`
     pub(crate) tags: BTreeSet<String>,
+    /// What a tag leads to, where it is more than an empty index.
+    pub(crate) contents: BTreeMap<String, Json>,
+    /// Whether answers lack the digest.
+    pub(crate) hides_digests: bool,
     /// Whether HEAD is answered 405.
     pub(crate) only_get: bool,
     /// Where tokens are said to be given, if not here.
@@ -67,6 +71,9 @@ pub(crate) struct World {
     address: String,
     tokens: Vec<String>,
 }
+
+/// The header with a manifest's digest.
+const DIGEST: &str = "docker-content-digest";
 
 /// Name and password `deployer:s3cret-word`, as a header.
 pub(crate) const PASSWORD: &str = "s3cret-word";
@@ -179,13 +186,19 @@ impl World {
             _ => {}
         }
         if let Some(found) = self.built.get(&format!("{name}:{tag}")).or(self.objects.get(tag)) {
-            return found.to_string().into_response();
+            return ([(DIGEST, digest(found))], found.to_string()).into_response();
         }
         let kinds = headers["accept"].to_str().unwrap();
         assert!(kinds.contains("vnd.oci.image.index.v1") && kinds.contains("manifest.list.v2"));
         if self.tags.contains(&format!("{name}:{tag}")) {
             let kind = "application/vnd.oci.image.index.v1+json";
-            return ([("content-type", kind)], "{\"manifests\": []}").into_response();
+            let content = self.contents.get(&format!("{name}:{tag}"));
+            let content = content.cloned().unwrap_or_else(|| json!({"manifests": []}));
+            let mut found = ([("content-type", kind)], content.to_string()).into_response();
+            if !self.hides_digests {
+                found.headers_mut().insert(DIGEST, digest(&content).parse().unwrap());
+            }
+            return found;
         }
         let errors = json!({"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no such tag"}]});
         (StatusCode::NOT_FOUND, axum::Json(errors)).into_response()

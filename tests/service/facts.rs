@@ -109,6 +109,47 @@ async fn an_image_that_is_not_there_fails_and_one_that_cannot_be_asked_for_fails
 }
 
 #[tokio::test]
+async fn a_tag_that_moves_is_named_by_its_digest_and_a_rollback_brings_the_same_image_back() {
+    let registry = Registry::start(Entry::Open, &["acme/shop:v1"]).await;
+    let home = asking(&registry);
+    let process = home.start().await;
+    let commit = home.commit("example/shop", &waml_in(&registry));
+    let event = |number, target: &str| Event {
+        target: target.to_owned(),
+        tag: "v1".to_owned(),
+        ..Event::new(number, "shop", &commit)
+    };
+    let image = |target: &str| {
+        let mut files = home.manifests().files().into_iter();
+        let is_it = |path: &str| path.contains(target) && path.ends_with("latest/deployment.yaml");
+        let (_, file) = files.find(|(path, _)| is_it(path)).unwrap();
+        let line = file.lines().find(|line| line.contains("image: ")).unwrap();
+        line.trim_start_matches([' ', '-']).replace(&registry.host(), "HOST").replace('"', "")
+    };
+    let production = "prod-cluster-1";
+    let first = ended(&process, event(1, production)).await;
+    assert_eq!(first["state"], "succeeded", "{first}");
+    let before = image(production);
+    assert!(before.starts_with("image: HOST/acme/shop:v1@sha256:"), "{before}");
+    // The same tag is pushed again, a moment after it was looked up.
+    let content = serde_json::json!({"manifests": [{"platform": {"os": "linux"}}]});
+    registry.lock().contents.insert("acme/shop:v1".to_owned(), content);
+    let second = ended(&process, event(2, production)).await;
+    assert_eq!(second["state"], "succeeded", "{second}");
+    assert_ne!(image(production), before, "the tag leads to another image now");
+    let path = "/api/v1/apps/prod-cluster-1/devx/shop/rollback";
+    let ask = process.request(reqwest::Method::POST, path);
+    let answer = ask.json(&serde_json::json!({"reason": "it is slow"})).send().await.unwrap();
+    assert_eq!(answer.status(), 202);
+    let answer: Json = answer.json().await.unwrap();
+    process.ended(answer["deployment"]["id"].as_str().unwrap()).await;
+    assert_eq!(image(production), before, "exactly the image that ran before");
+    let lenient = ended(&process, event(3, "dev")).await;
+    assert_eq!(lenient["state"], "succeeded", "{lenient}");
+    assert_eq!(image("dev"), "image: HOST/acme/shop:v1", "by its tag, outside of production");
+}
+
+#[tokio::test]
 async fn a_host_that_another_app_has_is_refused_with_its_name() {
     let home = Home::embedded();
     let process = home.start().await;

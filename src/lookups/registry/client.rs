@@ -18,7 +18,8 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::image_config::ImageBuild;
 use crate::lookups::registry::route::{ANY_OTHER, BasicLogin, RegistryAccess, RegistryClients};
 use crate::lookups::registry::tags::ListOrder;
-use crate::model::facts::FactUnavailable;
+use crate::model::facts::{FactUnavailable, RegistryImage};
+use crate::model::id::ImageDigest;
 use crate::support::cache::BoundedCache;
 use crate::support::http::OutboundHttp;
 use crate::support::sync::lock;
@@ -70,10 +71,10 @@ pub struct Registries {
 }
 
 /// The result of a lookup, with its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageLookup {
-    /// True if the tag exists.
-    pub there: bool,
+    /// The registry's answer.
+    pub image: RegistryImage,
     /// The time of the registry's answer.
     pub at: Timestamp,
 }
@@ -110,26 +111,33 @@ impl Registries {
         self.accesses.get(&image.host).or_else(other)
     }
 
-    /// Looks up the image's tag at its registry.
+    /// Looks up the image's tag at its registry. A cached answer counts if it is not older than `since`: a tag may lead
+    /// to another image by now.
     ///
     /// # Errors
     /// [`FactUnavailable`] when the registry does not say, or may not be asked.
     pub async fn find_tag(
         &self,
         image: &ImageReference,
+        since: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<ImageLookup, FactUnavailable> {
-        if let Some(lookup) = lock(&self.images).get(image, now) {
+        let cached = lock(&self.images).get(image, now);
+        if let Some(lookup) = cached.filter(|lookup| since.is_none_or(|since| lookup.at >= since)) {
             return Ok(lookup);
         }
         let question = self.question(image, now)?;
         let path = format!("manifests/{}", image.reference);
         let request =
             RegistryRequest { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
-        let is_there = question.judge(&question.answer(&request).await?)?;
-        let (lookup, life) =
-            (ImageLookup { there: is_there, at: now }, if is_there { THERE } else { NOT_THERE });
-        lock(&self.images).put(image.clone(), lookup, saturating_add(now, life));
+        let answer = question.answer(&request).await?;
+        let (image_state, life) = if question.judge(&answer)? {
+            (RegistryImage::Present { digest: digest_of(&answer.headers) }, THERE)
+        } else {
+            (RegistryImage::Absent, NOT_THERE)
+        };
+        let lookup = ImageLookup { image: image_state, at: now };
+        lock(&self.images).put(image.clone(), lookup.clone(), saturating_add(now, life));
         Ok(lookup)
     }
 
@@ -388,6 +396,12 @@ impl ImageQuestion<'_> {
     pub(super) fn not_known(&self, detail: &str) -> FactUnavailable {
         FactUnavailable::new(format!("the registry {} {detail}", self.image.host))
     }
+}
+
+/// Reads the digest that an answer about a manifest names (OCI distribution specification, "Pulling manifests").
+fn digest_of(headers: &HeaderMap) -> Option<ImageDigest> {
+    let text = headers.get("docker-content-digest")?.to_str().ok()?;
+    ImageDigest::parse(text.trim()).ok()
 }
 
 /// Returns the token and its lifetime in seconds.

@@ -8,6 +8,7 @@ pub mod network; // traffic, certificates, network policies
 pub mod monitoring; // metrics, alerts, objectives
 pub mod secrets; // Vault, and how secrets reach a pod
 pub mod vault_path; // what in Vault an app may ask for
+pub mod images; // pull secrets
 pub mod cloud; // rights, databases, caches
 pub mod canary; // what shifts the traffic of canaries
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::platform::canary::CanaryPlatform;
 use crate::model::platform::cloud::Cloud;
+use crate::model::platform::images::Images;
 use crate::model::platform::monitoring::Monitoring;
 use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
 use crate::model::platform::problem::PlatformProblem;
@@ -33,6 +35,8 @@ pub struct Platform {
     pub network_policy: NetworkPolicy,
     /// The store of secrets, and their way to a pod.
     pub secrets: Secrets,
+    /// The images of pods.
+    pub images: Images,
     /// The cloud that the cluster runs in.
     pub cloud: Cloud,
     /// Metrics and alerts.
@@ -45,6 +49,7 @@ impl Platform {
     /// Lists everything that the parts say and that does not go together.
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let monitoring = self.monitoring.problems().into_iter();
-        self.secrets.problems().chain(self.cloud.problems()).chain(monitoring).collect()
+        let parts = self.secrets.problems().chain(self.images.problems());
+        parts.chain(self.cloud.problems()).chain(monitoring).collect()
     }
 }

@@ -14,6 +14,7 @@ const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 pub fn questions(input: &Input, clusters: &Clusters) -> Option<FactRequests> {
     let mut questions = crate::pipeline::fact_requests::collect_questions(input, clusters)?;
     questions.image.clear();
+    questions.other_images.clear();
     questions.target.policies.branches = None;
     Some(questions)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 
 use super::*;
-use crate::model::facts::{Fact, Ownership};
+use crate::model::facts::{Fact, Ownership, RegistryImage};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::lock::{Lock, LockScope};
 use crate::model::preview::{PreviewText, PreviewVerdict};
@@ -227,7 +227,10 @@ fn what_only_a_deployment_meets_is_a_note() {
             value: Ownership { app: Some(other_repository), namespace: vec![] },
             at,
         },
-        image: Fact::Known { value: false, at },
+        images: BTreeMap::from([(
+            "acme/shop:1".to_owned(),
+            Fact::Known { value: RegistryImage::Absent, at },
+        )]),
         branches: Fact::Missing { why: "no".to_owned() },
         secrets: Fact::Missing { why: "Vault did not answer".to_owned() },
         ..without_lookups()

@@ -1,9 +1,17 @@
 //! The image has a name that a registry can have, and its tag exists.
 
+use std::collections::BTreeMap;
+
+use super::names::is_subdomain;
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
+use crate::model::facts::{Fact, Facts, RegistryImage};
 use crate::model::id::{ImageTag, is_rfc1123_label};
+use crate::model::lock::ImageDigests;
+use crate::model::platform::images::MAX_PULL_SECRETS;
+use crate::model::target::{Environment, Target};
 use crate::model::violation::Violation;
+use crate::templates::view::versions::image_of;
 use crate::templates::view::{has_registry, reference};
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::{quote, quoted_host};
@@ -28,22 +36,101 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Checks that the image tag exists in its registry.
-pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let path = Path::root().key("image");
-    // A name that the template or the release gives stands nowhere in the WAML.
-    let is_written = subject.tree.get("image").is_some_and(is_from_waml);
-    let what = "whether the image is in its registry";
-    let needed = NeededFact { rule: "image-tag", what, path: is_written.then_some(&path) };
-    if needed.require_fact(&subject.facts.image, subject, report) == Some(&false) {
-        let image = reference(subject.section.image.as_ref(), subject.release);
-        let age = unknown::age(&subject.facts.image, subject);
-        let message = format!("there is no image {}{age}", quote(&image));
-        let violation = Violation::error("image-tag", message).expected("has no such tag");
-        let help =
-            "wait until the build has pushed it, deploy a tag that is there, or correct `image`";
-        report.add_or_say(is_written.then_some(&path), violation.help(help));
+/// Checks that the tags of all images exist in their registries, and that their digests are known where the target
+/// requires them.
+pub(super) fn tags(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+    let needs_digest = subject.cluster.map(digests_of) == Some(ImageDigests::Required);
+    for NamedImage { reference, path } in images(subject) {
+        // A name that the template or the release gives stands nowhere in the WAML.
+        let is_written = subject.tree.at(&path).is_some_and(is_from_waml);
+        let path = is_written.then_some(&path);
+        let fact = subject.facts.image(&reference);
+        let what = &format!("whether {} is in its registry", quote(&reference));
+        let needed = NeededFact { rule: "image-tag", what, path };
+        match needed.require_fact(fact, subject, report) {
+            Some(RegistryImage::Absent) => {
+                let age = unknown::age(fact, subject);
+                let message = format!("there is no image {}{age}", quote(&reference));
+                let violation = Violation::error("image-tag", message).expected("has no such tag");
+                let help = "wait until the build has pushed it, deploy a tag that is there, or correct `image`";
+                report.add_or_say(path, violation.help(help));
+            }
+            Some(RegistryImage::Present { digest: Some(_) }) => {}
+            Some(RegistryImage::Present { digest: None }) | None => {
+                if needs_digest && !reference.contains('@') {
+                    report.add_or_say(path, no_digest(&reference, fact));
+                }
+            }
+        }
     }
+}
+
+/// Makes the violation for an image whose digest is not known on a target that requires it.
+fn no_digest(reference: &str, fact: &Fact<RegistryImage>) -> Violation {
+    let help = match fact {
+        Fact::Known { .. } => "its registry does not say it: name the image by `@sha256:…`, or",
+        Fact::NotAsked | Fact::Missing { .. } => {
+            "an operator adds its registry to `registries` of the configuration, or"
+        }
+    };
+    let message =
+        format!("the digest of {} is not known, and the target requires it", quote(reference));
+    Violation::error("image-tag", message)
+        .expected("has no known digest")
+        .help(format!("{help} sets the target's `policies.image_digests: known`"))
+}
+
+/// An image of a deployment, and the path in the settings that names it.
+struct NamedImage {
+    reference: String,
+    path: Path,
+}
+
+/// Lists the app's image, those of its versions, and those that containers beside it name.
+fn images(subject: &Subject<'_>) -> Vec<NamedImage> {
+    let (section, release) = (subject.section, subject.release);
+    let root = Path::root();
+    let app = NamedImage {
+        reference: reference(section.image.as_ref(), release),
+        path: root.key("image"),
+    };
+    let versions = root.each("versions", &section.versions).map(|(path, version)| NamedImage {
+        reference: image_of(version, section, release),
+        path: path.key("tag"),
+    });
+    let containers =
+        [("initContainers", &section.init_containers), ("sidecars", &section.sidecars)];
+    let containers = containers.into_iter().flat_map(|(key, list)| root.each(key, list));
+    let containers = containers.filter_map(|(path, container)| {
+        Some(NamedImage { reference: container.image.clone()?, path: path.key("image") })
+    });
+    let mut images = vec![app];
+    images.extend(versions.chain(containers));
+    images
+}
+
+/// Returns the target's policy for digests of images.
+pub(crate) fn digests_of(target: &Target) -> ImageDigests {
+    target.policies.image_digests.unwrap_or(match target.environment {
+        Environment::Production => ImageDigests::Known,
+        Environment::Development => ImageDigests::Off,
+    })
+}
+
+/// Lists the images that the target names by digest, each with its name by tag and digest.
+pub(crate) fn pinned_images(facts: &Facts, target: &Target) -> BTreeMap<String, String> {
+    if digests_of(target) == ImageDigests::Off {
+        return BTreeMap::new();
+    }
+    let pin = |(reference, fact): (&String, &Fact<RegistryImage>)| match fact {
+        Fact::Known { value: RegistryImage::Present { digest: Some(digest) }, .. }
+            if !reference.contains('@') =>
+        {
+            Some((reference.clone(), format!("{reference}@{digest}")))
+        }
+        Fact::Known { .. } | Fact::NotAsked | Fact::Missing { .. } => None,
+    };
+    facts.images.iter().filter_map(pin).collect()
 }
 
 /// Checks that the parts of the name in the settings are legal, each by itself.
@@ -65,6 +152,22 @@ fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> boo
             .expected("not an image's name")
             .help("use lower-case letters and digits with single `.`, `_` or `-` between them, parted by `/`; the tag comes with the release");
         report.add(&path.key("repository"), violation);
+    }
+    if image.pull_secrets.as_ref().is_some_and(|names| names.len() > MAX_PULL_SECRETS) {
+        legal = false;
+        let message = format!("an image has more than {MAX_PULL_SECRETS} pull secrets");
+        let violation = Violation::error("image", message).expected("too many");
+        report.add(&path.key("pullSecrets"), violation.help("name those that its registry needs"));
+    }
+    for (path, name) in path.each("pullSecrets", &image.pull_secrets) {
+        if !is_subdomain(name) {
+            legal = false;
+            let message = format!("{} is not the name of a Secret", quote(name));
+            let violation = Violation::error("image", message).expected("not a Secret's name").help(
+                "use lower-case letters, digits, `-` and `.`, as the Secret in the app's namespace is called",
+            );
+            report.add(&path, violation);
+        }
     }
     legal
 }

@@ -224,7 +224,7 @@ pub const RULES: &[Rule] = rules! {
     "secrets" Both Facts(secrets::check);
         "Secrets that the app refers to exist, and have the keys that it names; one that is optional is a warning.";
         "the source document: referenced secrets exist";
-    "image-tag" Error Facts(image::tag);
+    "image-tag" Error Facts(image::tags);
         "The image tag exists in its registry.";
         "OCI distribution specification, \"Pulling manifests\"";
     "branch" Error Facts(access::branch);

@@ -68,7 +68,7 @@ use crate::waml::{Waml, collect};
 
 // The rules of form, for those who look things up by these names.
 pub(crate) use env::is_key as is_secret_key;
-pub(crate) use image::is_image;
+pub(crate) use image::{is_image, pinned_images};
 pub(crate) use ingress::is_host;
 pub(crate) use names::is_subdomain as is_secret;
 

@@ -80,11 +80,11 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
             "labels": target.labels, "platform": target.platform, "kubernetes": kubernetes(target),
         }),
     );
-    set("versions", versions::build_versions_view(section, &waml.app, release, fleet));
+    set("versions", versions::build_versions_view(section, &waml.app, release, (fleet, target)));
     set("release", json!(release));
     // Each that the template declares, null where it is not set.
     set("parameters", json!(section.parameters.as_ref().unwrap_or(&IndexMap::new())));
-    set("image", image(section.image.as_ref(), release));
+    set("image", image(section.image.as_ref(), release, target));
     set("service", json!(network::services(section, slug)));
     set("ports", json!(network::container_ports(&network::app_ports(section, slug))));
     let mut ingresses = ingress::ingresses(section, slug, target);
@@ -176,12 +176,25 @@ fn labels_with(section: &Section, key: &str, value: &str) -> Json {
     Json::Object(own.chain([(key.to_owned(), json!(value))]).collect())
 }
 
-/// Shows the image with its whole reference.
-fn image(image: Option<&Image>, release: &Release) -> Json {
+/// Shows the image with its whole reference, and the Secrets with which nodes pull the pod's images.
+fn image(image: Option<&Image>, release: &Release, target: &Target) -> Json {
     json!({
         "reference": reference(image, release),
         "pullPolicy": image.and_then(|image| image.pull_policy),
+        "pullSecrets": pull_secrets(image, target),
     })
+}
+
+/// Lists the platform's pull secrets and the WAML's, each once; null without any.
+fn pull_secrets(image: Option<&Image>, target: &Target) -> Json {
+    let mut names: Vec<&String> = Vec::new();
+    let written = image.and_then(|image| image.pull_secrets.as_ref());
+    for name in target.platform.images.pull_secrets.iter().chain(written.into_iter().flatten()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    pod::list(names.into_iter().map(|name| json!({"name": name})).collect())
 }
 
 /// Writes the image's reference, `ghcr.io/owner/name:tag`; a repository with a registry of its own is used as it is.

@@ -87,6 +87,7 @@ fn in_cluster(redis: &Redis, app: &AppKey, target: &Target) -> Json {
         "image": format!("{}:{version}", target.platform.cloud.redis_image),
         "port": PORT,
         "exporter": target.platform.cloud.redis_exporter,
+        "pullSecrets": super::pull_secrets(None, target),
         "memory": memory,
         "args": [
             "--maxmemory", data, "--maxmemory-policy", policy,

@@ -78,8 +78,9 @@ pub(crate) fn build_versions_view(
     section: &Section,
     app: &AppKey,
     release: &Release,
-    fleet: &FleetPlace,
+    place: (&FleetPlace, &Target),
 ) -> Json {
+    let (fleet, target) = place;
     if section.versions.as_ref().is_none_or(Vec::is_empty) {
         return Json::Null;
     }
@@ -100,7 +101,7 @@ pub(crate) fn build_versions_view(
             "tag": release_of(version, release).tag,
             "weight": version.weight,
             "workload": workload,
-            "image": view::image(section.image.as_ref(), &release_of(version, release)),
+            "image": view::image(section.image.as_ref(), &release_of(version, release), target),
             "labels": view::labels_with(section, VERSION_LABEL, &version.name),
             "scaling": scaling,
             "ports": ports,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{HEAD, WEB, plan_with};
-use crate::model::facts::{Fact, Facts, Ownership};
-use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
+use crate::model::facts::{Fact, Facts, Ownership, RegistryImage};
+use crate::model::id::{AppKey, ImageDigest, Namespace, RepoName, Slug, TargetName};
+use crate::model::lock::{ImageDigests, Lock, LockScope, OnUnknown, Policies, Window};
 use crate::model::platform::Platform;
 use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::route::Route;
@@ -205,9 +205,17 @@ fn secrets_exist_and_have_their_keys() {
 
 #[test]
 fn an_image_tag_is_in_its_registry() {
-    let image = |value| Facts { image: known_fact(value), ..facts_on(target()) };
-    assert_eq!(check_with_facts("    {}\n", &image(true)), NONE);
-    let messages = check_with_facts("    image: {registry: ghcr.io}\n", &image(false));
+    let image = |value| image_facts([("ghcr.io/o/a:1", known_fact(value))], target());
+    let present = RegistryImage::Present { digest: None };
+    assert_eq!(check_with_facts("    image: {registry: ghcr.io}\n", &image(present)), NONE);
+    let elsewhere = "    image: {registry: ghcr.io, repository: o/b}\n";
+    assert_eq!(
+        check_with_facts(elsewhere, &image(RegistryImage::Absent)),
+        NONE,
+        "of another image"
+    );
+    let messages =
+        check_with_facts("    image: {registry: ghcr.io}\n", &image(RegistryImage::Absent));
     assert_eq!(
         messages,
         [
@@ -215,12 +223,119 @@ fn an_image_tag_is_in_its_registry() {
         ]
     );
     let at = "2026-08-21T11:54:30Z".parse().unwrap();
-    let old = Facts { image: Fact::Known { value: false, at }, ..facts_on(target()) };
+    let absent = Fact::Known { value: RegistryImage::Absent, at };
+    let old = image_facts([("ghcr.io/o/a:1", absent)], target());
     let messages = check_with_facts("    image: {registry: ghcr.io}\n", &old);
     assert!(
         messages[0].contains("there is no image `ghcr.io/o/a:1` (as of 5m ago)"),
         "{messages:?}"
     );
+}
+
+fn image_facts<const N: usize>(images: [(&str, Fact<RegistryImage>); N], target: Target) -> Facts {
+    let images = images.map(|(name, fact)| (name.to_owned(), fact));
+    Facts { images: images.into(), ..facts_on(target) }
+}
+
+fn digest() -> ImageDigest {
+    ImageDigest::parse(format!("sha256:{}", "ab".repeat(32))).unwrap()
+}
+
+#[test]
+fn the_images_of_other_containers_are_in_their_registries_too() {
+    let section = "    initContainers: [{name: i, image: 'ghcr.io/x/a:2'}, {name: j}]\n    \
+                   sidecars: [{name: c, image: 'ghcr.io/x/c:3'}]\n";
+    let facts = image_facts(
+        [
+            ("ghcr.io/x/a:2", known_fact(RegistryImage::Absent)),
+            ("ghcr.io/x/c:3", Fact::Missing { why: "c is away".to_owned() }),
+        ],
+        target(),
+    );
+    let messages = check_with_facts(section, &facts);
+    let places: Vec<&str> = messages.iter().map(|m| m.split(" →").next().unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "8:39: there is no image `ghcr.io/x/a:2` [image-tag]",
+            "9:33: it is not known whether `ghcr.io/x/c:3` is in its registry: c is away [image-tag]",
+        ]
+    );
+}
+
+#[test]
+fn a_target_can_require_that_the_digests_of_images_are_known() {
+    let check_on = |policy, fact| {
+        let policies = Policies { image_digests: policy, ..Policies::default() };
+        let target = Target { policies, ..target() };
+        check_with_facts(
+            "    image: {registry: ghcr.io}\n",
+            &image_facts([("ghcr.io/o/a:1", fact)], target),
+        )
+    };
+    let present = |digest| known_fact(RegistryImage::Present { digest });
+    assert_eq!(check_on(Some(ImageDigests::Required), present(Some(digest()))), NONE);
+    for policy in [None, Some(ImageDigests::Off), Some(ImageDigests::Known)] {
+        assert_eq!(check_on(policy, present(None)), NONE);
+        assert_eq!(check_on(policy, Fact::NotAsked), NONE);
+    }
+    let start = "8:5: the digest of `ghcr.io/o/a:1` is not known, and the target requires it [image-tag] → ";
+    for (fact, help) in [
+        (present(None), "its registry does not say it: name the image by `@sha256:…`, or sets the"),
+        (
+            Fact::NotAsked,
+            "an operator adds its registry to `registries` of the configuration, or sets the",
+        ),
+    ] {
+        let messages = check_on(Some(ImageDigests::Required), fact);
+        assert!(
+            messages.len() == 1 && messages[0].starts_with(&format!("{start}{help}")),
+            "{messages:?}"
+        );
+    }
+}
+
+#[test]
+fn images_are_named_by_the_digest_that_is_known_as_the_target_wants_it() {
+    let section =
+        "    image: {registry: ghcr.io}\n    sidecars: [{name: c, image: 'ghcr.io/x/c:3'}]\n";
+    let image_lines = |policy, environment| {
+        let policies = Policies { image_digests: policy, ..Policies::default() };
+        let target = Target { policies, environment, ..target() };
+        let present = || known_fact(RegistryImage::Present { digest: Some(digest()) });
+        let facts =
+            image_facts([("ghcr.io/o/a:1", present()), ("ghcr.io/x/c:3", present())], target);
+        let rendered = plan_with(&format!("{HEAD}deploy:\n  t:\n{section}"), &facts).unwrap();
+        let texts =
+            rendered.files.iter().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+        let lines: Vec<String> = texts
+            .flat_map(|text| {
+                text.lines()
+                    .filter(|line| line.contains(" image: "))
+                    .map(|line| line.trim().replace('"', ""))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        lines
+    };
+    let pinned =
+        ["image: ghcr.io/x/c:3", "image: ghcr.io/o/a:1"].map(|line| format!("{line}@{}", digest()));
+    let by_tag = ["image: ghcr.io/x/c:3", "image: ghcr.io/o/a:1"].map(str::to_owned);
+    let (production, development) = (Environment::Production, Environment::Development);
+    for (policy, environment, expected) in [
+        (None, production, &pinned),
+        (None, development, &by_tag),
+        (Some(ImageDigests::Known), development, &pinned),
+        (Some(ImageDigests::Required), development, &pinned),
+        (Some(ImageDigests::Off), production, &by_tag),
+    ] {
+        let lines = image_lines(policy, environment);
+        assert!(
+            expected.iter().all(|line| lines.iter().any(|l| l.trim_start_matches("- ") == line)),
+            "{policy:?} {environment:?}: {lines:?}"
+        );
+        assert_eq!(lines.len(), 2, "{lines:?}");
+    }
 }
 
 #[test]
@@ -357,7 +472,10 @@ fn missing(unknown: Option<OnUnknown>, environment: Environment) -> Vec<String> 
     let facts = Facts {
         routes: Fact::Missing { why: "r is away".to_owned() },
         secrets: Fact::Missing { why: "s is away".to_owned() },
-        image: Fact::Missing { why: "i is away".to_owned() },
+        images: BTreeMap::from([(
+            "ghcr.io/o/a:1".to_owned(),
+            Fact::Missing { why: "i is away".to_owned() },
+        )]),
         branches: Fact::Missing { why: "b is away".to_owned() },
         owner: Fact::Missing { why: "o is away".to_owned() },
         locks: Fact::Missing { why: "l is away".to_owned() },
@@ -376,7 +494,7 @@ fn what_could_not_be_found_out_is_told_by_the_policy_of_the_target() {
     let lines = [
         "9:5: it is not known whether other apps have these hosts: r is away [hosts]",
         "10:5: it is not known whether the secrets exist: s is away [secrets]",
-        "it is not known whether the image is in its registry: i is away [image-tag]",
+        "it is not known whether `ghcr.io/o/a:1` is in its registry: i is away [image-tag]",
         "it is not known whether the commit is on a branch that the target takes: b is away [branch]",
         "it is not known who owns the app and its namespace: o is away [owner]",
         "it is not known whether a lock stops the deployment: l is away [locks]",

@@ -3,6 +3,15 @@
 use super::{WEB, check_section, rendered};
 
 #[test]
+fn pull_secrets_are_named_and_few() {
+    let messages = check_section("    image: {pullSecrets: [ghcr, Ghcr]}\n");
+    assert_eq!(messages, ["8:33: `Ghcr` is not the name of a Secret [image]"]);
+    let many = vec!["a"; 17].join(", ");
+    let messages = check_section(&format!("    image: {{pullSecrets: [{many}]}}\n"));
+    assert_eq!(messages, ["8:13: an image has more than 16 pull secrets [image]"]);
+}
+
+#[test]
 fn images_have_names_that_registries_take() {
     assert_eq!(
         check_section("    image: {registry: 'ghcr.io ', repository: Acme/App}\n"),
