@@ -50,6 +50,9 @@ const KINDS: [WatchedKind; 8] = [
     WatchedKind::Pod,
 ];
 
+/// The kinds that jobs and processes of an app make, with a name label of their own.
+const KINDS_OF_PARTS: [WatchedKind; 2] = [WatchedKind::ReplicaSet, WatchedKind::Pod];
+
 /// The present state of an app in its cluster.
 #[derive(Debug)]
 pub struct AppSnapshot {
@@ -98,7 +101,7 @@ struct ObjectSelector<'a> {
     namespace: &'a str,
     slug: &'a str,
     name: Option<&'a str>,
-    /// True for the pods of its jobs, whose label of a name is another one.
+    /// True for what its jobs and processes make, whose label of a name is another one.
     parts: bool,
 }
 
@@ -131,11 +134,17 @@ pub async fn read_app(
     let selector = ObjectSelector { namespace, slug, name: None, parts: false };
     let of_parts = ObjectSelector { parts: true, ..selector };
     let lists = join_all(KINDS.map(|kind| read_kind(&client, kind, &selector, until)));
-    let pods_of_parts = read_kind(&client, WatchedKind::Pod, &of_parts, until);
-    let (lists, pods_of_parts) = tokio::join!(lists, pods_of_parts);
-    let lists = KINDS.into_iter().zip(lists).map(|(kind, list)| match kind {
-        WatchedKind::Pod => (kind, list.and_then(|list| Ok(list.and(pods_of_parts.clone()?)))),
-        _ => (kind, list),
+    let lists_of_parts =
+        join_all(KINDS_OF_PARTS.map(|kind| read_kind(&client, kind, &of_parts, until)));
+    let (lists, lists_of_parts) = tokio::join!(lists, lists_of_parts);
+    let mut lists_of_parts: Vec<_> = KINDS_OF_PARTS.into_iter().zip(lists_of_parts).collect();
+    let lists = KINDS.into_iter().zip(lists).map(|(kind, list)| {
+        let of_parts = lists_of_parts.iter().position(|(other, _)| *other == kind);
+        let of_parts = of_parts.map(|index| lists_of_parts.swap_remove(index).1);
+        match of_parts {
+            Some(of_parts) => (kind, list.and_then(|list| Ok(list.and(of_parts?)))),
+            None => (kind, list),
+        }
     });
     let (mut index, mut unread, mut is_cut) = (ClusterIndex::new(), Vec::new(), false);
     for (kind, list) in lists {
@@ -200,7 +209,7 @@ pub async fn find_pod(
         Ok(list.objects.into_iter().find(is_it))
     };
     let find = async |kind: WatchedKind, name: &str| match find_labelled(kind, name, false).await? {
-        None if kind == WatchedKind::Pod => find_labelled(kind, name, true).await,
+        None if KINDS_OF_PARTS.contains(&kind) => find_labelled(kind, name, true).await,
         object => Ok(object),
     };
     let Some(object) = find(WatchedKind::Pod, pod).await? else { return Ok(None) };

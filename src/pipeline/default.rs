@@ -6,7 +6,8 @@
 
 use crate::model::fleet::FleetPlace;
 use crate::model::id::TargetName;
-use crate::pipeline::merge::{Merged, find};
+use crate::pipeline::merge::{Merged, find, strip_nulls};
+use crate::pipeline::processes::{self, ProcessLayer};
 use crate::waml::Waml;
 use crate::waml::duplicates::{ElementIdentity, ElementPlace};
 use crate::waml::node::{Map, MappingEntry, Node, Value};
@@ -24,6 +25,8 @@ pub struct Complete<'a> {
     pub fleet: Option<FleetPlace>,
     /// The section; a map without `null`s. Every value has its origin.
     pub tree: Node,
+    /// What its processes say.
+    pub processes: Vec<ProcessLayer>,
 }
 
 /// Fills the holes of a merged section.
@@ -43,8 +46,9 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
     }
     drop_emptied(&mut tree, section);
     hand_down(&mut tree, "ingress", "paths", "cache");
+    let processes = processes::layers(&tree);
     strip_nulls_of_section(&mut tree);
-    Complete { waml, target, fleet: None, tree }
+    Complete { waml, target, fleet: None, tree, processes }
 }
 
 impl Complete<'_> {
@@ -191,20 +195,6 @@ fn find_merge(patch: &mut Node) -> Option<&mut Node> {
     match &mut patch.value {
         Value::Map(patch) => patch.get_mut("merge").map(|entry| &mut entry.node),
         Value::Null | Value::Scalar(_) | Value::List(_) => None,
-    }
-}
-
-fn strip_nulls(node: &mut Node) {
-    match &mut node.value {
-        Value::Null | Value::Scalar(_) => {}
-        Value::List(list) => {
-            list.retain(|node| !node.is_null());
-            list.iter_mut().for_each(strip_nulls);
-        }
-        Value::Map(map) => {
-            map.retain(|_, entry| !entry.node.is_null());
-            map.values_mut().for_each(|entry| strip_nulls(&mut entry.node));
-        }
     }
 }
 

@@ -128,6 +128,26 @@ fn header(waml: &Waml) -> Node {
     tree
 }
 
+/// Lays one section over another, both of the same file.
+pub(super) fn lay_over(base: &mut Node, layer: &Node, slug: &str) {
+    merge_layer(base, layer, Section::place(), slug, &mut |_| {});
+}
+
+/// Removes all `null`s.
+pub(super) fn strip_nulls(node: &mut Node) {
+    match &mut node.value {
+        Value::Null | Value::Scalar(_) => {}
+        Value::List(list) => {
+            list.retain(|node| !node.is_null());
+            list.iter_mut().for_each(strip_nulls);
+        }
+        Value::Map(map) => {
+            map.retain(|_, entry| !entry.node.is_null());
+            map.values_mut().for_each(|entry| strip_nulls(&mut entry.node));
+        }
+    }
+}
+
 /// Merges `layer` over `base`; `place` is the place of both.
 fn merge_layer(
     base: &mut Node,

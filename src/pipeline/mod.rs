@@ -18,6 +18,7 @@ pub mod default;
 pub mod fact_requests; // the lookups that the rules need
 pub mod all_violations; // all violations, also beside a wrong name
 pub mod effect; // values without effect
+pub mod processes; // the settings of processes of one image
 pub mod validate;
 mod patches; // changes of rendered objects
 pub mod render;

@@ -61,6 +61,7 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
         "Notify" => "{success: true}",
         "Placement" => "{labels: {usage: production}, replicas: 5}",
         "Port" => "{name: http, number: 8000}",
+        "Process" => "{args: [work]}",
         "Probe" => "{path: /healthz}",
         "Probes" => "{readiness: {path: /healthz}}",
         "PromQlGate" => "{query: \"vector(0)\", at_most: \"0.01\"}",

@@ -33,6 +33,7 @@ pub mod section_pod; // its parts about rights, life and nodes of pods
 pub mod section_network; // its parts about the way to the app
 pub mod section_operations; // its parts for operations
 pub mod section_containers; // its parts that run beside the app's own container
+pub mod section_processes; // its part about several processes of one image
 pub mod section_canary; // its part about the traffic of a new release
 pub mod canary_plan; // … and what that means in steps and time
 pub mod section_traffic; // its parts about several releases at once

@@ -24,6 +24,7 @@ use crate::waml::section_operations::{
 };
 use crate::waml::section_patches::ObjectPatch;
 use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
+use crate::waml::section_processes::{Process, Processes};
 use crate::waml::section_traffic::{Traffic, Version};
 use crate::waml::section_workload::{
     Autoscaling, ConfigMapSource, EnvVar, Image, Keda, Probes, Resources, Scaling, Secret, Volume,
@@ -92,6 +93,8 @@ pub struct Section {
     pub sidecars: Option<Vec<ExtraContainer>>,
     /// Jobs that run before a release replaces pods, all at once; merged by `name`.
     pub jobs: Option<Vec<ReleaseJob>>,
+    /// Several processes of the one image: `web`, which the Services lead to, and others without a Service.
+    pub processes: Option<Processes>,
     /// Files and disks, merged by `name`.
     pub volumes: Option<Vec<Volume>>,
     /// The number of pods that may be away at once when nodes are drained.
@@ -162,23 +165,35 @@ impl Section {
             .chain(root.each("sidecars", &self.sidecars))
     }
 
-    /// Lists the environment variables of all containers and jobs, each with its place.
+    /// Lists the processes, each with its place.
+    pub fn present_processes(&self) -> impl Iterator<Item = (Path, &Process)> {
+        let place = Path::root().key("processes");
+        let processes = self.processes.iter().flatten();
+        processes.filter_map(move |(name, process)| Some((place.key(name), process.as_ref()?)))
+    }
+
+    /// Lists the environment variables of all containers, jobs and processes, each with its place.
     pub fn variables(&self) -> impl Iterator<Item = (Path, &EnvVar)> {
         let of_extra =
             self.extra_containers().flat_map(|(path, container)| path.each("env", &container.env));
         let jobs = Path::root().each("jobs", &self.jobs);
         let of_jobs = jobs.flat_map(|(path, job)| path.each("env", &job.env));
-        Path::root().each("env", &self.env).chain(of_extra).chain(of_jobs)
+        let of_processes = self.present_processes();
+        let of_processes = of_processes.flat_map(|(path, process)| path.each("env", &process.env));
+        Path::root().each("env", &self.env).chain(of_extra).chain(of_jobs).chain(of_processes)
     }
 
-    /// Lists the resources of all containers and jobs, each with its place.
+    /// Lists the resources of all containers, jobs and processes, each with its place.
     pub fn all_resources(&self) -> impl Iterator<Item = (Path, &Resources)> {
         let of_extra = self.extra_containers().map(|(path, one)| (path, one.resources.as_ref()));
         let jobs = Path::root().each("jobs", &self.jobs);
         let of_jobs = jobs.map(|(path, job)| (path, job.resources.as_ref()));
         let all = std::iter::once((Path::root(), self.resources.as_ref()));
+        let of_processes =
+            self.present_processes().map(|(path, process)| (path, process.resources.as_ref()));
         all.chain(of_extra)
             .chain(of_jobs)
+            .chain(of_processes)
             .filter_map(|(path, resources)| Some((path.key("resources"), resources?)))
     }
 

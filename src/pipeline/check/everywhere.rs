@@ -47,6 +47,7 @@ deploy:
     initContainers: [{name: first, args: [x]}]
     sidecars: [{name: beside, image: "x/x:1"}]
     jobs: [{name: before, args: [x]}]
+    processes: {beside: {args: [x], ports: [{name: own, number: 82}], monitoring: {port: own, intervalSeconds: 15}}}
     slo: {requestClass: high}
     alerts: {memoryNearLimit: {threshold: 0.9}}
     canary:

@@ -4,8 +4,8 @@
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, containers,
     cron, disks, env, hosts, iam, ignored, image, ingress, jobs, kubernetes, labels, monitoring,
-    names, parameters, patches, plaintext, pods, ports, probes, removal, rendered, resources,
-    rollouts, routes, scaling, secrets, slo, stores, traffic, versions, volumes,
+    names, parameters, patches, plaintext, pods, ports, probes, processes, removal, rendered,
+    resources, rollouts, routes, scaling, secrets, slo, stores, traffic, versions, volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -164,6 +164,9 @@ pub const RULES: &[Rule] = rules! {
     "jobs" Error Settings(jobs::check);
         "Jobs before a release have legal names and something to run.";
         r#"Kubernetes, "Jobs"; Argo CD, "Sync Phases and Waves""#;
+    "processes" Error Settings(processes::check);
+        "Processes of one image have legal names, each its own, and something to run; each keeps the rules of pods by itself.";
+        r#"The Twelve-Factor App, "Concurrency"; Kubernetes, "Deployments""#;
     "monitoring" Both Settings(monitoring::check);
         "The app's own metrics are at a port that Prometheus can ask, on a target that reads them.";
         r#"Prometheus operator, "API reference", PodMonitor and ServiceMonitor"#;

@@ -29,6 +29,8 @@ mod patches; // those that cannot be applied
 mod plaintext;
 mod pods; // rights, life, nodes
 mod ports; // … and gRPC's
+mod process_plan; // the rules of pods for each process
+mod processes; // of one image
 mod probes;
 mod removal; // objects that keep data, and many objects at once
 mod rendered;
@@ -59,7 +61,7 @@ use crate::pipeline::patches::PatchViolation;
 use crate::policy::PolicyInput;
 use crate::templates::set::Template;
 use crate::templates::view::versions::{self as versions_view, LiveVersion};
-use crate::templates::view::{self, ViewInput};
+use crate::templates::view::{self, ProcessSettings, ViewInput};
 use crate::traffic::plan::VersionSpec;
 use crate::waml::confidential::hide_secrets;
 use crate::waml::node::{Node, Path, template_of_layer};
@@ -71,6 +73,8 @@ pub(crate) use env::is_key as is_secret_key;
 pub(crate) use image::{is_image, pinned_images};
 pub(crate) use ingress::is_host;
 pub(crate) use names::is_subdomain as is_secret;
+
+use process_plan::ProcessPlan;
 
 pub use kubernetes::unavailable_kinds;
 pub use list::{RULES, Rule, RuleStage, Weight};
@@ -181,6 +185,8 @@ pub struct Valid<'a> {
     has_versions: bool,
     section: Section,
     tree: Node,
+    /// The processes beside the one that the app's Services lead to.
+    processes: Vec<ProcessSettings>,
     release: &'a Release,
     facts: &'a Facts,
     warnings: Vec<Violation>,
@@ -228,6 +234,7 @@ impl<'a> Valid<'a> {
             is_new: matches!(&self.facts.live, Fact::Known { value, .. } if value.objects.is_empty()),
             fleet: &self.fleet,
             has_versions: self.has_versions,
+            processes: &self.processes,
         }
     }
 
@@ -267,12 +274,13 @@ pub fn run_rules<'a>(
     release: &'a Release,
     facts: &'a Facts,
 ) -> Result<Valid<'a>, Rejection> {
-    let Complete { waml, target, fleet, mut tree } = complete;
+    let Complete { waml, target, fleet, mut tree, processes } = complete;
     let mut violations = waml.violations.clone();
     tree.drop_broken_elements();
     let mut section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
     section.parameters = Some(template.parameters.read(&template.id(), &mut tree, &mut violations));
+    let processes = ProcessPlan::of(&mut section, &mut tree, &processes, waml.app.slug.as_str());
     let cluster = facts.clusters.find(&target).filter(|_| {
         // A placeholder name may be that of a cluster which was not meant.
         !waml.is_misnamed(&target) || matches!(facts.clusters, Clusters::Any(_))
@@ -290,6 +298,7 @@ pub fn run_rules<'a>(
         facts,
     };
     violations.extend(settings(&subject));
+    processes.check(&subject, &mut violations);
     sort(&mut violations);
     hide_secrets(&mut violations, &tree);
     let stops = violations.iter().any(Violation::is_error);
@@ -301,6 +310,7 @@ pub fn run_rules<'a>(
             has_versions: template.uses("versions"),
             section,
             tree,
+            processes: processes.settings,
             release,
             facts,
             warnings: violations,

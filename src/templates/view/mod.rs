@@ -14,6 +14,7 @@ pub(crate) mod pod; // rights, life, nodes
 mod amounts; // CPU, memory
 pub(crate) mod containers; // those beside the app's own
 mod jobs; // before a release
+pub(crate) mod processes; // of the same image
 mod keda; // scaling by events
 pub(crate) mod metrics; // the app's own
 pub(crate) mod naming; // joined names, and names outside the namespace
@@ -56,11 +57,23 @@ pub(crate) struct ViewInput<'a> {
     pub(crate) fleet: &'a FleetPlace,
     /// True if the template renders versions: for others, routes lead to the app's Services.
     pub(crate) has_versions: bool,
+    /// The processes beside the one that the app's Services lead to.
+    pub(crate) processes: &'a [ProcessSettings],
+}
+
+/// The valid settings of a process.
+#[derive(Debug, Clone)]
+pub(crate) struct ProcessSettings {
+    /// The name of the process.
+    pub(crate) name: String,
+    pub(crate) section: Section,
+    /// The settings with every value's place.
+    pub(crate) tree: Node,
 }
 
 /// Builds the context of a template.
 pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
-    let ViewInput { waml, section, tree, target, release, is_new, fleet, has_versions } = input;
+    let ViewInput { waml, section, tree, target, release, is_new, fleet, has_versions, .. } = input;
     let slug = waml.app.slug.as_str();
     let mut view = as_written(section);
     let mut set = |name: &str, value: Json| drop(view.insert(name.to_owned(), value));
@@ -132,6 +145,8 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     view.insert("scaledObject".to_owned(), scaled_object);
     let metrics = metrics::build_metrics_view(section, slug, target);
     view.insert("monitoring".to_owned(), metrics);
+    let processes = processes::build_processes_view(input, view.get("app").unwrap_or(&Json::Null));
+    view.insert("processes".to_owned(), processes);
     view
 }
 

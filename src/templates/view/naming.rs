@@ -31,7 +31,7 @@ pub(crate) fn workload(slug: &str) -> String {
     shorten_name(slug, LONGEST_WORKLOAD)
 }
 
-/// Names the workload of one of an app's live versions.
+/// Names the workload of one of an app's live versions, or of one of its processes.
 pub(crate) fn version_workload(slug: &str, version: &str) -> String {
     shorten_name(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
 }

@@ -9,6 +9,7 @@ use crate::templates::view::naming;
 use crate::waml::Waml;
 use crate::waml::section::Section;
 use crate::waml::section_operations::{Alert, AlertSeverity};
+use crate::waml::section_processes::WEB;
 
 /// An app on a target, with what measures there.
 #[derive(Debug, Clone, Copy)]
@@ -34,25 +35,43 @@ impl<'a> ObservedApp<'a> {
         versions.map(|version| naming::version_workload(self.slug(), &version.name)).collect()
     }
 
-    /// Writes a matcher for the Deployments that run the app's pods. A canary has a second one, and
-    /// each live version its own.
-    pub(crate) fn deployments(&self) -> String {
-        let (workload, versions) = (self.workload(), self.version_workloads());
-        match self.section.canary {
-            Some(_) => format!(r#"deployment=~"{workload}(-primary)?""#),
-            None if versions.is_empty() => format!(r#"deployment="{workload}""#),
-            // A template may make nothing of the versions.
-            None => format!(r#"deployment=~"{workload}|{}""#, versions.join("|")),
-        }
+    /// Lists the names of the processes beside `web`.
+    fn other_processes(&self) -> impl Iterator<Item = &'a str> {
+        let processes = self.section.processes.iter().flatten();
+        let present = processes.filter(|(name, process)| *name != WEB && process.is_some());
+        present.map(|(name, _)| name.as_str())
     }
 
-    /// Writes a matcher for the app's autoscalers: each live version has its own.
+    /// Lists the workloads beside the app's first: those of its live versions and of its processes.
+    fn part_workloads(&self) -> Vec<String> {
+        let processes = self.other_processes();
+        let of_processes = processes.map(|name| naming::version_workload(self.slug(), name));
+        self.version_workloads().into_iter().chain(of_processes).collect()
+    }
+
+    /// Writes a matcher for the Deployments that run the app's pods. A canary has a second one, and
+    /// each live version and process its own.
+    pub(crate) fn deployments(&self) -> String {
+        let (workload, parts) = (self.workload(), self.part_workloads());
+        let copy = if self.section.canary.is_some() { "(-primary)?" } else { "" };
+        if copy.is_empty() && parts.is_empty() {
+            return format!(r#"deployment="{workload}""#);
+        }
+        // A template may make nothing of the versions or processes.
+        let names: Vec<String> = [format!("{workload}{copy}")].into_iter().chain(parts).collect();
+        format!(r#"deployment=~"{}""#, names.join("|"))
+    }
+
+    /// Writes a matcher for the app's autoscalers: each live version has its own, and each process, by its label.
     pub(crate) fn autoscalers(&self) -> String {
-        let versions = self.version_workloads();
-        if versions.is_empty() {
+        // In a regular expression a dot is any character.
+        let label = |name: &str| naming::join_name(self.slug(), name).replace('.', "[.]");
+        let of_processes = self.other_processes().map(label);
+        let parts: Vec<String> = self.version_workloads().into_iter().chain(of_processes).collect();
+        if parts.is_empty() {
             format!(r#"horizontalpodautoscaler="{}""#, self.slug())
         } else {
-            format!(r#"horizontalpodautoscaler=~"{}|{}""#, self.slug(), versions.join("|"))
+            format!(r#"horizontalpodautoscaler=~"{}|{}""#, self.slug(), parts.join("|"))
         }
     }
 
@@ -61,7 +80,7 @@ impl<'a> ObservedApp<'a> {
     fn pod_prefix(&self) -> String {
         let workload = self.workload();
         let begins = format!("{workload}-");
-        let mut other_workloads = self.version_workloads();
+        let mut other_workloads = self.part_workloads();
         other_workloads.retain(|name| !name.starts_with(&begins));
         if other_workloads.is_empty() {
             workload
