@@ -349,7 +349,7 @@ impl FactLookups<'_> {
 
     async fn image(
         &self,
-        name: &String,
+        name: &str,
         deadline: tokio::time::Instant,
     ) -> Option<(String, Fact<RegistryImage>)> {
         let registries = &self.inner.lookups.registries;
@@ -360,7 +360,7 @@ impl FactLookups<'_> {
         };
         let source = format!("the registry {}", image.host);
         let fact = self.with_deadline(&source, deadline, lookup).await;
-        Some((name.clone(), fact))
+        Some((name.to_owned(), fact))
     }
 
     async fn branches(&self) -> Fact<Vec<String>> {

@@ -17,7 +17,8 @@ pub mod bootstrap; // the files of a manifest repository before its first deploy
 pub mod removal; // the effects of a removal or rollback
 pub(crate) mod canary; // Flagger's Canary, and what Flagger makes of it
 pub mod handover; // the change from plain to a canary and back
-pub(crate) mod images; // the images of containers
+pub(crate) mod pods; // the pods that objects make, and their images
+pub(crate) mod pod_security; // what the Pod Security Standards refuse of pods
 pub mod replicas; // the number of pods, where an autoscaler takes it over
 pub(crate) mod patch; // changes that a WAML makes of rendered objects
 pub(crate) mod disks; // impossible changes of a live disk

@@ -9,8 +9,8 @@ use serde_json::{Map, Value as Json};
 
 use crate::manifests::files::{digest, drop_empty_annotations, name_files, write_file};
 use crate::manifests::handover::{FlaggerShare, TrafficObjects, flagger_share};
-use crate::manifests::images::rename_images;
 use crate::manifests::object::{BUDGET, Object, map_or_insert, read_object};
+use crate::manifests::pods::rename_images;
 use crate::manifests::replicas;
 use crate::manifests::replicas::Workload;
 use crate::model::canary::CanaryForecast;

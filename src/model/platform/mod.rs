@@ -9,6 +9,7 @@ pub mod monitoring; // metrics, alerts, objectives
 pub mod secrets; // Vault, and how secrets reach a pod
 pub mod vault_path; // what in Vault an app may ask for
 pub mod images; // pull secrets
+pub mod pod_security; // the levels of namespaces
 pub mod cloud; // rights, databases, caches
 pub mod canary; // what shifts the traffic of canaries
 
@@ -20,6 +21,7 @@ use crate::model::platform::cloud::Cloud;
 use crate::model::platform::images::Images;
 use crate::model::platform::monitoring::Monitoring;
 use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
+use crate::model::platform::pod_security::PodSecurity;
 use crate::model::platform::problem::PlatformProblem;
 use crate::model::platform::secrets::Secrets;
 
@@ -37,6 +39,8 @@ pub struct Platform {
     pub secrets: Secrets,
     /// The images of pods.
     pub images: Images,
+    /// The Pod Security levels that namespaces enforce.
+    pub pod_security: PodSecurity,
     /// The cloud that the cluster runs in.
     pub cloud: Cloud,
     /// Metrics and alerts.
@@ -50,6 +54,7 @@ impl Platform {
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let monitoring = self.monitoring.problems().into_iter();
         let parts = self.secrets.problems().chain(self.images.problems());
+        let parts = parts.chain(self.pod_security.problems());
         parts.chain(self.cloud.problems()).chain(monitoring).collect()
     }
 }

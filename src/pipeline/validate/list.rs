@@ -4,8 +4,9 @@
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, canary, collision, containers,
     cron, disks, env, hosts, iam, ignored, image, ingress, jobs, kubernetes, labels, monitoring,
-    names, parameters, patches, plaintext, pods, ports, probes, processes, removal, rendered,
-    resources, rollouts, routes, scaling, secrets, slo, stores, traffic, versions, volumes,
+    names, parameters, patches, plaintext, pod_security, pods, ports, probes, processes, removal,
+    rendered, resources, rollouts, routes, scaling, secrets, slo, stores, traffic, versions,
+    volumes,
 };
 
 /// One rule: its stable name, its subject, and its check.
@@ -257,6 +258,9 @@ pub const RULES: &[Rule] = rules! {
     "kubernetes" Error Objects(kubernetes::check);
         "Rendered objects of Kubernetes' own kinds have only fields that the cluster's version of it knows, all that it needs, each of its type.";
         "the OpenAPI of Kubernetes, 1.25 to 1.37; the cluster's `version`, or else the newest";
+    "pod-security" Error Objects(pod_security::check);
+        "Pods keep the Pod Security level that their namespace enforces.";
+        r#"Kubernetes, "Pod Security Standards"; the cluster's `platform.pod_security`"#;
     "plaintext" Both Objects(plaintext::check);
         "No rendered object holds a secret in plain text; a text that is perhaps no secret is a warning.";
         "the token formats of their issuers; a promise of the-deployer: secrets never stand in git";

@@ -28,6 +28,7 @@ mod parameters; // of the template
 mod patches; // those that cannot be applied
 mod plaintext;
 mod pods; // rights, life, nodes
+mod pod_security; // the level of the namespace
 mod ports; // … and gRPC's
 mod process_plan; // the rules of pods for each process
 mod processes; // of one image

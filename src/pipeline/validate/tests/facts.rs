@@ -301,7 +301,7 @@ fn images_are_named_by_the_digest_that_is_known_as_the_target_wants_it() {
         "    image: {registry: ghcr.io}\n    sidecars: [{name: c, image: 'ghcr.io/x/c:3'}]\n";
     let image_lines = |policy, environment| {
         let policies = Policies { image_digests: policy, ..Policies::default() };
-        let target = Target { policies, environment, ..target() };
+        let target = Target { environment, policies, ..target() };
         let present = || known_fact(RegistryImage::Present { digest: Some(digest()) });
         let facts =
             image_facts([("ghcr.io/o/a:1", present()), ("ghcr.io/x/c:3", present())], target);

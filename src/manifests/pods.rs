@@ -1,4 +1,4 @@
-//! The images of an object's containers.
+//! The pods that an object makes, and the images of their containers.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,16 @@ pub(crate) fn rename_images(objects: &mut [Object], names: &BTreeMap<String, Str
 }
 
 /// Returns the specification of the pods that an object makes, of whatever kind it is.
+pub(crate) fn pod_spec(object: &Map<String, Json>) -> Option<&Json> {
+    let spec = object.get("spec")?;
+    if object.get("kind").and_then(Json::as_str) == Some("Pod") {
+        return Some(spec);
+    }
+    let spec = spec.get("jobTemplate").map_or(Some(spec), |job| job.get("spec"))?;
+    spec.get("template")?.get("spec")
+}
+
+/// Returns the specification of the pods of a workload, to change it.
 fn pod_spec_mut(object: &mut Map<String, Json>) -> Option<&mut Map<String, Json>> {
     let spec = object.get_mut("spec")?;
     let spec = match spec.get("jobTemplate") {
