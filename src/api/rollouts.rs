@@ -27,7 +27,7 @@ words! {
 }
 
 /// The request to start a rollout, or to show the plan of one.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct RolloutStartRequest {
     /// The service repository, `OWNER/NAME`.

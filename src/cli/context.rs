@@ -135,6 +135,11 @@ impl AppSelector {
 }
 
 impl RepositorySelector {
+    /// Selects a repository that is known.
+    pub(super) fn of(repository: RepoName) -> Self {
+        Self { repository: Some(repository) }
+    }
+
     /// Returns whether an argument names the repository.
     pub(super) fn is_given(&self) -> bool {
         self.repository.is_some()

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal as _, Write};
 use std::process::ExitCode;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use regex::{Captures, Regex};
@@ -78,10 +79,23 @@ pub(super) fn document(text: &str) -> CommandOutcome {
     if std::io::stdout().is_terminal() { print(text) } else { write(text) }
 }
 
+/// True if the next text replaces the whole screen.
+static REDRAWS: AtomicBool = AtomicBool::new(false);
+/// Moves the cursor to the first line, and clears the screen (ECMA-48, "CUP" and "ED").
+const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
+
+/// Lets the next text on standard output replace what a terminal shows.
+pub(super) fn redraw_next() {
+    REDRAWS.store(std::io::stdout().is_terminal(), Ordering::Relaxed);
+}
+
 /// Writes to standard output; a closed one is an error without a message.
 fn write(text: &str) -> CommandOutcome {
     let mut out = anstream::stdout().lock();
-    let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
+    let clear = if REDRAWS.swap(false, Ordering::Relaxed) { CLEAR_SCREEN } else { "" };
+    let written = out.write_all(clear.as_bytes());
+    let written = written.and_then(|()| out.write_all(harmless(text).as_bytes()));
+    let written = written.and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => CliError::new(CliErrorKind::Unread, ""),
         _ => CliError::io(format!("cannot write to standard output: {error}")),

@@ -1,4 +1,5 @@
-//! `bart completion` prints the script by which a shell completes commands, options, targets and rollouts.
+//! `bart completion` prints the script by which a shell completes commands, options, and names that the WAML or the service
+//! has.
 
 use std::time::Duration;
 
@@ -8,6 +9,9 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
 use super::rollout;
+use crate::api::apps::AppPage;
+use crate::api::builds::BuildPage;
+use crate::api::revisions::RevisionList;
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::settings::{self, BartSettings};
@@ -16,13 +20,18 @@ use crate::config;
 
 /// The variable with which a shell asks bart for completions.
 const VARIABLE: &str = "BART_COMPLETE";
-/// The time that a shell waits for the ids of rollouts, which the service has.
+/// The time that a shell waits for what the service has: tags, revisions, apps, ids.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The most tags or apps that are offered.
+const MAX_CANDIDATES: usize = 50;
+/// The commands whose tag is one that can be deployed.
+const TAGGED: [&str; 3] = ["deploy", "start", "plan"];
 
-/// Prints the script by which a shell completes commands, options, the targets of the WAML, and the ids of rollouts.
+/// Prints the script by which a shell completes commands, options, the targets of the WAML, tags, revisions, apps, and the
+/// ids of rollouts.
 ///
-/// The script asks bart itself, so that a newer bart needs no newer script. For ids, bart asks the service, for a second
-/// at most.
+/// The script asks bart itself, so that a newer bart needs no newer script. For what the service has, bart asks it, for a
+/// second at most.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -55,18 +64,27 @@ pub(super) fn answer(command: fn() -> clap::Command) {
     CompleteEnv::with_factory(command).var(VARIABLE).bin("bart").completer("bart").complete();
 }
 
-/// Returns the command with completions: the WAML's targets for each target argument, ids for each rollout.
+/// Returns the command with completions for its arguments that name something.
 fn with_candidates(command: clap::Command) -> clap::Command {
-    let arguments = command.get_arguments().map(clap::Arg::get_id).cloned().collect::<Vec<_>>();
-    let command = arguments.into_iter().fold(command, |command, id| {
-        let candidates: fn() -> Vec<CompletionCandidate> = match id.as_str() {
-            "target" | "targets" | "only" => targets,
-            "rollout" => rollouts,
-            _ => return command,
-        };
-        command.mut_arg(id, |argument| argument.add(ArgValueCandidates::new(candidates)))
-    });
-    command.mut_subcommands(with_candidates)
+    let name = command.get_name().to_owned();
+    let add = |argument: clap::Arg| match candidates(&name, argument.get_id().as_str()) {
+        Some(candidates) => argument.add(ArgValueCandidates::new(candidates)),
+        None => argument,
+    };
+    command.mut_args(add).mut_subcommands(with_candidates)
+}
+
+/// Finds what completes an argument of a command.
+fn candidates(command: &str, argument: &str) -> Option<fn() -> Vec<CompletionCandidate>> {
+    match argument {
+        "target" | "targets" | "only" => Some(targets),
+        "rollout" => Some(rollouts),
+        "app" => Some(apps),
+        "to" if command == "rollback" => Some(revisions),
+        "to" | "from" if command == "promote" => Some(targets),
+        "tag" if TAGGED.contains(&command) => Some(tags),
+        _ => None,
+    }
 }
 
 fn targets() -> Vec<CompletionCandidate> {
@@ -75,8 +93,59 @@ fn targets() -> Vec<CompletionCandidate> {
     targets.map(|target| CompletionCandidate::new(target.to_string())).collect()
 }
 
-/// Returns the newest rollouts; none where the service does not answer soon.
+/// Returns the newest rollouts.
 fn rollouts() -> Vec<CompletionCandidate> {
+    ask(async |server| rollout::recent_ids(&server).await)
+}
+
+/// Returns the newest tags of the WAML's app.
+fn tags() -> Vec<CompletionCandidate> {
+    ask(async |server| {
+        let Ok(waml) = context::waml() else { return Vec::new() };
+        let query = [("app", waml.app.to_string()), ("limit", MAX_CANDIDATES.to_string())];
+        let page: Result<BuildPage, _> = server.get("/api/v1/builds", &query).await;
+        let builds = page.map(|page| page.builds).unwrap_or_default();
+        builds.into_iter().map(|build| (build.tag, build.live.join(", "))).collect()
+    })
+}
+
+/// Returns the revisions of the WAML's app on all its targets that a rollback can restore.
+fn revisions() -> Vec<CompletionCandidate> {
+    ask(async |server| {
+        let Ok(waml) = context::waml() else { return Vec::new() };
+        let mut candidates = Vec::new();
+        for target in waml.targets() {
+            let path = format!("/api/v1/apps/{target}/{}/revisions", waml.app);
+            let Ok(list) = server.get::<RevisionList>(&path, &[]).await else { continue };
+            let restorable = list.revisions.into_iter().filter(|revision| !revision.live);
+            candidates.extend(restorable.map(|revision| {
+                let tag = revision.tag.unwrap_or_else(|| "-".to_owned());
+                (revision.id, format!("{tag} on {target}"))
+            }));
+        }
+        candidates
+    })
+}
+
+/// Returns the apps that the caller may see, by name.
+fn apps() -> Vec<CompletionCandidate> {
+    ask(async |server| {
+        let query = [("limit", MAX_CANDIDATES.to_string())];
+        let page: Result<AppPage, _> = server.get("/api/v1/apps", &query).await;
+        let apps = page.map(|page| page.apps).unwrap_or_default().into_iter();
+        let mut names: Vec<(String, String)> = apps
+            .map(|app| (format!("{}/{}", app.namespace, app.app), app.owner.unwrap_or_default()))
+            .collect();
+        names.sort();
+        names.dedup_by(|one, other| one.0 == other.0);
+        names
+    })
+}
+
+/// Asks the service for candidates with their descriptions; none where it does not answer soon.
+fn ask(
+    question: impl AsyncFnOnce(ServiceEndpoint) -> Vec<(String, String)>,
+) -> Vec<CompletionCandidate> {
     let environment = config::environment();
     let settings = BartSettings::read(settings::place()).unwrap_or_default();
     let server = environment.get("BART_SERVER").cloned().or(settings.server);
@@ -87,7 +156,7 @@ fn rollouts() -> Vec<CompletionCandidate> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
-    let ids = async { tokio::time::timeout(PATIENCE, rollout::recent_ids(&server)).await };
-    let ids = runtime.block_on(ids).unwrap_or_default().into_iter();
-    ids.map(|(id, help)| CompletionCandidate::new(id).help(Some(help.into()))).collect()
+    let answer = async { tokio::time::timeout(PATIENCE, question(server)).await };
+    let candidates = runtime.block_on(answer).unwrap_or_default().into_iter();
+    candidates.map(|(id, help)| CompletionCandidate::new(id).help(Some(help.into()))).collect()
 }

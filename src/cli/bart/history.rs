@@ -2,6 +2,7 @@
 
 mod export; // rows for analysis
 
+use super::watch::WatchArgs;
 use clap::Args;
 use jiff::Timestamp;
 
@@ -84,8 +85,10 @@ pub(super) struct HistoryArgs {
     #[arg(long)]
     cursor: Option<String>,
     /// Print rows for analysis, of all pages
-    #[arg(long, value_enum, conflicts_with = "output")]
+    #[arg(long, value_enum, conflicts_with_all = ["output", "watch"])]
     format: Option<RowFormat>,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -99,6 +102,10 @@ fn state(text: &str) -> Result<State, String> {
 
 impl HistoryArgs {
     pub(super) async fn run(self) -> CommandOutcome {
+        self.watch.show(async || self.show().await).await
+    }
+
+    async fn show(&self) -> CommandOutcome {
         match (&self.kept_on, self.format) {
             (Some(target), _) => self.revisions(target).await,
             (None, Some(format)) => self.rows(format).await,

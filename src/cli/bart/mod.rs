@@ -6,6 +6,7 @@ mod explain;
 mod schema;
 mod deploy;
 mod builds;
+mod watch; // --watch
 mod status;
 mod history;
 mod insights;
@@ -14,10 +15,13 @@ mod open;
 mod plan;
 mod canary; // the forecast of a canary
 pub(super) mod lock; // bart lock, unlock, locks
+mod promote;
 mod cancel;
 mod rollback;
 mod rollout; // bart rollout start, status, list and acts
-mod hold;
+mod hold; // bart hold, unhold, holds
+mod doctor;
+mod init;
 mod remove;
 mod traffic; // bart traffic show, set, shift
 mod import; // documents of other systems
@@ -74,11 +78,14 @@ there is `--output json` and `--output yaml`, whose keys are stable: new ones ma
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
+    Doctor(doctor::Doctor),
     Validate(validate::Validate),
     Render(render::Render),
     Explain(explain::Explain),
     Schema(schema::SchemaArgs),
     Deploy(deploy::Deploy),
+    Promote(promote::Promote),
     Builds(builds::BuildsArgs),
     Status(status::StatusArgs),
     History(history::HistoryArgs),
@@ -95,6 +102,7 @@ enum Command {
     Rollout(rollout::RolloutArgs),
     Hold(hold::HoldArgs),
     Unhold(hold::Unhold),
+    Holds(hold::HoldsArgs),
     Remove(remove::Remove),
     #[command(subcommand)]
     Traffic(traffic::TrafficArgs),
@@ -120,11 +128,14 @@ impl Bart {
         // All other commands take their defaults from the settings.
         let settings = settings?;
         match command {
+            Command::Init(command) => on_runtime(command.run()),
+            Command::Doctor(command) => on_runtime(command.run()),
             Command::Validate(command) => on_runtime(command.run()),
             Command::Render(command) => on_runtime(command.run()),
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Deploy(command) => on_runtime(command.run()),
+            Command::Promote(command) => on_runtime(command.run()),
             Command::Builds(command) => on_runtime(command.run()),
             Command::Status(command) => on_runtime(command.run()),
             Command::History(command) => on_runtime(command.run()),
@@ -139,6 +150,7 @@ impl Bart {
             Command::Rollback(command) => on_runtime(command.run()),
             Command::Rollout(command) => on_runtime(command.run()),
             Command::Hold(command) => on_runtime(command.run()),
+            Command::Holds(command) => on_runtime(command.run()),
             Command::Unhold(command) => on_runtime(command.run()),
             Command::Remove(command) => on_runtime(command.run()),
             Command::Traffic(command) => on_runtime(command.run()),

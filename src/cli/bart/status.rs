@@ -5,6 +5,8 @@ mod view; // the result as text
 
 use std::collections::BTreeSet;
 
+use super::watch::WatchArgs;
+
 use clap::{Args, ValueEnum};
 use futures::StreamExt as _;
 use serde::Serialize;
@@ -38,6 +40,7 @@ Examples:
   bart status                             the app in this folder, on all its targets
   bart status --app devx/my-app -t dev    another one, on one target
   bart status --all                       every app
+  bart status --watch                     again and again, until Ctrl-C
   bart status --owner squad@example.com   the apps of a team
   bart status --state locked              those that a lock stops
   bart status 20261121-054812123-3f9a2c   one deployment
@@ -60,6 +63,8 @@ pub(super) struct StatusArgs {
     /// Every app in this state: live, edited (by hand), locked or held
     #[arg(long, value_enum, conflicts_with_all = ["deployment", "app", "repository"])]
     state: Option<AppState>,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     context: Context,
 }
@@ -126,6 +131,10 @@ fn is_of(app: &AppSummary, deployment: &DeploymentSummary) -> bool {
 
 impl StatusArgs {
     pub(super) async fn run(self) -> CommandOutcome {
+        self.watch.show(async || self.show().await).await
+    }
+
+    async fn show(&self) -> CommandOutcome {
         if let Some(id) = &self.deployment {
             return self.show_deployment(id).await;
         }

@@ -1,6 +1,7 @@
 //! `bart deploy` and `bart rollout`, against the real service.
 
 mod github; // where deployments are GitHub's
+mod daily; // init, doctor, promote, holds
 mod local; // where the service has the repositories
 mod rollouts; // bart rollout
 mod traffic; // bart traffic

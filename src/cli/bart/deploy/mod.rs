@@ -24,6 +24,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::deployments::{DeploymentDetail, DeploymentPage};
+use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
@@ -39,6 +40,8 @@ use crate::model::violation::Severity;
 use crate::support::clock::Clock;
 use crate::support::text::refuse_invisible;
 
+/// The targets that GitHub calls production environments, unless the command says others.
+const PRODUCTION: &str = "prod*";
 /// The time between two frames on a terminal.
 const FRAME: Duration = Duration::from_millis(120);
 
@@ -84,7 +87,7 @@ pub(super) struct Deploy {
     #[arg(long)]
     require_all_contexts: bool,
     /// Targets that GitHub calls production environments
-    #[arg(long, value_name = "GLOB", default_value = "prod*")]
+    #[arg(long, value_name = "GLOB", default_value = PRODUCTION)]
     production: String,
     /// Create the deployments, and do not wait for their ends
     #[arg(long)]
@@ -114,6 +117,53 @@ struct Became {
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<Verbatim<DeploymentDetail>>,
+}
+
+/// Checks that a token for deployments is at hand, and says who creates them.
+///
+/// # Errors
+/// As [`CreationTarget::new`].
+pub(super) fn check_token(host: Host, server: &ServiceEndpoint) -> Result<String, CliError> {
+    Ok(match CreationTarget::new(host, server)? {
+        CreationTarget::GitHub(_) => "a GitHub token is at hand".to_owned(),
+        CreationTarget::Service(_) => "the service creates them".to_owned(),
+    })
+}
+
+/// A release for one target, of a commit that is known.
+#[derive(Debug)]
+pub(super) struct ReleaseOnTarget {
+    pub(super) tag: ImageTag,
+    pub(super) commit: String,
+    pub(super) target: TargetName,
+    pub(super) repository: RepoName,
+    /// The reason, for people.
+    pub(super) description: String,
+}
+
+/// Deploys a release as `bart deploy` does, and follows it for as long; without a time it is not followed.
+pub(super) async fn deploy_release(
+    release: ReleaseOnTarget,
+    wait: Option<Duration>,
+    service: ServiceArgs,
+) -> CommandOutcome {
+    let ReleaseOnTarget { tag, commit, target, repository, description } = release;
+    let deploy = Deploy {
+        tag,
+        targets: vec![target],
+        git_ref: Some(commit),
+        description,
+        require_context: Vec::new(),
+        require_all_contexts: false,
+        production: PRODUCTION.to_owned(),
+        no_wait: wait.is_none(),
+        timeout: wait.unwrap_or_default(),
+        templates: None,
+        no_check: false,
+        selector: RepositorySelector::of(repository),
+        service,
+    };
+    deploy.run().await
 }
 
 impl Deploy {

@@ -1,0 +1,174 @@
+//! What the files of a repository say about the service in it. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::model::id::is_rfc1123_label;
+
+/// The files that are looked at, below the folder of the repository.
+pub(super) const FILES: [&str; 10] = [
+    "Dockerfile",
+    "Containerfile",
+    "Procfile",
+    "package.json",
+    "go.mod",
+    "Cargo.toml",
+    "requirements.txt",
+    "pyproject.toml",
+    "Gemfile",
+    "pom.xml",
+];
+
+/// A value, and the file that says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Guess<T> {
+    /// The value.
+    pub(super) value: T,
+    /// Where it is from: `EXPOSE in Dockerfile`.
+    pub(super) source: String,
+}
+
+impl<T> Guess<T> {
+    pub(super) fn new(value: T, source: impl Into<String>) -> Self {
+        Self { value, source: source.into() }
+    }
+}
+
+/// The port and the processes of a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Findings {
+    /// The port that it serves; `None` where nothing says that it serves any.
+    pub(super) port: Option<Guess<u16>>,
+    /// The processes of a Procfile, by name, each with its command line.
+    pub(super) processes: Vec<(String, String)>,
+}
+
+/// Looks at the files, by name.
+pub(super) fn look(files: &BTreeMap<&str, String>) -> Findings {
+    let processes = files.get("Procfile").map(|text| read_procfile(text)).unwrap_or_default();
+    let is_web = processes.is_empty() || processes.iter().any(|(name, _)| name == "web");
+    let port = exposed_port(files).or_else(|| framework_port(files)).filter(|_| is_web);
+    Findings { port, processes }
+}
+
+/// Reads `EXPOSE 8080/tcp` of the last stage of a Dockerfile that has one.
+fn exposed_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
+    let (name, text) = ["Dockerfile", "Containerfile"]
+        .into_iter()
+        .find_map(|name| Some((name, files.get(name)?)))?;
+    let exposes = text.lines().filter_map(|line| {
+        let (word, rest) = line.trim().split_once(char::is_whitespace)?;
+        word.eq_ignore_ascii_case("EXPOSE").then_some(rest)
+    });
+    let port = exposes.last()?.split_whitespace().find_map(|port| {
+        let number = port.strip_suffix("/tcp").unwrap_or(port);
+        number.parse::<u16>().ok().filter(|number| *number > 0)
+    })?;
+    Some(Guess::new(port, format!("EXPOSE in {name}")))
+}
+
+/// Returns the port on which a framework listens if nobody says another one.
+fn framework_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
+    const FRAMEWORKS: [(&str, &str, u16); 12] = [
+        ("package.json", "\"next\"", 3000),
+        ("package.json", "\"nuxt\"", 3000),
+        ("package.json", "\"express\"", 3000),
+        ("package.json", "\"@nestjs/core\"", 3000),
+        ("requirements.txt", "django", 8000),
+        ("requirements.txt", "fastapi", 8000),
+        ("requirements.txt", "flask", 5000),
+        ("pyproject.toml", "django", 8000),
+        ("pyproject.toml", "fastapi", 8000),
+        ("pyproject.toml", "flask", 5000),
+        ("Gemfile", "rails", 3000),
+        ("pom.xml", "spring-boot", 8080),
+    ];
+    FRAMEWORKS.into_iter().find_map(|(file, word, port)| {
+        let has_it = files.get(file)?.to_ascii_lowercase().contains(word);
+        let name = word.trim_matches('"');
+        has_it.then(|| Guess::new(port, format!("the usual port of {name}, which {file} names")))
+    })
+}
+
+/// Reads the lines `NAME: COMMAND` of a Procfile; a release phase is no process.
+fn read_procfile(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let processes = lines.filter_map(|line| {
+        let (name, command) = line.split_once(':')?;
+        let name = name.trim().to_ascii_lowercase().replace('_', "-");
+        let command = command.trim();
+        let is_process = is_rfc1123_label(&name) && name != "release" && !command.is_empty();
+        is_process.then(|| (name, command.to_owned()))
+    });
+    let mut unique: Vec<(String, String)> = Vec::new();
+    for (name, command) in processes.take(16) {
+        if unique.iter().all(|(other, _)| *other != name) {
+            unique.push((name, command));
+        }
+    }
+    unique
+}
+
+/// Makes a slug of a name: lower-case letters, digits and `-`, as Kubernetes takes it.
+pub(super) fn to_slug(name: &str) -> Option<String> {
+    let mut slug = String::new();
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.ends_with('-') && !slug.is_empty() {
+            slug.push('-');
+        }
+    }
+    let slug: String = slug.chars().take(40).collect();
+    let slug = slug.trim_end_matches('-').to_owned();
+    is_rfc1123_label(&slug).then_some(slug)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[(&'static str, &str)]) -> Findings {
+        look(&files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_dockerfile_goes_before_the_framework() {
+        let found = of(&[
+            ("Dockerfile", "FROM a AS build\nEXPOSE 1\nFROM b\nexpose 9000/udp 8081/tcp\n"),
+            ("package.json", r#"{"dependencies": {"next": "15"}}"#),
+        ]);
+        assert_eq!(found.port, Some(Guess::new(8081, "EXPOSE in Dockerfile")));
+        let found = of(&[("package.json", r#"{"dependencies": {"next": "15"}}"#)]);
+        assert_eq!(found.port.map(|port| port.value), Some(3000));
+        let found = of(&[("requirements.txt", "Flask==3\n")]);
+        assert_eq!(found.port.map(|port| port.value), Some(5000));
+        for none in [&[("Dockerfile", "FROM a\nEXPOSE $PORT\n")][..], &[("go.mod", "module x\n")]] {
+            assert_eq!(of(none).port, None);
+        }
+    }
+
+    #[test]
+    fn a_procfile_names_the_processes_and_whether_there_is_a_port() {
+        let procfile = "# all\nweb: bin/rails server\nworker_a: bundle exec sidekiq\nrelease: rake db:migrate\nweb: x\nB d: x\n";
+        let found = of(&[("Procfile", procfile), ("Gemfile", "gem 'rails'\n")]);
+        let worker = ("worker-a".to_owned(), "bundle exec sidekiq".to_owned());
+        assert_eq!(found.processes, [("web".to_owned(), "bin/rails server".to_owned()), worker]);
+        assert_eq!(found.port.map(|port| port.value), Some(3000));
+        let found = of(&[("Procfile", "worker: x\n"), ("Dockerfile", "EXPOSE 80\n")]);
+        assert_eq!(found.port, None, "nothing serves it");
+    }
+
+    #[test]
+    fn names_become_slugs() {
+        for (name, slug) in [
+            ("Shop", Some("shop")),
+            ("My_Shop.API", Some("my-shop-api")),
+            ("--x--", Some("x")),
+            ("é", None),
+            ("", None),
+        ] {
+            assert_eq!(to_slug(name).as_deref(), slug, "{name}");
+        }
+        assert_eq!(to_slug(&"a".repeat(80)).unwrap().len(), 40);
+    }
+}

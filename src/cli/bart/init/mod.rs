@@ -1,0 +1,200 @@
+//! `bart init` writes the first WAML of a service.
+
+mod guess; // what the repository's files say
+mod text; // the file
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::Path;
+
+use clap::Args;
+
+use self::guess::{Findings, Guess};
+use self::text::FirstWaml;
+use crate::api::service::TargetList;
+use crate::cli::client::ServiceEndpoint;
+use crate::cli::context::{self, RepositorySelector, WAML_FILE};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, BOLD, DIM, GOOD};
+use crate::model::id::{Namespace, Slug, TargetName};
+use crate::waml::Waml;
+
+/// The most that is read of a file.
+const MAX_BYTES: u64 = 256 * 1024;
+/// The longest answer of a person.
+const LONGEST_ANSWER: u64 = 1024;
+
+/// Writes the first .weave.yaml of a service, with comments, so that it is valid.
+///
+/// Looks at the repository (Dockerfile, Procfile, the framework) and asks for what it does not find, with its guess as the
+/// default. Without a terminal, or with --yes, it takes the guesses. It never replaces a file.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart init
+  bart init --yes --namespace devx --owner squad@example.com --target dev --target prod-cluster-1
+  bart init --print
+
+Exit codes: 0 written, 1 there is a file already, 2 something is not known or could not be read.")]
+pub(super) struct Init {
+    /// The name for people. Default: the repository's
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// The name in Kubernetes. Default: made of the repository's
+    #[arg(long)]
+    slug: Option<Slug>,
+    /// The namespace in every cluster. Default: made of the repository's owner
+    #[arg(long)]
+    namespace: Option<Namespace>,
+    /// The owner's e-mail address. Default: that of git's configuration
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
+    /// A target; may be given several times. Default: those of the service that are no production, or `dev`
+    #[arg(long = "target", short, value_name = "TARGET")]
+    targets: Vec<TargetName>,
+    /// The port that the service listens on. Default: found in the repository
+    #[arg(long)]
+    port: Option<u16>,
+    /// Take the guesses, and ask nothing
+    #[arg(long, short)]
+    yes: bool,
+    /// Print the file, and write nothing
+    #[arg(long)]
+    print: bool,
+    #[command(flatten)]
+    selector: RepositorySelector,
+    #[command(flatten)]
+    server: ServiceEndpoint,
+}
+
+impl Init {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let folder = context::folder()?;
+        if let Some(file) = context::waml_file().filter(|_| !self.print) {
+            let message = format!("there is a {} already", file.display());
+            return Err(CliError::refused(message).hint("`bart validate` checks it"));
+        }
+        let first = self.fill(&folder).await?;
+        let text = first.write();
+        Waml::parse(WAML_FILE, text.as_bytes()).map_err(|rejection| {
+            CliError::usage(format!("the file would not be valid: {rejection}"))
+        })?;
+        if self.print {
+            return output::document(&text);
+        }
+        let path = folder.join(WAML_FILE);
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(CliError::file("write", &path))?;
+        output::print(&format!(
+            "{GOOD}written{GOOD:#} {BOLD}{WAML_FILE}{BOLD:#} for {}/{}\n\n{DIM}read it, then: bart validate && git add {WAML_FILE} && git \
+             commit && git push\n`bart doctor` checks what else a deployment needs{DIM:#}\n",
+            first.namespace, first.slug
+        ))
+    }
+
+    /// Collects what the file says: arguments, answers, guesses.
+    async fn fill(&self, folder: &Path) -> Result<FirstWaml, CliError> {
+        let repository = self.selector.repository().ok();
+        let parts = repository.as_ref().and_then(|repository| repository.as_str().split_once('/'));
+        let here = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = parts.map(|(_, name)| name.to_owned()).or(here).unwrap_or_default();
+        let Findings { port, processes } = guess::look(&read_files(folder));
+        let asked = Questions { silent: self.yes || self.print || !std::io::stdin().is_terminal() };
+        let name = asked.text("name", "the name for people", self.name.clone(), Some(name))?;
+        let slug = self.slug.as_ref().map(ToString::to_string);
+        let slug = asked.text("slug", "the name in Kubernetes", slug, guess::to_slug(&name))?;
+        let slug = Slug::parse(slug).map_err(|error| CliError::usage(error.to_string()))?;
+        let namespace = self.namespace.as_ref().map(ToString::to_string);
+        let from_owner = parts.and_then(|(owner, _)| guess::to_slug(owner));
+        let namespace = asked.text("namespace", "the namespace", namespace, from_owner)?;
+        let namespace =
+            Namespace::parse(namespace).map_err(|error| CliError::usage(error.to_string()))?;
+        let owner =
+            asked.text("owner", "the owner's e-mail address", self.owner.clone(), email())?;
+        let port = match self.port {
+            Some(port) => Some(Guess::new(port, "the port that the service listens on")),
+            None => port,
+        };
+        let targets = match self.targets.as_slice() {
+            [] => vec![self.target(&asked).await?],
+            targets => targets.to_vec(),
+        };
+        Ok(FirstWaml {
+            name,
+            slug: slug.to_string(),
+            namespace: namespace.to_string(),
+            owner,
+            targets,
+            port,
+            processes,
+        })
+    }
+
+    /// Chooses the first target: one of the service that is no production.
+    async fn target(&self, asked: &Questions) -> Result<TargetName, CliError> {
+        let list: Option<TargetList> = self.server.get("/api/v1/targets", &[]).await.ok();
+        let targets = list.map(|list| list.targets).unwrap_or_default();
+        let first = targets.iter().find(|target| target.environment != "production");
+        let guess = first.or(targets.first()).map_or("dev", |target| target.name.as_str());
+        let target = asked.text("target", "the first target", None, Some(guess.to_owned()))?;
+        TargetName::parse(target).map_err(|error| CliError::usage(error.to_string()))
+    }
+}
+
+/// The questions to a person.
+struct Questions {
+    /// True if nobody is asked.
+    silent: bool,
+}
+
+impl Questions {
+    /// Returns what an argument says, else the answer of a person, else the guess.
+    fn text(
+        &self,
+        argument: &str,
+        what: &str,
+        value: Option<String>,
+        guess: Option<String>,
+    ) -> Result<String, CliError> {
+        if let Some(value) = value {
+            return Ok(value);
+        }
+        let unknown = || {
+            CliError::usage(format!("{what} is not known"))
+                .hint(format!("say it with --{argument}"))
+        };
+        if self.silent {
+            return guess.ok_or_else(unknown);
+        }
+        let default = guess.as_ref().map_or_else(String::new, |guess| format!(" [{guess}]"));
+        output::note(&format!("{what}{default}: "));
+        let mut line = String::new();
+        let read = std::io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut line);
+        read.map_err(|error| CliError::io(format!("cannot read your answer: {error}")))?;
+        match line.trim() {
+            "" => guess.ok_or_else(unknown),
+            answer => Ok(answer.to_owned()),
+        }
+    }
+}
+
+/// Reads the files that say something of the service; one that cannot be read says nothing.
+fn read_files(folder: &Path) -> BTreeMap<&'static str, String> {
+    let read = |name: &&'static str| {
+        let mut text = String::new();
+        let file = fs::File::open(folder.join(name)).ok()?;
+        file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+        Some((*name, text))
+    };
+    guess::FILES.iter().filter_map(read).collect()
+}
+
+/// Returns the address that git knows of the person.
+fn email() -> Option<String> {
+    let folder = context::folder().ok()?;
+    let repository = git2::Repository::discover(folder).and_then(|git| git.config());
+    let config = repository.or_else(|_| git2::Config::open_default()).ok()?;
+    config.get_string("user.email").ok()
+}

@@ -1,0 +1,166 @@
+//! The commands of every day around a deployment: init, doctor, promote, holds, and what `--watch` shows.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::developer::{Developer, Said};
+use crate::harness::events::waml;
+use crate::harness::process::{Home, Process};
+
+/// Deploys to `dev`, `prod-1` and `prod-2`.
+fn three_targets() -> String {
+    let one = waml("shop");
+    let (head, settings) = one.split_once("  prod-cluster-1:\n").unwrap();
+    let each = |name: &str| format!("  {name}:\n{settings}");
+    format!("{head}{}{}{}", each("dev"), each("prod-1"), each("prod-2"))
+}
+
+async fn place() -> (Home, Process, Developer) {
+    let home = Home::embedded();
+    let process = home.start().await;
+    home.commit("example/shop", &three_targets());
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    (home, process, developer)
+}
+
+/// The live release of the app on a target.
+async fn live(process: &Process, target: &str) -> (String, String) {
+    let app = process.json(&format!("/api/v1/apps/{target}/devx/shop")).await;
+    let text = |key: &str| app["live"][key].as_str().unwrap().to_owned();
+    (text("tag"), text("commit"))
+}
+
+#[tokio::test]
+async fn what_is_live_on_a_target_is_promoted_with_its_commit() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    let promote = ["promote", "dev", "prod-1"];
+    developer
+        .runs(&server, &promote)
+        .await
+        .ended(1, &["devx/shop is not live on dev", "bart status"]);
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
+    let (tag, commit) = live(&process, "dev").await;
+    // The WAML of another commit is not what runs on dev.
+    developer.commits(&format!("# later\n{}", three_targets()));
+    developer.pushes();
+    let said = developer.runs(&server, &promote).await;
+    said.ended(0, &["devx/shop 1.0, commit ", "live on dev", "prod-1: succeeded in "]);
+    assert_eq!(live(&process, "prod-1").await, (tag.clone(), commit.clone()));
+    let several = ["promote", "dev", "prod-*", "--reason", "a good day"];
+    let plan = developer.runs(&server, &[&several[..], &["--dry-run"]].concat()).await;
+    plan.ended(0, &["prod-1", "prod-2", "Nothing was started"]);
+    developer.runs(&server, &several).await.ended(0, &["done, 2 of 2"]);
+    assert_eq!(live(&process, "prod-2").await, (tag, commit));
+    developer
+        .runs(&server, &["promote", "dev", "dev"])
+        .await
+        .ended(2, &["dev has the release already"]);
+    developer.runs(&server, &["promote", "dev"]).await.ended(2, &["TARGET"]);
+}
+
+#[tokio::test]
+async fn a_doctor_says_what_is_in_the_way_and_the_next_step() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    let said = developer.runs(&server, &["doctor", "--output", "json"]).await;
+    let checks = said.json()["checks"].as_array().unwrap().clone();
+    let state = |name: &str| {
+        let check = checks.iter().find(|check| check["check"] == name);
+        check.unwrap_or_else(|| panic!("{name}: {said:?}"))["state"].as_str().unwrap().to_owned()
+    };
+    for check in ["service", "login", "repository", "waml", "targets", "deployments"] {
+        assert_eq!(state(check), "ok", "{said:?}");
+    }
+    // No registry is configured.
+    assert_eq!((state("image").as_str(), said.code), ("failed", Some(1)));
+    developer.commits(&three_targets().replace("slug: shop", "slug: Shop"));
+    let said = developer.runs(&server, &["doctor"]).await;
+    said.ended(
+        1,
+        &["ok       service", "failed   waml", "next: `bart validate` shows", "skipped  targets"],
+    );
+    let away = [("BART_SERVER", "http://127.0.0.1:1")];
+    let said = developer.runs(&away, &["doctor"]).await;
+    said.ended(1, &["failed   service", "skipped  login", "needs the service"]);
+}
+
+#[tokio::test]
+async fn a_first_waml_is_written_once_and_can_be_deployed() {
+    let (_home, process, developer) = place().await;
+    let work = developer.work();
+    std::fs::remove_file(work.join(".weave.yaml")).unwrap();
+    std::fs::write(work.join("Dockerfile"), "FROM scratch\nEXPOSE 8080\n").unwrap();
+    std::fs::write(work.join("Procfile"), "web: ./serve\nworker: ./work --all\n").unwrap();
+    let server = [("BART_SERVER", process.address())];
+    let init = ["init", "--namespace", "devx", "--owner", "squad@example.com", "--target", "dev"];
+    let printed = developer.runs(&server, &[&init[..], &["--print"]].concat()).await;
+    assert!(printed.ended(0, &[]).out.contains("number: 8080}]}]   # EXPOSE in Dockerfile"));
+    assert!(!work.join(".weave.yaml").exists());
+    developer.runs(&server, &init).await.ended(0, &["written .weave.yaml for devx/shop"]);
+    let text = std::fs::read_to_string(work.join(".weave.yaml")).unwrap();
+    assert_eq!(text, printed.out);
+    developer.runs(&server, &["validate"]).await.ended(0, &["is valid for dev"]);
+    developer.commits(&text);
+    developer.pushes();
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &["dev: succeeded in "]);
+    developer.runs(&server, &init).await.ended(1, &["there is a ", ".weave.yaml already"]);
+    let elsewhere = Developer::of("https://example.com/", "x");
+    std::fs::remove_file(elsewhere.work().join(".weave.yaml")).unwrap();
+    let said = elsewhere.runs(&server, &["init", "--yes", "--owner", "a@b.c"]).await;
+    said.ended(2, &["the namespace is not known", "say it with --namespace"]);
+}
+
+#[tokio::test]
+async fn holds_are_listed_with_their_reasons() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
+    developer.runs(&server, &["holds"]).await.ended(0, &["no holds"]);
+    let hold = ["hold", "dev", "--reason", "we watch it"];
+    developer.runs(&server, &hold).await.ended(0, &["held"]);
+    developer.runs(&server, &["holds"]).await.ended(0, &["APP", "devx/shop", "dev", "we watch it"]);
+    developer.runs(&server, &["holds", "prod-1"]).await.ended(0, &["no holds"]);
+    let said = developer.runs(&server, &["holds", "-o", "json"]).await;
+    assert_eq!(said.json()["holds"][0]["reason"], json!("we watch it"));
+}
+
+#[tokio::test]
+async fn a_watched_state_is_shown_again_and_ctrl_c_ends_it() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
+    let child = developer.bart(&server, &["history", "--watch", "-o", "json"]).spawn().unwrap();
+    let id = child.id().to_string();
+    // Two looks at the least; the second sees what has come since.
+    developer.runs(&server, &["deploy", "1.1", "dev"]).await.ended(0, &[]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let killed = std::process::Command::new("kill").args(["-INT", &id]).status();
+    assert!(killed.unwrap().success());
+    let said = Said::until_the_end_of(child).await;
+    said.ended(0, &[]);
+    let looks = serde_json::Deserializer::from_str(&said.out).into_iter::<Value>();
+    let looks: Vec<Value> = looks.map(Result::unwrap).collect();
+    assert!(looks.len() >= 2, "{said:?}");
+    assert_eq!(looks.last().unwrap()["deployments"][0]["tag"], "1.1", "{said:?}");
+}
+
+#[tokio::test]
+async fn a_shell_completes_tags_apps_and_revisions() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
+    let former = process.deployments().await[0]["id"].as_str().unwrap().to_owned();
+    developer.runs(&server, &["deploy", "1.1", "dev"]).await.ended(0, &[]);
+    let variables = [("BART_SERVER", process.address()), ("BART_COMPLETE", "fish")];
+    let completes = async |words: &[&str]| {
+        developer.runs(&variables, &[&["--"], words].concat()).await.ended(0, &[]).out.clone()
+    };
+    let revisions = completes(&["bart", "rollback", "dev", "--to", ""]).await;
+    assert!(revisions.contains(&former) && revisions.contains("1.0 on dev"), "{revisions}");
+    let apps = completes(&["bart", "status", "--app", ""]).await;
+    assert!(apps.contains("devx/shop"), "{apps}");
+    let targets = completes(&["bart", "promote", ""]).await;
+    assert!(targets.contains("prod-2"), "{targets}");
+}
