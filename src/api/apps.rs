@@ -64,7 +64,7 @@ pub struct AppSummary {
     /// True if automation is held off the app.
     #[serde(default)]
     pub held: bool,
-    /// The newest deployment, if it has failed; then the live revision is older.
+    /// The newest deployment, if it has failed, also before its app was known; then the live revision is older.
     pub failed: Option<FailedDeployment>,
 }
 
@@ -102,7 +102,7 @@ pub struct AppDetail {
     pub hand_edited: bool,
     /// Deployments that have not ended, newest first.
     pub under_way: Vec<DeploymentSummary>,
-    /// The newest deployment, in any state.
+    /// The newest deployment, in any state; also one of the app's repository that has failed before its app was known.
     pub last: Option<DeploymentSummary>,
     /// The locks that stop deployments of the app, oldest first.
     pub locks: Vec<LockSummary>,

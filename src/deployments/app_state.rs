@@ -28,8 +28,10 @@ pub struct AppNow {
     /// Deployments that have not ended, newest first. One whose WAML has not been read counts if it
     /// is of the app's repository.
     pub under_way: Vec<Deployment>,
-    /// The newest deployment.
+    /// The newest deployment of which the app is known.
     pub last: Option<Deployment>,
+    /// A newer one of the same repository, which has failed before its app was known.
+    pub unread: Option<Deployment>,
     /// The locks that stop the app, oldest first.
     pub locks: Vec<(LockId, Lock)>,
     /// The hold that stops automation, if there is one.
@@ -94,6 +96,7 @@ impl Deployments {
             sync: self.sync(newest_push.as_ref()).await?,
             rollback: newest_push.filter(|deployment| is_back_to(deployment, live.as_ref())),
             live,
+            unread: Box::pin(self.find_unread(instance, repository.as_ref())).await?,
             under_way: self.under_way(instance, repository).await?,
             locks: apps::stopping_locks(locks, instance, owner.as_deref()),
             state,
@@ -115,6 +118,20 @@ impl Deployments {
     async fn newest(&self, filter: Filter) -> Result<Option<Deployment>, BackendError> {
         let page = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
         Ok(page.deployments.into_iter().next())
+    }
+
+    /// Returns the newest deployment of the app's repository, if it has failed before its app was known.
+    async fn find_unread(
+        &self,
+        instance: &AppInstance,
+        repository: Option<&RepoName>,
+    ) -> Result<Option<Deployment>, BackendError> {
+        let Some(repository) = repository else { return Ok(None) };
+        let unread = self.store.unread_deployments(Some(&instance.target), Some(repository)).await;
+        let mut unread = unread.map_err(BackendError::new)?.into_iter();
+        let own = unread.find(|deployment| deployment.app.as_ref() == Some(&instance.app));
+        let Some(own) = own else { return Ok(None) };
+        self.store.deployment(&own.newest.id).await.map_err(BackendError::new)
     }
 
     /// Returns the deployments under way. The app of one is unknown before its WAML has been read;

@@ -7,7 +7,7 @@ use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
-use crate::store::StoreError;
+use crate::store::{StoreError, UnreadDeployment};
 
 /// The filter of a list of apps; an absent field does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -67,7 +67,7 @@ pub struct AppLine {
     pub tag: Option<ImageTag>,
     /// The time at which that revision was created; without the database, the time in its id.
     pub at: Option<Timestamp>,
-    /// The newest deployment, if it has failed: what is live is older.
+    /// The newest deployment, if it has failed, also before its app was known: what is live is older.
     pub failed: Option<(DeployId, ImageTag)>,
 }
 
@@ -115,6 +115,13 @@ impl Deployments {
         let instances: Vec<&AppInstance> = apps.iter().map(|app| &app.instance).collect();
         let mut failures =
             self.store.newest_failed(&instances).await.map_err(|error| database_error(&error))?;
+        let unread = self.store.unread_deployments(target.as_ref(), None).await;
+        failures.extend(unread.map_err(|error| database_error(&error))?.into_iter().filter_map(
+            |UnreadDeployment { target, newest, app, .. }| {
+                let instance = AppInstance { target, app: app? };
+                Some((instance, (newest.id, newest.tag)))
+            },
+        ));
         let to_line = |state: InstanceState| {
             let release = state.live.as_ref().and_then(|id| releases.get(id));
             let at = state.live.as_ref().and_then(DeployId::time);

@@ -1,5 +1,8 @@
 //! Reads the overview: every app on every target, with what is live, what is under way and what stands in the way. Apps
 //! that nothing was ever pushed of are in it, too, and repositories whose WAML could never be read.
+//!
+//! A deployment that has failed before its app was known is the newest one of the app that its repository deployed to that
+//! target before; where there is none, of the repository itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +15,7 @@ use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
-use crate::store::{Filter, NewestDeployment, StoreError, UnpushedApp, UnreadRepository};
+use crate::store::{Filter, NewestDeployment, StoreError, UnpushedApp, UnreadDeployment};
 
 /// The most apps on targets that are read: a page shows fewer, and each takes some hundred bytes.
 const MAX_APPS: usize = 20_000;
@@ -48,6 +51,7 @@ pub struct OverviewPlace {
 
 /// An app on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct OverviewEntry {
     /// The app and its target.
     pub place: OverviewPlace,
@@ -65,6 +69,10 @@ pub struct OverviewEntry {
     pub is_held: bool,
     /// The newest deployment.
     pub newest: Option<NewestDeployment>,
+    /// True if it has failed because its WAML could not be read.
+    pub is_waml_unreadable: bool,
+    /// True if the target is a fleet: its clusters have what is live.
+    pub is_fleet: bool,
     /// The sentence of the deployment that is under way.
     pub progress: Option<String>,
 }
@@ -129,6 +137,13 @@ impl Deployments {
         states.extend(unpushed.keys().map(|instance| (instance.clone(), None)));
         states.extend(apps.into_iter().map(|state| (state.instance.clone(), Some(state))));
         let mut newest = store.newest_of_owned(target, MAX_APPS).await?;
+        // A fleet is in no manifest repository, and what has failed before its parts were made is in none of its clusters.
+        let of_fleets = newest.iter().filter(|(instance, newest)| {
+            self.fleets.is_fleet(&instance.target) && newest.state == State::Failed
+        });
+        for (instance, _) in of_fleets {
+            states.entry(instance.clone()).or_default();
+        }
         let others: Vec<&AppInstance> =
             states.keys().filter(|instance| !newest.contains_key(instance)).collect();
         newest.extend(store.newest_deployments(&others).await?);
@@ -162,12 +177,14 @@ impl Deployments {
                     .any(|(_, lock)| stops(&lock.scope, &instance, owner.as_deref())),
                 is_held: holds.contains(&instance),
                 progress: under_way.find(&instance).map(str::to_owned),
+                is_fleet: self.fleets.is_fleet(&instance.target),
                 place: instance.into(),
                 owner,
                 unpushed: repository,
                 live,
                 is_edited,
                 newest,
+                is_waml_unreadable: false,
             }
         };
         // One that was cancelled since has failed no more.
@@ -177,11 +194,8 @@ impl Deployments {
             entry.unpushed.is_none() || has_failed || entry.is_under_way()
         };
         let mut entries: Vec<_> = states.into_iter().map(entry).filter(is_shown).collect();
-        let unread = store.unread_repositories(target).await?;
-        if !unread.is_empty() {
-            entries.extend(unread.into_iter().map(OverviewEntry::from));
-            entries.sort_by(|one, other| one.place.cmp(&other.place));
-        }
+        let unread = store.unread_deployments(target, None).await?;
+        add_unread(&mut entries, unread, |target| self.fleets.is_fleet(target));
         Ok(entries)
     }
 }
@@ -192,20 +206,59 @@ impl From<AppInstance> for OverviewPlace {
     }
 }
 
-impl From<UnreadRepository> for OverviewEntry {
-    fn from(UnreadRepository { repository, target, newest }: UnreadRepository) -> Self {
+/// Adds deployments whose app is not known to the entries, which are in the order of their places.
+fn add_unread(
+    entries: &mut Vec<OverviewEntry>,
+    unread: Vec<UnreadDeployment>,
+    is_fleet: impl Fn(&TargetName) -> bool,
+) {
+    let mut rows = Vec::new();
+    for deployment in unread {
+        let former = deployment.app.clone().and_then(|app| {
+            let place = OverviewPlace {
+                target: deployment.target.clone(),
+                subject: OverviewSubject::App(app),
+            };
+            entries.binary_search_by(|entry| entry.place.cmp(&place)).ok()
+        });
+        if let Some(entry) = former.and_then(|position| entries.get_mut(position)) {
+            let UnreadDeployment { newest, is_waml_unreadable, .. } = deployment;
+            if entry.newest.as_ref().is_none_or(|other| other.id < newest.id) {
+                (entry.newest, entry.is_waml_unreadable) = (Some(newest), is_waml_unreadable);
+            }
+            continue;
+        }
+        let is_fleet = is_fleet(&deployment.target);
+        // An app that was pushed and is not there was removed.
+        if is_fleet || !deployment.was_pushed {
+            rows.push(OverviewEntry { is_fleet, ..OverviewEntry::from(deployment) });
+        }
+    }
+    if !rows.is_empty() {
+        entries.extend(rows);
+        entries.sort_by(|one, other| one.place.cmp(&other.place));
+    }
+}
+
+impl From<UnreadDeployment> for OverviewEntry {
+    fn from(deployment: UnreadDeployment) -> Self {
+        let UnreadDeployment { repository, target, newest, is_waml_unreadable, app, was_pushed } =
+            deployment;
+        let (subject, unpushed) = match app.filter(|_| was_pushed) {
+            Some(app) => (OverviewSubject::App(app), None),
+            None => (OverviewSubject::Repository(repository.clone()), Some(repository)),
+        };
         Self {
-            place: OverviewPlace {
-                target,
-                subject: OverviewSubject::Repository(repository.clone()),
-            },
+            place: OverviewPlace { target, subject },
             owner: None,
-            unpushed: Some(repository),
+            unpushed,
             live: None,
             is_edited: false,
             is_locked: false,
             is_held: false,
             newest: Some(newest),
+            is_waml_unreadable,
+            is_fleet: false,
             progress: None,
         }
     }

@@ -97,6 +97,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (53, "sessions", include_str!("../../migrations/0053_sessions.sql")),
     (54, "lapses", include_str!("../../migrations/0054_lapses.sql")),
     (55, "unread WAMLs", include_str!("../../migrations/0055_unread_wamls.sql")),
+    (56, "unread deployments", include_str!("../../migrations/0056_unread_deployments.sql")),
 ];
 
 /// The connections to one database.

@@ -105,7 +105,7 @@ pub use crate::store::locks::{LockPlacement, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};
 pub use crate::store::notifications::{ForgeCalls, Notification, OutboxBacklog};
 pub use crate::store::outbox::{Confirmation, DeliveryOutcome, OutboxMessage};
-pub use crate::store::overview::{NewestDeployment, UnpushedApp, UnreadRepository};
+pub use crate::store::overview::{NewestDeployment, UnpushedApp, UnreadDeployment};
 pub use crate::store::owners::{OwnerMove, OwnerRecord};
 pub use crate::store::previews::{PostedCheck, PreviewClaim, PreviewIntake};
 pub use crate::store::push_turn::PushTurn;

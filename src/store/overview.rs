@@ -39,15 +39,23 @@ pub struct UnpushedApp {
     pub owner: Option<String>,
 }
 
-/// A repository whose deployments to a target have all failed before their WAML could be read, so that its app is unknown.
+/// The newest deployment of a repository to a target, where it has failed before its app was known: mostly, because its WAML
+/// could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadRepository {
+pub struct UnreadDeployment {
     /// The repository.
     pub repository: RepoName,
     /// The target.
     pub target: TargetName,
-    /// The newest of these deployments.
+    /// The deployment.
     pub newest: NewestDeployment,
+    /// False if its WAML could be read, and names an app that is another repository's.
+    pub is_waml_unreadable: bool,
+    /// The app of the repository's newest deployment to that target whose app is known, unless it is another repository's
+    /// by now.
+    pub app: Option<AppKey>,
+    /// True if that app was pushed at some time.
+    pub was_pushed: bool,
 }
 
 /// The image tag of a deployment, and the time at which it was received.
@@ -61,8 +69,8 @@ const IDS_AT_ONCE: usize = 1_000;
 /// The most apps that are read of which nothing was ever pushed.
 const MAX_UNPUSHED: i64 = 500;
 
-/// The most repositories that are read whose WAML could never be read.
-const MAX_UNREAD: i64 = 200;
+/// The most deployments that are read whose app is not known.
+const MAX_UNREAD: i64 = 1_000;
 
 const READING: &str = "reading the overview";
 
@@ -149,26 +157,41 @@ impl Store {
         rows.iter().map(read_unpushed).collect()
     }
 
-    /// Returns the repositories whose deployments to a target have all failed before their WAML could be read, on one target
-    /// or on all, the newest ones first. One whose last such deployment was cancelled is left out.
-    pub async fn unread_repositories(
+    /// Returns the newest deployments of repositories to targets that have failed before their app was known, the newest ones
+    /// first; on request, of one target, or of one repository to it. One that was cancelled since has failed no more.
+    pub async fn unread_deployments(
         &self,
         target: Option<&TargetName>,
-    ) -> Result<Vec<UnreadRepository>, StoreError> {
-        // Both conditions are those of an index, word for word, so that SQLite uses it.
-        let mut sql = "SELECT d.id, d.repository, d.target, d.tag, d.received_at \
-             FROM (SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') \
-             GROUP BY repository, target) f JOIN deployments d ON d.id = f.id WHERE d.state = 'failed' \
-             AND NOT EXISTS (SELECT 1 FROM deployments s WHERE s.repository = d.repository AND s.target = d.target \
-             AND s.slug IS NOT NULL)"
-            .to_owned();
-        if target.is_some() {
-            sql += " AND d.target = $1";
-        }
-        sql += &format!(" ORDER BY d.id DESC LIMIT {MAX_UNREAD}");
-        let values: Vec<&TargetName> = target.into_iter().collect();
-        let rows = query_of(sql, values).fetch_all(&self.pool, READING).await?;
-        rows.iter().map(read_unread).collect()
+        repository: Option<&RepoName>,
+    ) -> Result<Vec<UnreadDeployment>, StoreError> {
+        let test = match (target, repository) {
+            (None, None) => "",
+            (Some(_), None) => "AND target = $1",
+            (None, Some(_)) => "AND repository = $1",
+            (Some(_), Some(_)) => "AND target = $1 AND repository = $2",
+        };
+        // The conditions on `slug` and `state` are those of indexes, word for word, so that SQLite uses them.
+        let sql = format!(
+            "SELECT 'overview' AS id, string_agg(format('%s %s %s %s %s %s %s %s %s %s', u.repository, u.target, \
+             u.is_waml_unreadable, u.owner, u.namespace, u.slug, u.id, u.state, u.received_at, u.tag), ';') AS packed \
+             FROM (SELECT d.repository, d.target, CASE WHEN d.contact IS NULL THEN 1 ELSE 0 END AS is_waml_unreadable, \
+             COALESCE(o.repository, '-') AS owner, COALESCE(k.namespace, '-') AS namespace, \
+             COALESCE(k.slug, '-') AS slug, d.id, d.state, d.received_at, d.tag \
+             FROM (SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') {test} \
+             GROUP BY repository, target) f JOIN deployments d ON d.id = f.id \
+             LEFT JOIN deployments k ON k.id = (SELECT MAX(s.id) FROM deployments s WHERE s.repository = d.repository \
+             AND s.target = d.target AND s.slug IS NOT NULL) \
+             LEFT JOIN owners o ON o.target = k.target AND o.namespace = k.namespace AND o.slug = k.slug \
+             WHERE d.state = 'failed' AND (k.id IS NULL OR k.id < d.id) ORDER BY d.id DESC LIMIT {MAX_UNREAD}) AS u"
+        );
+        let values: Vec<&str> = [target.map(TargetName::as_str), repository.map(RepoName::as_str)]
+            .into_iter()
+            .flatten()
+            .collect();
+        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let mut unread: Vec<_> = entries(&row.packed()?).filter_map(read_unread).collect();
+        unread.sort_by(|one, other| other.newest.id.cmp(&one.newest.id));
+        Ok(unread)
     }
 
     /// Returns the image tag of each of these deployments, and the time at which it was received; unknown ones are left
@@ -231,16 +254,21 @@ fn read_unpushed(row: &Row) -> Result<UnpushedApp, StoreError> {
     })
 }
 
-fn read_unread(row: &Row) -> Result<UnreadRepository, StoreError> {
-    Ok(UnreadRepository {
-        repository: row.id("repository")?,
-        target: row.id("target")?,
-        newest: NewestDeployment {
-            id: row.id("id")?,
-            tag: row.id("tag")?,
-            state: State::Failed,
-            received_at: row.time("received_at")?,
-        },
+fn read_unread(entry: &str) -> Option<UnreadDeployment> {
+    let mut parts = entry.splitn(7, ' ');
+    let mut next = || parts.next();
+    let (repository, target) = (RepoName::parse(next()?).ok()?, TargetName::parse(next()?).ok()?);
+    let (is_waml_unreadable, owner) = (next()? == "1", next()?);
+    let (namespace, slug) = (Namespace::parse(next()?).ok(), Slug::parse(next()?).ok());
+    let app = namespace.zip(slug).map(|(namespace, slug)| AppKey { namespace, slug });
+    let was_pushed = owner == repository.as_str();
+    Some(UnreadDeployment {
+        newest: read_deployment(next()?)?,
+        is_waml_unreadable,
+        app: app.filter(|_| was_pushed || owner == "-"),
+        was_pushed,
+        repository,
+        target,
     })
 }
 

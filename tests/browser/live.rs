@@ -74,6 +74,15 @@ async fn a_page_that_changes_in_place_keeps_scroll_focus_and_what_its_reader_has
     locks(&deployer, "the sale").await;
     page.wait_for_text(".grid td", "locked").await;
     assert_rests(&page).await;
+    // A WAML that cannot be read is a failure of the app that is live; the icon of the tab says so, too.
+    let shop = deployer.github.repository("example/shop");
+    shop.commit("slug: [");
+    deploys(&deployer, "v3.1").await;
+    page.wait_for_text(".grid td", "WAML unreadable").await;
+    assert_rests(&page).await;
+    let icon = page.attribute("#icon", "href").await;
+    assert!(icon.is_some_and(|icon| icon.ends_with("/icon-bad.svg")));
+    shop.commit(&waml("shop"));
     assert_eq!(
         page.run("return document.querySelector('input[name=q]').value", json!([])).await,
         "sho"

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use the_deployer::model::deployment::State;
+use the_deployer::model::deployment::{Deployment, State};
 
 use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration, on_both, waml};
 use crate::harness::deployer::Deployer;
 use crate::harness::github::Fault;
+use crate::harness::process::client;
 
 #[tokio::test]
 async fn one_deployment_is_on_all_clusters_by_one_push() {
@@ -65,6 +66,45 @@ async fn a_release_that_one_cluster_does_not_take_reaches_none() {
         assert_eq!(prod.parts(&deployment).await, "", "no part has begun");
         prod.deployer.settled().await;
     }
+}
+
+#[tokio::test]
+async fn a_fleet_whose_newest_deployment_failed_is_in_the_grid_beside_its_clusters() {
+    on_both(async |prod| {
+        let grid = async || {
+            let request = client().get(format!("{}/", prod.deployer.url()));
+            request.header("accept", "text/html").send().await.unwrap().text().await.unwrap()
+        };
+        let cell = |deployment: &Deployment, flag: &str| {
+            let id = &deployment.id;
+            format!(
+                "<td class=\"bad\"><a href=\"/apps/prod/devx/shop\">fleet</a> \
+                 <a class=\"badge bad\" href=\"/deployments/{id}\">failed</a>{flag}</td>"
+            )
+        };
+        prod.runs("prod", "v1").await;
+        let text = grid().await;
+        assert!(text.contains("1 app</p>") && !text.contains(">fleet</a>"), "{text}");
+        for (waml, flag) in [
+            ("slug: [".to_owned(), " <i>WAML unreadable</i>"),
+            (waml("shop").replace("servicePort: 8000", "servicePort: 80"), ""),
+        ] {
+            prod.shop().commit(&waml);
+            let deployment = prod.deploys("prod", "v2").await;
+            assert_eq!(deployment.state, State::Failed, "{deployment:#?}");
+            let (text, cell) = (grid().await, cell(&deployment, flag));
+            assert!(text.contains(&cell), "{cell} is missing in {text}");
+            assert!(
+                text.contains("<td class=\"good\"><a href=\"/apps/us-1/devx/shop\">v1</a>"),
+                "{text}"
+            );
+        }
+        prod.shop().commit(&waml("shop"));
+        prod.runs("prod", "v3").await;
+        let text = grid().await;
+        assert!(!text.contains(">fleet</a>"), "{text}");
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use the_deployer::server::ServerLimits;
 
 use super::pages::{browse, page};
 use super::reading::asking_for;
-use super::shop::{TARGET, asks, deploys};
+use super::shop::{TARGET, asks, asks_with, deploys};
 use super::world::post;
 use crate::harness::deployer::Deployer;
 use crate::harness::process::client;
@@ -100,6 +100,17 @@ async fn the_grid_changes_by_its_cells_and_is_loaded_again_where_others_are_show
     assert!(!patch.contains("<script"), "{patch}");
     assert_eq!(next(&mut of_filtered).await.unwrap().field("event"), "patch");
     assert!(stream_of(&deployer, "/").await.ends_with(&version), "the page says the same");
+    // A WAML that cannot be read is a failure of the app before.
+    deployer.clock.advance(Duration::from_secs(1));
+    asks_with(&deployer, "v2", "slug: [").await;
+    deployer.settle().await;
+    let failed = deployer.deployments().await.pop().unwrap().id;
+    let patch = next(&mut events).await.unwrap().data();
+    assert!(patch.starts_with("<td class=\"bad\">"), "{patch}");
+    let word =
+        format!("href=\"/deployments/{failed}\">failed</a> <i>locked</i> <i>WAML unreadable</i>");
+    assert!(patch.contains("href=\"/assets/icon-bad.svg\">"), "{patch}");
+    assert!(patch.contains(&word) && patch.contains("1 app · 1 failed · 1 locked"), "{patch}");
     // Another app is another row.
     let cart = deployer.github.repository("example/cart");
     cart.commit(&crate::harness::events::waml("cart"));

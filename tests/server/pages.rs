@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::Level;
 
 use super::reading::{asking_for, with_three};
@@ -466,11 +466,62 @@ async fn a_repository_whose_waml_could_never_be_read_is_in_the_grid_until_one_ca
     deployer.settle().await;
     counted("devx/<b>shop</b>").await;
     counted("1 app · 1 failed").await;
+    let shown = browse(&deployer, "/", None).await;
+    assert!(!page(&shown, 200).contains("WAML unreadable"), "{}", shown.text);
     asks_with(&deployer, "v4", "slug: [").await;
     deployer.settle().await;
     counted("1 app · 1 failed").await;
+    let id = deployer.deployments().await.pop().unwrap().id;
     let shown = browse(&deployer, "/", None).await;
-    assert!(!page(&shown, 200).contains("WAML unreadable"), "{}", shown.text);
+    let cell = "failed</a> <i>WAML unreadable</i>";
+    follow(page(&shown, 200), &["devx/<b>shop</b>", &format!("/deployments/{id}\">never"), cell]);
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn an_app_that_is_live_has_failed_where_its_newest_waml_could_not_be_read() {
+    let deployer = Deployer::start().await;
+    deploys(&deployer, "v1").await;
+    deployer.clock.advance(std::time::Duration::from_secs(1));
+    asks_with(&deployer, "v2", "slug: [").await;
+    deployer.settle().await;
+    let failed = deployer.deployments().await.pop().unwrap().id;
+    let word = format!(
+        "<a class=\"badge bad\" href=\"/deployments/{failed}\">failed</a> <i>WAML unreadable</i></td>"
+    );
+    for path in ["/", "/?state=failed", "/?state=live&sort=state", "/?team=squad%40example.com"] {
+        let shown = browse(&deployer, path, None).await;
+        let parts = [
+            "icon-bad.svg",
+            "1 app · 1 failed",
+            "devx/<b>shop</b>",
+            "<td class=\"bad\">",
+            ">v1</a>",
+            &word,
+        ];
+        follow(page(&shown, 200), &parts);
+        assert!(!shown.text.contains("example/<b>shop</b>"), "one row: {}", shown.text);
+    }
+    let shown = browse(&deployer, &format!("/apps/{TARGET}/devx/shop"), None).await;
+    let sentence = "The newest deployment of its repository failed before its app was known: ";
+    let row = format!("<tr id=\"d-{failed}\">");
+    follow(page(&shown, 200), &["badge bad\">failed", sentence, "squad@example.com", &row, ">v2<"]);
+    // The API says the same.
+    let list = get(&deployer, "/api/v1/apps").await.json();
+    assert_eq!(list["apps"][0]["tag"], "v1");
+    assert_eq!(list["apps"][0]["failed"], json!({"id": failed, "tag": "v2"}));
+    let app = get(&deployer, &format!("/api/v1/apps/{TARGET}/devx/shop")).await.json();
+    assert_eq!((&app["last"]["id"], &app["last"]["state"]), (&json!(failed), &json!("failed")));
+    assert_eq!(app["live"]["tag"], "v1");
+    // The next one is known again.
+    deployer.clock.advance(std::time::Duration::from_secs(1));
+    deployer.github.repository("example/shop").commit(&waml("shop"));
+    asks(&deployer, "v3").await;
+    deployer.settle().await;
+    let shown = browse(&deployer, "/", None).await;
+    follow(page(&shown, 200), &["1 app</p>", "<td class=\"good\">", ">v3</a>"]);
+    let shown = browse(&deployer, "/?state=failed", None).await;
+    assert!(page(&shown, 200).contains("No app passes the filter"), "{}", shown.text);
     deployer.settled().await;
 }
 

@@ -306,7 +306,7 @@ async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
 }
 
 #[tokio::test]
-async fn a_repository_is_unread_until_a_waml_of_it_could_be_read_for_the_target() {
+async fn a_deployment_that_failed_before_its_app_was_known_is_the_newest_of_the_app_before() {
     run_on_both(async |db| {
         let fails = async |lane: &str, n: i64, findings: Findings| {
             accept(&db.store, lane, n).await;
@@ -315,40 +315,71 @@ async fn a_repository_is_unread_until_a_waml_of_it_could_be_read_for_the_target(
             let finished = db.store.finish(&running, &failed, at(n)).await.unwrap();
             assert_eq!(finished, LeaseState::Held);
         };
-        let unread = async |target: Option<&str>| {
+        let unread = async |target: Option<&str>, repository: Option<&str>| {
             let target = target.map(|name| TargetName::parse(name).unwrap());
-            let unread = db.store.unread_repositories(target.as_ref()).await.unwrap();
-            let line = |one: &the_deployer::store::UnreadRepository| {
-                format!("{} {} {}", one.repository, one.target, one.newest.id)
+            let repository = repository.map(|name| RepoName::parse(name).unwrap());
+            let unread = db.store.unread_deployments(target.as_ref(), repository.as_ref()).await;
+            let line = |one: &the_deployer::store::UnreadDeployment| {
+                let app = one.app.as_ref().map_or("-".to_owned(), ToString::to_string);
+                format!("{} {} {} {app}", one.repository, one.target, one.newest.id)
             };
-            unread.iter().map(line).collect::<Vec<_>>()
+            unread.unwrap().iter().map(line).collect::<Vec<_>>()
         };
         fails("web", 1, Findings::default()).await;
         fails("web", 2, Findings::default()).await;
         fails("shop", 3, Findings::default()).await;
-        let both = [format!("acme/shop prod {}", id(3)), format!("acme/web prod {}", id(2))];
-        assert_eq!(unread(None).await, both, "the newest one of each");
-        assert_eq!((unread(Some("prod")).await.len(), unread(Some("dev")).await.len()), (2, 0));
+        let both = [format!("acme/shop prod {} -", id(3)), format!("acme/web prod {} -", id(2))];
+        assert_eq!(unread(None, None).await, both, "the newest one of each");
+        for (target, repository, lines) in [
+            (Some("prod"), None, &both[..]),
+            (Some("dev"), None, &[]),
+            (None, Some("acme/web"), &both[1..]),
+            (Some("prod"), Some("acme/shop"), &both[..1]),
+            (Some("dev"), Some("acme/shop"), &[]),
+        ] {
+            assert_eq!(unread(target, repository).await, lines, "{target:?} {repository:?}");
+        }
         // One that waits changes nothing, and one that is cancelled has taken the failure back.
         accept(&db.store, "web", 4).await;
-        assert_eq!(unread(None).await, both);
+        assert_eq!(unread(None, None).await, both);
         db.execute("UPDATE deployments SET state = 'cancelled', finished_at = 5000 WHERE state = 'queued'").await;
-        assert_eq!(unread(None).await, both[..1]);
+        assert_eq!(unread(None, None).await, both[..1]);
         let app = AppKey {
             namespace: Namespace::parse("devx").unwrap(),
             slug: Slug::parse("shop").unwrap(),
         };
         fails("shop", 5, Findings { app: Some(app), ..Findings::default() }).await;
+        assert_eq!(unread(None, None).await, Vec::<String>::new(), "its app is known");
         fails("shop", 6, Findings::default()).await;
-        assert_eq!(unread(None).await, Vec::<String>::new(), "its app has an entry of its own");
+        let of_app = [format!("acme/shop prod {} devx/shop", id(6))];
+        assert_eq!(unread(None, None).await, of_app);
+        let [one] = &db.store.unread_deployments(None, None).await.unwrap()[..] else { panic!() };
+        assert!(one.is_waml_unreadable && !one.was_pushed, "{one:?}");
+        // The app was pushed; then it went to another repository.
+        db.execute(
+            "INSERT INTO owners (target, namespace, slug, repository, since) \
+             VALUES ('prod', 'devx', 'shop', 'acme/shop', 0)",
+        )
+        .await;
+        let [one] = &db.store.unread_deployments(None, None).await.unwrap()[..] else { panic!() };
+        assert!(one.app.is_some() && one.was_pushed, "{one:?}");
+        db.execute("UPDATE owners SET repository = 'acme/other'").await;
+        let [one] = &db.store.unread_deployments(None, None).await.unwrap()[..] else { panic!() };
+        assert!(one.app.is_none() && !one.was_pushed, "{one:?}");
+        // Its WAML could be read, and named the app of another one.
+        db.execute("UPDATE deployments SET contact = '{}' WHERE slug IS NULL").await;
+        let [one] = &db.store.unread_deployments(None, None).await.unwrap()[..] else { panic!() };
+        assert!(!one.is_waml_unreadable, "{one:?}");
         let sql = "SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') \
              GROUP BY repository, target";
         if let Some(plan) = db.sqlite_plan(sql).await {
             assert!(plan.contains("COVERING INDEX deployments_unread"), "{plan}");
         }
-        let sql = "SELECT 1 FROM deployments s WHERE s.repository = 'a/b' AND s.target = 'c' AND s.slug IS NOT NULL";
+        let sql = "SELECT MAX(s.id) FROM deployments s WHERE s.repository = 'a/b' AND s.target = 'c' \
+             AND s.slug IS NOT NULL";
         if let Some(plan) = db.sqlite_plan(sql).await {
-            assert!(plan.contains("INDEX deployments_read (repository=? AND target=?)"), "{plan}");
+            let index = "INDEX deployments_read (repository=? AND target=?)";
+            assert!(plan.contains(index), "{plan}");
         }
     })
     .await;

@@ -139,7 +139,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         history,
         pods,
         canary,
-        recent,
+        mut recent,
         comparison,
         opening,
         places,
@@ -171,6 +171,8 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
     let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
     let (from, to) = chosen(comparison.as_ref(), &history);
     let links = contact.map(|contact| contact.links.clone()).unwrap_or_default();
+    let canary = recent.first().and_then(|newest| CanaryRunsView::new(newest, canary));
+    recent.splice(0..0, now.unread.clone());
     let page = AppPage {
         frame: Frame {
             title: format!("{app} on {target}"),
@@ -201,7 +203,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         links: links.into_iter().filter(|link| is_web_address(&link.url)).collect(),
         sync: sync(&now.sync),
         pods: pods.map(PodsView::new),
-        canary: recent.first().and_then(|newest| CanaryRunsView::new(newest, canary)),
+        canary,
         revisions: revisions(history),
         from,
         to,
@@ -222,6 +224,10 @@ fn headline(now: &AppNow) -> (&'static str, &'static str, String) {
             deployment.waiting.as_ref().map(|waiting| format!("waiting for {}", waiting.what));
         let sentence = waiting.unwrap_or_else(|| deployment.summary.clone());
         return ("going", deployment.state.as_str(), sentence);
+    }
+    if let Some(unread) = &now.unread {
+        let sentence = "The newest deployment of its repository failed before its app was known";
+        return ("bad", "failed", format!("{sentence}: {}", unread.summary));
     }
     match &now.last {
         Some(last) if last.state == State::Failed => {

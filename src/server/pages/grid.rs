@@ -213,10 +213,12 @@ struct Cell<'a> {
     progress: Option<&'a str>,
 }
 
+/// What follows the cells of a patch: the sentence about all, and the icon.
 #[derive(Template)]
-#[template(path = "counts.html")]
-struct Counts {
+#[template(path = "patch.html")]
+struct PatchEnd {
     counts: String,
+    look: &'static str,
 }
 
 /// A word with a link to the deployment that it is about.
@@ -336,6 +338,16 @@ impl GridSelection {
         format!("{:016x}", hasher.finish())
     }
 
+    /// Returns the name of the icon of the worst state of the shown apps.
+    fn pick_icon(&self) -> &'static str {
+        match self.entries().map(|entry| rank(entry)).min() {
+            None => "plain",
+            Some(0) => "bad",
+            Some(1) => "going",
+            Some(_) => "good",
+        }
+    }
+
     /// Returns the sentence about all shown apps.
     fn counts(&self) -> String {
         let number =
@@ -377,7 +389,7 @@ impl GridSelection {
             }
         }
         if !html.is_empty() {
-            html.push_str(&Counts { counts: self.counts() }.render()?);
+            html.push_str(&PatchEnd { counts: self.counts(), look: self.pick_icon() }.render()?);
         }
         Ok(Some(html))
     }
@@ -469,14 +481,7 @@ pub(crate) fn page(
     let frame = Frame {
         title: "apps".to_owned(),
         section: PageSection::Apps,
-        look: selection.entries().map(|entry| rank(entry)).min().map_or(
-            "plain",
-            |rank| match rank {
-                0 => "bad",
-                1 => "going",
-                _ => "good",
-            },
-        ),
+        look: selection.pick_icon(),
         refresh: Some(30),
         live: Some(LivePage { stream, version: selection.version() }),
         notices,
@@ -518,8 +523,7 @@ pub(crate) fn cell(entry: &OverviewEntry, now: Timestamp) -> Result<String, Page
     flags.extend(entry.is_edited.then_some("edited"));
     flags.extend(entry.is_locked.then_some("locked"));
     flags.extend(entry.is_held.then_some("held"));
-    let is_unread = matches!(entry.place.subject, OverviewSubject::Repository(_));
-    flags.extend(is_unread.then_some("WAML unreadable"));
+    flags.extend(entry.is_waml_unreadable.then_some("WAML unreadable"));
     let live_tag = |live: &LiveTag| live.tag.as_ref().map(|tag| tag.as_str().to_owned());
     let tag = live.as_ref().map(|live| live_tag(live).unwrap_or_else(|| live.id.to_string()));
     let progress = progress.as_deref().filter(|_| is_going);
@@ -528,10 +532,10 @@ pub(crate) fn cell(entry: &OverviewEntry, now: Timestamp) -> Result<String, Page
     let cell = Cell {
         look,
         path: entry.path(),
-        tag: tag.as_deref().unwrap_or(if entry.unpushed.is_some() {
-            "never live"
-        } else {
-            "not live"
+        tag: tag.as_deref().unwrap_or(match &entry.unpushed {
+            Some(_) => "never live",
+            None if entry.is_fleet => "fleet",
+            None => "not live",
         }),
         at: at.map(|at| words::age(at, now)),
         word,

@@ -126,7 +126,7 @@ pub(super) async fn app(
     let deployments = call.deployments();
     let compared = compared_revisions(pairs).map_err(bad)?;
     let AppInstance { target, app } = instance;
-    let now = deployments.find_app(instance).await?.ok_or_else(|| {
+    let now = Box::pin(deployments.find_app(instance)).await?.ok_or_else(|| {
         let detail = format!("there is no {app} on {target}, and no deployment of it");
         Problem::new(ProblemKind::NotFound, detail)
     })?;

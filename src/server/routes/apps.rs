@@ -246,7 +246,18 @@ impl From<AppsPage> for AppPage {
 impl AppDetail {
     /// Makes the answer. It names every field, so that a new field asks here whether to be shown.
     pub(super) fn new(instance: AppInstance, now: AppNow) -> Self {
-        let AppNow { state, live, rollback, hand_edited, under_way, last, locks, hold, sync } = now;
+        let AppNow {
+            state,
+            live,
+            rollback,
+            hand_edited,
+            under_way,
+            last,
+            unread,
+            locks,
+            hold,
+            sync,
+        } = now;
         let of_last = |last: &Deployment| {
             let owner = last.contact.as_ref().map(|contact| contact.owner.clone());
             (Some(last.request.release.repository.clone()), owner)
@@ -264,7 +275,7 @@ impl AppDetail {
             live: live.map(|live| LiveRevision::new(live, rollback)),
             hand_edited,
             under_way: under_way.into_iter().map(Into::into).collect(),
-            last: last.map(Into::into),
+            last: unread.or(last).map(Into::into),
             locks: locks.into_iter().map(LockSummary::from).collect(),
             hold: hold.map(HoldSummary::from),
             sync: sync.into(),

@@ -72,15 +72,19 @@ pub(super) async fn read_version(
     }
 }
 
-/// Returns a version of the newest deployments.
+/// Reads a version of the newest deployments.
 async fn read_deployments(deployments: &Deployments, filter: &Filter) -> Result<String, Problem> {
     let newest = deployments.store.deployments(filter, None, NEWEST).await;
-    let newest = newest.map_err(|error| unavailable(&error))?.deployments;
+    Ok(version_of_list(&newest.map_err(|error| unavailable(&error))?.deployments))
+}
+
+/// Returns a version of a list of deployments.
+fn version_of_list(newest: &[Deployment]) -> String {
     let line = |one: &Deployment| {
         let waiting = one.waiting.as_ref().map(|waiting| &waiting.what);
         format!("{} {} {} {waiting:?}\n", one.id, one.state.as_str(), one.summary)
     };
-    Ok(document::version(newest.iter().map(line).collect::<String>()))
+    document::version(newest.iter().map(line).collect::<String>())
 }
 
 /// Returns a version of an app: of its deployments, and of what stands in the way of others.
@@ -88,10 +92,18 @@ async fn read_app(deployments: &Deployments, instance: &AppInstance) -> Result<S
     let AppInstance { target, app } = instance;
     let filter =
         Filter { target: Some(target.clone()), app: Some(app.clone()), ..Filter::default() };
-    let newest = read_deployments(deployments, &filter).await?;
     let store = &deployments.store;
+    let newest = store.deployments(&filter, None, NEWEST).await;
+    let newest = newest.map_err(|error| unavailable(&error))?.deployments;
+    let unread = match newest.first().map(|deployment| &deployment.request.release.repository) {
+        Some(repository) => store.unread_deployments(Some(target), Some(repository)).await,
+        None => Ok(Vec::new()),
+    };
+    let unread: Vec<_> =
+        unread.map_err(|error| unavailable(&error))?.into_iter().map(|one| one.newest.id).collect();
     let hold = store.hold(target, app).await.map_err(|error| unavailable(&error))?;
     let locks = store.locks(deployments.clock.now()).await.map_err(|error| unavailable(&error))?;
     let locks: Vec<_> = locks.into_iter().map(|(id, _)| id).collect();
-    Ok(format!("{newest} {:?} {locks:?}", hold.map(|hold| hold.since)))
+    let (newest, hold) = (version_of_list(&newest), hold.map(|hold| hold.since));
+    Ok(format!("{newest} {hold:?} {locks:?} {unread:?}"))
 }
