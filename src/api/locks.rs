@@ -95,7 +95,7 @@ enum ScopeForm {
 
 /// The scope of a lock: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or `{"target": T, "app":
 /// "NAMESPACE/SLUG"}`.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct LockScope {

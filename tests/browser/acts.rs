@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 use the_deployer::model::audit::{AuditRecord, AuthMethod, Search};
 
-use super::{SHOP, TARGET, deploys, for_people, for_people_of_enterprise, has_a_name, signs_in};
+use super::{
+    PEOPLE, SHOP, TARGET, deploys, for_people, for_people_of, for_people_of_enterprise, has_a_name,
+    prepared, signs_in,
+};
 use crate::harness::browser::Page;
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -116,9 +119,8 @@ async fn a_person_locks_an_app_and_removes_the_lock() {
     assert!(page.text("main").await.contains("no such lock any more"));
     // A target is for administrators.
     page.open(&url, &format!("/locks/new?target={TARGET}")).await;
-    confirms(&page, &["Lock everything on prod-cluster-1"], "mine", "Lock").await;
-    assert!(page.text("#refused").await.contains("may not administer"));
-    assert_eq!(page.attribute("#reason", "value").await.as_deref(), Some("mine"));
+    assert!(page.text("main").await.contains("may not administer"));
+    assert_eq!(page.count("form").await, 0);
     deployer.settled().await;
 }
 
@@ -146,6 +148,8 @@ async fn who_may_not_act_is_told_so_and_nothing_is_done() {
     let (deployer, url) = for_people().await;
     deploys(&deployer, "v1").await;
     deploys(&deployer, "v2").await;
+    let waiting = deployer.github.repository("example/shop").deploys(TARGET, "v3").await;
+    let waiting = deployer.deployment(waiting).await.id;
     signs_in(&page, &deployer, &url, "eve", SHOP).await;
     assert_eq!(page.count("nav.acts a").await, 0, "nothing is offered");
     for act in ["rollback", "deploy", "hold", "release"] {
@@ -153,34 +157,140 @@ async fn who_may_not_act_is_told_so_and_nothing_is_done() {
         assert!(page.text("main").await.contains("may not deploy"), "{act}");
         assert_eq!(page.count("form").await, 0, "{act}");
     }
+    page.open(&url, &format!("/deployments/{waiting}?refresh=off")).await;
+    assert_eq!(page.count("nav.acts a").await, 0, "nothing is offered");
+    let lock = format!("/locks/new?target={TARGET}&app=devx%2Fshop");
+    for path in [format!("/deployments/{waiting}/cancel"), lock] {
+        page.open(&url, &path).await;
+        assert!(page.text("main").await.contains("may not deploy"), "{path}");
+        assert_eq!(page.count("form").await, 0, "{path}");
+    }
+    for path in ["/locks/new".to_owned(), format!("/locks/new?target={TARGET}")] {
+        page.open(&url, &path).await;
+        assert!(page.text("main").await.contains("may not administer"), "{path}");
+        assert_eq!(page.count("form").await, 0, "{path}");
+    }
     let search = Search { limit: 10, ..Search::default() };
     let acts = deployer.stepped().store().audit_records(&search).await.unwrap().entries;
     assert!(acts.is_empty(), "{acts:?}");
+    deployer.settle().await;
     deployer.settled().await;
 }
 
-/// The two targets of the rollout.
-fn two_targets() -> String {
+/// The WAML with a rollout to two targets, with a gate between them.
+fn two_targets(policy: &str, gate: &str) -> String {
     let two = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
     format!(
-        "{two}rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - approval: {{team: example/ops}}\n    \
+        "{two}rollouts:\n  production:\n    {policy}steps:\n    - targets: [dev]\n{gate}    \
          - targets: [prod-cluster-1]\n"
     )
+}
+
+/// The program starts the rollout of the shop's WAML; its id.
+async fn starts_rollout(deployer: &Deployer, tag: &str) -> String {
+    let body =
+        json!({"repository": "example/shop", "ref": "main", "tag": tag, "name": "production"});
+    let request = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request =
+        request.post(format!("{}/api/v1/rollouts", deployer.url())).bearer_auth("t0ken-of-ci");
+    let answer: serde_json::Value = request.json(&body).send().await.unwrap().json().await.unwrap();
+    answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// Lets the rollout go forward until it waits for a person.
+async fn goes_forward(deployer: &Deployer) {
+    for _ in 0..60 {
+        deployer.works().await;
+        deployer.clock.advance(Duration::from_secs(10));
+    }
+    deployer.works().await;
+}
+
+#[tokio::test]
+async fn people_retry_a_rollout_that_failed_and_cancel_another_with_and_without_scripts() {
+    let Some(page) = Page::take("acts in a browser").await else { return };
+    let (mut deployer, url) = prepared(PEOPLE).await;
+    // What nothing but a branch of its own brings to production.
+    let clusters = format!(
+        "clusters:\n- {{name: dev, environment: development, domain: dev.example.com}}\n\
+         - {{name: {TARGET}, environment: development, domain: example.com, policies: {{branches: [stable]}}}}\n"
+    );
+    deployer.configure(|config| format!("{config}{clusters}"));
+    let (deployer, url) = for_people_of((deployer, url)).await;
+    let shop = deployer.github.repository("example/shop");
+    shop.commit(&two_targets("on_failure: pause\n    ", ""));
+    let id = starts_rollout(&deployer, "v1").await;
+    signs_in(&page, &deployer, &url, "ada", "/").await;
+    // Nothing has failed yet.
+    page.open(&url, &format!("/rollouts/{id}/retry")).await;
+    assert!(page.text("main").await.contains("This cannot be done to it now"));
+    assert_eq!(page.count("form").await, 0);
+    goes_forward(&deployer).await;
+    page.open(&url, &format!("/rollouts/{id}")).await;
+    page.wait_for_text(".summary .badge", "paused").await;
+    assert_eq!(page.texts("nav.acts a").await, ["Retry", "Resume", "Undo", "Cancel"]);
+    page.screenshot("rollout-failed").await;
+    // A commit is there now: what failed is tried again.
+    shop.commit_on("stable", &[("README.md", "stable")]);
+    page.press("Retry").await;
+    page.run("document.querySelector('#reason').required = false", json!([])).await;
+    page.press("Retry").await;
+    assert!(page.text("#refused").await.contains("say why: the reason is empty"));
+    page.screenshot("retry").await;
+    let words = [
+        "1 of 2 targets are complete, 1 have failed",
+        "tries the failed targets of this step again",
+    ];
+    confirms(&page, &words, "it is stable now", "Retry").await;
+    assert_eq!(page.path().await, format!("/rollouts/{id}"));
+    assert_act(&deployer, "rollout-retry", "ada", "it is stable now").await;
+    goes_forward(&deployer).await;
+    page.wait_for_text(".summary .badge", "done").await;
+    assert!(page.text("main").await.contains("2 of 2"), "{}", page.text("main").await);
+    assert_eq!(page.texts("nav.acts a").await, ["Undo"], "it is over");
+    // Another waits for an approval, and is cancelled.
+    shop.commit(&two_targets("", "    - approval: {}\n"));
+    let id = starts_rollout(&deployer, "v2").await;
+    goes_forward(&deployer).await;
+    page.scripts(false).await;
+    page.resize(400, 800).await;
+    page.open(&url, &format!("/rollouts/{id}?refresh=off")).await;
+    assert_eq!(page.texts("nav.acts a").await, ["Approve", "Pause", "Undo", "Cancel"]);
+    page.press("Cancel").await;
+    page.screenshot("cancel-400").await;
+    let words = ["1 of 2 targets are complete", "every target keeps what it has"];
+    confirms(&page, &words, "the wrong tag", "Cancel").await;
+    assert_act(&deployer, "rollout-cancel", "ada", "the wrong tag").await;
+    deployer.settle().await;
+    page.open(&url, &format!("/rollouts/{id}?refresh=off")).await;
+    assert_eq!(page.text(".summary .badge").await, "cancelled");
+    assert!(page.text("main").await.contains("the wrong tag"));
+    page.open(&url, "/apps/dev/devx/shop?refresh=off").await;
+    assert!(page.text("main").await.contains("v2"), "it keeps what it has");
+    // Who may not act is offered nothing, and gets no form.
+    page.open(&url, "/account").await;
+    page.press("Sign out").await;
+    page.scripts(true).await;
+    signs_in(&page, &deployer, &url, "eve", &format!("/rollouts/{id}")).await;
+    assert_eq!(page.count("nav.acts a").await, 0);
+    for act in ["retry", "cancel", "undo", "approve"] {
+        page.open(&url, &format!("/rollouts/{id}/{act}")).await;
+        assert!(page.text("main").await.contains("may not deploy"), "{act}");
+        assert_eq!(page.count("form").await, 0, "{act}");
+    }
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn people_pause_resume_approve_and_undo_a_rollout() {
     let Some(page) = Page::take("acts in a browser").await else { return };
     let (deployer, url) = for_people().await;
-    deployer.github.repository("example/shop").commit(&two_targets());
+    deployer
+        .github
+        .repository("example/shop")
+        .commit(&two_targets("", "    - approval: {team: example/ops}\n"));
     deployer.github.joins("ada", "example/ops");
-    let body =
-        json!({"repository": "example/shop", "ref": "main", "tag": "v1", "name": "production"});
-    let request = reqwest::Client::builder().no_proxy().build().unwrap();
-    let request =
-        request.post(format!("{}/api/v1/rollouts", deployer.url())).bearer_auth("t0ken-of-ci");
-    let answer: serde_json::Value = request.json(&body).send().await.unwrap().json().await.unwrap();
-    let id = answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    let id = starts_rollout(&deployer, "v1").await;
     signs_in(&page, &deployer, &url, "ada", "/").await;
     let acts = async |act: &str, words: &[&str], button: &str| {
         page.open(&url, &format!("/rollouts/{id}/{act}")).await;
@@ -218,7 +328,6 @@ async fn a_person_deploys_a_build_at_an_enterprise_server_with_and_without_scrip
     page.fill("#tag", "v2").await;
     page.fill("#ref", "main").await;
     page.press("Show what changes").await;
-    page.screenshot("deploy-at-github").await;
     let words = [
         "v2 is deployed to prod-cluster-1, where v1 is live",
         "created at GitHub in your name",

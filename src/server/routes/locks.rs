@@ -64,7 +64,7 @@ pub(super) async fn place(
     Payload(body): Payload<locks::LockRequest>,
 ) -> Result<(StatusCode, Json<LockSummary>), Problem> {
     let locks::LockRequest { scope, reason: why, until, lasting } = body;
-    let scope = read(scope).map_err(unprocessable)?;
+    let scope = read_scope(scope).map_err(unprocessable)?;
     let (needed_scope, resource) = required_right(&scope);
     call.authorize(needed_scope, resource).await?;
     let reason = reason(&why).map_err(unprocessable)?;
@@ -106,7 +106,8 @@ pub(in crate::server) fn required_right(scope: &LockScope) -> (Scope, Resource) 
     }
 }
 
-fn read(scope: locks::LockScope) -> Result<LockScope, String> {
+/// Reads a scope; the message says how one is named.
+pub(in crate::server) fn read_scope(scope: locks::LockScope) -> Result<LockScope, String> {
     let locks::LockScope { everything, target, owner, app } = scope;
     let target = target.map(TargetName::parse).transpose().map_err(|error| error.to_string())?;
     match (everything, target, owner, app) {

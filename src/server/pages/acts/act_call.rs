@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
-use crate::server::auth::Caller;
+use crate::server::call::AuthenticatedRequest;
 use crate::server::pages::acts::api::{ActApi, ApiRefusal};
 use crate::server::pages::acts::confirmation::ActConfirmation;
 use crate::server::pages::acts::form::{ActForm, FormToken};
@@ -24,8 +24,7 @@ pub(super) struct ActRouter(pub(super) Router);
 
 /// A request to an act's page.
 pub(super) struct ActCall {
-    pub(super) shared: Arc<Shared>,
-    caller: Caller,
+    pub(super) request: AuthenticatedRequest,
     pub(super) api: ActApi,
     token: FormToken,
 }
@@ -38,24 +37,23 @@ impl FromRequestParts<Arc<Shared>> for ActCall {
             let detail = "internal error: the route did not authenticate its caller";
             Problem::new(ProblemKind::Internal, detail)
         };
-        let extensions = &parts.extensions;
-        let caller: Caller = extensions.get().cloned().ok_or_else(missing)?;
-        let router: ActRouter = extensions.get().cloned().ok_or_else(missing)?;
-        let token = extensions.get().cloned().ok_or_else(missing)?;
-        let api = ActApi::new(router.0, caller.clone());
-        Ok(Self { shared: shared.clone(), caller, api, token })
+        let request = AuthenticatedRequest::from_request_parts(parts, shared).await?;
+        let router: ActRouter = parts.extensions.get().cloned().ok_or_else(missing)?;
+        let token = parts.extensions.get().cloned().ok_or_else(missing)?;
+        let api = ActApi::new(router.0, request.caller.clone());
+        Ok(Self { request, api, token })
     }
 }
 
 impl ActCall {
     /// Fails unless the person may act on the app: nobody is shown a form that would be refused.
     pub(super) async fn require_deploy(&self, instance: &AppInstance) -> Result<(), Problem> {
-        self.shared.state.auth.authorize(&self.caller, Scope::Deploy, &instance.into()).await
+        self.request.authorize(Scope::Deploy, instance).await
     }
 
     /// Returns true if the person has a GitHub token of their own, with which the service can act for them there.
     pub(super) fn has_github_token(&self) -> bool {
-        self.caller.github_token().is_some()
+        self.request.caller.github_token().is_some()
     }
 
     /// Shows the page that asks for confirmation, or why it cannot be shown.

@@ -323,7 +323,7 @@ async fn send_deploy(
 /// Returns the id of a deployment that was created at GitHub, if its event arrives soon.
 async fn find_arrived(call: &ActCall, repository: Option<String>, forge_id: i64) -> Option<String> {
     let repository = RepoName::parse(repository?).ok()?;
-    let store = &call.shared.state.deployments.store;
+    let store = &call.request.deployments().store;
     let mut changes = store.changes();
     let filter =
         Filter { repository: Some(repository), forge_id: Some(forge_id), ..Filter::default() };
@@ -399,7 +399,7 @@ async fn deploy_page(
     if plan.outcome == PlanOutcome::Refused {
         return Ok(page);
     }
-    if call.shared.state.deployments.code_host != CodeHost::Local {
+    if call.request.deployments().code_host != CodeHost::Local {
         let target = &instance.target;
         if !call.has_github_token() {
             page.consequences.push(format!(

@@ -4,8 +4,9 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::api::deployments::DeploymentSummary;
+use crate::model::callers::Scope;
 use crate::model::id::DeployId;
-use crate::server::call::PathParam;
+use crate::server::call::{PathParam, no_deployment, unavailable};
 use crate::server::pages::acts::act_call::ActCall;
 use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField};
@@ -17,6 +18,10 @@ pub(super) async fn ask_cancel(
     call: ActCall,
     PathParam(id): PathParam<DeployId>,
 ) -> Result<Response, Problem> {
+    let request = &call.request;
+    let record = request.deployments().store.deployment(&id).await;
+    let record = record.map_err(|error| unavailable(&error))?.ok_or_else(|| no_deployment(&id))?;
+    request.authorize(Scope::Deploy, request.caller.resource_of(&record)).await?;
     let page = cancel_page(&call, &id).await;
     call.ask(page)
 }

@@ -5,12 +5,13 @@ use serde_json::{Value as Json, json};
 
 use crate::api::locks::{LockPage, LockScope, LockSummary};
 use crate::model::id::LockId;
-use crate::server::call::{PathParam, QueryPairs};
+use crate::server::call::{PathParam, QueryPairs, bad, unavailable};
 use crate::server::pages::acts::act_call::ActCall;
 use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField, ChoiceOption};
 use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;
+use crate::server::routes::locks::{read_scope, required_right};
 use crate::support::percent::encode_segment;
 
 /// The durations that the form offers; the first is none.
@@ -26,6 +27,8 @@ const DURATIONS: [(&str, &str); 6] = [
 /// Shows what a lock does.
 pub(super) async fn ask_lock(call: ActCall, query: QueryPairs) -> Result<Response, Problem> {
     let scope = scope(&|name| query.value(name));
+    let (right, resource) = required_right(&read_scope(scope.clone()).map_err(bad)?);
+    call.request.authorize(right, resource).await?;
     let page = lock_page(&call, &scope).await;
     call.ask(page)
 }
@@ -94,6 +97,11 @@ pub(super) async fn ask_unlock(
     call: ActCall,
     PathParam(id): PathParam<LockId>,
 ) -> Result<Response, Problem> {
+    let lock = call.request.deployments().ledger.find_lock(&id).await;
+    if let Some(lock) = lock.map_err(|error| unavailable(&error))? {
+        let (right, resource) = required_right(&lock.scope);
+        call.request.authorize(right, resource).await?;
+    }
     let page = unlock_page(&call, &id).await;
     call.ask(page)
 }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::api::rollouts::{RolloutDetail, RolloutSummary};
+use crate::model::callers::Scope;
 use crate::model::id::RolloutId;
 use crate::server::call::bad;
 use crate::server::pages::acts::act_call::ActCall;
@@ -12,6 +13,7 @@ use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField};
 use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::{Problem, ProblemKind};
+use crate::server::routes::rollouts::{authorize, load, require_approver};
 
 /// An act on a rollout; its word is the end of the path, of the page and of the API's route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,11 @@ pub(super) async fn ask(
     Path((id, act)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let (id, act) = read(id, &act)?;
+    let rollout = load(&call.request, &id).await?;
+    match act {
+        RolloutActWord::Approve => require_approver(&call.request, &rollout).await?,
+        _ => authorize(&call.request, Scope::Deploy, &rollout).await?,
+    }
     let page = page(&call, &id, act).await;
     call.ask(page)
 }

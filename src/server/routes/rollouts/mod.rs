@@ -215,13 +215,7 @@ pub(super) async fn approve(
     Payload(body): Payload<RolloutActRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let rollout = load(&call, &id).await?;
-    match rollout.record.step() {
-        Some(RolloutStep::Gate { gate: Gate::Approval { team: Some(team) }, .. }) => {
-            authorize(&call, Scope::Read, &rollout).await?;
-            call.require_member(team).await?;
-        }
-        _ => authorize(&call, Scope::Deploy, &rollout).await?,
-    }
+    require_approver(&call, &rollout).await?;
     let RolloutActRequest { reason: why } = body;
     let reason = reason(&why).map_err(unprocessable)?;
     // Of this step: the next gate may be for another team.
@@ -285,6 +279,20 @@ pub(in crate::server) async fn authorize(
         call.authorize(scope, resource).await?;
     }
     Ok(())
+}
+
+/// Fails unless the caller may approve the gate at which the rollout waits.
+pub(in crate::server) async fn require_approver(
+    call: &AuthenticatedRequest,
+    rollout: &RolloutView,
+) -> Result<(), Problem> {
+    match rollout.record.step() {
+        Some(RolloutStep::Gate { gate: Gate::Approval { team: Some(team) }, .. }) => {
+            authorize(call, Scope::Read, rollout).await?;
+            call.require_member(team).await
+        }
+        _ => authorize(call, Scope::Deploy, rollout).await,
+    }
 }
 
 /// Returns the rollouts of which the caller may see every target.
