@@ -246,6 +246,14 @@ pub struct DeployRequest {
     #[serde(default)]
     #[schemars(with = "Option<forms::OfReason>")]
     pub description: Option<String>,
+    /// The checks of the commit that must have succeeded at GitHub, by their names; none where it is absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(!skip_serializing_if, with = "Vec<forms::OfCheck>", length(max = 50))]
+    pub required_contexts: Vec<String>,
+    /// Require every check of the commit at GitHub, also this service's of an earlier deployment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(!skip_serializing_if)]
+    pub require_all_contexts: bool,
 }
 
 /// A deployment that was created.

@@ -78,6 +78,7 @@ impl Form {
     };
     pub(crate) const NAME: Self = Self { most: 100, ..Self::LINE };
     pub(crate) const OWNER: Self = Self { most: 254, ..Self::LINE };
+    pub(crate) const CHECK: Self = Self { most: 255, ..Self::LINE };
     pub(crate) const ACT: Self = Self { pattern: "^[a-z-]+$", least: 1, most: 40 };
     pub(crate) const KEY: Self = Self { pattern: "^[!-~]+$", least: 1, most: 100 };
     pub(crate) const DURATION: Self =
@@ -129,6 +130,7 @@ of_forms! {
     OfOwner: Form::OWNER,
     OfDuration: Form::DURATION,
     OfPlace: Form::PLACE,
+    OfCheck: Form::CHECK,
 }
 
 #[cfg(test)]

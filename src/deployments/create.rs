@@ -16,7 +16,7 @@ use crate::forge::github::client::personal_deployments::{
 };
 use crate::model::audit::{AuditRecord, Principal};
 use crate::model::event::DeploymentRequest;
-use crate::model::github_deployment::GitHubDeployment;
+use crate::model::github_deployment::{GitHubDeployment, RequiredChecks};
 use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
@@ -39,6 +39,8 @@ pub struct DeploymentToCreate {
     pub description: String,
     /// The person or program that requests it.
     pub actor: String,
+    /// The checks of the commit that must have succeeded; only GitHub knows any.
+    pub checks: RequiredChecks,
 }
 
 /// A deployment that was requested and is stored.
@@ -93,8 +95,12 @@ impl Deployments {
         let Forge::Local(local) = &self.forge else {
             return Err(self.elsewhere_error(&new_deployment));
         };
-        let DeploymentToCreate { repository, git_ref, tag, target, description, actor } =
+        let DeploymentToCreate { repository, git_ref, tag, target, description, actor, checks } =
             new_deployment;
+        if checks != RequiredChecks::None {
+            let detail = "the code host has no checks of commits: require none";
+            return Err(CreateError::Unknown(detail.to_owned()));
+        }
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
             CreateError::Unknown(format!(
@@ -145,7 +151,7 @@ impl Deployments {
         (by, token): (Principal, &SecretString),
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, CreateError> {
-        let DeploymentToCreate { repository, git_ref, tag, target, description, actor } =
+        let DeploymentToCreate { repository, git_ref, tag, target, description, actor, checks } =
             new_deployment;
         let key = request_key(reply.lease());
         let deployment = GitHubDeployment {
@@ -154,8 +160,7 @@ impl Deployments {
             tag: &tag,
             description: &description,
             production: self.is_called_production(&target),
-            // The same as `bart deploy` requires by default.
-            contexts: Some(&[]),
+            contexts: checks.contexts(),
             by: "the-deployer",
             key: &key,
         };

@@ -5,10 +5,70 @@ use serde_json::{Value as Json, json};
 
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
-use crate::support::text::truncate_chars;
+use crate::support::text::{refuse_invisible, truncate_chars};
 
 /// The most checks of a commit that a sentence names.
 const MAX_CONTEXTS: usize = 10;
+/// The most checks that a deployment may require by name.
+pub const MAX_REQUIRED_CHECKS: usize = 50;
+/// The longest name of a check, in characters.
+const LONGEST_CHECK: usize = 255;
+
+/// The checks of a commit that must have succeeded before GitHub creates a deployment of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RequiredChecks {
+    /// None: it is created whatever the checks say.
+    #[default]
+    None,
+    /// Every check of the commit, also this service's own of an earlier deployment.
+    All,
+    /// Those with these names; at least one.
+    Named(Vec<String>),
+}
+
+impl RequiredChecks {
+    /// Makes it of what a caller requires.
+    ///
+    /// # Errors
+    /// The reason why a name can be no check's, or why the names and `is_all` contradict each other.
+    pub fn new(is_all: bool, names: Vec<String>) -> Result<Self, String> {
+        if is_all && !names.is_empty() {
+            let detail = "require all checks, or name some: with all of them no name is needed";
+            return Err(detail.to_owned());
+        }
+        if names.len() > MAX_REQUIRED_CHECKS {
+            return Err(format!(
+                "{} checks are named: name {MAX_REQUIRED_CHECKS} at most",
+                names.len()
+            ));
+        }
+        for name in &names {
+            refuse_invisible("the name of a check", name)?;
+            let is_legal = !name.trim().is_empty()
+                && name.chars().count() <= LONGEST_CHECK
+                && !name.contains(char::is_control);
+            if !is_legal {
+                return Err(format!(
+                    "the name of a check is one line of at most {LONGEST_CHECK} characters"
+                ));
+            }
+        }
+        Ok(match (is_all, names.is_empty()) {
+            (true, _) => Self::All,
+            (false, true) => Self::None,
+            (false, false) => Self::Named(names),
+        })
+    }
+
+    /// Returns the names as GitHub takes them; `None` means every check.
+    pub fn contexts(&self) -> Option<&[String]> {
+        match self {
+            Self::None => Some(&[]),
+            Self::All => None,
+            Self::Named(names) => Some(names),
+        }
+    }
+}
 
 /// A deployment to create at GitHub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +188,27 @@ mod tests {
         assert!(with(None, |deployment| deployment.has_payload(&none["payload"])));
         assert!(!with(None, |deployment| deployment.has_payload(&json!({"request": "r2"}))));
         assert!(!with(None, |deployment| deployment.has_payload(&json!("a text"))));
+    }
+
+    #[test]
+    fn checks_are_none_all_or_named_ones() {
+        let read = |is_all: bool, names: &[&str]| {
+            RequiredChecks::new(is_all, names.iter().copied().map(str::to_owned).collect())
+        };
+        assert_eq!(read(false, &[]).unwrap().contexts(), Some(&[][..]));
+        assert_eq!(read(true, &[]).unwrap().contexts(), None);
+        let named = read(false, &["build (ubuntu, 20)"]).unwrap();
+        assert_eq!(named.contexts(), Some(&["build (ubuntu, 20)".to_owned()][..]));
+        for (is_all, names, error) in [
+            (true, vec!["build"], "require all checks, or name some"),
+            (false, vec![" "], "one line of at most 255"),
+            (false, vec!["a\nb"], "one line of at most 255"),
+            (false, vec!["\u{202e}x"], "invisible character"),
+            (false, vec!["x"; 51], "51 checks are named"),
+        ] {
+            let refusal = read(is_all, &names).unwrap_err();
+            assert!(refusal.contains(error), "{refusal}");
+        }
     }
 
     #[test]

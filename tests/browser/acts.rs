@@ -327,10 +327,32 @@ async fn a_person_deploys_a_build_at_an_enterprise_server_with_and_without_scrip
     page.press("Deploy").await;
     page.fill("#tag", "v2").await;
     page.fill("#ref", "main").await;
+    // GitHub is asked for checks: first one that has not run, and with it the deployment is refused.
+    page.run("document.querySelector('#checks').value = 'named'", json!([])).await;
+    page.press("Show what changes").await;
+    assert!(page.text("main").await.contains("Name the checks that must have succeeded"));
+    assert_eq!(page.count("form.act").await, 0, "nothing to confirm");
+    page.fill("#contexts", "build\nlint (ubuntu, 20)").await;
+    page.press("Show what changes").await;
+    page.screenshot("deploy-at-github").await;
+    let words =
+        ["unless these checks of main have succeeded: build, lint (ubuntu, 20). It does not wait"];
+    confirms(&page, &words, "a good one", "Deploy").await;
+    let refused = page.text("#refused").await;
+    assert!(
+        refused.contains("the required checks have not succeeded on main: build is pending"),
+        "{refused}"
+    );
+    assert_eq!(page.attribute("#reason", "value").await.as_deref(), Some("a good one"));
+    let console = page.console().await;
+    assert!(console.iter().all(|line| line.contains("a status of 409")), "{console:?}");
+    page.fill("#contexts", "").await;
+    page.run("document.querySelector('#checks').value = 'none'", json!([])).await;
     page.press("Show what changes").await;
     let words = [
         "v2 is deployed to prod-cluster-1, where v1 is live",
         "created at GitHub in your name",
+        "No check is required: main is deployed also where checks have failed or still run",
         "Deployment shop",
     ];
     confirms(&page, &words, "a better one", "Deploy").await;

@@ -10,7 +10,7 @@ use tracing::Level;
 use super::admission::{LIST, OURS as API_TOKEN, TARGET, configure_people, post_as};
 use super::shop::audited;
 use super::sign_in::{OURS, hidden, open, send_form, signs_in};
-use super::world::{Answer, request, send};
+use super::world::{Answer, post, request, send};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
 use crate::harness::github::{Fault, Webhooks};
@@ -270,5 +270,96 @@ async fn whoever_has_signed_in_with_an_api_token_sees_what_would_change_and_the_
     let page = send(request(&deployer, Method::GET, &path).header("cookie", &cookie)).await;
     assert_eq!(page.status, 403, "{page:?}");
     assert_eq!(of_second(&deployer).len(), 1);
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn checks_that_a_person_requires_must_have_succeeded_at_github() {
+    let (deployer, token, cookie) = at_github().await;
+    let shop = deployer.github.repository("acme/shop");
+    shop.check_ends("build", "success");
+    shop.check_ends("lint (a, b)", "pending");
+    let path = |query: &str| format!("{SHOP}/deploy?tag=v2&ref=main{query}");
+    let contexts = |names: &str| format!("&checks=named&contexts={names}");
+    // The page says what each choice means, before anything is done.
+    for (query, words) in [
+        ("", "No check is required: main is deployed also where checks have failed or still run."),
+        ("&checks=all", "unless every check of main has succeeded, also this service&#39;s own"),
+        (&contexts("build%0D%0A+lint+(a,+b)+"), "have succeeded: build, lint (a, b). It does not"),
+    ] {
+        let page = open(&deployer, &path(query), &cookie).await;
+        assert!(page.text.contains(words), "{words} is missing in {}", page.text);
+        assert!(page.text.contains("<button>Deploy</button>"), "{}", page.text);
+    }
+    for (query, words) in [
+        ("&checks=named", "Name the checks that must have succeeded"),
+        ("&contexts=build", "Checks are named that are not chosen"),
+        ("&checks=some", "checks: use none, all or named"),
+        (&contexts("a%E2%80%AEb"), "has an invisible character (U+202E)"),
+    ] {
+        let page = open(&deployer, &path(query), &cookie).await;
+        assert!(page.text.contains(words), "{words} is missing in {}", page.text);
+        assert!(!page.text.contains("<button>Deploy</button>"), "{}", page.text);
+    }
+    let send = async |checks: &str, names: &str| {
+        let form = Form::of_page(&deployer, &cookie).await;
+        let fields = [
+            ("form_token", &*form.token),
+            ("form_key", &*form.key),
+            ("tag", "v2"),
+            ("ref", "main"),
+            ("checks", checks),
+            ("contexts", names),
+        ];
+        send_form(&deployer, &format!("{SHOP}/deploy"), Some(OURS), Some(&cookie), &fields).await
+    };
+    for (checks, names, status, words) in [
+        ("all", "", 409, "the required checks have not succeeded on main: build is success"),
+        ("named", "build\r\nlint (a, b)", 409, "lint (a, b) is pending"),
+        ("named", "", 422, "Name the checks"),
+        ("none", "build", 422, "Checks are named that are not chosen"),
+    ] {
+        let answer = send(checks, names).await;
+        assert_eq!(answer.status.as_u16(), status, "{answer:?}");
+        assert!(answer.text.contains(words), "{words} is missing in {}", answer.text);
+    }
+    assert_eq!(of_second(&deployer), Vec::<Value>::new());
+    assert!(location(&send("named", "build").await).starts_with("/deployments/"));
+    assert_eq!(of_second(&deployer).len(), 1);
+    deployer.settle().await;
+    // The API is the same.
+    let body = |more: Value| {
+        let mut body =
+            json!({"repository": "acme/shop", "ref": "main", "tag": "v3", "target": TARGET});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    deployer.clock.advance(Duration::from_secs(1));
+    for (more, status, problem) in [
+        (json!({"require_all_contexts": true}), 409, "conflict"),
+        (json!({"required_contexts": ["lint (a, b)"]}), 409, "conflict"),
+        (json!({"required_contexts": ["a"], "require_all_contexts": true}), 422, "unprocessable"),
+        (json!({"required_contexts": [" "]}), 422, "unprocessable"),
+    ] {
+        post_as(&deployer, &token, LIST, &body(more)).await.problem(status, problem);
+    }
+    shop.check_ends("lint (a, b)", "success");
+    let named = body(json!({"required_contexts": ["build", "lint (a, b)"]}));
+    assert_eq!(post_as(&deployer, &token, LIST, &named).await.status, 202);
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_code_host_without_checks_refuses_to_require_any() {
+    let mut deployer = Deployer::prepared_local().await;
+    deployer.starts().await;
+    let shop = deployer.service_repository("example/shop");
+    shop.somebody_writes(".weave.yaml", &waml("shop"));
+    let body = json!({"repository": "example/shop", "ref": "main", "tag": "v1", "target": TARGET,
+        "require_all_contexts": true});
+    let refused = post(&deployer, LIST, &body).await;
+    let refused = refused.problem(422, "unprocessable");
+    assert!(refused.contains("has no checks of commits"), "{refused}");
     deployer.settled().await;
 }

@@ -15,6 +15,7 @@ use crate::model::callers::Scope;
 use crate::model::change::Change;
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
+use crate::model::github_deployment::RequiredChecks;
 use crate::model::id::{DeployId, IdError, ImageTag, RepoName, TargetName};
 use crate::model::person::IdentityError;
 use crate::model::release::Release;
@@ -124,7 +125,15 @@ pub(super) fn check_ref(git_ref: &str) -> Result<(), String> {
 }
 
 fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> {
-    let DeployRequest { repository, git_ref, tag, target, description } = body;
+    let DeployRequest {
+        repository,
+        git_ref,
+        tag,
+        target,
+        description,
+        required_contexts,
+        require_all_contexts,
+    } = body;
     let id_error = |name: &'static str| move |error: IdError| format!("{name}: {error}");
     check_ref(&git_ref)?;
     let description = description.unwrap_or_default();
@@ -137,6 +146,7 @@ fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> 
         target: TargetName::parse(target).map_err(id_error("target"))?,
         description: description.take(DESCRIPTION_CHARACTERS).collect(),
         actor: actor.to_owned(),
+        checks: RequiredChecks::new(require_all_contexts, required_contexts)?,
     })
 }
 

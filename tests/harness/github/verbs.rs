@@ -8,6 +8,7 @@ use crate::harness::github::deployments::{self, Deployment, Status};
 use crate::harness::github::pulls::{self, Pull};
 use crate::harness::github::repositories::add_commit;
 use crate::harness::github::state::State;
+use crate::harness::github::statuses::CommitStatus;
 
 /// A repository of a [`World`].
 pub(crate) struct Repository<'w> {
@@ -207,6 +208,25 @@ impl Repository<'_> {
     /// Where a branch is.
     pub(crate) fn tip(&self, branch: &str) -> String {
         self.world.state().repo(self.id).branches[branch].clone()
+    }
+
+    /// A check of the tip of `main` has a result.
+    pub(crate) fn check_ends(&self, context: &str, result: &str) {
+        let mut state = self.world.state();
+        let (id, created_at) =
+            (state.next_id(), state.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        let repo = state.repo_mut(self.id);
+        let sha = repo.branches["main"].clone();
+        repo.statuses.push(CommitStatus {
+            id,
+            sha,
+            context: context.to_owned(),
+            state: result.to_owned(),
+            description: String::new(),
+            target_url: None,
+            creator: "octocat".to_owned(),
+            created_at,
+        });
     }
 
     /// Context, state and description of each commit status, oldest first.

@@ -87,7 +87,7 @@ impl<'a> CreationTarget<'a> {
         release: &ReleaseToDeploy<'_>,
         target: &TargetName,
     ) -> Result<FollowedDeployment, CliError> {
-        let ReleaseToDeploy { repository, git_ref, tag, description, .. } = *release;
+        let ReleaseToDeploy { repository, git_ref, tag, description, contexts, .. } = *release;
         let (forge_id, id) = match self {
             Self::GitHub(github) => (github.create(release, target).await?, None),
             Self::Service(server) => {
@@ -97,6 +97,8 @@ impl<'a> CreationTarget<'a> {
                     tag: tag.to_string(),
                     target: target.to_string(),
                     description: Some(description.to_owned()),
+                    required_contexts: contexts.unwrap_or_default().to_vec(),
+                    require_all_contexts: contexts.is_none(),
                 };
                 let answer: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
                 (answer.forge_id, answer.id)

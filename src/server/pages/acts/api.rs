@@ -81,6 +81,12 @@ impl ApiRefusal {
     }
 }
 
+impl From<Problem> for ApiRefusal {
+    fn from(problem: Problem) -> Self {
+        Self(problem.into_response())
+    }
+}
+
 impl IntoResponse for ApiRefusal {
     fn into_response(self) -> Response {
         self.0

@@ -13,12 +13,13 @@ use crate::api::revisions::{RevisionList, RevisionSummary};
 use crate::api::rollbacks::{HoldAnswer, RollbackAnswer, RollbackVersion};
 use crate::deployments::CodeHost;
 use crate::model::app_instance::AppInstance;
+use crate::model::github_deployment::RequiredChecks;
 use crate::model::id::RepoName;
-use crate::server::call::{PathParam, QueryPairs};
+use crate::server::call::{PathParam, QueryPairs, unprocessable};
 use crate::server::pages::acts::act_call::ActCall;
 use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{
-    ActConfirmation, ActField, Choice, ChoiceOption, TextField,
+    ActConfirmation, ActField, Choice, ChoiceField, ChoiceOption, SelectField, TextField,
 };
 use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;
@@ -108,7 +109,7 @@ async fn rollback_page(
             options,
             takes_others: false,
             button: "Show what changes",
-            texts: Vec::new(),
+            fields: Vec::new(),
         }),
         ..ActConfirmation::default()
     };
@@ -283,7 +284,7 @@ pub(super) async fn ask_deploy(
     query: QueryPairs,
 ) -> Result<Response, Problem> {
     call.require_deploy(&instance).await?;
-    let page = deploy_page(&call, &instance, query.value("tag"), query.value("ref")).await;
+    let page = deploy_page(&call, &instance, DeployChoice::new(|name| query.value(name))).await;
     call.ask(page)
 }
 
@@ -293,21 +294,62 @@ pub(super) async fn deploy(
     PathParam(instance): PathParam<AppInstance>,
     form: ActForm,
 ) -> Result<Response, Problem> {
-    let (tag, git_ref) = (form.get("tag"), form.get("ref"));
-    let outcome = send_deploy(&call, &instance, &form).await;
-    call.end(outcome, deploy_page(&call, &instance, tag, git_ref), &form).await
+    let choice = DeployChoice::new(|name| form.get(name));
+    let outcome = send_deploy(&call, &instance, &form, choice).await;
+    call.end(outcome, deploy_page(&call, &instance, choice), &form).await
+}
+
+/// What a person has chosen to deploy.
+#[derive(Debug, Clone, Copy)]
+struct DeployChoice<'a> {
+    tag: Option<&'a str>,
+    git_ref: Option<&'a str>,
+    /// `none`, `all` or `named`.
+    checks: &'a str,
+    /// The names of checks, one a line.
+    contexts: &'a str,
+}
+
+impl<'a> DeployChoice<'a> {
+    fn new(get: impl Fn(&str) -> Option<&'a str>) -> Self {
+        Self {
+            tag: get("tag").filter(|tag| !tag.is_empty()),
+            git_ref: get("ref").filter(|git_ref| !git_ref.is_empty()),
+            checks: get("checks").filter(|checks| !checks.is_empty()).unwrap_or("none"),
+            contexts: get("contexts").unwrap_or_default(),
+        }
+    }
+
+    /// Returns the checks that GitHub is to require; the error says what is to be chosen.
+    fn required_checks(&self) -> Result<RequiredChecks, String> {
+        let names = self.contexts.lines().map(str::trim).filter(|name| !name.is_empty());
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        match (self.checks, names.is_empty()) {
+            ("named", true) => Err("Name the checks that must have succeeded, one a line.".into()),
+            ("named", false) => RequiredChecks::new(false, names),
+            ("none" | "all", false) => {
+                Err("Checks are named that are not chosen: choose them, or name none.".into())
+            }
+            ("none", true) => Ok(RequiredChecks::None),
+            ("all", true) => Ok(RequiredChecks::All),
+            _ => Err("checks: use none, all or named".into()),
+        }
+    }
 }
 
 async fn send_deploy(
     call: &ActCall,
     instance: &AppInstance,
     form: &ActForm,
+    choice: DeployChoice<'_>,
 ) -> Result<String, ApiRefusal> {
+    let checks = choice.required_checks().map_err(unprocessable)?;
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let body = json!({
-        "repository": app.repository, "ref": form.get("ref").unwrap_or_default(),
-        "tag": form.get("tag").unwrap_or_default(), "target": instance.target.as_str(),
-        "description": form.get("reason"),
+        "repository": app.repository, "ref": choice.git_ref.unwrap_or_default(),
+        "tag": choice.tag.unwrap_or_default(), "target": instance.target.as_str(),
+        "description": form.get("reason"), "required_contexts": checks.contexts().unwrap_or_default(),
+        "require_all_contexts": checks == RequiredChecks::All,
     });
     let DeployAnswer { id, forge_id } = call.api.post("/deployments", &body, form.key()).await?;
     let id = match id {
@@ -343,9 +385,10 @@ async fn find_arrived(call: &ActCall, repository: Option<String>, forge_id: i64)
 async fn deploy_page(
     call: &ActCall,
     instance: &AppInstance,
-    tag: Option<&str>,
-    git_ref: Option<&str>,
+    choice: DeployChoice<'_>,
 ) -> Result<ActConfirmation, ApiRefusal> {
+    let DeployChoice { tag, git_ref, .. } = choice;
+    let is_at_github = call.request.deployments().code_host != CodeHost::Local;
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let builds = format!(
         "/builds?app={}&target={}",
@@ -374,7 +417,19 @@ async fn deploy_page(
         let build = builds.iter().find(|build| Some(build.tag.as_str()) == tag);
         build.and_then(|build| build.commit.clone())
     });
-    page.choice = Some(build_choice(&builds, tag, git_ref.as_deref()));
+    let mut build_choice = build_choice(&builds, tag, git_ref.as_deref());
+    if is_at_github && call.has_github_token() {
+        build_choice.fields.push(ChoiceField::OneOf(checks_field(choice.checks)));
+        build_choice.fields.push(ChoiceField::Text(TextField {
+            label: "Names of checks",
+            name: "contexts",
+            value: choice.contexts.to_owned(),
+            is_required: false,
+            has_lines: true,
+            hint: "one a line, where only these are required",
+        }));
+    }
+    page.choice = Some(build_choice);
     let (Some(tag), Some(git_ref)) = (tag, git_ref) else {
         page.consequences.push("Choose a build, and the commit or branch of its WAML.".to_owned());
         return Ok(page);
@@ -399,7 +454,7 @@ async fn deploy_page(
     if plan.outcome == PlanOutcome::Refused {
         return Ok(page);
     }
-    if call.request.deployments().code_host != CodeHost::Local {
+    if is_at_github {
         let target = &instance.target;
         if !call.has_github_token() {
             page.consequences.push(format!(
@@ -413,14 +468,61 @@ async fn deploy_page(
              its event starts it here."
                 .to_owned(),
         );
+        match choice.required_checks() {
+            Ok(checks) => page.consequences.push(checks_consequence(&checks, &git_ref)),
+            Err(detail) => {
+                page.warnings.push(detail);
+                return Ok(page);
+            }
+        }
     }
     page.fields = vec![
         ActField::Fixed { name: "tag", value: tag.to_owned() },
         ActField::Fixed { name: "ref", value: git_ref },
+        ActField::Fixed { name: "checks", value: choice.checks.to_owned() },
+        ActField::Fixed { name: "contexts", value: choice.contexts.to_owned() },
         ActField::Reason { value: String::new(), is_required: false },
     ];
     page.button = Some("Deploy");
     Ok(page)
+}
+
+/// Says what GitHub does about the checks of a commit.
+fn checks_consequence(checks: &RequiredChecks, git_ref: &str) -> String {
+    match checks {
+        RequiredChecks::None => {
+            format!(
+                "No check is required: {git_ref} is deployed also where checks have failed or still run."
+            )
+        }
+        RequiredChecks::All => format!(
+            "GitHub refuses it unless every check of {git_ref} has succeeded, also this service's own of an earlier \
+             deployment. It does not wait for those that still run."
+        ),
+        RequiredChecks::Named(names) => format!(
+            "GitHub refuses it unless these checks of {git_ref} have succeeded: {}. It does not wait for those that \
+             still run.",
+            names.join(", ")
+        ),
+    }
+}
+
+fn checks_field(chosen: &str) -> SelectField {
+    let options = [
+        ("none", "none is required"),
+        ("all", "all must have succeeded"),
+        ("named", "the named ones must have succeeded"),
+    ];
+    let option = |(value, text): (&str, &str)| ChoiceOption {
+        value: value.to_owned(),
+        text: text.to_owned(),
+        is_chosen: value == chosen,
+    };
+    SelectField {
+        label: "Checks at GitHub",
+        name: "checks",
+        options: options.into_iter().map(option).collect(),
+    }
 }
 
 fn build_choice(builds: &[BuildSummary], tag: Option<&str>, git_ref: Option<&str>) -> Choice {
@@ -443,13 +545,14 @@ fn build_choice(builds: &[BuildSummary], tag: Option<&str>, git_ref: Option<&str
         options,
         takes_others: true,
         button: "Show what changes",
-        texts: vec![TextField {
+        fields: vec![ChoiceField::Text(TextField {
             label: "Commit, branch or tag of git",
             name: "ref",
             value: git_ref.unwrap_or_default().to_owned(),
             is_required: false,
+            has_lines: false,
             hint: "of the build, where its image names one",
-        }],
+        })],
     }
 }
 

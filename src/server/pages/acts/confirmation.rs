@@ -49,7 +49,22 @@ pub(super) struct Choice {
     pub(super) takes_others: bool,
     pub(super) button: &'static str,
     /// Fields that are sent along.
-    pub(super) texts: Vec<TextField>,
+    pub(super) fields: Vec<ChoiceField>,
+}
+
+/// A field beside a choice.
+#[derive(Debug)]
+pub(super) enum ChoiceField {
+    Text(TextField),
+    OneOf(SelectField),
+}
+
+/// A field for one of several values.
+#[derive(Debug)]
+pub(super) struct SelectField {
+    pub(super) label: &'static str,
+    pub(super) name: &'static str,
+    pub(super) options: Vec<ChoiceOption>,
 }
 
 /// One option of a choice.
@@ -67,6 +82,8 @@ pub(super) struct TextField {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(super) is_required: bool,
+    /// True if it may have several lines.
+    pub(super) has_lines: bool,
     pub(super) hint: &'static str,
 }
 
