@@ -186,11 +186,11 @@ pub(crate) fn page(
         summary, description, on_failure, max_failures, steps, targets, waits, ..
     } = rollout;
     let row = row(&summary);
-    let policy = format!(
-        "{}, with up to {}",
-        on_failure.as_str(),
-        words::count(max_failures, "failed target")
-    );
+    let accepted = match max_failures {
+        0 => "a target has failed".to_owned(),
+        count => format!("more than {} failed", words::count(count, "target")),
+    };
+    let policy = format!("{}, once {accepted}", on_failure.as_str());
     let page = RolloutPage {
         frame: Frame {
             title: format!("{} as {}: {}", row.title, row.tag, row.state),

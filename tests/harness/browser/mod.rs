@@ -78,6 +78,8 @@ impl Page {
         self.scripts(true).await;
         self.open("about:blank", "").await;
         self.cdp("Network.clearBrowserCookies", json!({})).await;
+        // A picture is as wide as the window.
+        self.cdp("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
         self.resize(1280, 800).await;
         self.colors("light").await;
         self.console().await;

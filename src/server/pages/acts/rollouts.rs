@@ -131,8 +131,8 @@ async fn page(
         ));
     }
     page.warnings.extend(waits.iter().map(|wait| {
-        let target = wait.target.as_ref().map(|target| format!("{target}: ")).unwrap_or_default();
-        format!("{target}{}", wait.waiting.what)
+        let target = wait.target.as_ref().map(|target| format!("{target}, ")).unwrap_or_default();
+        format!("It waits for {target}{}.", wait.waiting.what)
     }));
     page.fields = vec![ActField::reason()];
     page.button = Some(act.title());
