@@ -219,3 +219,31 @@ async fn a_canary_moves_on_the_pages_of_its_app_and_its_deployment() {
     world.reaches(id, State::Succeeded).await;
     world.ends().await;
 }
+
+#[tokio::test]
+async fn the_log_of_a_container_is_shown_and_does_nothing() {
+    let Some(page) = Page::take("live pages in a browser").await else { return };
+    let deployer = Deployer::prepared().await;
+    let world = Watched::start(deployer, "").await;
+    let shop = world.app("shop");
+    let id = world.push(&shop, "v1").await;
+    let hostile = "<img src=x onerror=pwned=1><script>pwned=1</script> \u{202e}gnihtyna &amp; ";
+    let log = format!("{hostile}{}\n", "x".repeat(300));
+    world.crashes_with(id, "shop", &log).await;
+    let path = format!("/deployments/{}", world.deployer.deployment(id).await.id);
+    for width in [400, 1280] {
+        page.resize(width, 800).await;
+        page.open(&world.deployer.url(), &path).await;
+        page.assert_fits().await;
+        let text = page.text("section[aria-labelledby=container-log]").await;
+        assert!(text.contains("<script>pwned=1</script>") && text.contains("&amp;"), "{text}");
+        assert!(text.contains("gnihtyna") && !text.contains('\u{202e}'), "{text}");
+        let script = "return [typeof window.pwned, document.querySelectorAll('main img, main script').length]";
+        assert_eq!(page.run(script, json!([])).await, json!(["undefined", 0]));
+        page.screenshot(&format!("hostile-log-{width}")).await;
+        page.assert_accessible().await;
+    }
+    assert_eq!(page.console().await, Vec::<String>::new());
+    world.recovers(id, "shop").await;
+    world.ends().await;
+}

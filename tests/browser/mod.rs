@@ -4,6 +4,7 @@ mod pages; // each page: with and without scripts, in every size and colour
 mod live; // pages that change while they are open
 mod sign_in; // signing in and out
 mod acts; // each act, from its page
+mod demo; // what a newcomer sees
 
 use crate::harness::browser::Page;
 use crate::harness::deployer::Deployer;

@@ -98,10 +98,15 @@ impl Watched {
 
     /// The container of an app's first release ends again and again, and says why in its log.
     pub(crate) async fn crashes(&self, id: i64, name: &str) -> Deployment {
+        self.crashes_with(id, name, LOG).await
+    }
+
+    /// The same with another text in its log.
+    pub(crate) async fn crashes_with(&self, id: i64, name: &str, log: &str) -> Deployment {
         self.sync(id, name, 1).await;
         self.bring(id, name, 1, Pods { updated: 1, available: 0 }).await;
         let key = ("devx".to_owned(), pod_name(name, 1), name.to_owned());
-        self.server.edit(|cluster| cluster.logs.insert(key, LOG.to_owned()));
+        self.server.edit(|cluster| cluster.logs.insert(key, log.to_owned()));
         self.server.apply(crashing_pod(name, 1));
         self.until(id, "told with its log", |one| !one.log_tail.is_empty()).await
     }
