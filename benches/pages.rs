@@ -1,5 +1,5 @@
-//! The pages: how long the service takes to answer, how large the answers are, and how long a change takes to 500 open
-//! ones.
+//! The pages: how long the service takes to answer, how large the answers are, what 500 open ones cost at rest, and how long
+//! a change takes to them.
 //!
 //! `cargo bench --profile fast --bench pages`; with `POSTGRES=postgres://…` naming an empty database, on PostgreSQL, too.
 //! The grid has 500 apps on three targets, and the database 100,000 deployments of 90 days. The real program answers over
@@ -40,6 +40,8 @@ const TARGETS: i64 = 3;
 const RUNS: usize = 11;
 /// The number of open pages.
 const OPEN: usize = 500;
+/// The time for which nothing changes on them.
+const REST: Duration = Duration::from_secs(20);
 
 fn main() {
     println!("{:<12} {:<34} {:>10} {:>10} {:>10}", "", "", "median", "longest", "bytes");
@@ -68,7 +70,17 @@ async fn measure(name: &str, database: &str, home: &Path) {
         let (median, longest): (Duration, Duration) = (times[RUNS / 2], times[RUNS - 1]);
         println!("{name:<12} {what:<34} {median:>10.1?} {longest:>10.1?} {bytes:>10}");
     }
-    let (first, last) = change_open_pages(address).await;
+    let before = resident_bytes();
+    let pages = open_pages(address).await;
+    let bytes = resident_bytes().saturating_sub(before);
+    let (busy, per_second) = (processor_time(), |busy: Duration| busy / REST.as_secs() as u32);
+    tokio::time::sleep(REST).await;
+    let busy = per_second(processor_time() - busy);
+    println!(
+        "{name:<12} {:<34} {busy:>10.1?} {:>10} {bytes:>10}",
+        "500 open grids, a second of rest", ""
+    );
+    let (first, last) = change_open_pages(address, pages).await;
     println!("{name:<12} {:<34} {first:>10.1?} {last:>10.1?}", "a lock, on 500 open grids");
     service.end().await;
 }
@@ -89,8 +101,25 @@ async fn load(address: SocketAddr, path: &str) -> (Vec<Duration>, usize) {
     (times, bytes)
 }
 
-/// Opens many grids, and places a lock; returns the times after which the first and the last of them have it.
-async fn change_open_pages(address: SocketAddr) -> (Duration, Duration) {
+/// Returns the time that processors have spent on this process: on the service, and on the readers of its pages.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let (_, fields) = stat.rsplit_once(')').expect("a name in brackets");
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
+    Duration::from_millis(ticks * 10)
+}
+
+/// Returns the memory of this process that is resident.
+fn resident_bytes() -> usize {
+    let memory = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages: usize =
+        memory.split_whitespace().nth(1).expect("a field").parse().expect("a number");
+    pages * 4096
+}
+
+/// Opens many grids.
+async fn open_pages(address: SocketAddr) -> Vec<Reader> {
     let page = reqwest::get(format!("http://{address}/")).await.expect("an answer");
     let page = page.text().await.expect("its body");
     let version = page.split_once("data-version=\"").expect("a live page").1;
@@ -104,6 +133,11 @@ async fn change_open_pages(address: SocketAddr) -> (Duration, Duration) {
         page.read_until("event: alive").await;
         pages.push(page);
     }
+    pages
+}
+
+/// Places a lock; returns the times after which the first and the last of the open grids have it.
+async fn change_open_pages(address: SocketAddr, pages: Vec<Reader>) -> (Duration, Duration) {
     let lock = format!(
         "{{\"scope\": {{\"target\": \"prod-cluster-0\", \"app\": \"shop/{}\"}}, \"reason\": \"x\"}}",
         app_name(7)
