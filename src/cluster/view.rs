@@ -21,6 +21,7 @@ use crate::cluster::tracker::{ProgressPatience, ProgressTracker};
 use crate::cluster::watch::event::ClusterEvent;
 use crate::cluster::watch::health::{ClusterHealth, ClusterUnseen, KindSight};
 use crate::cluster::watched::WatchedObject;
+use crate::model::canary::CanaryStatus;
 use crate::model::deploy_clock::{DeployMark, DeployMarks, MarkTime};
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
@@ -61,11 +62,45 @@ struct FollowedClock {
 /// Argo CD has ended its sync.
 const FOLLOWED_AFTER_PUSH: SignedDuration = SignedDuration::from_mins(30);
 
-/// The facts that people were told: each cause once, and neither counts nor that a cause is gone.
+/// The facts that people were told: each cause once, each step of a canary, and neither counts of pods nor that a cause
+/// is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Announced {
     is_syncing: bool,
     causes: BTreeSet<CauseKind>,
+    /// How far the canaries were; `None` before this process has looked, so that a restart repeats nothing.
+    canaries: Option<Vec<CanaryMark>>,
+}
+
+/// How far a canary is, as far as people are told of it: a share of the traffic, and the failed checks with their reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CanaryMark {
+    workload: String,
+    weight: u32,
+    failed_checks: u32,
+    has_reason: bool,
+}
+
+impl CanaryMark {
+    fn of(canary: &CanaryStatus) -> Self {
+        Self {
+            workload: canary.workload.clone(),
+            weight: canary.weight,
+            failed_checks: canary.failed_checks,
+            has_reason: canary.reason.is_some(),
+        }
+    }
+}
+
+impl Announced {
+    /// Notes how far canaries are; returns true if one has got further, or a check has failed, since the look before.
+    fn note_canaries(&mut self, canaries: &[CanaryStatus]) -> bool {
+        let marks: Vec<CanaryMark> = canaries.iter().map(CanaryMark::of).collect();
+        let has_changed = self.canaries.as_ref().is_some_and(|former| *former != marks);
+        let is_under_way = !marks.is_empty();
+        self.canaries = Some(marks);
+        has_changed && is_under_way
+    }
 }
 
 /// The news that is to be stored and told, in one transaction.
@@ -89,7 +124,8 @@ pub struct DeploymentNews {
     pub deploy_id: DeployId,
     /// Its progress.
     pub progress: DeploymentProgress,
-    /// People are to hear of it: it has ended, begun to run, or something else is wrong with it than before.
+    /// People are to hear of it: it has ended, begun to run, something else is wrong with it than before, or its canary has
+    /// got further or has failed a check.
     pub is_announced: bool,
     /// The workload that cannot run, and why, where people were not told of this cause before.
     pub failure: Option<(ObjectKey, FailureCause)>,
@@ -167,7 +203,7 @@ impl ClusterView {
             Entry::Vacant(place) => {
                 // Its push was told, and what the process before has recorded.
                 let causes = self.announced_causes.remove(&expected.deploy_id).unwrap_or_default();
-                let announced = Announced { is_syncing: true, causes };
+                let announced = Announced { is_syncing: true, causes, canaries: None };
                 place.insert(OpenDeployment { expected, shown: None, announced });
             }
         }
@@ -300,7 +336,8 @@ impl ClusterView {
             let has_begun = std::mem::replace(&mut announced.is_syncing, is_syncing) && !is_syncing;
             let failure =
                 failure.filter(|(_, cause)| announced.causes.insert(cause.kind) || is_end);
-            let is_announced = is_end || has_begun || failure.is_some();
+            let has_stepped = announced.note_canaries(&progress.canaries);
+            let is_announced = is_end || has_begun || has_stepped || failure.is_some();
             deployment.shown = Some(progress.clone());
             let deploy_id = id.clone();
             deployments.push(DeploymentNews { deploy_id, progress, is_announced, failure });

@@ -4,6 +4,7 @@ use crate::cluster::failure::CauseKind;
 use crate::cluster::record::ProgressRecord;
 use crate::cluster::summary::DeploymentState;
 use crate::cluster::view::DeploymentNews;
+use crate::model::canary::CanaryStatus;
 use crate::model::deployment::{ClusterPhase, ForgeState, State};
 use crate::model::status::{ForgeStatus, one_line};
 use crate::store::{ClusterChange, WorkloadRecord};
@@ -27,7 +28,10 @@ pub(super) fn to_stored(record: &ProgressRecord) -> WorkloadRecord {
 pub(super) fn change_of(news: &DeploymentNews, log_tail: Vec<String>) -> ClusterChange {
     let progress = &news.progress;
     let sentence = &progress.sentence;
-    let in_cluster = |phase| ForgeStatus::in_cluster(phase, sentence);
+    // The code host shows one short line: of a canary the share and the reason count.
+    let canary = progress.canaries.iter().max_by_key(|canary| canary.failed_checks);
+    let line = canary.filter(|_| news.failure.is_none()).map(CanaryStatus::describe);
+    let in_cluster = |phase| ForgeStatus::in_cluster(phase, line.as_ref().unwrap_or(sentence));
     let end = |state| ForgeStatus::new(state, sentence);
     let (state, status) = match &progress.state {
         DeploymentState::Syncing => (State::Syncing, in_cluster(ClusterPhase::Syncing)),

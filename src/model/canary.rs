@@ -44,6 +44,21 @@ pub struct CanaryStatus {
     pub reason: Option<String>,
 }
 
+impl CanaryStatus {
+    /// Says in a short line how far it is: `canary at 20 % of the traffic; halted: request duration 2.485 s > 1 s, 2 of 3
+    /// checks failed`.
+    pub fn describe(&self) -> String {
+        let Self { weight, failed_checks, threshold, reason, .. } = self;
+        let mut text = format!("canary at {weight} % of the traffic");
+        if *failed_checks > 0 {
+            let reason = reason.as_ref().map_or_else(String::new, |reason| format!("{reason}, "));
+            let of = if *threshold > 0 { format!(" of {threshold}") } else { String::new() };
+            text += &format!("; halted: {reason}{failed_checks}{of} checks failed");
+        }
+        text
+    }
+}
+
 /// How far a canary was from a time on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CanarySample {

@@ -50,8 +50,13 @@ impl ClusterChange {
 
     /// Returns the same, and what becomes of it: a clause for people, which no long cause cuts off.
     pub(super) fn with_note(&self, note: &str) -> Self {
+        // The code host shows one short line: which workload it was is on the page, and the reason counts.
+        let cause = self.summary.split_once(" failed: ").map_or(&*self.summary, |(_, cause)| cause);
+        let is_long =
+            self.summary.chars().count() + note.chars().count() + 2 > ForgeStatus::LONGEST;
+        let sentence = if is_long { cause } else { &self.summary };
         let status =
-            self.status.as_ref().map(|one| ForgeStatus::with_note(one.state, &self.summary, note));
+            self.status.as_ref().map(|one| ForgeStatus::with_note(one.state, sentence, note));
         Self { summary: format!("{}; {note}", self.summary), status, ..self.clone() }
     }
 }
