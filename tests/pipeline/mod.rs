@@ -6,6 +6,7 @@
 //! which share the built-in components; `policies.yaml` says what the company asks.
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
+mod canary_matrix; // each feature with each provider
 mod generate;
 mod hostile;
 mod memory;
