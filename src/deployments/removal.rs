@@ -116,6 +116,15 @@ async fn remove(
     {
         return Ok(result);
     }
+    if deployments.fleets.is_fleet(&request.target) {
+        let clusters = deployments.clusters_of(&request.target);
+        let clusters: Vec<&str> = clusters.iter().map(TargetName::as_str).collect();
+        return Err(RemovalError::Unknown(format!(
+            "{} is a fleet: an app is removed from one cluster after the other, by its name: {}",
+            request.target,
+            clusters.join(", ")
+        )));
+    }
     let manifests = deployments
         .manifests_of(&request.target)
         .map_err(|problem| RemovalError::Unknown(problem.message))?;

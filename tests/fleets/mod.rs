@@ -4,4 +4,5 @@ mod world; // the service with a fleet of three clusters
 mod deploying; // one push for all clusters, or none
 mod back; // rollbacks of a fleet, and clusters that join and leave
 mod stops; // locks, holds, removals and deployments of single clusters
+mod plans; // what each cluster would get
 mod progress; // the clusters of a fleet, each watched

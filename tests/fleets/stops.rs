@@ -34,6 +34,26 @@ async fn a_lock_of_a_cluster_stops_the_fleet_and_one_of_the_fleet_its_clusters()
 }
 
 #[tokio::test]
+async fn an_app_is_removed_by_the_name_of_a_cluster() {
+    on_both(async |prod| {
+        prod.runs("prod", "v1").await;
+        let body = json!({"reason": "it is not needed any more"});
+        let (status, refused) = prod.asks("/apps/prod/devx/shop/remove", body.clone()).await;
+        assert_eq!(status, 404, "{refused}");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("prod is a fleet") && detail.contains("eu-1, eu-2, us-1"),
+            "{detail}"
+        );
+        let (status, removed) = prod.asks("/apps/eu-2/devx/shop/remove", body).await;
+        assert_eq!(status, 200, "{removed}");
+        let lives = prod.lives(&CLUSTERS);
+        assert!(lives[0].is_some() && lives[1].is_none() && lives[2].is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_hold_of_one_cluster_keeps_automation_from_the_fleet_until_a_person_deploys() {
     on_both(async |prod| {
         prod.runs("prod", "v1").await;

@@ -1,5 +1,6 @@
 //! `bart traffic` shows who gets which requests, edits the weights of a WAML, and shifts them in steps.
 
+mod live; // what is live on each cluster of a target
 mod shift;
 
 use std::fs;
@@ -7,16 +8,14 @@ use std::fs;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::api::apps::AppDetail;
-use crate::api::revisions::RevisionDetail;
+use crate::cli::bart::traffic::live::{LiveTraffic, clusters_of, read_live, version_of};
 use crate::cli::context::{self, Context};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, Format, GOOD, note_line};
 use crate::cli::table::{Column, table};
-use crate::manifests::parse::shares::{RouteShares, read_shares};
-use crate::manifests::parse::versions::{LiveVersionManifest, read_versions};
-use crate::model::id::TargetName;
-use crate::model::revision::ManifestFile;
+use crate::manifests::parse::shares::RouteShares;
+use crate::manifests::parse::versions::LiveVersionManifest;
+use crate::model::id::{AppKey, TargetName};
 use crate::pipeline::weights::{VersionWeight, set_weights};
 
 /// Shows who gets which requests, edits the weights of versions, and shifts them in steps.
@@ -27,11 +26,13 @@ pub(super) enum TrafficArgs {
     Shift(Box<shift::ShiftArgs>),
 }
 
-/// Shows an app's live versions on a target, and how each route shares its requests between them.
+/// Shows an app's live versions on a target, and how each route shares its requests between them; of a fleet, on each of its
+/// clusters.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  bart traffic show prod-cluster-1")]
+  bart traffic show prod-cluster-1
+  bart traffic show prod --output json")]
 pub(super) struct ShowArgs {
     /// The target
     target: TargetName,
@@ -79,46 +80,43 @@ impl ShowArgs {
         let Self { target, context: Context { about, server, output } } = self;
         let app = server.find_app(&about).await?;
         let names = about.names(Some(&target));
-        let address = format!("/api/v1/apps/{target}/{app}");
-        let status: Result<Option<AppDetail>, CliError> = server.find(&address).await;
-        let status = server.suggest(status, &names).await?;
-        let live = status.and_then(|status| status.live);
-        let Some(live) = live else {
-            let nothing = CliError::refused(format!("no revision of {app} is live on {target}"))
-                .hint("`bart status` shows where it is, and `bart history` what happened");
-            return server.suggest(Err(nothing), &names).await;
+        let clusters = clusters_of(&server, &target).await;
+        let mut all = Vec::new();
+        for cluster in &clusters {
+            let live = server.suggest(read_live(&server, cluster, &app).await, &names).await?;
+            all.push((cluster, live));
+        }
+        if all.iter().all(|(_, live)| live.is_none()) {
+            return server.suggest(Err(nothing_live(&target, &app)), &names).await;
+        }
+        let data = match &all[..] {
+            [(cluster, Some(live))] if **cluster == target => live.data(&app, cluster),
+            all => {
+                let of_cluster = |(cluster, live): &(&TargetName, Option<LiveTraffic>)| {
+                    live.as_ref().map(|live| live.data(&app, cluster))
+                };
+                json!({
+                    "app": app.to_string(), "target": target,
+                    "clusters": all.iter().filter_map(of_cluster).collect::<Vec<_>>(),
+                })
+            }
         };
-        let revision: RevisionDetail =
-            server.get(&format!("{address}/revisions/{}", live.revision), &[]).await?;
-        let files = revision.files.into_iter().filter_map(|file| {
-            Some(ManifestFile { name: file.name, bytes: file.text?.into_bytes() })
-        });
-        let files: Vec<ManifestFile> = files.collect();
-        let versions = read_versions(&files);
-        let routes = read_shares(&files);
-        let data = json!({
-            "app": app.to_string(), "target": target, "revision": live.revision,
-            "versions": versions.iter().map(|one| json!({
-                "version": one.version, "image": one.image, "replicas": one.replicas,
-            })).collect::<Vec<_>>(),
-            "routes": routes.iter().map(|one| json!({
-                "route": one.route,
-                "shares": one.shares.iter().map(|(service, weight)| json!({
-                    "version": version_of(service, &versions), "service": service, "weight": weight,
-                })).collect::<Vec<_>>(),
-            })).collect::<Vec<_>>(),
-        });
         output.print(&data, || {
-            let head = format!("{BOLD}{app}{BOLD:#} on {target}, revision {}\n\n", live.revision);
-            head + &page(&versions, &routes)
+            let of_cluster = |(cluster, live): &(&TargetName, Option<LiveTraffic>)| match live {
+                Some(LiveTraffic { revision, versions, routes, .. }) => format!(
+                    "{BOLD}{app}{BOLD:#} on {cluster}, revision {revision}\n\n{}",
+                    page(versions, routes)
+                ),
+                None => format!("{BOLD}{app}{BOLD:#} on {cluster}: nothing is live\n"),
+            };
+            all.iter().map(of_cluster).collect::<Vec<_>>().join("\n")
         })
     }
 }
 
-/// Finds the version of a Service, which is called as its Deployment.
-fn version_of<'v>(service: &str, versions: &'v [LiveVersionManifest]) -> Option<&'v str> {
-    let version = versions.iter().find(|one| one.name == service);
-    version.map(|one| one.version.as_str())
+fn nothing_live(target: &TargetName, app: &AppKey) -> CliError {
+    CliError::refused(format!("no revision of {app} is live on {target}"))
+        .hint("`bart status` shows where it is, and `bart history` what happened")
 }
 
 /// Formats the versions and routes of a revision. Pure.

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use clap::Args;
 use jiff::SignedDuration;
 
-use crate::api::apps::AppDetail;
-use crate::api::revisions::RevisionDetail;
 use crate::api::rollouts::{OverlapChoice, RolloutFailurePolicy, RolloutStartRequest};
 use crate::cli::bart::deploy::worktree;
 use crate::cli::bart::rollout::start::{FollowArgs, start_and_follow};
+use crate::cli::bart::traffic::live::{LiveTraffic, clusters_of, read_live};
 use crate::cli::context::{self, Context, ServiceArgs};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output;
 use crate::cli::times;
-use crate::manifests::parse::shares::{RouteShares, read_shares};
-use crate::manifests::parse::versions::{LiveVersionManifest, read_versions};
+use crate::manifests::parse::shares::RouteShares;
+use crate::manifests::parse::versions::LiveVersionManifest;
 use crate::model::id::{ImageTag, TargetName};
 use crate::model::removal;
-use crate::model::revision::ManifestFile;
 use crate::pipeline::weights::shift_weights;
 
 /// Versions with their percents.
@@ -45,7 +43,7 @@ pub(in crate::cli::bart) struct ShiftArgs {
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', required = true,
           value_parser = clap::value_parser!(u32).range(0..=100))]
     steps: Vec<u32>,
-    /// The target
+    /// The cluster or the fleet
     #[arg(long, short)]
     target: TargetName,
     /// The time to wait between two steps: `5m`
@@ -90,27 +88,23 @@ impl ShiftArgs {
         }
         let app = server.find_app(&about).await?;
         let names = about.names(Some(&target));
-        let address = format!("/api/v1/apps/{target}/{app}");
-        let status: Result<Option<AppDetail>, CliError> = server.find(&address).await;
-        let status = server.suggest(status, &names).await?;
-        let (repository, live) =
-            status.map_or((None, None), |status| (status.repository, status.live));
-        let Some(live) = live else {
+        let mut lives = Vec::new();
+        for cluster in clusters_of(&server, &target).await {
+            let live = server.suggest(read_live(&server, &cluster, &app).await, &names).await?;
+            lives.extend(live);
+        }
+        if lives.is_empty() {
             return Err(CliError::refused(format!("no revision of {app} is live on {target}"))
                 .hint("a shift begins with the live weights: deploy it first"));
-        };
-        let revision: RevisionDetail =
-            server.get(&format!("{address}/revisions/{}", live.revision), &[]).await?;
-        let files = revision.files.into_iter().filter_map(|file| {
-            Some(ManifestFile { name: file.name, bytes: file.text?.into_bytes() })
-        });
-        let files: Vec<ManifestFile> = files.collect();
-        let weights = step_weights(&to, &steps, &read_versions(&files), &read_shares(&files))?;
-        let tag = self.tag.map(|tag| tag.to_string()).or(live.tag);
+        }
+        let weights = step_weights(&to, &steps, live_weights(&lives))?;
+        let tag = lives.iter().find_map(|live| live.tag.clone());
+        let tag = self.tag.map(|tag| tag.to_string()).or(tag);
         let tag = tag.ok_or_else(|| {
             CliError::refused("the tag of the live revision is not known")
                 .hint("name it: `--tag TAG`")
         })?;
+        let repository = lives.into_iter().find_map(|live| live.repository);
         let repository = match repository {
             Some(repository) => repository,
             None => about.repository()?.to_string(),
@@ -138,14 +132,9 @@ impl ShiftArgs {
     }
 }
 
-/// Computes the weights of each step from what is live. Pure.
-fn step_weights(
-    to: &str,
-    steps: &[u32],
-    versions: &[LiveVersionManifest],
-    routes: &[RouteShares],
-) -> Result<Vec<Weights>, CliError> {
-    let live = live_weights(versions, routes).ok_or_else(|| {
+/// Computes the weights of each step from those that are live. Pure.
+fn step_weights(to: &str, steps: &[u32], live: Option<Weights>) -> Result<Vec<Weights>, CliError> {
+    let live = live.ok_or_else(|| {
         CliError::refused("no route shares its requests between versions by weights now")
             .hint("write `versions` with weights, and deploy them: docs/traffic.md")
     })?;
@@ -160,9 +149,10 @@ fn step_weights(
     steps.iter().map(of_step).collect()
 }
 
-/// Returns the weights of the first route that has some for versions.
-fn live_weights(versions: &[LiveVersionManifest], routes: &[RouteShares]) -> Option<Weights> {
-    let of_route = |route: &RouteShares| -> Option<Weights> {
+/// Returns the weights of the first route that shares its requests between the most versions: a cluster of a fleet may
+/// have only some of them.
+fn live_weights(lives: &[LiveTraffic]) -> Option<Weights> {
+    let of_route = |versions: &[LiveVersionManifest], route: &RouteShares| -> Option<Weights> {
         let share = |(service, weight): &(String, Option<u64>)| {
             let version = versions.iter().find(|one| one.name == *service)?;
             Some((version.version.clone(), u32::try_from((*weight)?).ok()?))
@@ -170,7 +160,12 @@ fn live_weights(versions: &[LiveVersionManifest], routes: &[RouteShares]) -> Opt
         let weights: Option<Weights> = route.shares.iter().map(share).collect();
         weights.filter(|weights| !weights.is_empty())
     };
-    routes.iter().find_map(of_route)
+    let of_cluster = |live: &LiveTraffic| {
+        live.routes.iter().filter_map(|route| of_route(&live.versions, route)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<Weights> = lives.iter().flat_map(of_cluster).collect();
+    all.sort_by_key(|weights| std::cmp::Reverse(weights.len()));
+    all.into_iter().next()
 }
 
 #[cfg(test)]
@@ -190,12 +185,23 @@ mod tests {
         let shares = vec![share("v1", 60), share("v3", 30), share("v2", 10)];
         let all = RouteShares { route: "a".into(), shares: vec![("shop".into(), None)] };
         let routes = [all.clone(), RouteShares { route: "b".into(), shares }];
-        let steps = step_weights("v2", &[25, 100], &versions, &routes).ok().unwrap();
+        let live = |versions: &[LiveVersionManifest], routes: &[RouteShares]| {
+            let (versions, routes) = (versions.to_vec(), routes.to_vec());
+            LiveTraffic { revision: String::new(), tag: None, repository: None, versions, routes }
+        };
+        let few = live(
+            &versions[..1],
+            &[RouteShares { route: "b".into(), shares: vec![share("v1", 100)] }],
+        );
+        let lives = [few, live(&versions, &routes)];
+        let steps = step_weights("v2", &[25, 100], live_weights(&lives)).ok().unwrap();
         let weights =
             |v1, v2, v3| Weights::from([("v1".into(), v1), ("v2".into(), v2), ("v3".into(), v3)]);
         assert_eq!(steps, [weights(50, 25, 25), weights(0, 100, 0)]);
-        assert!(step_weights("v2", &[25], &versions, &[all]).is_err());
+        let alone = [live(&versions, &[all])];
+        assert!(step_weights("v2", &[25], live_weights(&alone)).is_err());
         let only = [RouteShares { route: "b".into(), shares: vec![share("v2", 100)] }];
-        assert!(step_weights("v2", &[25], &versions, &only).is_err());
+        let only = [live(&versions, &only)];
+        assert!(step_weights("v2", &[25], live_weights(&only)).is_err());
     }
 }
