@@ -5,4 +5,5 @@ mod deploying; // one push for all clusters, or none
 mod back; // rollbacks of a fleet, and clusters that join and leave
 mod stops; // locks, holds, removals and deployments of single clusters
 mod plans; // what each cluster would get
+mod rollouts; // a fleet as the target of a rollout
 mod progress; // the clusters of a fleet, each watched

@@ -138,20 +138,23 @@ impl Deployments {
         look: Option<&LiveState>,
     ) -> Result<TargetFacts, BackendError> {
         let target = &one.target;
-        let cluster = self.clusters.find(target).filter(|_| self.manifests_of(target).is_ok());
+        let has_clusters =
+            self.clusters_of(target).iter().any(|one| self.clusters.find(one).is_some());
+        let is_configured = has_clusters && self.manifests_of(target).is_ok();
         let live = match look {
             Some(state) => state.live.clone(),
             None => records.live_by_record(one),
         };
         let is_next = look.is_some();
         let mut blocked = None;
-        if let Some(cluster) = cluster.as_ref().filter(|_| is_next) {
+        if is_configured && is_next {
             blocked = match one.state {
                 RolloutTargetStatus::Pending => {
                     let release = (&record.release, records.rollout.origin.automatic);
-                    self.stop_of(&records.stops, cluster, release).await?
+                    let stop = self.stop_on(&records.stops, target, release).await?;
+                    stop.or_else(|| self.first_on_fleet(target, &live))
                 }
-                _ => records.stops.lock_on(target),
+                _ => self.lock_on(&records.stops, target),
             };
         }
         let busy = records.beside.get(target).filter(|_| is_next).cloned();
@@ -163,7 +166,6 @@ impl Deployments {
             }
             _ => None,
         };
-        let is_configured = cluster.is_some();
         Ok(TargetFacts { is_configured, live, blocked, busy, deployment, undo, unrestorable })
     }
 

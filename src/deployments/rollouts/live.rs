@@ -67,6 +67,9 @@ impl Deployments {
     ) -> Result<LiveState, HistoryError> {
         let newest = records.newest;
         let AppInstance { target, app } = instance;
+        if self.fleets.is_fleet(target) {
+            return self.look_at_fleet(instance, newest, is_ours).await;
+        }
         let Some((repository, branch)) = self.repository(instance).await? else {
             let reason = format!("no manifest repository is configured for {target}");
             return Err(HistoryError::Repository(reason));

@@ -17,6 +17,7 @@ mod view; // rollouts as they are shown
 pub mod metrics;
 mod stops; // what stops a deployment to a target now
 mod live; // what is live on a target, as the write path knows it
+mod live_fleet; // the same of a fleet
 mod facts; // the facts of a turn
 pub mod gates; // the questions to gates
 pub mod gate_clients; // their clients and metrics
@@ -188,6 +189,16 @@ pub enum RolloutError {
         targets: Vec<TargetName>,
         /// Those that it has.
         available: Vec<TargetName>,
+    },
+    /// Two targets have a cluster in common.
+    #[error(
+        "{} and {} are both to have the release on {cluster}: name one of them", .targets[0], .targets[1]
+    )]
+    SharedCluster {
+        /// The targets.
+        targets: [TargetName; 2],
+        /// The cluster.
+        cluster: TargetName,
     },
     /// Nothing can be selected that way.
     #[error(transparent)]

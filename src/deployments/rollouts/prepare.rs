@@ -8,6 +8,7 @@ use crate::deployments::rollouts::{PreparedRollout, RolloutError, RolloutRequest
 use crate::forge::error::ForgeError;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
+use crate::model::target::{Clusters, Target};
 use crate::model::violation::Rejection;
 use crate::pipeline::rollout_plan::{RolloutSelection, plan_rollout};
 use crate::pipeline::weights::{apply_weights, weights_text};
@@ -32,7 +33,8 @@ impl Deployments {
             }
             RolloutSteps::Selection { selection, options } => {
                 let repository = &release.repository;
-                let plan = plan_rollout(&selection, &options, &waml, repository, &self.clusters)?;
+                let targets = self.rollout_targets();
+                let plan = plan_rollout(&selection, &options, &waml, repository, &targets)?;
                 let name = match selection {
                     RolloutSelection::Definition(name) => Some(name),
                     RolloutSelection::Targets(_) => None,
@@ -40,6 +42,7 @@ impl Deployments {
                 (plan, name)
             }
         };
+        self.check_shared_clusters(&plan)?;
         check_weights(&plan, &bytes, &waml)?;
         let Waml { app, owner, .. } = waml;
         Ok(PreparedRollout { release, git_ref, app, owner, name, plan, on_overlap, reason })
@@ -66,10 +69,37 @@ impl Deployments {
             let available = waml.targets().into_iter().cloned().collect();
             return Err(RolloutError::NotDeployed { app: waml.app.clone(), targets, available });
         }
-        let targets = missing(&|target| self.clusters.find(target).is_some());
+        let configured = self.rollout_targets();
+        let targets = missing(&|target| configured.find(target).is_some());
         if !targets.is_empty() {
-            let available = self.clusters.names().into_iter().cloned().collect();
+            let available = configured.names().into_iter().cloned().collect();
             return Err(RolloutError::NotConfigured { targets, available });
+        }
+        Ok(())
+    }
+
+    /// Returns the targets of rollouts: the clusters, and the fleets, which have no labels.
+    fn rollout_targets(&self) -> Clusters {
+        let Clusters::Known(clusters) = &self.clusters else { return self.clusters.clone() };
+        let fleets =
+            self.fleets.names().map(|name| (name.clone(), Target::unconfigured(name.clone())));
+        Clusters::Known(clusters.clone().into_iter().chain(fleets).collect())
+    }
+
+    /// Refuses targets that share a cluster: one would take the other's place there, and an undo would not know whose
+    /// revision it goes back to.
+    fn check_shared_clusters(&self, plan: &RolloutPlan) -> Result<(), RolloutError> {
+        let mut targets = BTreeMap::new();
+        for (_, target) in plan.sequence() {
+            for cluster in self.clusters_of(target) {
+                match targets.insert(cluster.clone(), target) {
+                    Some(other) if other != target => {
+                        let targets = [other.clone(), target.clone()];
+                        return Err(RolloutError::SharedCluster { targets, cluster });
+                    }
+                    Some(_) | None => {}
+                }
+            }
         }
         Ok(())
     }

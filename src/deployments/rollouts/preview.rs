@@ -53,10 +53,8 @@ impl Deployments {
         let instance = AppInstance { target: target.clone(), app: prepared.app.clone() };
         let live = self.read_live(&instance, records, &|_| false).await.live;
         let tag = self.tag_of(&live).await?;
-        let blocked = match self.clusters.find(target) {
-            Some(cluster) => self.stop_of(stops, &cluster, (&prepared.release, false)).await?,
-            None => None,
-        };
+        let blocked = self.stop_on(stops, target, (&prepared.release, false)).await?;
+        let blocked = blocked.or_else(|| self.first_on_fleet(target, &live));
         Ok(PreviewTarget { target: target.clone(), step, live, tag, blocked })
     }
 

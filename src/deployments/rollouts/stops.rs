@@ -31,14 +31,45 @@ impl Deployments {
         Ok(RolloutStops { locks, app: app.clone(), owner: owner.to_owned(), now })
     }
 
-    /// Returns what stops the deployment of a release to a target now: a lock, the calendar, or a hold.
-    pub(super) async fn stop_of(
+    /// Returns what stops the deployment of a release to a target now: on a fleet, what stops it on one of its clusters.
+    pub(super) async fn stop_on(
+        &self,
+        stops: &RolloutStops,
+        target: &TargetName,
+        (release, automatic): (&Release, bool),
+    ) -> Result<Option<String>, BackendError> {
+        if let Some(lock) = self.lock_on(stops, target) {
+            return Ok(Some(lock));
+        }
+        let hold = self.store.hold(target, &stops.app).await.map_err(BackendError::new)?;
+        for cluster in self.clusters_of(target) {
+            let Some(cluster) = self.clusters.find(&cluster) else { continue };
+            let holds = cluster.policies.holds;
+            let of_fleet = hold.as_ref().and_then(|hold| held(hold, holds, release, automatic));
+            if of_fleet.is_some() {
+                return Ok(of_fleet);
+            }
+            if let Some(stop) = self.stop_of(stops, &cluster, (release, automatic)).await? {
+                let is_part = cluster.name != *target;
+                return Ok(Some(if is_part { format!("{}: {stop}", cluster.name) } else { stop }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the lock that stops every deployment to a target: its own, or that of a cluster or a fleet that shares one
+    /// with it.
+    pub(super) fn lock_on(&self, stops: &RolloutStops, target: &TargetName) -> Option<String> {
+        self.fleets.overlapping(target).iter().find_map(|target| stops.lock_on(target))
+    }
+
+    async fn stop_of(
         &self,
         stops: &RolloutStops,
         target: &Target,
         (release, automatic): (&Release, bool),
     ) -> Result<Option<String>, BackendError> {
-        if let Some(stop) = stops.lock_on(&target.name).or_else(|| stops.closed(target)) {
+        if let Some(stop) = stops.closed(target) {
             return Ok(Some(stop));
         }
         let hold = self.store.hold(&target.name, &stops.app).await.map_err(BackendError::new)?;
@@ -48,7 +79,7 @@ impl Deployments {
 
 impl RolloutStops {
     /// Returns the lock that stops every deployment to a target, rollbacks as well.
-    pub(super) fn lock_on(&self, target: &TargetName) -> Option<String> {
+    fn lock_on(&self, target: &TargetName) -> Option<String> {
         let filter = LockFilter {
             target: Some(target.clone()),
             owner: Some(self.owner.clone()),

@@ -98,6 +98,7 @@ fn refusal_for(error: RolloutError, rights: Option<&Rights>) -> Problem {
     match error {
         RolloutError::NotDeployed { .. }
         | RolloutError::NotConfigured { .. }
+        | RolloutError::SharedCluster { .. }
         | RolloutError::Selection(_)
             if !sees_all =>
         {
@@ -364,6 +365,7 @@ impl From<RolloutError> for Problem {
             | RolloutError::Waml(_)
             | RolloutError::NotDeployed { .. }
             | RolloutError::NotConfigured { .. }
+            | RolloutError::SharedCluster { .. }
             | RolloutError::Selection(_)
             | RolloutError::Plan(_)
             | RolloutError::Weights(_) => unprocessable(error.to_string()),
