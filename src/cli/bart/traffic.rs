@@ -1,22 +1,26 @@
 //! `bart traffic` shows who gets which requests, edits the weights of a WAML, and shifts them in steps.
 
 mod live; // what is live on each cluster of a target
+mod proposal; // a pull request with other weights
 mod shift;
 
 use std::fs;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
+use super::deploy;
 use crate::cli::bart::traffic::live::{LiveTraffic, clusters_of, read_live, version_of};
-use crate::cli::context::{self, Context};
+use crate::cli::bart::traffic::proposal::{Proposed, WeightProposal};
+use crate::cli::context::{self, Context, RepositorySelector, ServiceArgs, WAML_FILE};
 use crate::cli::error::{CliError, CommandOutcome};
-use crate::cli::output::{self, BOLD, Format, GOOD, note_line};
+use crate::cli::output::{self, BOLD, GOOD, note_line};
 use crate::cli::table::{Column, table};
 use crate::manifests::parse::shares::RouteShares;
 use crate::manifests::parse::versions::LiveVersionManifest;
 use crate::model::id::{AppKey, TargetName};
-use crate::pipeline::weights::{VersionWeight, set_weights};
+use crate::model::removal;
+use crate::pipeline::weights::{EditedLine, VersionWeight, set_weights};
 
 /// Shows who gets which requests, edits the weights of versions, and shifts them in steps.
 #[derive(Debug, Subcommand)]
@@ -44,12 +48,14 @@ pub(super) struct ShowArgs {
 ///
 /// Only the numbers change, in `traffic` or else in `versions`, and only where they are written for this target.
 /// Versions that are not named get 0. Rules that lead to none of the named versions stay. Nothing is deployed: commit
-/// the change, and let it be reviewed as any other.
+/// the change, and let it be reviewed as any other. With --pull-request bart opens the pull request itself, from the
+/// WAML of the default branch and with your own GitHub token; the working folder stays as it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   bart traffic set v1=90 v2=10 --target prod
-  bart traffic set v2=100 --target prod --dry-run")]
+  bart traffic set v2=100 --target prod --dry-run
+  bart traffic set v1=50 v2=50 --target prod --pull-request --reason 'v2 is as fast'")]
 pub(super) struct SetArgs {
     /// Versions with their percents, 100 together
     #[arg(value_name = "VERSION=PERCENT", required = true, num_args = 1..)]
@@ -60,15 +66,23 @@ pub(super) struct SetArgs {
     /// Print the lines that would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// The format of the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    /// Open a pull request with the change, and leave the working folder as it is
+    #[arg(long)]
+    pull_request: bool,
+    /// The reason, for who reviews the pull request
+    #[arg(long, value_name = "TEXT", requires = "pull_request", value_parser = removal::reason)]
+    reason: Option<String>,
+    #[command(flatten)]
+    selector: RepositorySelector,
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 impl TrafficArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         match self {
             Self::Show(args) => args.run().await,
+            Self::Set(args) if args.pull_request => args.propose().await,
             Self::Set(args) => args.run(),
             Self::Shift(args) => args.run().await,
         }
@@ -145,6 +159,25 @@ fn page(versions: &[LiveVersionManifest], routes: &[RouteShares]) -> String {
 }
 
 impl SetArgs {
+    /// Opens a pull request with the weights.
+    async fn propose(&self) -> CommandOutcome {
+        let ServiceArgs { server, output } = &self.service;
+        let repository = self.selector.repository()?;
+        let github = deploy::github_session(server).await?;
+        let proposal = WeightProposal {
+            repository: &repository,
+            target: &self.target,
+            weights: &self.weights,
+            reason: self.reason.as_deref(),
+        };
+        let Proposed { lines, url } = proposal.open(&github, self.dry_run).await?;
+        let data = json!({"file": WAML_FILE, "pull_request": url, "lines": lines_data(&lines)});
+        output.print(&data, || match &url {
+            Some(url) => format!("{}{GOOD}opened{GOOD:#} {url}\n", list_lines(WAML_FILE, &lines)),
+            None => list_lines(WAML_FILE, &lines),
+        })
+    }
+
     fn run(&self) -> CommandOutcome {
         let waml = context::waml()?;
         let (file, bytes) = context::waml_text()?;
@@ -156,22 +189,11 @@ impl SetArgs {
         if !self.dry_run && !edit.lines.is_empty() {
             fs::write(&file, &edit.text).map_err(CliError::file("write", &file))?;
         }
-        let lines: Vec<_> = edit
-            .lines
-            .iter()
-            .map(|line| json!({"line": line.number, "before": line.before, "after": line.after}))
-            .collect();
+        let lines = lines_data(&edit.lines);
         let data = json!({"file": name, "written": !self.dry_run, "lines": lines});
-        self.output.print(&data, || {
-            if edit.lines.is_empty() {
-                return format!("{GOOD}nothing to change{GOOD:#} in {name}\n");
-            }
-            let listed = edit.lines.iter().map(|line| {
-                format!("{name}:{}\n  - {}\n  + {}\n", line.number, line.before, line.after)
-            });
-            listed.collect()
-        })?;
-        if !self.output.is_data() && !self.dry_run && !edit.lines.is_empty() {
+        let output = self.service.output;
+        output.print(&data, || list_lines(&name, &edit.lines))?;
+        if !output.is_data() && !self.dry_run && !edit.lines.is_empty() {
             let target = &self.target;
             output::note(&note_line(format!(
                 "nothing is deployed yet: `bart plan --live {target}` shows what it changes; commit it for review"
@@ -179,6 +201,22 @@ impl SetArgs {
         }
         Ok(())
     }
+}
+
+fn lines_data(lines: &[EditedLine]) -> Vec<Json> {
+    let line = |line: &EditedLine| json!({"line": line.number, "before": line.before, "after": line.after});
+    lines.iter().map(line).collect()
+}
+
+/// Formats the lines that change, before and after.
+fn list_lines(name: &str, lines: &[EditedLine]) -> String {
+    if lines.is_empty() {
+        return format!("{GOOD}nothing to change{GOOD:#} in {name}\n");
+    }
+    let listed = lines
+        .iter()
+        .map(|line| format!("{name}:{}\n  - {}\n  + {}\n", line.number, line.before, line.after));
+    listed.collect()
 }
 
 #[cfg(test)]

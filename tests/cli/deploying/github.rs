@@ -190,3 +190,46 @@ async fn who_is_logged_in_needs_no_other_token() {
     place.process.until("what GitHub is told", told).await;
     place.github.settled();
 }
+
+/// Two versions with weights on `dev`.
+const WEIGHTED: &str = "    ingress: [{hostPrefix: shop}]\n    versions:\n    - {name: v1, tag: \"1\", weight: 90}\n    - {name: v2, tag: \"2\", weight: 10}\n";
+
+#[tokio::test]
+async fn weights_are_proposed_as_a_pull_request_from_the_default_branch() {
+    let place = Place::new().await;
+    let weighted = waml("shop").replace("deploy:\n", &format!("deploy:\n  dev:\n{WEIGHTED}"));
+    let shop = place.github.repository("acme/shop");
+    shop.commit(&weighted);
+    let before = place.developer.work().join(".weave.yaml");
+    let here = std::fs::read_to_string(&before).unwrap();
+    let set = ["traffic", "set", "v1=50", "v2=50", "--target", "dev", "--pull-request"];
+    let propose = async |more: &[&str]| {
+        place.developer.runs(&place.variables(), &[&set[..], more].concat()).await
+    };
+    propose(&["--dry-run"]).await.ended(0, &["weight: 90", "weight: 50"]);
+    assert_eq!(shop.pull_requests(".weave.yaml"), []);
+    let said = propose(&["--reason", "v2 is as fast"]).await;
+    said.ended(0, &["weight: 50", "opened https://github.com/acme/shop/pull/1"]);
+    let pulls = shop.pull_requests(".weave.yaml");
+    let [(branch, text)] = &pulls[..] else { panic!("{pulls:?}") };
+    assert!(branch.starts_with("traffic-dev-"), "{branch}");
+    assert_eq!(
+        *text,
+        weighted.replace("weight: 90", "weight: 50").replace("weight: 10", "weight: 50")
+    );
+    assert_eq!(std::fs::read_to_string(&before).unwrap(), here, "nothing changes here");
+    let same = ["traffic", "set", "v1=90", "v2=10", "--target", "dev", "--pull-request"];
+    let said = place.developer.runs(&place.variables(), &same).await;
+    said.ended(0, &["nothing to change"]);
+    let wrong = ["traffic", "set", "v1=50", "v9=50", "--target", "dev", "--pull-request"];
+    place.developer.runs(&place.variables(), &wrong).await.ended(1, &["v9"]);
+    // What GitHub refuses in the middle leaves no branch.
+    place.github.fails(1, "POST acme/shop/pulls", Fault::Status(403));
+    propose(&[]).await.ended(1, &["GitHub refuses"]);
+    let branches = shop.branches();
+    assert_eq!(
+        branches.iter().filter(|name| name.starts_with("traffic-")).count(),
+        1,
+        "{branches:?}"
+    );
+}

@@ -91,6 +91,35 @@ pub(super) fn tell(state: &mut State, repo: i64, number: i64, action: &str, base
     deliveries::tell(state, repo, "pull_request", event);
 }
 
+/// `POST /repos/O/R/pulls`
+pub(super) fn create(state: &mut State, call: &Call, who: &Who, repo: i64, _: &[&str]) -> Answered {
+    let (head, base) =
+        (call.required("PullRequest", "head")?, call.required("PullRequest", "base")?);
+    call.required("PullRequest", "title")?;
+    let author = who.login();
+    let repo = state.repo_mut(repo);
+    let (Some(from), Some(to)) = (repo.branches.get(&head), repo.branches.get(&base)) else {
+        return Err(Answer::invalid("PullRequest", "head", "head is not a branch"));
+    };
+    if from == to {
+        let says = format!("No commits between {base} and {head}");
+        return Err(Answer::invalid("PullRequest", "head", &says));
+    }
+    let pull = Pull {
+        number: i64::try_from(repo.pulls.len()).unwrap() + 1,
+        branch: head,
+        base: to.clone(),
+        open: true,
+        draft: false,
+        author,
+        fork: None,
+        renames: Vec::new(),
+    };
+    let answer = pull.json(repo, &call.base);
+    repo.pulls.push(pull);
+    Ok(Answer::json(201, &answer))
+}
+
 /// `GET /repos/O/R/pulls`: newest first.
 pub(super) fn list(state: &mut State, call: &Call, _: &Who, repo: i64, _: &[&str]) -> Answered {
     let repo = state.repo(repo);

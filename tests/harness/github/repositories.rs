@@ -117,6 +117,68 @@ pub(super) fn contents(
     Ok(answer.with("etag", format!("\"{tag}\"")))
 }
 
+/// `PUT /repos/O/R/contents/PATH`: one that was changed meanwhile is refused.
+pub(super) fn put_contents(
+    state: &mut State,
+    call: &Call,
+    _: &Who,
+    repo: i64,
+    rest: &[&str],
+) -> Answered {
+    let path = rest[1..].join("/");
+    let branch = call.required("Contents", "branch")?;
+    let (sha, content) = (call.text("sha"), call.required("Contents", "content")?);
+    call.required("Contents", "message")?;
+    let head = state.repo(repo).branches.get(&branch).cloned();
+    let head = head.ok_or_else(|| Answer::refusal(404, &format!("Branch {branch} not found")))?;
+    let before =
+        state.repo(repo).commits[&head].files.get(&path).map(|b| self::sha(&format!("{b:?}")));
+    if before != sha {
+        let says = format!("{path} does not match {}", sha.unwrap_or_default());
+        return Err(Answer::refusal(409, &says));
+    }
+    let bytes = STANDARD
+        .decode(content)
+        .map_err(|_| Answer::refusal(422, "content is not valid Base64"))?;
+    let text = String::from_utf8(bytes).unwrap();
+    let commit = add_commit(state, repo, &branch, &[(path.as_str(), Some(&text))]);
+    ok(&json!({"content": {"path": path}, "commit": {"sha": commit}}))
+}
+
+/// `POST /repos/O/R/git/refs`
+pub(super) fn create_ref(
+    state: &mut State,
+    call: &Call,
+    _: &Who,
+    repo: i64,
+    _: &[&str],
+) -> Answered {
+    let (name, sha) = (call.required("Reference", "ref")?, call.required("Reference", "sha")?);
+    let branch = name.strip_prefix("refs/heads/").ok_or_else(Answer::not_found)?.to_owned();
+    let repo = state.repo_mut(repo);
+    if repo.branches.contains_key(&branch) {
+        return Err(Answer::refusal(422, "Reference already exists"));
+    }
+    if !repo.commits.contains_key(&sha) {
+        return Err(Answer::refusal(422, "Object does not exist"));
+    }
+    repo.branches.insert(branch, sha.clone());
+    Ok(Answer::json(201, &json!({"ref": name, "object": {"type": "commit", "sha": sha}})))
+}
+
+/// `DELETE /repos/O/R/git/refs/heads/NAME`
+pub(super) fn delete_branch(
+    state: &mut State,
+    _: &Call,
+    _: &Who,
+    repo: i64,
+    rest: &[&str],
+) -> Answered {
+    let removed = state.repo_mut(repo).branches.remove(&rest[3..].join("/"));
+    removed.ok_or_else(|| Answer::refusal(422, "Reference does not exist"))?;
+    Ok(Answer { status: 204, headers: Vec::new(), body: Vec::new() })
+}
+
 fn file_json(path: &str, blob: &str, bytes: &[u8]) -> Json {
     let small = bytes.len() <= MAX_IN_JSON;
     let content = if small { STANDARD.encode(bytes) } else { String::new() };

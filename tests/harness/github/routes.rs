@@ -86,6 +86,12 @@ fn handler(method: &str, rest: &[&str]) -> Option<(Needs, Handler)> {
     let found: (Needs, Handler) = match (method, rest) {
         ("GET", []) => (("metadata", Read), repositories::this),
         ("GET", ["contents", ..]) => (("contents", Read), repositories::contents),
+        ("PUT", ["contents", ..]) => (("contents", Write), repositories::put_contents),
+        ("POST", ["git", "refs"]) => (("contents", Write), repositories::create_ref),
+        ("DELETE", ["git", "refs", "heads", ..]) => {
+            (("contents", Write), repositories::delete_branch)
+        }
+        ("POST", ["pulls"]) => (("pull_requests", Write), pulls::create),
         ("GET", ["branches"]) => (("contents", Read), repositories::branches),
         ("GET", ["branches", ..]) => (("contents", Read), repositories::branch),
         ("GET", ["compare", ..]) => (("contents", Read), repositories::compare),

@@ -74,6 +74,22 @@ impl Repository<'_> {
         id
     }
 
+    /// The pull requests, each with its branch and a file on it.
+    pub(crate) fn pull_requests(&self, path: &str) -> Vec<(String, String)> {
+        let state = self.world.state();
+        let repo = state.repo(self.id);
+        let file = |pull: &Pull| {
+            let bytes = &repo.commits[&repo.branches[&pull.branch]].files[path];
+            (pull.branch.clone(), String::from_utf8(bytes.clone()).unwrap())
+        };
+        repo.pulls.iter().map(file).collect()
+    }
+
+    /// The names of all branches.
+    pub(crate) fn branches(&self) -> Vec<String> {
+        self.world.state().repo(self.id).branches.keys().cloned().collect()
+    }
+
     /// A branch with those files, and a pull request from it to `main`; its number.
     pub(crate) async fn opens_pull_request(&self, branch: &str, files: &[(&str, &str)]) -> i64 {
         self.commit_on(branch, files);

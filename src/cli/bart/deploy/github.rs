@@ -4,6 +4,7 @@ use globset::Glob;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::cli::client;
@@ -14,10 +15,14 @@ use crate::support::clock;
 
 /// A GitHub with the developer's token.
 #[derive(Debug)]
-pub(super) struct GitHubSession {
+pub(in crate::cli::bart) struct GitHubSession {
     pub(super) api_url: String,
     pub(super) token: SecretString,
 }
+
+/// The way out where GitHub does not know the token.
+const EXPIRED: &str =
+    "the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN";
 
 /// The release to deploy to every target.
 #[derive(Debug)]
@@ -108,6 +113,43 @@ impl GitHubSession {
         Ok(own.map(|deployment| deployment.id))
     }
 
+    /// Reads a resource.
+    pub(in crate::cli::bart) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<T, CliError> {
+        self.exchange(self.request(Method::GET, path)?).await
+    }
+
+    /// Creates or changes a resource.
+    pub(in crate::cli::bart) async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Json,
+    ) -> Result<T, CliError> {
+        self.exchange(self.request(method, path)?.json(body)).await
+    }
+
+    /// Deletes a resource.
+    pub(in crate::cli::bart) async fn delete(&self, path: &str) -> Result<(), CliError> {
+        let lost = |error| client::unreachable(&self.api_url, &error);
+        let answer = self.request(Method::DELETE, path)?.send().await.map_err(lost)?;
+        let status = answer.status();
+        if status.is_success() { Ok(()) } else { Err(plain_refusal(status, &[])) }
+    }
+
+    async fn exchange<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CliError> {
+        let lost = |error| client::unreachable(&self.api_url, &error);
+        let answer = request.send().await.map_err(lost)?;
+        let status = answer.status();
+        let body = client::read_body(&self.api_url, answer).await?;
+        if !status.is_success() {
+            return Err(plain_refusal(status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|_| client::not_github(&self.api_url))
+    }
+
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
         let request = client::client()?.request(method, format!("{}/{path}", self.api_url));
         let request = request
@@ -115,6 +157,28 @@ impl GitHubSession {
             .header("x-github-api-version", "2022-11-28");
         Ok(request.bearer_auth(self.token.expose_secret()))
     }
+}
+
+/// Explains a refusal of something other than a deployment.
+fn plain_refusal(status: StatusCode, body: &[u8]) -> CliError {
+    let message = refusal_message(body);
+    let refused = CliError::refused(format!("GitHub refuses ({status}): {message}"));
+    match status {
+        StatusCode::UNAUTHORIZED => refused.hint(EXPIRED),
+        StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => refused
+            .hint("the token must be allowed to read and write contents and pull requests of the repository"),
+        StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY => {
+            refused.hint("the branch may have changed meanwhile: try it again")
+        }
+        _ => CliError::io(format!("GitHub answers {status}: {message}")),
+    }
+}
+
+/// Reads the message of a refusal, in one line.
+fn refusal_message(body: &[u8]) -> String {
+    let answer: Json = serde_json::from_slice(body).unwrap_or_default();
+    let message = answer.get("message").and_then(Json::as_str).unwrap_or_default();
+    message.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
 /// Explains GitHub's refusal, and what to do.
@@ -125,14 +189,11 @@ fn github_refusal(
     deployment: &GitHubDeployment<'_>,
 ) -> CliError {
     let answer: Json = serde_json::from_slice(body).unwrap_or_default();
-    let message = answer.get("message").and_then(Json::as_str).unwrap_or_default();
-    let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
+    let message = refusal_message(body);
     let refusal =
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
     if status == StatusCode::UNAUTHORIZED {
-        return refusal(
-            "the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN",
-        );
+        return refusal(EXPIRED);
     }
     let errors = answer.get("errors").unwrap_or(&Json::Null);
     match deployment.refusal_help(repository, "the token", (status.as_u16(), &message, errors)) {

@@ -6,7 +6,7 @@
 
 pub(super) mod worktree; // the commit to deploy, and whether it was pushed
 mod preflight; // checks before anything is created; holds
-mod github; // GitHub Deployments
+pub(super) mod github; // GitHub Deployments
 mod create; // creates deployments one after the other
 mod follow; // finds them at the service, and follows them
 mod progress; // progress on the terminal
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use self::create::{CreationTarget, Set};
 use self::follow::FollowedDeployment;
-use self::github::ReleaseToDeploy;
+use self::github::{GitHubSession, ReleaseToDeploy};
 use self::progress::{Phase, Progress, TargetRow};
 use crate::cli::bart::deploy::worktree::Tree;
 use clap::Args;
@@ -117,6 +117,20 @@ struct Became {
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<Verbatim<DeploymentDetail>>,
+}
+
+/// Returns the GitHub of the service, with the developer's own token.
+///
+/// # Errors
+/// When there is no token, or the code host is none of GitHub.
+pub(super) async fn github_session(server: &ServiceEndpoint) -> Result<GitHubSession, CliError> {
+    match CreationTarget::new(Host::fetch(server).await?, server)? {
+        CreationTarget::GitHub(session) => Ok(session),
+        CreationTarget::Service(_) => {
+            Err(CliError::refused("the service has the repositories itself, and no pull requests")
+                .hint("edit the file and commit it"))
+        }
+    }
 }
 
 /// Checks that a token for deployments is at hand, and says who creates them.
