@@ -54,6 +54,12 @@ impl Form {
     /// A name of an object in a cluster, RFC 1123.
     pub(crate) const POD: Self =
         Self { pattern: "^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", least: 1, most: 253 };
+    /// A Secret's name (RFC 1123) and a key in it.
+    pub(crate) const SECRET_KEY: Self = Self {
+        pattern: "^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9._-]{1,253}$",
+        least: 3,
+        most: 507,
+    };
     pub(crate) const ROLLOUT_ID: Self =
         Self { pattern: "^r-[0-9]{8}-[0-9]{9}-[0-9a-f]{6}$", least: 27, most: 27 };
     pub(crate) const LOCK_ID: Self = Self { pattern: "^[0-9a-f]{8}$", least: 8, most: 8 };
@@ -131,6 +137,7 @@ of_forms! {
     OfDuration: Form::DURATION,
     OfPlace: Form::PLACE,
     OfCheck: Form::CHECK,
+    OfSecretKey: Form::SECRET_KEY,
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod problem; // errors
 pub mod revisions; // revisions of an app
 pub mod rollbacks; // rollbacks and holds
 pub mod rollouts; // one release over many targets
+pub mod secrets; // acts on secrets, without values
 pub mod service; // the caller, the code host and the targets
 
 use serde::de::DeserializeOwned;

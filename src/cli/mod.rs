@@ -27,6 +27,7 @@ mod deployment; // deployments as a terminal shows them
 mod times; // times in arguments and results
 mod host; // the service's code host
 mod settings; // the settings of this machine
+mod secret_store; // stores of secrets, with a person's login
 #[cfg(test)]
 mod secrets_tests; // no command shows a secret
 

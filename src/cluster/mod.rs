@@ -17,13 +17,14 @@
 //!                     summary                  one deployment over all its workloads, and what it waits for
 //! ```
 //!
-//! `connection`, `watch`, `live` and `logs` speak to a cluster's API server. `relay` takes the place of the first two
+//! `connection`, `watch`, `live`, `logs` and `secret_objects` speak to a cluster's API server. `relay` takes the place of the first two
 //! where an agent inside the cluster speaks to it. All of the rest is pure: no client, no clock, no file. Times come in as arguments; what must be remembered goes out as plain records.
 
 pub mod connection; // the connection to a cluster's API server
 pub mod watch; // changes of objects there
 pub mod relay; // the same from an agent inside the cluster
 pub mod logs; // logs of containers
+pub mod secret_objects; // Secrets, with a person's own credentials
 mod fields; // fields of JSON that may be missing or absurd
 pub mod object; // names, metadata, kinds
 pub mod template; // the digest of a pod template

@@ -29,6 +29,7 @@ pub mod removal; // removes an app from a target
 pub mod rollouts; // one release over many targets
 pub mod ledger; // what needs only the database: locks, owners, audit log
 pub mod locks; // locks and cancellations
+pub(crate) mod secrets; // acts of people on secrets, for the audit log
 pub mod dry_run; // what a deployment would do
 pub mod preview; // what a pull request would change
 pub mod violation_sources; // the lines of the WAML that violations are about

@@ -61,5 +61,6 @@ pub mod notice; // the receivers of a change
 pub mod announcement; // the kinds of events for other programs
 pub mod preview; // the text of a pull request's check run
 pub mod rollout_news; // the state of a rollout, for commits and channels
+pub mod secret_key; // names of keys in secrets
 pub mod rollout_words; // the words of a rollout's states and gates
 pub mod environment; // preview environments: workloads of others that name a commit

@@ -7,13 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::facts::{FactRequests, SecretQuestion};
-use crate::model::id::AppKey;
+use crate::model::id::{AppKey, TargetName};
 use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate;
 use crate::pipeline::{Input, default, merge};
+use crate::templates::set::TemplateSet;
 use crate::templates::view;
 use crate::templates::view::ingress;
+use crate::waml::Waml;
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 
@@ -21,7 +23,7 @@ use crate::waml::section::Section;
 /// whatever the answers are: no such target, template or image, or no section that can be read.
 pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactRequests> {
     let target = clusters.find(input.cluster())?;
-    let section = section(input)?;
+    let section = read_section(&input.waml, &input.target, &input.templates)?;
     let app = &input.waml.app;
     let image = view::reference(section.image.as_ref(), &input.release);
     validate::is_image(&image, &input.release.tag).then(|| FactRequests {
@@ -39,9 +41,11 @@ pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactReque
     })
 }
 
-fn section(input: &Input) -> Option<Section> {
-    let merged = merge::layers(&input.waml, &input.target).ok()?;
-    let template = merged.choose_template(&input.templates).ok()?;
+/// Reads the settings of a target with the template's defaults, as far as they can be read: for who needs only a part of
+/// them, such as the names of secrets.
+pub fn read_section(waml: &Waml, target: &TargetName, templates: &TemplateSet) -> Option<Section> {
+    let merged = merge::layers(waml, target).ok()?;
+    let template = merged.choose_template(templates).ok()?;
     let mut tree = default::fill(merged, &template.defaults).tree;
     tree.drop_broken_elements();
     Section::reader().read(&mut tree, &Path::root(), &mut Vec::new())
@@ -83,7 +87,7 @@ fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+    use crate::model::id::{CommitSha, ImageTag, RepoName};
     use crate::model::release::Release;
     use crate::templates::set::TemplateSet;
     use crate::waml::Waml;

@@ -226,6 +226,9 @@ const PURE: &[&str] = &[
     "server/openapi/operation",
     "server/query",
     "cli/bart/status/view",
+    "cli/secret_store/app_secrets",
+    "cli/secret_store/contents",
+    "cli/secret_store/location",
     "support/time_text",
 ];
 /// Files of those modules that do things.
@@ -233,6 +236,7 @@ const NOT_PURE: &[&str] = &[
     "cluster/connection",
     "cluster/live",
     "cluster/logs",
+    "cluster/secret_objects",
     "cluster/watch/canary_events",
     "cluster/watch/protocol",
     "cluster/watch/reflector",

@@ -14,7 +14,7 @@ use super::{github, root};
 use crate::pipeline::{planned_on, templates};
 
 /// The guides whose commands are tried.
-const GUIDES: [&str; 10] = [
+const GUIDES: [&str; 11] = [
     "adopting",
     "cluster-credentials",
     "examples",
@@ -24,6 +24,7 @@ const GUIDES: [&str; 10] = [
     "operations",
     "runbooks",
     "scaling",
+    "secrets",
     "upgrading",
 ];
 

@@ -32,6 +32,7 @@ pub(crate) mod registry;
 pub(crate) mod requests;
 pub(crate) mod rollbacks;
 pub(crate) mod secrets;
+pub(crate) mod secret_stores; // stores that people use with their own login
 pub(crate) mod slack;
 pub(crate) mod sse; // a client of server-sent events
 pub(crate) mod sshd;

@@ -11,6 +11,7 @@ mod acting; // POST /api/v1/apps/…/remove
 mod rolling; // rollbacks and holds
 mod rollouts; // one release over many targets
 mod locks; // locks, cancellations, plans
+mod secrets; // POST /api/v1/apps/…/secrets
 mod repeated; // Idempotency-Key
 mod contract; // the OpenAPI document, and that answers are as it says
 mod full; // the program when there is everything that it can show

@@ -11,7 +11,7 @@ mod status;
 mod history;
 mod insights;
 mod logs;
-mod open;
+pub(super) mod open;
 mod plan;
 mod canary; // the forecast of a canary
 pub(super) mod lock; // bart lock, unlock, locks
@@ -24,6 +24,7 @@ mod doctor;
 mod init;
 mod remove;
 mod traffic; // bart traffic show, set, shift
+mod secrets; // bart secrets list, set, unset, copy, login
 mod import; // documents of other systems
 mod login;
 mod configure; // `bart config`
@@ -107,6 +108,8 @@ enum Command {
     #[command(subcommand)]
     Traffic(traffic::TrafficArgs),
     #[command(subcommand)]
+    Secrets(secrets::SecretsArgs),
+    #[command(subcommand)]
     Import(import::Import),
     #[command(name = "login")]
     LogIn(login::LogIn),
@@ -154,6 +157,7 @@ impl Bart {
             Command::Unhold(command) => on_runtime(command.run()),
             Command::Remove(command) => on_runtime(command.run()),
             Command::Traffic(command) => on_runtime(command.run()),
+            Command::Secrets(command) => on_runtime(command.run()),
             Command::Import(command) => command.run(),
             Command::LogIn(command) => on_runtime(command.run(settings)),
             Command::LogOut(command) => command.run(),

@@ -73,7 +73,7 @@ impl Open {
             )));
         };
         if !self.print {
-            open(&url)?;
+            open_browser(&url)?;
         }
         self.output.print(&place, || format!("{url}\n"))
     }
@@ -157,8 +157,9 @@ fn links() -> Result<Vec<Place>, CliError> {
     Ok(waml.links.iter().map(place).collect())
 }
 
+/// Opens a page in the browser of the variable BROWSER, or the system's.
 #[expect(clippy::disallowed_methods, reason = "people name their browser by a variable")]
-fn open(url: &reqwest::Url) -> CommandOutcome {
+pub(in crate::cli) fn open_browser(url: &reqwest::Url) -> CommandOutcome {
     let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
     let browser = browser.unwrap_or_else(|| system.into());

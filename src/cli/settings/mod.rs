@@ -4,6 +4,7 @@
 //! become the defaults of the arguments, so that every command treats them alike.
 
 pub(super) mod logins; // tokens, by service
+pub(super) mod vault_logins; // tokens, by Vault
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value as Json;
@@ -24,7 +24,7 @@ pub(in crate::cluster) const MAX_MESSAGE: usize = 300;
 /// The longest time for a refusal's body.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The reason why a request has no answer with status 200.
+/// The reason why a request has no answer that is a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cluster) enum RequestError {
     /// The server answered with another status.
@@ -64,7 +64,7 @@ impl ServerRefusal {
     }
 }
 
-/// Sends a request; the answer has status 200, and its body is still to be read.
+/// Sends a request; the answer is a success, and its body is still to be read.
 pub(in crate::cluster) async fn send(
     client: &Client,
     request: Request<Vec<u8>>,
@@ -76,7 +76,7 @@ pub(in crate::cluster) async fn send(
         }
         error => RequestError::NoAnswer(describe(error)),
     })?;
-    if response.status() == StatusCode::OK {
+    if response.status().is_success() {
         return Ok(response);
     }
     let (code, retry_after) = (response.status().as_u16(), retry_after_seconds(response.headers()));

@@ -26,6 +26,7 @@ use crate::api::rollouts::{
     RolloutActRequest, RolloutDetail, RolloutList, RolloutPlanAnswer, RolloutStartRequest,
     RolloutSummary,
 };
+use crate::api::secrets::{SecretActAnswer, SecretActRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
 use crate::model::snapshot::ClusterSnapshot;
 use crate::server::auth::CallerSurface;
@@ -48,6 +49,7 @@ mod plan; // dry runs
 mod pods; // apps in their clusters
 pub(super) mod rollbacks; // rollbacks and holds
 pub(super) mod rollouts; // one release over many targets
+mod secrets; // acts on secrets, for the audit log
 mod service; // the caller, the code host and the targets
 
 /// The path of the API.
@@ -187,6 +189,14 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .takes::<HoldRequest>()
         .gives::<HoldAnswer>(200, "The hold that was released.")
         .fails(&[ProblemKind::NotFound])
+        .post(&format!("{APP}/secrets"), secrets::record)
+        .acts("recordSecretAct", "Records what the caller did to secrets of an app.")
+        .about(
+            "`bart secrets` tells it: people read and write secrets in their store with a login of their own. The service \
+             sees no value.",
+        )
+        .takes::<SecretActRequest>()
+        .gives::<SecretActAnswer>(200, "It is recorded, or may be.")
         .post("/deployments", deployments::create)
         .acts("deploy", "Creates a deployment.")
         .about(
