@@ -31,6 +31,8 @@ pub(super) enum CliErrorKind {
     Passing,
     /// The person pressed Ctrl-C. Exit code 130, as shells have it for SIGINT.
     Interrupted,
+    /// A process that the command ran has ended with this exit code, or could not be started.
+    Ended(u8),
     /// Nothing is printed: the reader closed the output, as `head` does, or the message was printed before. Exit code
     /// 2.
     Unread,
@@ -132,6 +134,7 @@ impl CliError {
             | CliErrorKind::Passing
             | CliErrorKind::Unread => 2,
             CliErrorKind::Interrupted => 130,
+            CliErrorKind::Ended(code) => code,
         }
     }
 }

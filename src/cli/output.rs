@@ -180,6 +180,10 @@ impl CliError {
             CliErrorKind::Rejected | CliErrorKind::Unread => {
                 return ExitCode::from(self.exit_code());
             }
+            // The process had the last word.
+            CliErrorKind::Ended(code) if self.to_string().is_empty() => {
+                return ExitCode::from(code);
+            }
             CliErrorKind::Interrupted => format!("\n{NOTE}stopped{NOTE:#}"),
             _ => format!("{BAD}error{BAD:#}"),
         };

@@ -12,6 +12,7 @@ mod operator;
 mod platform; // what targets offer
 mod readme;
 mod recording;
+mod run; // the app on a developer's machine
 mod secrets; // secrets of an app, with a person's own login
 mod signing;
 mod strangers; // answers that are too long, texts that are not what they look like

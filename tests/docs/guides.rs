@@ -14,12 +14,13 @@ use super::{github, root};
 use crate::pipeline::{planned_on, templates};
 
 /// The guides whose commands are tried.
-const GUIDES: [&str; 11] = [
+const GUIDES: [&str; 12] = [
     "adopting",
     "cluster-credentials",
     "examples",
     "first-deployment",
     "installing-bart",
+    "local-runs",
     "metrics",
     "operations",
     "runbooks",

@@ -24,6 +24,7 @@ mod doctor;
 mod init;
 mod remove;
 mod traffic; // bart traffic show, set, shift
+mod run; // the app on this machine
 mod secrets; // bart secrets list, set, unset, copy, login
 mod import; // documents of other systems
 mod login;
@@ -107,6 +108,7 @@ enum Command {
     Remove(remove::Remove),
     #[command(subcommand)]
     Traffic(traffic::TrafficArgs),
+    Run(run::RunArgs),
     #[command(subcommand)]
     Secrets(secrets::SecretsArgs),
     #[command(subcommand)]
@@ -157,6 +159,7 @@ impl Bart {
             Command::Unhold(command) => on_runtime(command.run()),
             Command::Remove(command) => on_runtime(command.run()),
             Command::Traffic(command) => on_runtime(command.run()),
+            Command::Run(command) => on_runtime(command.run()),
             Command::Secrets(command) => on_runtime(command.run()),
             Command::Import(command) => command.run(),
             Command::LogIn(command) => on_runtime(command.run(settings)),

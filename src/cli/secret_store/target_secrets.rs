@@ -26,7 +26,7 @@ use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::connection::settings::ClusterAccess;
 use crate::cluster::secret_objects::{SecretObjectKind, get_object};
 use crate::config;
-use crate::model::id::{Namespace, TargetName};
+use crate::model::id::{Namespace, RepoName, TargetName};
 use crate::model::platform::secrets::{ExternalStore, StoreKind};
 use crate::model::secret_key::SecretKeyName;
 use crate::model::snapshot::ClusterSnapshot;
@@ -34,6 +34,7 @@ use crate::pipeline::fact_requests::read_section;
 use crate::support::clock::Clock;
 use crate::support::http::OutboundHttp;
 use crate::waml::Waml;
+use crate::waml::section::Section;
 use crate::waml::suggest;
 
 /// The options of a command that reads or writes secrets.
@@ -61,6 +62,7 @@ pub(in crate::cli) struct StoreArgs {
 pub(in crate::cli) struct TargetSettings {
     pub(in crate::cli) waml: Arc<Waml>,
     pub(in crate::cli) target: TargetName,
+    pub(in crate::cli) section: Section,
     pub(in crate::cli) secrets: Vec<AppSecret>,
 }
 
@@ -91,7 +93,7 @@ impl TargetSettings {
                 .hint("`bart validate` shows what is wrong where")
         })?;
         let secrets = app_secrets(&section, &waml.app);
-        Ok(Self { waml, target: target.clone(), secrets })
+        Ok(Self { waml, target: target.clone(), section, secrets })
     }
 
     /// Finds a secret of the WAML.
@@ -113,6 +115,11 @@ impl StoreArgs {
     /// Returns the same for another target, whose cluster has another context.
     pub(in crate::cli) fn of_other(&self, context: Option<String>) -> Self {
         Self { context, cluster: None, ..self.clone() }
+    }
+
+    /// Returns the service repository.
+    pub(in crate::cli) fn repository(&self) -> Result<RepoName, CliError> {
+        self.selector.repository()
     }
 
     /// Finds the Vault of a target, for a login.

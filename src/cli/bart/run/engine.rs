@@ -1,0 +1,119 @@
+//! Docker or podman: runs the app's image, and its dependencies beside it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use secrecy::ExposeSecret as _;
+use tokio::process::Command;
+
+use super::container::{DependencyContainer, env_file_text};
+use super::folder::RunFolder;
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output;
+use crate::config;
+
+/// The programs that are looked for, in order.
+const PROGRAMS: [&str; 2] = ["docker", "podman"];
+
+/// A program that runs containers.
+pub(super) struct ContainerEngine(PathBuf);
+
+impl ContainerEngine {
+    /// Finds the program: the named one, else the first in PATH.
+    pub(super) fn find(name: Option<&str>) -> Result<Self, CliError> {
+        if let Some(name) = name {
+            return Ok(Self(name.into()));
+        }
+        let environment = config::environment();
+        let path = environment.get("PATH").cloned().unwrap_or_default();
+        let folders: Vec<_> = std::env::split_paths(&path).collect();
+        let in_path = |program: &&str| folders.iter().any(|folder| folder.join(program).is_file());
+        let program = PROGRAMS.into_iter().find(|program| in_path(program));
+        program.map(|program| Self(program.into())).ok_or_else(|| {
+            CliError::usage("there is neither docker nor podman in PATH")
+                .hint("install one, name another with --engine, or run a command: `bart run TARGET -- COMMAND`")
+        })
+    }
+
+    /// Returns the command with these arguments.
+    pub(super) fn command(&self, arguments: &[String]) -> Command {
+        let mut command = Command::new(&self.0);
+        command.args(arguments);
+        command
+    }
+
+    /// Starts the dependencies in a network of their own, runs the app, and removes them, whatever happened.
+    pub(super) async fn run_beside(
+        &self,
+        name: &str,
+        dependencies: &[DependencyContainer],
+        folder: &RunFolder,
+        publish: bool,
+        app: impl AsyncFnOnce(Option<&str>) -> CommandOutcome,
+    ) -> CommandOutcome {
+        if dependencies.is_empty() {
+            return app(None).await;
+        }
+        let started = tokio::select! {
+            started = self.start(name, dependencies, folder, publish) => started,
+            _ = tokio::signal::ctrl_c() => Err(CliError::interrupted("the dependencies are removed")),
+        };
+        let outcome = match started {
+            Ok(()) => app(Some(name)).await,
+            Err(error) => Err(error),
+        };
+        for dependency in dependencies {
+            self.finish(&["rm", "--force", "--volumes", &container_name(name, dependency)]).await;
+        }
+        self.finish(&["network", "rm", name]).await;
+        outcome
+    }
+
+    async fn start(
+        &self,
+        name: &str,
+        dependencies: &[DependencyContainer],
+        folder: &RunFolder,
+        publish: bool,
+    ) -> CommandOutcome {
+        self.succeed(&["network".to_owned(), "create".to_owned(), name.to_owned()]).await?;
+        for dependency in dependencies {
+            let file = folder.path().join(format!("env-{}", dependency.host));
+            let variables = dependency.variables.iter().map(|(name, value)| (name.as_str(), value));
+            folder.write(&file, env_file_text(variables).expose_secret().as_bytes())?;
+            let own_name = container_name(name, dependency);
+            self.succeed(&dependency.run_arguments(&own_name, name, &file, publish)).await?;
+            output::note(&output::note_line(format!(
+                "{} runs as {}",
+                dependency.host, dependency.image
+            )));
+        }
+        Ok(())
+    }
+
+    async fn succeed(&self, arguments: &[String]) -> CommandOutcome {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let program = self.0.display();
+        let status = command.status().await;
+        let status =
+            status.map_err(|error| CliError::io(format!("cannot start {program}: {error}")))?;
+        if status.success() {
+            return Ok(());
+        }
+        let act = arguments.first().map_or("", String::as_str);
+        Err(CliError::io(format!("{program} {act} failed ({status})"))
+            .hint("its own words are above"))
+    }
+
+    /// Removes something that may be gone already.
+    async fn finish(&self, arguments: &[&str]) {
+        let mut command = Command::new(&self.0);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let _is_gone = command.status().await;
+    }
+}
+
+fn container_name(name: &str, dependency: &DependencyContainer) -> String {
+    format!("{name}-{}", dependency.host)
+}
