@@ -73,9 +73,9 @@ async fn measure(name: &str, database: &str, home: &Path) {
     let before = resident_bytes();
     let pages = open_pages(address).await;
     let bytes = resident_bytes().saturating_sub(before);
-    let (busy, per_second) = (processor_time(), |busy: Duration| busy / REST.as_secs() as u32);
+    let (busy, per_second) = (processor_time(), |busy: Duration| busy.div_f64(REST.as_secs_f64()));
     tokio::time::sleep(REST).await;
-    let busy = per_second(processor_time() - busy);
+    let busy = per_second(processor_time().saturating_sub(busy));
     println!(
         "{name:<12} {:<34} {busy:>10.1?} {:>10} {bytes:>10}",
         "500 open grids, a second of rest", ""

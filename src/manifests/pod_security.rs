@@ -46,7 +46,7 @@ const SAFE_SYSCTLS: [&str; 10] = [
     "net.ipv4.tcp_keepalive_time",
     "net.ipv4.tcp_syncookies",
 ];
-/// The SELinux types that `baseline` allows.
+/// The types of `SELinux` that `baseline` allows.
 const SELINUX_TYPES: [&str; 5] =
     ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 

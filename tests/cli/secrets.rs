@@ -37,7 +37,7 @@ fn in_vault(vault: &Vault) -> String {
 fn with_secrets() -> String {
     let secrets = "    env: [{name: PASSWORD, secret: {name: db, key: password}}]\n    secrets: [{name: tls, mountPath: /tls, optional: true}]\n";
     let text = waml("shop").replace("    env: [{name: MY_ENV_NAME, value: some-value}]\n", secrets);
-    format!("{text}  staging:\n{}", secrets)
+    format!("{text}  staging:\n{secrets}")
 }
 
 struct World {

@@ -200,7 +200,7 @@ fn between(
 async fn succeeds(measured: Measured) {
     for deployer in Deployer::prepared_on_both().await {
         Box::pin(async {
-            let mut experiment = Experiment::start(deployer).await;
+            let mut experiment = Box::pin(Experiment::start(deployer)).await;
             let (id, deployment) = experiment.release(measured, State::Succeeded).await;
             let samples = experiment.samples(&deployment).await;
             let mut weights: Vec<u32> = samples.iter().map(|one| one.status.weight).collect();
@@ -221,7 +221,7 @@ async fn succeeds(measured: Measured) {
                 "{statuses:?}"
             );
             assert_eq!(experiment.world.undos().await, []);
-            experiment.ends().await;
+            Box::pin(experiment.ends()).await;
         })
         .await;
     }
@@ -230,7 +230,7 @@ async fn succeeds(measured: Measured) {
 async fn fails(measured: Measured, reason: &str) {
     for deployer in Deployer::prepared_on_both().await {
         Box::pin(async {
-            let mut experiment = Experiment::start(deployer).await;
+            let mut experiment = Box::pin(Experiment::start(deployer)).await;
             let (id, failed) = experiment.release(measured, State::Failed).await;
             let end = format!("Flagger rolled the canary back: {reason}, 3 of 3 checks failed");
             assert!(failed.summary.contains(&end), "{}", failed.summary);
@@ -262,7 +262,7 @@ async fn fails(measured: Measured, reason: &str) {
             let messages = experiment.slack.read("#squad-devx");
             let is_end = |text: &str| text.contains(&format!("{reason}, 3 of 3 checks failed"));
             assert!(messages.iter().any(|one| is_end(&one.text)), "{messages:#?}");
-            experiment.ends().await;
+            Box::pin(experiment.ends()).await;
         })
         .await;
     }

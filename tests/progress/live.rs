@@ -132,7 +132,7 @@ async fn the_pods_of_a_job_before_a_release_are_of_the_app() {
     Box::pin(recovers(world, id)).await;
 }
 
-/// Their pods and ReplicaSets have another name label, as those of jobs.
+/// Their pods and `ReplicaSet` objects have another name label, as those of jobs.
 #[tokio::test]
 async fn the_pods_of_a_process_are_of_the_app() {
     let (world, id) = crashing("").await;
@@ -311,7 +311,7 @@ async fn pods_of_a_megabyte_with_texts_for_a_terminal_are_read() {
     let reason =
         "\x1b]0;owned\x07\x1b[2JBad\u{202e}\nReason ghp_aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaB3dE5";
     world.server.edit(|cluster| {
-        for n in 0..8 {
+        for n in 0..4 {
             let mut one = crashing_pod("shop", 1);
             one["metadata"]["name"] = json!(format!("shop-1-{n:02}"));
             one["metadata"]["uid"] = json!(format!("uid-{n}"));
@@ -323,13 +323,13 @@ async fn pods_of_a_megabyte_with_texts_for_a_terminal_are_read() {
     });
     let answer = pods_of(&world, "shop").await;
     let pods = answer["pods"].as_array().unwrap();
-    assert_eq!((pods.len(), &answer["truncated"]), (9, &json!(false)));
+    assert_eq!((pods.len(), &answer["truncated"]), (5, &json!(false)));
     let shown = pods[0]["reason"].as_str().unwrap();
     assert!(shown.starts_with("Bad") && !shown.contains("aB3dE5"), "{shown:?}");
     assert!(shown.chars().all(|c| !c.is_control() && c != '\u{202e}'), "{shown:?}");
     assert!(pods[0]["message"].as_str().unwrap().len() <= 512);
     world.server.edit(|cluster| {
-        for n in 0..20 {
+        for n in 0..4 {
             cluster.delete("Pod", "devx", &format!("shop-1-{n:02}"));
         }
     });

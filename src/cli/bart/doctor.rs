@@ -15,7 +15,7 @@ use crate::cli::host::Host;
 use crate::cli::local::{self, LocalInput};
 use crate::cli::output::{BAD, DIM, GOOD, NOTE};
 use crate::cli::platform::KnownTargets;
-use crate::model::id::RepoName;
+use crate::model::id::{RepoName, TargetName};
 use crate::model::violation::Severity;
 use crate::waml::Waml;
 
@@ -126,7 +126,7 @@ impl Doctor {
         match host {
             Some(host) => {
                 let token = deploy::check_token(host, server);
-                examination.add("deployments", token, |detail| detail.clone());
+                examination.add("deployments", token, Clone::clone);
             }
             None => examination.skip("deployments", "the service and your login"),
         }
@@ -186,16 +186,16 @@ fn valid_waml(known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
 /// # Errors
 /// When the service does not have one of them.
 fn unknown_targets(waml: &Waml, list: &TargetList) -> Result<String, CliError> {
-    let names: Vec<&str> = waml.targets().into_iter().map(|target| target.as_str()).collect();
+    let names: Vec<&str> = waml.targets().into_iter().map(TargetName::as_str).collect();
     let is_unknown = |name: &&str| list.targets.iter().all(|target| target.name != *name);
     let unknown: Vec<&str> = names.iter().copied().filter(is_unknown).collect();
     if list.any || unknown.is_empty() {
         return Ok(names.join(", "));
     }
-    let known: Vec<&str> = list.targets.iter().map(|target| target.name.as_str()).collect();
+    let listed: Vec<&str> = list.targets.iter().map(|target| target.name.as_str()).collect();
     let why = if list.complete { "does not have" } else { "does not have, or does not show you," };
     let message = format!("the service {why} {}", unknown.join(", "));
-    Err(CliError::refused(message).hint(format!("its targets are {}", known.join(", "))))
+    Err(CliError::refused(message).hint(format!("its targets are {}", listed.join(", "))))
 }
 
 fn text(results: &[CheckResult]) -> String {

@@ -80,7 +80,7 @@ there is `--output json` and `--output yaml`, whose keys are stable: new ones ma
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Init(init::Init),
+    Init(init::InitArgs),
     Doctor(doctor::Doctor),
     Validate(validate::Validate),
     Render(render::Render),

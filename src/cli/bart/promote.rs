@@ -91,7 +91,9 @@ impl Promote {
                 CliError::refused(message).hint("wait, or promote it nevertheless with --force")
             );
         }
-        doubts.iter().for_each(|doubt| output::warning(doubt));
+        for doubt in &doubts {
+            output::warning(doubt);
+        }
         let service = ServiceArgs { server, output };
         let is_name = |target: &String| TargetName::parse(target.as_str()).ok();
         let single = self.to.first().filter(|_| self.to.len() == 1).and_then(is_name);
@@ -179,7 +181,7 @@ fn doubt(workload: &WorkloadSummary) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn pods(workloads: serde_json::Value) -> LiveStateAnswer {
+    fn pods(workloads: &serde_json::Value) -> LiveStateAnswer {
         serde_json::from_value(serde_json::json!({
             "at": "2026-11-21T12:00:00Z", "digest": null, "workloads": workloads, "pods": [],
         }))
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_release_is_promoted_only_if_it_runs_well() {
-        let good = pods(serde_json::json!([
+        let good = pods(&serde_json::json!([
             workload("Deployment", 2, "complete", Some(true)),
             workload("Job", 0, "failed", Some(true)),
             workload("CronJob", 0, "unobserved", None),
@@ -202,7 +204,7 @@ mod tests {
             assert_eq!(doubts(state, Some(&good)), Vec::<String>::new());
             assert_eq!(doubts(state, None), Vec::<String>::new());
         }
-        let bad = pods(serde_json::json!([
+        let bad = pods(&serde_json::json!([
             workload("Deployment", 1, "starting", Some(true)),
             workload("Deployment", 2, "complete", Some(false)),
             workload("Deployment", 2, "failed", Some(true)),

@@ -71,7 +71,9 @@ impl ProcessPlan {
     /// Adds what the rules of pods say of each process, and names the places of processes in all violations.
     pub(super) fn check(&self, subject: &Subject<'_>, violations: &mut Vec<Violation>) {
         if let Some(web) = self.layers.iter().find(|layer| layer.name == WEB) {
-            violations.iter_mut().for_each(|violation| name_place(violation, web));
+            for violation in &mut *violations {
+                name_place(violation, web);
+            }
             // What `web` says is among the app's settings too.
             let mut reported = HashSet::new();
             violations.retain(|violation| reported.insert(violation.to_string()));
@@ -95,7 +97,9 @@ impl ProcessPlan {
                 if violations.iter().any(is_same) {
                     continue;
                 }
-                layer.into_iter().for_each(|layer| name_place(&mut violation, layer));
+                if let Some(layer) = layer {
+                    name_place(&mut violation, layer);
+                }
                 collect::add(violations, violation);
             }
         }

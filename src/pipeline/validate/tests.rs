@@ -1,6 +1,7 @@
 //! One section at a time, and its violations.
 
 mod refused;
+mod processes;
 mod pods;
 mod traffic;
 mod shares;

@@ -232,4 +232,5 @@ async fn weights_are_proposed_as_a_pull_request_from_the_default_branch() {
         1,
         "{branches:?}"
     );
+    place.settled().await;
 }

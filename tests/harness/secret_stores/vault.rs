@@ -101,7 +101,7 @@ impl Vault {
     pub(crate) fn delete(&self, path: &str) {
         let mut world = self.lock();
         let newest = world.secrets.get_mut(path).and_then(|versions| versions.last_mut()).unwrap();
-        newest.deleted = "2026-01-02T00:00:00.123456789Z".to_owned();
+        "2026-01-02T00:00:00.123456789Z".clone_into(&mut newest.deleted);
     }
 
     /// The newest version and its data.

@@ -35,7 +35,7 @@ impl<T> Guess<T> {
 
 /// The port and the processes of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Findings {
+pub(super) struct GuessedService {
     /// The port that it serves; `None` where nothing says that it serves any.
     pub(super) port: Option<Guess<u16>>,
     /// The processes of a Procfile, by name, each with its command line.
@@ -43,11 +43,11 @@ pub(super) struct Findings {
 }
 
 /// Looks at the files, by name.
-pub(super) fn look(files: &BTreeMap<&str, String>) -> Findings {
+pub(super) fn guess_service(files: &BTreeMap<&str, String>) -> GuessedService {
     let processes = files.get("Procfile").map(|text| read_procfile(text)).unwrap_or_default();
     let is_web = processes.is_empty() || processes.iter().any(|(name, _)| name == "web");
     let port = exposed_port(files).or_else(|| framework_port(files)).filter(|_| is_web);
-    Findings { port, processes }
+    GuessedService { port, processes }
 }
 
 /// Reads `EXPOSE 8080/tcp` of the last stage of a Dockerfile that has one.
@@ -55,11 +55,11 @@ fn exposed_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
     let (name, text) = ["Dockerfile", "Containerfile"]
         .into_iter()
         .find_map(|name| Some((name, files.get(name)?)))?;
-    let exposes = text.lines().filter_map(|line| {
+    let mut exposes = text.lines().filter_map(|line| {
         let (word, rest) = line.trim().split_once(char::is_whitespace)?;
         word.eq_ignore_ascii_case("EXPOSE").then_some(rest)
     });
-    let port = exposes.last()?.split_whitespace().find_map(|port| {
+    let port = exposes.next_back()?.split_whitespace().find_map(|port| {
         let number = port.strip_suffix("/tcp").unwrap_or(port);
         number.parse::<u16>().ok().filter(|number| *number > 0)
     })?;
@@ -127,8 +127,8 @@ pub(super) fn to_slug(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(files: &[(&'static str, &str)]) -> Findings {
-        look(&files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect())
+    fn of(files: &[(&'static str, &str)]) -> GuessedService {
+        guess_service(&files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect())
     }
 
     #[test]

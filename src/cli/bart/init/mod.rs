@@ -10,7 +10,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use self::guess::{Findings, Guess};
+use self::guess::{Guess, GuessedService};
 use self::text::FirstWaml;
 use crate::api::service::TargetList;
 use crate::cli::client::ServiceEndpoint;
@@ -37,7 +37,7 @@ Examples:
   bart init --print
 
 Exit codes: 0 written, 1 there is a file already, 2 something is not known or could not be read.")]
-pub(super) struct Init {
+pub(super) struct InitArgs {
     /// The name for people. Default: the repository's
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -68,7 +68,7 @@ pub(super) struct Init {
     server: ServiceEndpoint,
 }
 
-impl Init {
+impl InitArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let folder = context::folder()?;
         if let Some(file) = context::waml_file().filter(|_| !self.print) {
@@ -100,25 +100,26 @@ impl Init {
         let parts = repository.as_ref().and_then(|repository| repository.as_str().split_once('/'));
         let here = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = parts.map(|(_, name)| name.to_owned()).or(here).unwrap_or_default();
-        let Findings { port, processes } = guess::look(&read_files(folder));
-        let asked = Questions { silent: self.yes || self.print || !std::io::stdin().is_terminal() };
-        let name = asked.text("name", "the name for people", self.name.clone(), Some(name))?;
+        let GuessedService { port, processes } = guess::guess_service(&read_files(folder));
+        let questions =
+            Questions { silent: self.yes || self.print || !std::io::stdin().is_terminal() };
+        let name = questions.text("name", "the name for people", self.name.clone(), Some(name))?;
         let slug = self.slug.as_ref().map(ToString::to_string);
-        let slug = asked.text("slug", "the name in Kubernetes", slug, guess::to_slug(&name))?;
+        let slug = questions.text("slug", "the name in Kubernetes", slug, guess::to_slug(&name))?;
         let slug = Slug::parse(slug).map_err(|error| CliError::usage(error.to_string()))?;
         let namespace = self.namespace.as_ref().map(ToString::to_string);
         let from_owner = parts.and_then(|(owner, _)| guess::to_slug(owner));
-        let namespace = asked.text("namespace", "the namespace", namespace, from_owner)?;
+        let namespace = questions.text("namespace", "the namespace", namespace, from_owner)?;
         let namespace =
             Namespace::parse(namespace).map_err(|error| CliError::usage(error.to_string()))?;
         let owner =
-            asked.text("owner", "the owner's e-mail address", self.owner.clone(), email())?;
+            questions.text("owner", "the owner's e-mail address", self.owner.clone(), email())?;
         let port = match self.port {
             Some(port) => Some(Guess::new(port, "the port that the service listens on")),
             None => port,
         };
         let targets = match self.targets.as_slice() {
-            [] => vec![self.target(&asked).await?],
+            [] => vec![self.target(&questions).await?],
             targets => targets.to_vec(),
         };
         Ok(FirstWaml {
@@ -133,12 +134,12 @@ impl Init {
     }
 
     /// Chooses the first target: one of the service that is no production.
-    async fn target(&self, asked: &Questions) -> Result<TargetName, CliError> {
+    async fn target(&self, questions: &Questions) -> Result<TargetName, CliError> {
         let list: Option<TargetList> = self.server.get("/api/v1/targets", &[]).await.ok();
         let targets = list.map(|list| list.targets).unwrap_or_default();
         let first = targets.iter().find(|target| target.environment != "production");
         let guess = first.or(targets.first()).map_or("dev", |target| target.name.as_str());
-        let target = asked.text("target", "the first target", None, Some(guess.to_owned()))?;
+        let target = questions.text("target", "the first target", None, Some(guess.to_owned()))?;
         TargetName::parse(target).map_err(|error| CliError::usage(error.to_string()))
     }
 }
