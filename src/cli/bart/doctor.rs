@@ -113,7 +113,8 @@ impl Doctor {
             _ => KnownTargets::unknown("the service was not asked"),
         };
         let waml = examination.add("waml", valid_waml(&known_targets), |waml| {
-            format!("{WAML_FILE} of {} is valid on {} targets", waml.app, waml.targets().len())
+            let names: Vec<&str> = waml.targets().into_iter().map(TargetName::as_str).collect();
+            format!("{WAML_FILE} of {} is valid for {}", waml.app, names.join(", "))
         });
         match (&caller, &waml) {
             (Some(_), Some(waml)) => {
