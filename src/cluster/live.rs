@@ -133,19 +133,15 @@ pub async fn read_app(
     let client = connect(connection, until).await?;
     let selector = ObjectSelector { namespace, slug, name: None, parts: false };
     let of_parts = ObjectSelector { parts: true, ..selector };
-    let lists = join_all(KINDS.map(|kind| read_kind(&client, kind, &selector, until)));
-    let lists_of_parts =
-        join_all(KINDS_OF_PARTS.map(|kind| read_kind(&client, kind, &of_parts, until)));
-    let (lists, lists_of_parts) = tokio::join!(lists, lists_of_parts);
-    let mut lists_of_parts: Vec<_> = KINDS_OF_PARTS.into_iter().zip(lists_of_parts).collect();
-    let lists = KINDS.into_iter().zip(lists).map(|(kind, list)| {
-        let of_parts = lists_of_parts.iter().position(|(other, _)| *other == kind);
-        let of_parts = of_parts.map(|index| lists_of_parts.swap_remove(index).1);
-        match of_parts {
-            Some(of_parts) => (kind, list.and_then(|list| Ok(list.and(of_parts?)))),
-            None => (kind, list),
+    let read = async |kind: WatchedKind| {
+        let own = read_kind(&client, kind, &selector, until);
+        if !KINDS_OF_PARTS.contains(&kind) {
+            return own.await;
         }
-    });
+        let (own, of_parts) = tokio::join!(own, read_kind(&client, kind, &of_parts, until));
+        Ok(own?.and(of_parts?))
+    };
+    let lists = KINDS.into_iter().zip(join_all(KINDS.map(read)).await);
     let (mut index, mut unread, mut is_cut) = (ClusterIndex::new(), Vec::new(), false);
     for (kind, list) in lists {
         match list {

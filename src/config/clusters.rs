@@ -15,7 +15,7 @@ use crate::config::resolver::Resolver;
 use crate::model::id::{TargetName, is_rfc1123_label};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::lock::Policies;
-use crate::model::namespaces;
+use crate::model::namespace_globs;
 use crate::model::platform::Platform;
 use crate::model::platform::problem::PlatformProblem;
 use crate::model::rollback::OnFailure;
@@ -270,7 +270,9 @@ fn are_apart(first: &Target, second: &Target) -> bool {
     let [allowed, other_allowed] =
         [first, second].map(|target| target.policies.namespaces.allow.as_deref());
     let (Some(allowed), Some(other_allowed)) = (allowed, other_allowed) else { return false };
-    allowed.iter().all(|one| other_allowed.iter().all(|other| namespaces::are_disjoint(one, other)))
+    allowed
+        .iter()
+        .all(|one| other_allowed.iter().all(|other| namespace_globs::are_disjoint(one, other)))
 }
 
 /// Merges maps deeply, and replaces anything else.

@@ -3,7 +3,7 @@
 
 use crate::config::resolver::Resolver;
 use crate::model::lock::{NamespacePolicy, Policies};
-use crate::model::namespaces;
+use crate::model::namespace_globs;
 use crate::model::rollback::{Holds, OnFailure};
 use crate::model::window::Weekly;
 
@@ -58,7 +58,8 @@ impl Resolver<'_> {
         }
         for (key, globs) in [("allow", allow.as_deref().unwrap_or_default()), ("deny", deny)] {
             self.limit_length(&format!("{path}.{key}"), globs.len());
-            let wrong = globs.iter().enumerate().filter(|(_, glob)| !namespaces::is_glob(glob));
+            let wrong =
+                globs.iter().enumerate().filter(|(_, glob)| !namespace_globs::is_glob(glob));
             for (n, _) in wrong {
                 let message = "this is no glob of namespaces";
                 let help = "use lower-case letters, digits and `-`, with `*` and `?`: team-*";

@@ -36,6 +36,9 @@ const IMAGES_AT_ONCE: usize = 8;
 /// The most secrets that are looked up: a WAML's limits allow for more than any app has.
 const MAX_SECRETS: usize = 200;
 
+/// The most images of one deployment that are looked up beside the app's own.
+const MAX_IMAGES: usize = 200;
+
 /// Looks facts up in registries, secret stores, repositories and the database. Clones share its
 /// connections and caches.
 #[derive(Clone)]
@@ -341,10 +344,16 @@ impl FactLookups<'_> {
     async fn images(&self) -> BTreeMap<String, Fact<RegistryImage>> {
         let FactRequests { image, other_images, .. } = self.questions;
         let deadline = tokio::time::Instant::now() + self.inner.lookups.most;
-        let names = [image].into_iter().chain(other_images);
+        let names = [image].into_iter().chain(other_images.iter().take(MAX_IMAGES));
         let lookups: Vec<_> = names.map(|name| self.image(name, deadline)).collect();
         let answers = futures::stream::iter(lookups).buffer_unordered(IMAGES_AT_ONCE);
-        answers.filter_map(std::future::ready).collect().await
+        let mut facts: BTreeMap<_, _> = answers.filter_map(std::future::ready).collect().await;
+        for name in other_images.iter().skip(MAX_IMAGES) {
+            let why =
+                format!("the WAML names more than {MAX_IMAGES} images; no more are looked up");
+            facts.entry(name.clone()).or_insert(Fact::Missing { why });
+        }
+        facts
     }
 
     async fn image(

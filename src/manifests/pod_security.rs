@@ -4,6 +4,7 @@
 
 use serde_json::Value as Json;
 
+use crate::manifests::pods::containers;
 use crate::model::platform::pod_security::PodSecurityLevel;
 
 /// The capabilities that `baseline` lets a container add.
@@ -73,11 +74,8 @@ pub(crate) fn find_problems(spec: &Json, level: PodSecurityLevel) -> Vec<String>
         }
     }
     problems.extend(context_problems("the pod", pod_context));
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in elements(spec, list) {
-            let place = ContainerPlace { container, pod_context, is_restricted };
-            place.add_problems(&mut problems);
-        }
+    for container in containers(spec) {
+        ContainerPlace { container, pod_context, is_restricted }.add_problems(&mut problems);
     }
     problems
 }

@@ -23,24 +23,34 @@ pub(crate) fn rename_images(objects: &mut [Object], names: &BTreeMap<String, Str
     }
 }
 
-/// Returns the specification of the pods that an object makes, of whatever kind it is.
+/// Returns the specification of the pods that an object makes, by its kind: a field that its kind does not have leads
+/// nowhere.
 pub(crate) fn pod_spec(object: &Map<String, Json>) -> Option<&Json> {
-    let spec = object.get("spec")?;
-    if object.get("kind").and_then(Json::as_str) == Some("Pod") {
-        return Some(spec);
-    }
-    let spec = spec.get("jobTemplate").map_or(Some(spec), |job| job.get("spec"))?;
-    spec.get("template")?.get("spec")
+    let mut keys = keys_to_spec(object).iter();
+    let first = object.get(*keys.next()?)?;
+    keys.try_fold(first, |value, key| value.get(*key))
 }
 
-/// Returns the specification of the pods of a workload, to change it.
+/// Lists the containers of a pod, of all its kinds.
+pub(crate) fn containers(pod_spec: &Json) -> impl Iterator<Item = &Json> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    lists.into_iter().filter_map(|list| pod_spec.get(list)?.as_array()).flatten()
+}
+
+/// Returns the same specification, to change it.
 fn pod_spec_mut(object: &mut Map<String, Json>) -> Option<&mut Map<String, Json>> {
-    let spec = object.get_mut("spec")?;
-    let spec = match spec.get("jobTemplate") {
-        Some(_) => spec.get_mut("jobTemplate")?.get_mut("spec")?,
-        None => spec,
-    };
-    spec.get_mut("template")?.get_mut("spec")?.as_object_mut()
+    let mut keys = keys_to_spec(object).iter();
+    let first = object.get_mut(*keys.next()?)?;
+    keys.try_fold(first, |value, key| value.get_mut(*key))?.as_object_mut()
+}
+
+/// Returns the keys that lead to the specification of pods.
+fn keys_to_spec(object: &Map<String, Json>) -> &'static [&'static str] {
+    match object.get("kind").and_then(Json::as_str) {
+        Some("CronJob") => &["spec", "jobTemplate", "spec", "template", "spec"],
+        Some("Pod") => &["spec"],
+        _ => &["spec", "template", "spec"],
+    }
 }
 
 #[cfg(test)]
@@ -55,15 +65,15 @@ mod tests {
             json!({"spec": {"containers": [{"name": "a", "image": image}, {"name": "b", "image": "other:1"}],
                             "initContainers": [{"name": "c", "image": tool}]}})
         };
-        let object = |spec: Json| {
-            let Json::Object(json) = json!({"kind": "X", "spec": spec}) else { unreachable!() };
+        let object = |kind: &str, spec: Json| {
+            let Json::Object(json) = json!({"kind": kind, "spec": spec}) else { unreachable!() };
             Object { source: String::new(), json }
         };
         let written = |image: &str, tool: &str| {
             vec![
-                object(json!({"template": pod(image, tool)})),
-                object(json!({"jobTemplate": {"spec": {"template": pod(image, tool)}}})),
-                object(json!({"ports": [80], "image": "app:1"})),
+                object("Deployment", json!({"template": pod(image, tool)})),
+                object("CronJob", json!({"jobTemplate": {"spec": {"template": pod(image, tool)}}})),
+                object("Service", json!({"ports": [80], "image": "app:1"})),
             ]
         };
         let mut objects = written("app:1", "tool:2");
@@ -73,5 +83,22 @@ mod tests {
         assert_eq!(objects, written("app:1@sha256:aa", "tool:2@sha256:bb"));
         rename_images(&mut objects, &BTreeMap::new());
         assert_eq!(objects, written("app:1@sha256:aa", "tool:2@sha256:bb"));
+    }
+
+    #[test]
+    fn a_field_that_a_kind_does_not_have_leads_to_no_other_pods() {
+        let own = json!({"containers": [{"name": "own"}]});
+        let strange = json!({"spec": {"template": {"spec": {"containers": []}}}});
+        let spec = json!({"template": {"spec": own}, "jobTemplate": strange});
+        for (kind, expected) in
+            [("Deployment", Some(&own)), ("Job", Some(&own)), ("Pod", Some(&spec))]
+        {
+            let object = json!({"kind": kind, "spec": spec});
+            assert_eq!(pod_spec(object.as_object().unwrap()), expected, "{kind}");
+        }
+        let object = json!({"kind": "CronJob", "spec": spec});
+        let of_jobs = pod_spec(object.as_object().unwrap()).unwrap();
+        assert_eq!(containers(of_jobs).count(), 0);
+        assert_eq!(pod_spec(json!({"kind": "Service"}).as_object().unwrap()), None);
     }
 }

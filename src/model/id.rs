@@ -320,6 +320,18 @@ impl CommitSha {
     }
 }
 
+/// Checks for an RFC 1123 subdomain as Kubernetes checks it: its parts may be longer than a label.
+pub fn is_rfc1123_subdomain(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(legal)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
 /// Checks that a text is an RFC 1123 label: what most Kubernetes names must be.
 pub fn is_rfc1123_label(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

@@ -25,6 +25,7 @@ pub mod target; // one cluster
 pub mod fleet; // several clusters, over which an app is spread
 pub mod fleets; // sets of clusters that are deployed to as one target
 pub mod snapshot; // the clusters, as the service sends them to others
+pub mod namespace_globs; // globs of their names
 pub mod namespaces; // names that no app may take
 pub mod ssh; // the address of a repository behind ssh
 pub mod violation; // one broken rule, and a rejection

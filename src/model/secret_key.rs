@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::id::is_rfc1123_subdomain;
+
 /// A key of a secret, `SECRET/KEY`. A Secret's name is RFC 1123's, a key has Kubernetes' alphabet; neither has a `/`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretKeyName {
@@ -9,7 +11,7 @@ pub struct SecretKeyName {
     slash: usize,
 }
 
-/// The longest name of a Secret, and of a key in it (Kubernetes, `ValidateSecret`).
+/// The longest key of a Secret (Kubernetes, `ValidateSecret`).
 const LONGEST: usize = 253;
 
 /// The reason why a text is no name of a key. It does not repeat the text, which may be a secret at the wrong place.
@@ -28,7 +30,8 @@ impl SecretKeyName {
         let text = text.into();
         let slash = text.find('/').ok_or(SecretKeyError)?;
         let (secret, key) = text.split_at(slash);
-        let is_legal = is_secret_name(secret) && is_secret_key(key.get(1..).unwrap_or_default());
+        let is_legal =
+            is_rfc1123_subdomain(secret) && is_secret_key(key.get(1..).unwrap_or_default());
         if is_legal { Ok(Self { text, slash }) } else { Err(SecretKeyError) }
     }
 
@@ -62,21 +65,11 @@ impl fmt::Display for SecretKeyName {
     }
 }
 
-/// Checks that a text can be the name of a Kubernetes Secret.
-pub fn is_secret_name(text: &str) -> bool {
-    let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    text.len() <= LONGEST
-        && bytes.first().is_some_and(|b| edge(*b))
-        && bytes.last().is_some_and(|b| edge(*b))
-        && bytes.iter().all(|b| edge(*b) || matches!(b, b'-' | b'.'))
-}
-
-/// Checks that a text can be a key of a Kubernetes Secret.
+/// Checks a key of a Secret or `ConfigMap` as Kubernetes' `IsConfigMapKey` does: the key can be the name of a file.
 pub fn is_secret_key(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     (1..=LONGEST).contains(&text.len())
-        && !matches!(text, "." | "..")
+        && text != "."
         && !text.starts_with("..")
         && text.bytes().all(legal)
 }

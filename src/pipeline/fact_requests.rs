@@ -4,11 +4,10 @@
 //! because the facts are found under these names, and a rule refuses it anyway. Nothing else of the plan depends on
 //! this.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model::facts::{FactRequests, SecretQuestion};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate;
 use crate::pipeline::{Input, default, merge};
@@ -35,7 +34,9 @@ pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactReque
         hosts: hosts(&section, &target),
         secrets: secrets(&section, app),
         image,
-        other_images: other_images(&section, &input.release),
+        other_images: validate::other_images(&section, &input.release)
+            .map(|image| image.reference)
+            .collect(),
         images_since: None,
         target,
     })
@@ -61,14 +62,6 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
         }
     }
     hosts
-}
-
-/// Collects the images of versions, and those that containers beside the app's name.
-fn other_images(section: &Section, release: &Release) -> BTreeSet<String> {
-    let versions = section.versions.iter().flatten();
-    let of_versions = versions.map(|version| view::versions::image_of(version, section, release));
-    let containers = [&section.init_containers, &section.sidecars].into_iter().flatten().flatten();
-    of_versions.chain(containers.filter_map(|container| container.image.clone())).collect()
 }
 
 /// Collects what `secrets` and `env[].secret` name.

@@ -24,7 +24,7 @@ use crate::waml::section_operations::{
 };
 use crate::waml::section_patches::ObjectPatch;
 use crate::waml::section_pod::{Lifecycle, Scheduling, Security};
-use crate::waml::section_processes::{Process, Processes};
+use crate::waml::section_processes::{Process, Processes, WEB};
 use crate::waml::section_traffic::{Traffic, Version};
 use crate::waml::section_workload::{
     Autoscaling, ConfigMapSource, EnvVar, Image, Keda, Probes, Resources, Scaling, Secret, Volume,
@@ -170,6 +170,12 @@ impl Section {
         let place = Path::root().key("processes");
         let processes = self.processes.iter().flatten();
         processes.filter_map(move |(name, process)| Some((place.key(name), process.as_ref()?)))
+    }
+
+    /// Lists the processes beside `web`, each with its name.
+    pub fn other_processes(&self) -> impl Iterator<Item = (&str, &Process)> {
+        let processes = self.processes.iter().flatten().filter(|(name, _)| *name != WEB);
+        processes.filter_map(|(name, process)| Some((name.as_str(), process.as_ref()?)))
     }
 
     /// Lists the environment variables of all containers, jobs and processes, each with its place.

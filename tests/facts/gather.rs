@@ -252,6 +252,22 @@ async fn the_images_beside_the_apps_are_looked_up_too() {
 }
 
 #[tokio::test]
+async fn of_many_images_no_more_are_looked_up_than_an_app_has() {
+    let world = World::on(Place::local()).await;
+    let host = world.registry.host();
+    let mut questions = world.questions(&world.commit());
+    questions.other_images = (0..5000).map(|n| format!("{host}/acme/none:{n:04}")).collect();
+    let facts = world.gather(&questions).await;
+    let asked = world.registry.asked();
+    // A request without an answer is sent twice.
+    let images: BTreeSet<&String> =
+        asked.iter().filter(|line| line.contains("/v2/acme/none/manifests/")).collect();
+    assert_eq!(images.len(), 200, "the service does not flood a registry");
+    let last = facts.image(&format!("{host}/acme/none:4999"));
+    assert!(why(last).contains("more than 200 images"), "{last:?}");
+}
+
+#[tokio::test]
 async fn what_nobody_needs_is_not_asked() {
     let world = World::on(Place::http().await).await;
     let commit = world.commit();

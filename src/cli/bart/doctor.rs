@@ -164,11 +164,12 @@ impl Doctor {
 
 /// Reads the WAML, and checks it for each of its targets.
 fn valid_waml(known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
-    let (file, bytes) =
-        context::waml_text().map_err(|error| error.hint("`bart init` writes one"))?;
-    let waml = context::waml()?;
+    let file = context::waml_file();
+    let waml = context::waml().map_err(|error| match &file {
+        Some(_) => error,
+        None => error.hint("`bart init` writes one"),
+    })?;
     let mut sources = SourceTexts::default();
-    sources.add(WAML_FILE, String::from_utf8_lossy(&bytes));
     let templates = local::templates(None, &mut sources, crate::cli::output::Format::Text)?;
     let world = LocalInput { waml: Ok(Arc::clone(&waml)), templates, sources };
     let targets = waml.targets().into_iter();
@@ -178,7 +179,8 @@ fn valid_waml(known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
     if errors == 0 {
         return Ok(waml);
     }
-    let message = format!("{} has {errors} violations", file.display());
+    let name = file.map_or_else(|| WAML_FILE.to_owned(), |file| file.display().to_string());
+    let message = format!("{name} has {errors} violations");
     Err(CliError::refused(message).hint("`bart validate` shows what is wrong where"))
 }
 

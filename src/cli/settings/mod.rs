@@ -3,6 +3,7 @@
 //! Arguments go before the environment, that before the file, and that before the built-in defaults: the file's values
 //! become the defaults of the arguments, so that every command treats them alike.
 
+mod login_file; // a file of logins
 pub(super) mod logins; // tokens, by service
 pub(super) mod vault_logins; // tokens, by Vault
 

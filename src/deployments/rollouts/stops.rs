@@ -41,13 +41,18 @@ impl Deployments {
         if let Some(lock) = self.lock_on(stops, target) {
             return Ok(Some(lock));
         }
-        let hold = self.store.hold(target, &stops.app).await.map_err(BackendError::new)?;
+        // A cluster's own hold is read with what else stops it.
+        let of_fleet = if self.fleets.is_fleet(target) {
+            self.store.hold(target, &stops.app).await.map_err(BackendError::new)?
+        } else {
+            None
+        };
         for cluster in self.clusters_of(target) {
             let Some(cluster) = self.clusters.find(&cluster) else { continue };
             let holds = cluster.policies.holds;
-            let of_fleet = hold.as_ref().and_then(|hold| held(hold, holds, release, automatic));
-            if of_fleet.is_some() {
-                return Ok(of_fleet);
+            let stop = of_fleet.as_ref().and_then(|hold| held(hold, holds, release, automatic));
+            if stop.is_some() {
+                return Ok(stop);
             }
             if let Some(stop) = self.stop_of(stops, &cluster, (release, automatic)).await? {
                 let is_part = cluster.name != *target;

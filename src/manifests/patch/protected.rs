@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::PatchError;
 use crate::manifests::RESERVED_KEYS;
+use crate::manifests::pods::{containers, pod_spec};
 
 /// Kinds that a WAML can patch unless the template says otherwise: workloads and what belongs to them alone. Routes,
 /// certificates, identities, secrets, stores and network policies are not among them: rules judge those by the
@@ -79,7 +80,7 @@ pub(crate) fn find_change(
         let help = "leave the labels that `spec.selector` names as they are";
         return Some(PatchError::new("the pods would not have the labels that select them", help));
     }
-    pods_change(pod_spec(before, kind), pod_spec(after, kind))
+    pods_change(pod_spec(before), pod_spec(after))
 }
 
 /// Checks that the pods of a workload have the labels by which it knows them.
@@ -129,14 +130,6 @@ fn reserved_values(object: &Map<String, Json>) -> BTreeSet<(String, String)> {
     values
 }
 
-fn pod_spec<'a>(object: &'a Map<String, Json>, kind: &str) -> Option<&'a Json> {
-    match kind {
-        "CronJob" => at(object, "/spec/jobTemplate/spec/template/spec"),
-        "Pod" => at(object, "/spec"),
-        _ => at(object, "/spec/template/spec"),
-    }
-}
-
 fn pods_change(before: Option<&Json>, after: Option<&Json>) -> Option<PatchError> {
     let no_pods = Json::Null;
     let (before, after) = (before.unwrap_or(&no_pods), after.unwrap_or(&no_pods));
@@ -170,11 +163,6 @@ fn pods_change(before: Option<&Json>, after: Option<&Json>) -> Option<PatchError
         message,
         "leave it out; what an app needs of its node is the template's to give",
     ))
-}
-
-fn containers(spec: &Json) -> impl Iterator<Item = &Json> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    lists.into_iter().filter_map(|list| spec.get(list)?.as_array()).flatten()
 }
 
 /// Lists what Kubernetes' Pod Security Standard `baseline` refuses of a pod, but for what `security` in a WAML says.

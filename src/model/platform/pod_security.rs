@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::Namespace;
+use crate::model::namespace_globs;
 use crate::model::platform::problem::PlatformProblem;
-use crate::support::globs::Globs;
 
 /// The levels of namespaces, as their labels `pod-security.kubernetes.io/enforce` have them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,28 +48,19 @@ impl PodSecurityLevel {
 impl PodSecurity {
     /// Returns the level of a namespace.
     pub fn level_of(&self, namespace: &Namespace) -> PodSecurityLevel {
-        let is_match = |glob: &String| {
-            Globs::parse_readable(std::slice::from_ref(glob)).is_match(namespace.as_str())
-        };
+        let is_match = |glob: &str| namespace_globs::matches(glob, namespace.as_str());
         let matching = self.namespaces.iter().filter(|(glob, _)| is_match(glob));
         matching.map(|(_, level)| *level).max().unwrap_or(self.level)
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = PlatformProblem> {
-        let wrong = self.namespaces.keys().filter(|glob| !is_glob(glob));
+        let wrong = self.namespaces.keys().filter(|glob| !namespace_globs::is_glob(glob));
         wrong.map(|glob| PlatformProblem {
             key: format!("pod_security.namespaces.{glob}"),
             message: "this is no glob of namespaces".to_owned(),
             help: "use lower-case letters, digits and `-`, with `*` and `?`: team-*",
         })
     }
-}
-
-/// Checks for the letters of a namespace's name, with `*` and `?`.
-fn is_glob(text: &str) -> bool {
-    let is_legal =
-        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'*' | b'?');
-    (1..=63).contains(&text.len()) && text.bytes().all(is_legal)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The autoscaler's numbers fit together, and its metrics have requests.
 
 use super::resources::Amount;
-use super::{RuleReport, Subject, names};
-use crate::model::id::is_rfc1123_label;
+use super::{RuleReport, Subject};
+use crate::model::id::{is_rfc1123_label, is_rfc1123_subdomain};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quote;
@@ -72,7 +72,7 @@ fn check_keda(keda: &Keda, subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             refuse(&path.key("type"), &message, "not a type", help);
         }
         let authentication = trigger.authentication.as_deref();
-        if let Some(name) = authentication.filter(|name| !names::is_subdomain(name)) {
+        if let Some(name) = authentication.filter(|name| !is_rfc1123_subdomain(name)) {
             let message = format!("{} is not a legal name of a TriggerAuthentication", quote(name));
             let help = "use lower-case letters, digits, `-` and `.`";
             refuse(&path.key("authentication"), &message, "not a legal name", help);

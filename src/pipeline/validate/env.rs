@@ -1,6 +1,8 @@
 //! Environment variables have legal names and one source, and the secrets they come from can exist.
 
 use super::{RuleReport, Subject, labels, names};
+use crate::model::id::is_rfc1123_subdomain;
+use crate::model::secret_key::is_secret_key;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::{quote, quoted_name, quoted_reference};
@@ -41,7 +43,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         }
         if let Some(ConfigMapKey { name, key }) = &variable.config_map {
             config_map(name, &path.key("configMap").key("name"), report);
-            if !is_key(key) {
+            if !is_secret_key(key) {
                 let message = format!("{} is not a legal key of a ConfigMap", quote(key));
                 let violation = Violation::error("env", message).expected("not a legal key");
                 let help =
@@ -136,7 +138,7 @@ fn quoted_list(names: &[&str]) -> String {
 }
 
 fn config_map(name: &str, path: &Path, report: &mut RuleReport<'_>) {
-    if !names::is_subdomain(name) {
+    if !is_rfc1123_subdomain(name) {
         let message = format!("{} is not a legal name of a ConfigMap", quote(name));
         let violation = Violation::error("env", message).expected("not a legal name");
         report.add(path, violation.help("use lower-case letters, digits, `-` and `.`"));
@@ -145,7 +147,7 @@ fn config_map(name: &str, path: &Path, report: &mut RuleReport<'_>) {
 
 fn secret_key(secret: &SecretKey, path: &Path, report: &mut RuleReport<'_>) {
     names::secret_name(&secret.name, &path.key("name"), report);
-    if !is_key(&secret.key) {
+    if !is_secret_key(&secret.key) {
         // The secret itself may stand there.
         let key_text = quoted_reference(&secret.key).unwrap_or_else(|| "this".to_owned());
         let message = format!("{key_text} is not a legal key of a Secret");
@@ -153,14 +155,6 @@ fn secret_key(secret: &SecretKey, path: &Path, report: &mut RuleReport<'_>) {
         let help = "use 1 to 253 letters, digits, `-`, `_` and `.`, not beginning with `..`";
         report.add(&path.key("key"), violation.help(help));
     }
-}
-
-/// Checks a key as Kubernetes' `IsConfigMapKey` does: the key can be the name of a file.
-pub(crate) fn is_key(text: &str) -> bool {
-    (1..=253).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        && text != "."
-        && !text.starts_with("..")
 }
 
 /// Checks that every version of Kubernetes takes a name (`IsEnvVarName`): programs look for names

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::names::is_subdomain;
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
 use crate::model::facts::{Fact, Facts, RegistryImage};
-use crate::model::id::{ImageTag, is_rfc1123_label};
+use crate::model::id::{ImageTag, is_rfc1123_label, is_rfc1123_subdomain};
 use crate::model::lock::ImageDigests;
 use crate::model::platform::images::MAX_PULL_SECRETS;
+use crate::model::release::Release;
 use crate::model::target::{Environment, Target};
 use crate::model::violation::Violation;
 use crate::templates::view::versions::image_of;
 use crate::templates::view::{has_registry, reference};
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::{quote, quoted_host};
+use crate::waml::section::Section;
 
 /// Registries take no longer names.
 const LONGEST: usize = 255;
@@ -40,7 +41,12 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 /// requires them.
 pub(super) fn tags(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let needs_digest = subject.cluster.map(digests_of) == Some(ImageDigests::Required);
-    for NamedImage { reference, path } in images(subject) {
+    let (section, release) = (subject.section, subject.release);
+    let app = NamedImage {
+        reference: reference(section.image.as_ref(), release),
+        path: Path::root().key("image"),
+    };
+    for NamedImage { reference, path } in [app].into_iter().chain(other_images(section, release)) {
         // A name that the template or the release gives stands nowhere in the WAML.
         let is_written = subject.tree.at(&path).is_some_and(is_from_waml);
         let path = is_written.then_some(&path);
@@ -81,32 +87,25 @@ fn no_digest(reference: &str, fact: &Fact<RegistryImage>) -> Violation {
 }
 
 /// An image of a deployment, and the path in the settings that names it.
-struct NamedImage {
-    reference: String,
+pub(crate) struct NamedImage {
+    pub(crate) reference: String,
     path: Path,
 }
 
-/// Lists the app's image, those of its versions, and those that containers beside it name.
-fn images(subject: &Subject<'_>) -> Vec<NamedImage> {
-    let (section, release) = (subject.section, subject.release);
-    let root = Path::root();
-    let app = NamedImage {
-        reference: reference(section.image.as_ref(), release),
-        path: root.key("image"),
-    };
-    let versions = root.each("versions", &section.versions).map(|(path, version)| NamedImage {
+/// Lists the images beside the app's own: those of its versions, and those that containers beside it name.
+pub(crate) fn other_images(
+    section: &Section,
+    release: &Release,
+) -> impl Iterator<Item = NamedImage> {
+    let versions = Path::root().each("versions", &section.versions);
+    let of_versions = versions.map(|(path, version)| NamedImage {
         reference: image_of(version, section, release),
         path: path.key("tag"),
     });
-    let containers =
-        [("initContainers", &section.init_containers), ("sidecars", &section.sidecars)];
-    let containers = containers.into_iter().flat_map(|(key, list)| root.each(key, list));
-    let containers = containers.filter_map(|(path, container)| {
+    let of_containers = section.extra_containers().filter_map(|(path, container)| {
         Some(NamedImage { reference: container.image.clone()?, path: path.key("image") })
     });
-    let mut images = vec![app];
-    images.extend(versions.chain(containers));
-    images
+    of_versions.chain(of_containers)
 }
 
 /// Returns the target's policy for digests of images.
@@ -160,7 +159,7 @@ fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> boo
         report.add(&path.key("pullSecrets"), violation.help("name those that its registry needs"));
     }
     for (path, name) in path.each("pullSecrets", &image.pull_secrets) {
-        if !is_subdomain(name) {
+        if !is_rfc1123_subdomain(name) {
             legal = false;
             let message = format!("{} is not the name of a Secret", quote(name));
             let violation = Violation::error("image", message).expected("not a Secret's name").help(

@@ -70,10 +70,10 @@ use crate::waml::section::Section;
 use crate::waml::{Waml, collect};
 
 // The rules of form, for those who look things up by these names.
-pub(crate) use env::is_key as is_secret_key;
-pub(crate) use image::{is_image, pinned_images};
+pub(crate) use crate::model::id::is_rfc1123_subdomain as is_secret;
+pub(crate) use crate::model::secret_key::is_secret_key;
+pub(crate) use image::{is_image, other_images, pinned_images};
 pub(crate) use ingress::is_host;
-pub(crate) use names::is_subdomain as is_secret;
 
 use process_plan::ProcessPlan;
 

@@ -2,7 +2,7 @@
 
 use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::object::Object;
-use crate::model::id::is_rfc1123_label;
+use crate::model::id::{is_rfc1123_label, is_rfc1123_subdomain};
 use crate::model::namespaces::NamespaceRefusal;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
@@ -42,7 +42,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 /// Checks a Secret's name, which is an RFC 1123 subdomain.
 pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) {
-    if !is_subdomain(name) {
+    if !is_rfc1123_subdomain(name) {
         let help = "use 1 to 253 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
         report_illegal_name(report, path, "name of a Secret", name, help);
     }
@@ -71,18 +71,6 @@ fn report_illegal_name(
     let name_text = quoted_name.unwrap_or_else(|| "this".to_owned());
     let violation = Violation::error("names", format!("{name_text} is not a legal {what}"));
     report.add(path, violation.expected("not legal").help(help));
-}
-
-/// Checks a subdomain as Kubernetes checks it: its parts may be longer than a label.
-pub(crate) fn is_subdomain(text: &str) -> bool {
-    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(legal)
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(is_part)
 }
 
 /// Checks for an RFC 1035 label.

@@ -1,6 +1,7 @@
 //! How pods run: their rights, the begin and the end of their life, and the nodes that they run on.
 
-use super::{RuleReport, Subject, labels, names};
+use super::{RuleReport, Subject, labels};
+use crate::model::id::is_rfc1123_subdomain;
 use crate::model::violation::Violation;
 use crate::templates::view::network;
 use crate::templates::view::pod::{SLEEP_SINCE_MINOR, folder_name};
@@ -178,7 +179,7 @@ pub(super) fn scheduling(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         }
     }
     if let Some(class) =
-        scheduling.priority_class.as_deref().filter(|class| !names::is_subdomain(class))
+        scheduling.priority_class.as_deref().filter(|class| !is_rfc1123_subdomain(class))
     {
         let message = format!("{} is not a legal name of a priority class", quote(class));
         let violation = Violation::error("scheduling", message).expected("not a legal name");

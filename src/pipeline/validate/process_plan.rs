@@ -46,7 +46,7 @@ impl ProcessPlan {
         layers: &[ProcessLayer],
         slug: &str,
     ) -> Self {
-        if layers.len() > MAX_PROCESSES {
+        if layers.is_empty() || layers.len() > MAX_PROCESSES {
             return Self::default();
         }
         let parameters = section.parameters.clone();

@@ -5,7 +5,6 @@ use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quote;
-use crate::waml::section_processes::WEB;
 
 const RULE: &str = "processes";
 /// The most processes: each has pods, and all of the app's variables and folders.
@@ -21,18 +20,16 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         report.add(&place, violation.help("make some of them an app of their own"));
         return;
     }
-    let has_others = section.present_processes().any(|(path, _)| path.last_key() != WEB);
-    if has_others && section.versions.as_ref().is_some_and(|versions| !versions.is_empty()) {
+    if section.other_processes().next().is_some()
+        && section.versions.as_ref().is_some_and(|versions| !versions.is_empty())
+    {
         let message = "an app with live versions has one process, `web`";
         let violation = Violation::error(RULE, message).expected("not beside `versions`");
         report.add(&place, violation.help("make the others an app of their own"));
     }
     let is_job = |name: &str| section.jobs.iter().flatten().any(|job| job.name == name);
-    for (path, process) in section.present_processes() {
-        let name = path.last_key();
-        if name == WEB {
-            continue;
-        }
+    for (name, process) in section.other_processes() {
+        let path = place.key(name);
         let refusal = if !is_rfc1123_label(name) {
             Some(("not a legal name", "use up to 63 lower-case letters, digits and `-`"))
         } else if is_job(name) || (name == "redis" && section.redis.is_some()) {

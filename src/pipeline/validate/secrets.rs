@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::env::is_key;
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
 use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
 use crate::model::platform::vault_path::VaultPath;
+use crate::model::secret_key::is_secret_key;
 use crate::model::target::Target;
 use crate::model::violation::{Severity, Violation};
 use crate::templates::view::delivery as agent;
@@ -55,7 +55,7 @@ fn key(
     match secrets_found.get(&secret.name) {
         Some(None) => report.add(&path.key("name"), no_secret(&secret.name, false, subject)),
         // The rule `env` tells of keys that cannot exist.
-        Some(Some(keys)) if is_key(&secret.key) && !keys.contains(&secret.key) => {
+        Some(Some(keys)) if is_secret_key(&secret.key) && !keys.contains(&secret.key) => {
             let age = unknown::age(&subject.facts.secrets, subject);
             let key = quoted_reference(&secret.key).unwrap_or_else(|| "of this name".to_owned());
             let message = format!("the secret `{}` has no key {key}{age}", secret.name);

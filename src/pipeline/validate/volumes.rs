@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes};
 use super::{RuleReport, Subject};
 use crate::manifests::quantity::Quantity;
+use crate::model::id::is_rfc1123_subdomain;
+use crate::model::secret_key::is_secret_key;
 use crate::model::violation::Violation;
 use crate::templates::view::secrets::volume_name;
 use crate::waml::confidential::is_confidential;
@@ -109,7 +111,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
 
 /// Checks a storage class' name, which is an RFC 1123 subdomain.
 fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
-    let illegal = |class: &&str| !super::names::is_subdomain(class);
+    let illegal = |class: &&str| !is_rfc1123_subdomain(class);
     if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
         let message = format!("{} is not a legal name of a storage class", quote(class));
         let violation = Violation::error("volumes", message).expected("not legal");
@@ -126,7 +128,7 @@ fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
         let help = "keep `size` or `files`, or make two volumes";
         report.add(&path.key("files"), violation.help(help));
     }
-    for file in files.keys().filter(|file| !super::env::is_key(file)) {
+    for file in files.keys().filter(|file| !is_secret_key(file)) {
         let message = format!("{} is not a legal name of a file", quoted_name(file));
         let violation = Violation::error("volumes", message).expected("not a legal name");
         let help = "use letters, digits, `-`, `_` and `.`; for a folder below, make another volume";

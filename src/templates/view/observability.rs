@@ -9,7 +9,6 @@ use crate::templates::view::naming;
 use crate::waml::Waml;
 use crate::waml::section::Section;
 use crate::waml::section_operations::{Alert, AlertSeverity};
-use crate::waml::section_processes::WEB;
 
 /// An app on a target, with what measures there.
 #[derive(Debug, Clone, Copy)]
@@ -35,17 +34,10 @@ impl<'a> ObservedApp<'a> {
         versions.map(|version| naming::version_workload(self.slug(), &version.name)).collect()
     }
 
-    /// Lists the names of the processes beside `web`.
-    fn other_processes(&self) -> impl Iterator<Item = &'a str> {
-        let processes = self.section.processes.iter().flatten();
-        let present = processes.filter(|(name, process)| *name != WEB && process.is_some());
-        present.map(|(name, _)| name.as_str())
-    }
-
     /// Lists the workloads beside the app's first: those of its live versions and of its processes.
     fn part_workloads(&self) -> Vec<String> {
-        let processes = self.other_processes();
-        let of_processes = processes.map(|name| naming::version_workload(self.slug(), name));
+        let processes = self.section.other_processes();
+        let of_processes = processes.map(|(name, _)| naming::version_workload(self.slug(), name));
         self.version_workloads().into_iter().chain(of_processes).collect()
     }
 
@@ -66,7 +58,7 @@ impl<'a> ObservedApp<'a> {
     pub(crate) fn autoscalers(&self) -> String {
         // In a regular expression a dot is any character.
         let label = |name: &str| naming::join_name(self.slug(), name).replace('.', "[.]");
-        let of_processes = self.other_processes().map(label);
+        let of_processes = self.section.other_processes().map(|(name, _)| label(name));
         let parts: Vec<String> = self.version_workloads().into_iter().chain(of_processes).collect();
         if parts.is_empty() {
             format!(r#"horizontalpodautoscaler="{}""#, self.slug())

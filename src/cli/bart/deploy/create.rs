@@ -136,7 +136,10 @@ fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
 }
 
 /// Returns the variable that counts. Pure.
-fn pick_variable(environment: &BTreeMap<String, String>, is_known_host: bool) -> Option<&str> {
+pub(in crate::cli::bart) fn pick_variable(
+    environment: &BTreeMap<String, String>,
+    is_known_host: bool,
+) -> Option<&str> {
     let value = |name: &str| environment.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
     let other_tools = || OTHERS.iter().filter(|_| is_known_host).find_map(|name| value(name));
     value(OURS).or_else(other_tools)

@@ -7,7 +7,7 @@
 pub(super) mod worktree; // the commit to deploy, and whether it was pushed
 mod preflight; // checks before anything is created; holds
 pub(super) mod github; // GitHub Deployments
-mod create; // creates deployments one after the other
+pub(super) mod create; // creates deployments one after the other
 mod follow; // finds them at the service, and follows them
 mod progress; // progress on the terminal
 

@@ -4,6 +4,7 @@ use clap::Args;
 use secrecy::SecretString;
 use serde_json::json;
 
+use crate::cli::bart::deploy;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{BOLD, Format, GOOD};
 use crate::cli::secret_store::target_secrets::StoreArgs;
@@ -76,9 +77,7 @@ impl VaultLogIn {
             return Ok(None);
         }
         let environment = config::environment();
-        let names = ["BART_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"].into_iter();
-        let mut tokens = names.filter_map(|name| environment.get(name)).map(|token| token.trim());
-        match tokens.find(|token| !token.is_empty()) {
+        match deploy::create::pick_variable(&environment, true) {
             Some(token) => Ok(Some(token.into())),
             None => Ok(logins::at(self.store.server.url())?.map(|login| login.token)),
         }
