@@ -1,5 +1,7 @@
 //! Plans: the dry run of a deployment.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +47,10 @@ pub struct PlanRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if)]
     pub waml: Option<String>,
+    /// The texts of the files that `manifests` of that WAML names, by their paths. Without `waml` the files are those at
+    /// the commit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub manifests: BTreeMap<String, String>,
 }
 
 /// The plan for one target.

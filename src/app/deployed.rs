@@ -7,12 +7,16 @@ use futures::{StreamExt as _, stream};
 use crate::app::code_host::forge;
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::settings::Settings;
+use crate::deployments::planning::fetch_extra_files;
+use crate::forge::error::ForgeError;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::RemovalEnd;
 use crate::store::{Filter, Store};
 use crate::support::clock::Clock;
+use crate::waml::Waml;
+use crate::waml::extra_files::ExtraFiles;
 
 /// The newest deployment of an app to a target that succeeded.
 #[derive(Debug, Clone)]
@@ -25,6 +29,8 @@ pub struct Deployed {
     pub release: Release,
     /// The bytes of its WAML, or the reason why they cannot be read any more.
     pub waml: Result<Vec<u8>, String>,
+    /// The files that it names for the target.
+    pub extra_files: ExtraFiles,
 }
 
 /// The most deployments that are read, the newest first; a company has thousands of apps.
@@ -53,13 +59,21 @@ pub async fn list_deployed(
         async move {
             let Release { repository, commit, .. } = &deployment.request.release;
             let settings = &settings.waml;
-            let waml = forge.file(repository, commit, &settings.path, settings.max_bytes).await;
-            Deployed {
-                app,
-                target: deployment.request.target,
-                waml: waml.map_err(|error| error.to_string()),
-                release: deployment.request.release,
-            }
+            let target = deployment.request.target;
+            let read = async {
+                let path = &settings.path;
+                let bytes = forge.file(repository, commit, path, settings.max_bytes).await?;
+                let waml = Waml::parse(path, &bytes).ok();
+                let paths = waml.map(|waml| waml.extra_paths_of(&target)).unwrap_or_default();
+                let commit = (repository, commit);
+                Ok((bytes, fetch_extra_files(forge, path, paths, commit).await?))
+            };
+            let read = read.await.map_err(|error: ForgeError| error.to_string());
+            let (waml, extra_files) = match read {
+                Ok((bytes, files)) => (Ok(bytes), files),
+                Err(why) => (Err(why), ExtraFiles::default()),
+            };
+            Deployed { app, target, waml, extra_files, release: deployment.request.release.clone() }
         }
     });
     Ok(requests.buffered(AT_ONCE).collect().await)

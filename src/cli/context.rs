@@ -8,7 +8,9 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::client::ServiceEndpoint;
+use super::diagnostics::SourceTexts;
 use super::error::CliError;
+use super::extra_files;
 use super::output::Format;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::Waml;
@@ -177,7 +179,8 @@ pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
         CliError::usage(format!("{name} cannot be read: {rejection}"))
             .hint("`bart validate` shows what is wrong where")
     })?;
-    Ok(Arc::new(waml))
+    let folder = file.parent().unwrap_or(Path::new(""));
+    Ok(Arc::new(extra_files::from_folder(waml, folder, &mut SourceTexts::default())))
 }
 
 /// Reads the path and the bytes of the same file, even if its content is wrong.

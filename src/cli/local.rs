@@ -9,6 +9,7 @@ use super::client::ServiceEndpoint;
 use super::context::{self, RepositorySelector, WAML_FILE};
 use super::diagnostics::{self, SourceTexts};
 use super::error::{CliError, CommandOutcome};
+use super::extra_files;
 use super::output::{self, Format};
 use super::platform::KnownTargets;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
@@ -86,7 +87,11 @@ impl WamlSource {
         let mut sources = SourceTexts::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
-        Ok(LocalInput { waml: parse(&name, &bytes, &templates, known_targets), templates, sources })
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let waml = parse(&name, &bytes, &templates, known_targets).map(|waml| {
+            extra_files::from_folder(Arc::unwrap_or_clone(waml), folder, &mut sources).into()
+        });
+        Ok(LocalInput { waml, templates, sources })
     }
 }
 

@@ -14,6 +14,7 @@ mod error; // the error of a command: kind, hint, exit code
 mod output; // text for people, JSON for programs
 pub(crate) mod diagnostics; // violations as a compiler shows them
 mod local; // input of commands that need no service
+mod extra_files; // the files that a WAML names
 mod platform; // what targets offer
 mod context; // the app and the service of a command
 mod client; // the service's API

@@ -21,6 +21,7 @@ use crate::model::facts::{Fact, FactRequests, Facts, LiveObject};
 use crate::model::fleet::FleetPlace;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::release::Release;
 use crate::model::revision::{ManifestFile, Revision};
 use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
@@ -72,9 +73,12 @@ impl Deployments {
         let timer = stages.begin(Stage::Facts);
         let waml = self.with_step_weights(deployment, waml).await?;
         let (deployments, accepted) = (self.clone(), deployment.clone());
-        let (input, questions) =
+        let (mut input, mut questions) =
             self.cpu_pool.run_blocking(move || deployments.read(&accepted, place, &waml)).await??;
-        let mut questions = questions;
+        let Release { repository, commit, .. } = &deployment.request.release;
+        let waml = Arc::unwrap_or_clone(input.waml);
+        let waml = self.with_extra_files(waml, Some(&input.target), repository, commit).await;
+        input.waml = Arc::new(waml.map_err(DeployError::from)?);
         if let Some(questions) = &mut questions
             && self.is_authorized_step(deployment).await?
         {

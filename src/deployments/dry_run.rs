@@ -1,5 +1,6 @@
 //! A dry run: it makes all lookups and decisions of a deployment, and none of its changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::deployments::cpu_pool::CpuPool;
@@ -21,6 +22,7 @@ use crate::pipeline::preview::live;
 use crate::pipeline::{Input, dry_run, fact_requests};
 use crate::store::Filter;
 use crate::waml::Waml;
+use crate::waml::extra_files::ExtraFiles;
 
 /// The request for a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct DryRunInput {
     pub at: Option<CommitSelector>,
     /// The WAML's text; `None` means the file at the commit.
     pub waml: Option<String>,
+    /// The texts of the files that the given WAML names, by their paths; for a WAML at the commit they are there.
+    pub manifests: BTreeMap<String, String>,
 }
 
 /// The way in which a caller names a commit.
@@ -93,7 +97,7 @@ impl Deployments {
     /// anywhere; it ends when the caller stops waiting.
     pub(crate) async fn dry_run(
         &self,
-        request: DryRunInput,
+        mut request: DryRunInput,
         is_visible: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
         let cpu_pool = self.cpu_pool.for_dry_run().ok_or(DryRunError::Busy)?;
@@ -107,6 +111,7 @@ impl Deployments {
         match cpu_pool.run_blocking(parse).await? {
             Ok(waml) if !is_visible(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
+                let waml = load_extra_files(self, &mut request, commit.as_ref(), waml).await?;
                 let (request, names) = rename_request(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
                 let fleet = None;
@@ -172,6 +177,28 @@ async fn load_waml(
     let commit = commit.ok_or_else(no_source)?;
     let result = deployments.read_waml(&request.repository, commit).await;
     Ok(result.map_err(DeployError::from)?)
+}
+
+/// Puts the files that a WAML names into it: those of the request where the WAML is the request's, else those at its
+/// commit.
+async fn load_extra_files(
+    deployments: &Deployments,
+    request: &mut DryRunInput,
+    commit: Option<&CommitSha>,
+    waml: Waml,
+) -> Result<Waml, DryRunError> {
+    match commit.filter(|_| request.waml.is_none()) {
+        Some(commit) => {
+            let (target, repository) = (Some(&request.target), &request.repository);
+            let waml = deployments.with_extra_files(waml, target, repository, commit).await;
+            Ok(waml.map_err(DeployError::from)?)
+        }
+        None => {
+            let files = std::mem::take(&mut request.manifests).into_iter();
+            let files = files.map(|(path, text)| (path, Ok(text.into_bytes())));
+            Ok(waml.with_extra_files(ExtraFiles::of_bytes(files)))
+        }
+    }
 }
 
 /// The other names of a request's repository.

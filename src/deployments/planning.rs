@@ -1,8 +1,11 @@
 //! Shared steps of deployments, previews and dry runs: reading the WAML within its limits, and
 //! reading what is live.
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+
 use crate::deployments::Deployments;
 use crate::deployments::outcome::DeployError;
+use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::git::layout;
 use crate::model::deployment::Deployment;
@@ -13,10 +16,13 @@ use crate::model::violation::Rejection;
 use crate::pipeline::all_violations;
 use crate::store::{Filter, StoreError};
 use crate::waml::Waml;
+use crate::waml::extra_files::{ExtraFiles, MAX_FILE_BYTES, beside, describe_too_large};
 
 /// The number of newest deployments that are searched for the live revision: it is among those that
 /// succeeded, unless it was edited by hand.
 const SEARCH_LIMIT: u32 = 20;
+/// The number of files of one WAML that are fetched at the same time.
+const FILES_AT_ONCE: usize = 4;
 
 impl Deployments {
     /// Returns the bytes of the WAML at a commit, not more than the configured limit.
@@ -26,6 +32,20 @@ impl Deployments {
         commit: &CommitSha,
     ) -> Result<Vec<u8>, ForgeError> {
         self.forge.file(repository, commit, &self.waml.path, self.waml.budget.bytes).await
+    }
+
+    /// Puts the files that the WAML names into it, for one target or for all, as they are at the commit of the WAML.
+    pub(super) async fn with_extra_files(
+        &self,
+        waml: Waml,
+        target: Option<&TargetName>,
+        repository: &RepoName,
+        commit: &CommitSha,
+    ) -> Result<Waml, ForgeError> {
+        let paths = target.map_or_else(|| waml.extra_paths(), |name| waml.extra_paths_of(name));
+        let (path, commit) = (&self.waml.path, (repository, commit));
+        let files = fetch_extra_files(&self.forge, path, paths, commit).await?;
+        Ok(waml.with_extra_files(files))
     }
 
     /// Parses a WAML within the configured limits.
@@ -73,4 +93,29 @@ impl Deployments {
         let filter = Filter::pushed(target, app);
         Ok(self.store.deployments(&filter, None, SEARCH_LIMIT).await?.deployments)
     }
+}
+
+/// Fetches the files that a WAML names, at the commit of the WAML. A file that is not there is none to fail for: the rule
+/// `manifests` says it.
+pub(crate) async fn fetch_extra_files(
+    forge: &Forge,
+    waml_path: &str,
+    paths: Vec<String>,
+    (repository, commit): (&RepoName, &CommitSha),
+) -> Result<ExtraFiles, ForgeError> {
+    let read_file = |path: String| async move {
+        let place = beside(waml_path, &path);
+        match forge.file(repository, commit, &place, MAX_FILE_BYTES).await {
+            Ok(bytes) => Ok((path, Ok(bytes))),
+            Err(ForgeError::NoFile { .. }) => {
+                let why = format!("{repository} has no file {place} at {}", commit.short());
+                Ok((path, Err(why)))
+            }
+            Err(ForgeError::TooLarge { .. }) => Ok((path, Err(describe_too_large()))),
+            Err(error) => Err(error),
+        }
+    };
+    let requests: Vec<_> = paths.into_iter().map(read_file).collect();
+    let files = stream::iter(requests).buffered(FILES_AT_ONCE).try_collect::<Vec<_>>();
+    Ok(ExtraFiles::of_bytes(files.await?))
 }

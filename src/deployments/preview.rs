@@ -1,6 +1,7 @@
 //! The preview of a pull request: reads what it needs from the code host, the manifest
 //! repositories, the store and the facts. The text is made by pure functions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::deployments::Deployments;
@@ -18,6 +19,7 @@ use crate::pipeline::preview::{Preview, PreviewEffect, TargetPreview, live, text
 use crate::pipeline::{Input, preview};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
+use crate::waml::extra_files::{beside, check_path};
 
 /// The name of the check run, as the list of checks shows it.
 pub(crate) const CHECK: &str = "the-deployer/preview";
@@ -60,7 +62,15 @@ impl Deployments {
             return Ok(PreviewTask::Say(text::from_fork()));
         }
         let PullRequest { repository, number, .. } = request;
-        if self.forge.pull_request_touches(repository, *number, &self.waml.path).await? {
+        // Files that the WAML may name, beside the WAML itself.
+        let folder = beside(&self.waml.path, "");
+        let is_candidate =
+            |path: &str| path.strip_prefix(&*folder).is_some_and(|path| check_path(path).is_ok());
+        let (path, number) = (&self.waml.path, *number);
+        let changed = self.forge.pull_request_files(repository, number, path, is_candidate).await?;
+        if changed.contains(path)
+            || (!changed.is_empty() && self.names_any(request, &changed).await?)
+        {
             return Ok(PreviewTask::Look);
         }
         // A check run of an earlier head must not be the last result that people see.
@@ -92,7 +102,9 @@ impl Deployments {
             Ok(wamls) => wamls,
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
-        let preview = self.preview_targets(request, &waml, base_waml.as_ref()).await?;
+        let waml = Arc::unwrap_or_clone(waml);
+        let waml = self.with_extra_files(waml, None, &request.repository, &request.head).await?;
+        let preview = self.preview_targets(request, &Arc::new(waml), base_waml.as_ref()).await?;
         self.cpu_pool.run_blocking(move || text::describe_preview(&preview)).await
     }
 
@@ -134,6 +146,21 @@ impl Deployments {
             Err(ForgeError::NoFile { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Checks that the WAML at the head names one of the files.
+    async fn names_any(
+        &self,
+        request: &PullRequest,
+        files: &BTreeSet<String>,
+    ) -> Result<bool, DeployError> {
+        let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
+            return Ok(false);
+        };
+        let deployments = self.clone();
+        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await?;
+        let paths = waml.map(|waml| waml.extra_paths()).unwrap_or_default();
+        Ok(paths.iter().any(|path| files.contains(&beside(&self.waml.path, path))))
     }
 
     async fn preview_targets(

@@ -3,19 +3,34 @@
 use serde_json::{Map, Value as Json};
 
 use crate::model::facts::LiveObject;
-use crate::model::violation::Violation;
-use crate::waml::node::Node;
+use crate::model::violation::{Position, Violation};
+use crate::waml::node::{Node, Path};
 use crate::waml::scalar::read_untyped;
 use crate::waml::yaml::Budget;
 
-/// One rendered object, with its template file.
+/// One object, with its file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
+    /// The file: `template deployment.yaml.tmpl`, `file k8s/dashboard.yaml`.
     pub(crate) source: String,
     pub(crate) json: Map<String, Json>,
+    /// The object as a file of the service's repository has it; `None` for what a template renders.
+    pub(crate) written: Option<Node>,
 }
 
 impl Object {
+    /// Makes an object that a template renders.
+    pub(crate) fn of_template(file: &str, json: Map<String, Json>) -> Self {
+        Self { source: format!("template {file}"), json, written: None }
+    }
+
+    /// Finds the place of a field, `spec.replicas`, in the file that a person wrote; of a field that is not in it, that of
+    /// what should have it.
+    pub(crate) fn position(&self, field: &str) -> Option<Position> {
+        let path = Path::parse(field).unwrap_or_default();
+        self.written.as_ref().map(|node| node.nearest(&path).1)
+    }
+
     pub(crate) fn text(&self, pointer: [&str; 2]) -> &str {
         let [first, second] = pointer;
         let value = self.json.get(first);
@@ -48,7 +63,7 @@ pub(crate) const BUDGET: Budget =
 /// Reads one document of a rendered file as an object.
 pub(crate) fn read_object(source: &str, node: &Node) -> Result<Object, Violation> {
     match read_untyped(node) {
-        Json::Object(json) => Ok(Object { source: source.to_owned(), json }),
+        Json::Object(json) => Ok(Object::of_template(source, json)),
         _ => Err(Violation::error(
             "rendered",
             format!("{source} renders {}, not an object", node.kind()),

@@ -67,7 +67,7 @@ mod tests {
         };
         let object = |kind: &str, spec: Json| {
             let Json::Object(json) = json!({"kind": kind, "spec": spec}) else { unreachable!() };
-            Object { source: String::new(), json }
+            Object::of_template("", json)
         };
         let written = |image: &str, tool: &str| {
             vec![

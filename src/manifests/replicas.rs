@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn object(json: &Json) -> Object {
-        Object { source: "f".to_owned(), json: json.as_object().unwrap().clone() }
+        Object::of_template("f", json.as_object().unwrap().clone())
     }
 
     fn deployment(replicas: Option<u64>) -> Object {

@@ -21,6 +21,7 @@ pub mod effect; // values without effect
 pub mod processes; // the settings of processes of one image
 pub mod validate;
 mod patches; // changes of rendered objects
+mod extra_objects; // objects from files beside the WAML
 pub mod render;
 pub mod impact; // the changes by other templates
 pub mod preview; // the changes of a pull request

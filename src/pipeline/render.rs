@@ -19,6 +19,7 @@ use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::extra_objects::{ExtraObjects, read_extra_objects};
 use crate::pipeline::patches::apply_patches;
 use crate::pipeline::validate;
 use crate::pipeline::validate::{RenderedPlan, Valid};
@@ -74,6 +75,12 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         complete(object, app, &valid.release().tag, valid.section());
     }
     let refused_patches = apply_patches(&mut objects, valid.section(), template);
+    let ExtraObjects { objects: extra_objects, violations: refused_files } =
+        read_extra_objects(valid, template, &objects);
+    for mut object in extra_objects {
+        complete(&mut object, app, &valid.release().tag, valid.section());
+        objects.push(object);
+    }
     let pinned_images = validate::pinned_images(valid.facts(), valid.target());
     rename_images(&mut objects, &pinned_images);
     let no_live_app = LiveApp::default();
@@ -89,6 +96,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         template,
         kept_replicas: &kept_replicas,
         refused_patches: &refused_patches,
+        refused_files: &refused_files,
     };
     let warnings = validate::objects(&rendered_plan)?;
     let scaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json));

@@ -12,12 +12,13 @@ use crate::model::id::{AppKey, Namespace, RolloutName, Slug, TargetName};
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::checked_reader::Reader;
+use crate::waml::extra_files::{ExtraFiles, distinct_paths};
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::rollouts::{RolloutDefinition, WrittenRollout};
 use crate::waml::section::{Defaults, Section};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
-use crate::waml::{collect, duplicates, ignored, rollouts};
+use crate::waml::{collect, duplicates, extra_files, ignored, rollouts};
 
 /// A WAML, `.weave.yaml` at the root of a service's repository.
 ///
@@ -153,6 +154,8 @@ pub struct Waml {
     pub deploy: IndexMap<TargetName, Node>,
     /// `rollouts`, by name.
     pub rollouts: IndexMap<RolloutName, WrittenRollout>,
+    /// The files that `manifests` names, once they were read.
+    pub extra_files: ExtraFiles,
     /// The violations so far that do not prevent reading the file.
     pub violations: Vec<Violation>,
     /// True if `app` is a placeholder for a name that cannot be read.
@@ -317,6 +320,7 @@ impl Waml {
             deploy,
             rollouts: rollouts::read(&root),
             root,
+            extra_files: ExtraFiles::default(),
             violations: Vec::new(),
             stands_in,
             misnamed: BTreeSet::new(),
@@ -378,6 +382,29 @@ impl Waml {
     /// Lists the targets that the app may be deployed to, in file order.
     pub fn targets(&self) -> Vec<&TargetName> {
         self.deploy.keys().collect()
+    }
+
+    /// Returns the WAML with the files that it names.
+    #[must_use]
+    pub fn with_extra_files(self, extra_files: ExtraFiles) -> Self {
+        Self { extra_files, ..self }
+    }
+
+    /// Lists the legal paths under `manifests` for one target, each once: those of the last layer that has the key.
+    pub fn extra_paths_of(&self, target: &TargetName) -> Vec<String> {
+        let matching = self.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
+        let layers = matching.map(|entry| &entry.section).chain(self.deploy.get(target));
+        let last = layers.filter_map(|section| section.get("manifests")).last();
+        distinct_paths(last.into_iter(), extra_files::MAX_FILES)
+    }
+
+    /// Lists the legal paths under `manifests` of all layers, each once.
+    pub fn extra_paths(&self) -> Vec<String> {
+        let defaults = self.root.get("defaults").and_then(Node::as_list).into_iter().flatten();
+        let deploy = self.root.get("deploy").and_then(Node::as_map).into_iter().flatten();
+        let sections = defaults.chain(deploy.map(|(_, entry)| &entry.node));
+        let lists = sections.filter_map(|section| section.get("manifests"));
+        distinct_paths(lists, extra_files::MAX_FILES_OF_ALL)
     }
 
     /// Checks that the file alone is enough to refuse it.

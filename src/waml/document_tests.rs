@@ -417,3 +417,18 @@ fn targets_that_are_one_name_in_kubernetes_are_refused() {
     );
     assert_eq!(violations_of("  Prod_EU: {}\n  prod-us: {}\n"), [""; 0]);
 }
+
+#[test]
+fn the_last_layer_that_has_the_key_names_the_files_of_a_target() {
+    let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@example.com\nnamespace: n\ndefaults:\n\
+                - {match: \"*\", manifests: [a.yaml, ../no.yaml, a.yaml]}\n\
+                - {match: \"b*\", manifests: [b.yaml]}\n\
+                deploy:\n  a1: {}\n  b1: {}\n  b2: {manifests: null}\n  b3: {manifests: [c.yaml]}\n";
+    let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+    for (target, paths) in
+        [("a1", vec!["a.yaml"]), ("b1", vec!["b.yaml"]), ("b2", vec![]), ("b3", vec!["c.yaml"])]
+    {
+        assert_eq!(waml.extra_paths_of(&TargetName::parse(target).unwrap()), paths, "{target}");
+    }
+    assert_eq!(waml.extra_paths(), ["a.yaml", "b.yaml", "c.yaml"]);
+}

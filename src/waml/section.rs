@@ -113,6 +113,9 @@ pub struct Section {
     pub removes: Option<Vec<Removal>>,
     /// Changes of rendered objects, merged by `kind` and `name`.
     pub patches: Option<Vec<ObjectPatch>>,
+    /// Files with further objects, as paths from the folder of the WAML: `k8s/dashboard.yaml`. They are applied as they
+    /// are, without templating; a later layer's list is in the place of an earlier one's.
+    pub manifests: Option<Vec<String>>,
     /// Values for the parameters that the template declares.
     pub parameters: Option<IndexMap<String, Json>>,
 }

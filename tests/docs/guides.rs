@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use clap::CommandFactory as _;
 use serde_json::Value as Json;
 use the_deployer::config::{LoadedConfig, SettingsSources};
 use the_deployer::model::platform::Platform;
+use the_deployer::model::target::Clusters;
 use the_deployer::pipeline::render::RenderedManifests;
 use the_deployer::waml::Waml;
 
 use super::{github, root};
-use crate::pipeline::{planned_on, templates};
+use crate::pipeline::{planned_beside, planned_on, templates};
 
 /// The guides whose commands are tried.
 const GUIDES: [&str; 12] = [
@@ -138,7 +140,10 @@ fn each_wish_is_granted_by_its_lines() {
     let plan = |lines: &str| {
         let indented: String = lines.lines().map(|line| format!("    {line}\n")).collect();
         let text = format!("{header}deploy:\n  prod:\n{indented}");
-        planned_on(text.as_bytes(), Some("prod"), Platform::default(), templates())
+        let clusters = Clusters::Any(Box::default());
+        // Files beside the WAML are those of a case.
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pipeline/manifests");
+        planned_beside(&folder, text.as_bytes(), Some("prod"), clusters, templates())
     };
     let without = plan("{}").unwrap();
     for (wish, lines) in wishes.iter().zip(&lines) {

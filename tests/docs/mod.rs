@@ -177,7 +177,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let schema = the_deployer::waml::document::json_schema();
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
     // Those are for us, not for templates; `traffic` is part of the view of `ingress` and `versions`.
-    let ours = ["template", "removes", "traffic", "parameters", "patches"];
+    let ours = ["template", "removes", "traffic", "parameters", "patches", "manifests"];
     for key in section.keys().filter(|key| !ours.contains(&key.as_str())) {
         assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
     }

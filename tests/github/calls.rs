@@ -74,11 +74,18 @@ async fn a_pull_request_is_looked_through_and_a_person_looked_up() {
     let repository = stage.world.repository("acme/web");
     let files = [(".weave.yaml", "slug: other\n"), ("src/main.rs", "fn main() {}\n")];
     let number = repository.opens_pull_request("change", &files).await;
-    let touches = async |path| stage.github.pull_request_touches(&web(), number, path).await;
-    assert!(touches(".weave.yaml").await.unwrap());
-    assert!(!touches("README.md").await.unwrap());
+    let touches = async |path| {
+        let files = stage.github.pull_request_files(&web(), number, path, |_| false).await;
+        files.unwrap().contains(path)
+    };
+    assert!(touches(".weave.yaml").await);
+    assert!(!touches("README.md").await);
+    let shop = web();
+    let of_code =
+        stage.github.pull_request_files(&shop, number, "none", |path| path.ends_with(".rs"));
+    assert_eq!(of_code.await.unwrap().into_iter().collect::<Vec<_>>(), ["src/main.rs"]);
     repository.renames_in_pull_request(number, "README.md", "READ.md");
-    assert!(touches("README.md").await.unwrap(), "it was moved away");
+    assert!(touches("README.md").await, "it was moved away");
     stage.world.person("octocat", Some("octo@example.com"));
     stage.world.person("shy", None);
     let email = async |login| stage.github.email_of(login).await.unwrap();

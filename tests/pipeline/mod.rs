@@ -3,7 +3,8 @@
 //! `expected/` holds the manifests of a plan that succeeds, `violations.txt` what is said of it:
 //! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`;
 //! `platform.yaml` says what its cluster has to offer, and `templates/` holds templates of its own,
-//! which share the built-in components; `policies.yaml` says what the company asks.
+//! which share the built-in components; `policies.yaml` says what the company asks. Files that the WAML names under
+//! `manifests` are beside it.
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
 mod canary_matrix; // each feature with each provider
@@ -34,6 +35,7 @@ use the_deployer::pipeline::plan;
 use the_deployer::pipeline::render::RenderedManifests;
 use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::Waml;
+use the_deployer::waml::extra_files::ExtraFiles;
 
 pub(crate) fn release() -> Release {
     Release {
@@ -103,8 +105,23 @@ fn planned_for(
     clusters: Clusters,
     templates: Arc<TemplateSet>,
 ) -> Result<RenderedManifests, Rejection> {
+    planned_beside(Path::new("none"), text, target, clusters, templates)
+}
+
+/// Plans a WAML with the files of that folder.
+pub(crate) fn planned_beside(
+    folder: &Path,
+    text: &[u8],
+    target: Option<&str>,
+    clusters: Clusters,
+    templates: Arc<TemplateSet>,
+) -> Result<RenderedManifests, Rejection> {
     let facts = Facts { clusters, ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;
+    let files = ExtraFiles::read(waml.extra_paths(), |path| {
+        fs::read(folder.join(path)).map_err(|_| "there is no such file".to_owned())
+    });
+    let waml = waml.with_extra_files(files);
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);
     let target = target.unwrap_or(TargetName::parse("none").unwrap());
@@ -127,7 +144,9 @@ fn outcome(case: &Path) -> BTreeMap<PathBuf, String> {
     let target = fs::read_to_string(case.join("target")).ok();
     let platform = fs::read_to_string(case.join("platform.yaml")).ok();
     let platform = platform.map(|text| serde_yaml::from_str(&text).unwrap()).unwrap_or_default();
-    let planned = planned_on(&text, target.as_deref().map(str::trim), platform, templates_of(case));
+    let clusters = Clusters::Any(Box::new(platform));
+    let target = target.as_deref().map(str::trim);
+    let planned = planned_beside(case, &text, target, clusters, templates_of(case));
     let (files, violations) = match planned {
         Ok(rendered) => (rendered.files, rendered.warnings),
         Err(rejection) => (Vec::new(), rejection.violations),

@@ -17,6 +17,7 @@ mod previews; // what pull requests are shown
 mod refused; // what GitHub refuses for good
 mod rollback; // a rollback, as GitHub shows it
 mod renamed; // repositories with another name or owner
+mod extra_manifests; // objects from files beside the WAML
 
 use jiff::SignedDuration;
 

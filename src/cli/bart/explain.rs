@@ -146,7 +146,10 @@ fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
     }
     for (part, _) in tree.as_map().into_iter().flatten() {
         if template.uses(part)
-            || matches!(part.as_str(), "template" | "removes" | "parameters" | "patches")
+            || matches!(
+                part.as_str(),
+                "template" | "removes" | "parameters" | "patches" | "manifests"
+            )
         {
             continue;
         }

@@ -1,5 +1,8 @@
 //! `bart plan` shows the changes of a deployment without deploying.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use clap::Args;
 use serde_json::json;
 
@@ -9,10 +12,12 @@ use crate::cli::changes::{self, ShownChange};
 use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::extra_files;
 use crate::cli::output::{self, BAD, BOLD, GOOD, note_line};
 use crate::cli::verbatim::Verbatim;
 use crate::model::change::{Change, ChangeKind};
 use crate::model::id::{IdError, ImageTag, TargetName};
+use crate::waml::Waml;
 
 /// Shows what a deployment would change on each target, object by object and field by field, and the rules that would
 /// refuse it now. Nothing is deployed.
@@ -101,12 +106,21 @@ impl PlanArgs {
             commit: None,
             git_ref: self.git_ref.clone(),
             waml: None,
+            manifests: BTreeMap::new(),
         };
         if self.git_ref.is_none() {
             let (file, bytes) = context::waml_text()?;
             let text = String::from_utf8(bytes)
                 .map_err(|_| CliError::usage(format!("{} is not UTF-8 text", file.display())))?;
             sources.add(WAML_FILE, text.as_str());
+            // What is wrong with a WAML that cannot be read, the service says.
+            if let Ok(waml) = Waml::parse(WAML_FILE, text.as_bytes()) {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                let waml = extra_files::from_folder(waml, folder, &mut sources);
+                let files = waml.extra_files.texts();
+                request.manifests =
+                    files.map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+            }
             (request.waml, request.commit) = (Some(text), context::head());
         }
         Ok((request, sources))

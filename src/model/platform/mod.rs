@@ -10,6 +10,7 @@ pub mod secrets; // Vault, and how secrets reach a pod
 pub mod vault_path; // what in Vault an app may ask for
 pub mod images; // pull secrets
 pub mod pod_security; // the levels of namespaces
+pub mod extra_manifests; // the kinds of extra objects
 pub mod cloud; // rights, databases, caches
 pub mod canary; // what shifts the traffic of canaries
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::platform::canary::CanaryPlatform;
 use crate::model::platform::cloud::Cloud;
+use crate::model::platform::extra_manifests::ExtraManifests;
 use crate::model::platform::images::Images;
 use crate::model::platform::monitoring::Monitoring;
 use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
@@ -41,6 +43,8 @@ pub struct Platform {
     pub images: Images,
     /// The Pod Security levels that namespaces enforce.
     pub pod_security: PodSecurity,
+    /// The extra objects that WAMLs may bring along in files.
+    pub manifests: ExtraManifests,
     /// The cloud that the cluster runs in.
     pub cloud: Cloud,
     /// Metrics and alerts.
@@ -54,7 +58,7 @@ impl Platform {
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let monitoring = self.monitoring.problems().into_iter();
         let parts = self.secrets.problems().chain(self.images.problems());
-        let parts = parts.chain(self.pod_security.problems());
+        let parts = parts.chain(self.pod_security.problems()).chain(self.manifests.problems());
         parts.chain(self.cloud.problems()).chain(monitoring).collect()
     }
 }

@@ -44,7 +44,12 @@ pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         let conflict =
             object_names.iter().find_map(|name| Some((name, namespace.owner_of(&app.slug, name)?)));
         if let Some((name, other)) = conflict {
-            place(plan, name, describe(plan, object, name, other), report);
+            let violation = describe(plan, object, name, other);
+            if object.written.is_some() {
+                report.say_of(object, "metadata.name", violation);
+            } else {
+                place(plan, name, violation, report);
+            }
         }
     }
 }

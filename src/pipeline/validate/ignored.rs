@@ -26,7 +26,10 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 pub(super) fn check_unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
         // For the rules, not for templates.
-        let is_ours = matches!(part.as_str(), "template" | "removes" | "parameters" | "patches");
+        let is_ours = matches!(
+            part.as_str(),
+            "template" | "removes" | "parameters" | "patches" | "manifests"
+        );
         let is_used = match part.as_str() {
             // It is in the routes of the one and the backends of the other.
             "traffic" => ["versions", "ingress"].iter().all(|part| subject.template.uses(part)),

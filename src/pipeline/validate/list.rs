@@ -252,6 +252,9 @@ pub const RULES: &[Rule] = rules! {
     "patches" Error Objects(patches::check);
         "Every patch hits an object of a kind that may be patched, can be applied, and changes nothing that others rely on.";
         r#"a promise of the-deployer: what is forbidden stays forbidden; RFC 6902, "JavaScript Object Notation (JSON) Patch""#;
+    "manifests" Error Objects(patches::check_files);
+        "Every extra file is there, within its limits, and has only objects of kinds that the target and the template allow, in the app's namespace, without keys by which others know objects.";
+        "a promise of the-deployer: what is forbidden stays forbidden; the target's `platform.manifests`";
     "rendered" Error Objects(rendered::check);
         "Rendered objects are well formed and in the app's namespace, and none is rendered twice.";
         r#"Kubernetes, "Objects In Kubernetes"; a promise of the-deployer: an app stays in its namespace"#;

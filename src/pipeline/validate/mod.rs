@@ -25,7 +25,7 @@ mod labels;
 mod monitoring; // the app's own metrics
 mod names; // … and those of Kubernetes and of the platform
 mod parameters; // of the template
-mod patches; // those that cannot be applied
+mod patches; // … and extra manifests that cannot be used
 mod plaintext;
 mod pods; // rights, life, nodes
 mod pod_security; // the level of the namespace
@@ -123,6 +123,8 @@ pub(crate) struct RenderedPlan<'a> {
     pub(crate) kept_replicas: &'a [LiveReplicas],
     /// The patches that could not be applied.
     pub(crate) refused_patches: &'a [PatchViolation],
+    /// What is wrong with files that `manifests` names.
+    pub(crate) refused_files: &'a [(Option<Path>, Violation)],
 }
 
 /// Collects violations, each at the place of a path.
@@ -162,6 +164,14 @@ impl RuleReport<'_> {
     /// Adds a violation that has its place already, or none.
     pub(crate) fn say(&mut self, violation: Violation) {
         collect::add(&mut self.violations, violation);
+    }
+
+    /// Adds a violation about a field of an object, `spec.replicas`: at its place, where a person wrote the object.
+    pub(crate) fn say_of(&mut self, object: &Object, field: &str, violation: Violation) {
+        match object.position(field) {
+            Some(place) => self.add_at("manifests", place, violation),
+            None => self.say(violation),
+        }
     }
 
     /// Adds a violation about a value of the file outside of its sections.

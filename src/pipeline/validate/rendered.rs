@@ -77,32 +77,43 @@ const NAMESPACED: &[&str] = &[
 
 /// Checks all objects of one deployment.
 pub(super) fn check(plan: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    for violation in violations(plan.objects, &plan.valid.waml().app, plan.template) {
-        report.say(violation);
+    for (object, violation) in violations(plan.objects, &plan.valid.waml().app, plan.template) {
+        match object {
+            Some(object) => report.say_of(object, "metadata.name", violation),
+            None => report.say(violation),
+        }
     }
     for object in plan.objects {
         if let Some(owner) = names::reserved_for(plan, object) {
             let message = format!("has a name that is taken: it is {owner}");
-            report.say(fault(object, &message, "choose another name for the part that creates it"));
+            let violation =
+                fault(object, &message, "choose another name for the part that creates it");
+            report.say_of(object, "metadata.name", violation);
         }
     }
 }
 
-fn violations(objects: &[Object], app: &AppKey, template: &Template) -> Vec<Violation> {
+/// Lists what is wrong, with the objects that it is wrong with.
+fn violations<'o>(
+    objects: &'o [Object],
+    app: &AppKey,
+    template: &Template,
+) -> Vec<(Option<&'o Object>, Violation)> {
     let mut violations = Vec::new();
     if objects.is_empty() {
         let message = format!("the template `{}` renders no object at all", template.id());
-        violations
-            .push(Violation::error(RULE, message).help("look at the conditions in the template"));
+        let violation = Violation::error(RULE, message);
+        violations.push((None, violation.help("look at the conditions in the template")));
     }
     let mut ids = HashSet::new();
     for object in objects {
-        violations.extend(well_formed(object));
-        violations.extend(check_namespace(object, app));
+        let faults = well_formed(object).into_iter().chain(check_namespace(object, app));
+        violations.extend(faults.map(|violation| (Some(object), violation)));
         // `v1` and `v2` of a group are two views of one object.
         let id = (group(object.text(["apiVersion", ""])), object.kind(), object.name());
         if !ids.insert(id) {
-            violations.push(fault(object, "is rendered twice", "give the second one another name"));
+            let violation = fault(object, "is rendered twice", "give the second one another name");
+            violations.push((Some(object), violation));
         }
     }
     violations
@@ -164,8 +175,7 @@ fn fault(object: &Object, message: &str, help: &str) -> Violation {
     } else {
         format!("{} {name}", object.kind())
     };
-    Violation::error(RULE, format!("{object_text} {message} (template {})", object.source))
-        .help(help)
+    Violation::error(RULE, format!("{object_text} {message} ({})", object.source)).help(help)
 }
 
 #[cfg(test)]
@@ -185,7 +195,7 @@ mod tests {
             });
             let extra = extra.as_object().unwrap().clone();
             json.as_object_mut().unwrap().extend(extra);
-            Object { source: "f".to_owned(), json: json.as_object().unwrap().clone() }
+            Object::of_template("f", json.as_object().unwrap().clone())
         };
         let objects: Vec<Object> = objects.iter().map(object).collect();
         let app =
@@ -194,7 +204,7 @@ mod tests {
         let template = templates.iter().next().unwrap();
         violations(&objects, &app, template)
             .into_iter()
-            .map(|violation| violation.message)
+            .map(|(_, violation)| violation.message)
             .collect()
     }
 

@@ -33,7 +33,7 @@ pub(super) async fn plan(
 }
 
 fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
-    let plans::PlanRequest { repository, target, tag, commit, git_ref, waml } = body;
+    let plans::PlanRequest { repository, target, tag, commit, git_ref, waml, manifests } = body;
     let text = |error: IdError| error.to_string();
     let at = match (commit, git_ref) {
         (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
@@ -52,6 +52,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
         tag: tag.map(ImageTag::parse).transpose().map_err(text)?,
         at,
         waml,
+        manifests,
     })
 }
 

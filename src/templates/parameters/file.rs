@@ -42,9 +42,11 @@ pub(super) struct ParametersFile {
     pub(super) required: Vec<String>,
     /// The kinds of objects that WAMLs may patch, instead of the usual ones; an empty list: none.
     pub(super) patchable: Option<Vec<String>>,
+    /// The kinds of extra objects that WAMLs may bring along, of those that the target takes; an empty list: none.
+    pub(super) manifests: Option<Vec<String>>,
 }
 
-/// The most kinds that can be patched.
+/// The most kinds that can be patched, or brought along.
 const MAX_KINDS: usize = 50;
 
 /// The form of one value.
@@ -185,7 +187,8 @@ pub(super) fn check(file: &ParametersFile, root: &Node, violations: &mut Vec<Vio
         check.schema(schema, &path.key(name), 1);
     }
     check.required(&file.required, &file.parameters, &Path::root().key("required"));
-    check.patchable(file.patchable.as_deref().unwrap_or_default());
+    check.kinds("patchable", file.patchable.as_deref().unwrap_or_default());
+    check.kinds("manifests", file.manifests.as_deref().unwrap_or_default());
 }
 
 struct FileCheck<'a> {
@@ -326,8 +329,8 @@ impl FileCheck<'_> {
         }
     }
 
-    fn patchable(&mut self, kinds: &[String]) {
-        let path = Path::root().key("patchable");
+    fn kinds(&mut self, key: &str, kinds: &[String]) {
+        let path = Path::root().key(key);
         if kinds.len() > MAX_KINDS {
             let message = format!("`{path}` has {} kinds", kinds.len());
             self.report(&path, message, &format!("name at most {MAX_KINDS}"));

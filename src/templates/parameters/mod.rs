@@ -46,6 +46,7 @@ pub struct TemplateParameters {
     /// The `default`s, by name.
     defaults: Map,
     patchable: Option<Vec<String>>,
+    manifests: Option<Vec<String>>,
     /// The place of the key `parameters` in the file.
     place: Option<Position>,
 }
@@ -116,6 +117,7 @@ impl TemplateParameters {
                 .filter(|(_, entry)| !entry.node.is_null())
                 .collect(),
             patchable: file.patchable.clone(),
+            manifests: file.manifests.clone(),
             place: written.map(|entry| entry.key.clone()),
         }
     }
@@ -156,6 +158,11 @@ impl TemplateParameters {
     /// Lists the kinds of objects that WAMLs may patch; `None` where the template leaves it at the usual ones.
     pub(crate) fn patchable(&self) -> Option<&[String]> {
         self.patchable.as_deref()
+    }
+
+    /// Lists the kinds of extra objects that WAMLs may bring along; `None` where the template leaves it to the target.
+    pub(crate) fn extra_kinds(&self) -> Option<&[String]> {
+        self.manifests.as_deref()
     }
 
     /// Lists the names of the parameters that every WAML has to set.

@@ -216,7 +216,7 @@ impl Deploy {
         let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
             preflight::check(
-                waml,
+                (waml, &tree.extra_files),
                 &self.targets,
                 self.templates.as_deref(),
                 known_targets,

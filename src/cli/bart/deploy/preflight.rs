@@ -11,6 +11,7 @@ use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::WAML_FILE;
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::CommandOutcome;
+use crate::cli::extra_files;
 use crate::cli::local::{self, LocalInput};
 use crate::cli::output::{self, Format, note_line};
 use crate::cli::platform::KnownTargets;
@@ -18,6 +19,7 @@ use crate::cli::times::TimeFormatter;
 use crate::model::id::TargetName;
 use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
 use crate::waml::Waml;
+use crate::waml::extra_files::ExtraFiles;
 
 /// The name of the rule that a template exists.
 const TEMPLATE: &str = "template";
@@ -30,7 +32,7 @@ const TARGET: &str = "target";
 /// that come from templates and their defaults are warnings, and a WAML that names another template is checked only as
 /// far as possible without one. Prints all violations of a WAML that would be refused.
 pub(super) fn check(
-    bytes: &[u8],
+    (bytes, files): (&[u8], &ExtraFiles),
     targets: &[TargetName],
     templates: Option<&Path>,
     known_targets: &KnownTargets,
@@ -39,7 +41,9 @@ pub(super) fn check(
     let mut sources = SourceTexts::default();
     sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     let compiled = local::templates(templates, &mut sources, format)?;
-    let waml = local::parse(WAML_FILE, bytes, &compiled, known_targets);
+    let waml = local::parse(WAML_FILE, bytes, &compiled, known_targets).map(|waml| {
+        extra_files::put_in(Arc::unwrap_or_clone(waml), files.clone(), &mut sources).into()
+    });
     let world = LocalInput { waml, templates: compiled, sources };
     let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
         Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
@@ -181,8 +185,14 @@ mod tests {
 
     fn passes(waml: &str, target: &str, templates: Option<&Path>) -> bool {
         let targets = [TargetName::parse(target).unwrap()];
-        check(waml.as_bytes(), &targets, templates, &KnownTargets::unknown("a test"), Format::Text)
-            .is_ok()
+        check(
+            (waml.as_bytes(), &ExtraFiles::default()),
+            &targets,
+            templates,
+            &KnownTargets::unknown("a test"),
+            Format::Text,
+        )
+        .is_ok()
     }
 
     #[test]

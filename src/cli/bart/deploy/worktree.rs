@@ -6,7 +6,10 @@ use git2::{Oid, Repository, StatusOptions};
 
 use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
+use crate::cli::extra_files;
 use crate::cli::output::short;
+use crate::waml::Waml;
+use crate::waml::extra_files::ExtraFiles;
 
 /// The largest number of branches that are searched: a repository has some hundred, and more would take too long.
 const MAX_BRANCHES: usize = 500;
@@ -18,6 +21,8 @@ pub(in crate::cli::bart) struct Tree {
     pub(in crate::cli::bart) git_ref: String,
     /// The WAML of that commit, if the commit is on this machine.
     pub(in crate::cli::bart) waml: Option<Vec<u8>>,
+    /// The files that the WAML names, as the commit has them.
+    pub(in crate::cli::bart) extra_files: ExtraFiles,
     /// Warnings for the person before the deployment.
     pub(in crate::cli::bart) warnings: Vec<String>,
 }
@@ -43,7 +48,7 @@ pub(in crate::cli::bart) fn read_tree(
 fn unknown_ref(git_ref: &str) -> Tree {
     let warnings =
         vec![format!("{git_ref} is not on this machine, so its {WAML_FILE} is not checked here")];
-    Tree { git_ref: git_ref.to_owned(), waml: None, warnings }
+    Tree { git_ref: git_ref.to_owned(), waml: None, extra_files: ExtraFiles::default(), warnings }
 }
 
 /// Resolves a branch, tag or commit on this machine; a remote's branch goes before a local one of the same name,
@@ -53,7 +58,8 @@ fn of_ref(git: &Repository, git_ref: &str) -> Tree {
     let commit =
         names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
     let Some(commit) = commit else { return unknown_ref(git_ref) };
-    Tree { git_ref: git_ref.to_owned(), waml: waml_of(git, &commit), warnings: Vec::new() }
+    let (waml, extra_files) = waml_of(git, &commit);
+    Tree { git_ref: git_ref.to_owned(), waml, extra_files, warnings: Vec::new() }
 }
 
 fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
@@ -77,12 +83,20 @@ fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
             if files.len() == 1 { "it" } else { "them" },
         )),
     }
-    Ok(Tree { git_ref: full_id, waml: waml_of(git, &commit), warnings })
+    let (waml, extra_files) = waml_of(git, &commit);
+    Ok(Tree { git_ref: full_id, waml, extra_files, warnings })
 }
 
-fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {
-    let id = commit.tree().ok()?.get_name(WAML_FILE)?.id();
-    Some(git.find_blob(id).ok()?.content().to_owned())
+/// Reads the WAML of a commit, and the files that it names.
+fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> (Option<Vec<u8>>, ExtraFiles) {
+    let read = || {
+        let id = commit.tree().ok()?.get_name(WAML_FILE)?.id();
+        Some(git.find_blob(id).ok()?.content().to_owned())
+    };
+    let bytes: Option<Vec<u8>> = read();
+    let waml = bytes.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
+    let files = waml.map(|waml| extra_files::from_commit(&waml, git, commit));
+    (bytes, files.unwrap_or_default())
 }
 
 /// Returns whether a remote branch has the commit, as of the last fetch.

@@ -1,17 +1,20 @@
 //! Collects the WAMLs for a comparison of templates: from a folder, or from the deployed apps.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::app::{self, Deployed};
 use crate::cli::diagnostics::SourceTexts;
 use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::extra_files;
 use crate::cli::local;
 use crate::config::settings::Settings;
 use crate::model::id::TargetName;
 use crate::pipeline::impact::Case;
 use crate::support::clock::Clock;
 use crate::waml::Waml;
+use crate::waml::extra_files::beside;
 
 /// The WAMLs to compare.
 #[derive(Debug, Default)]
@@ -38,15 +41,23 @@ pub(super) fn in_folder(
     walk(folder, DEEPEST, &mut files)?;
     files.sort();
     let mut wamls = WamlsToCompare::default();
+    let mut extra_paths = BTreeSet::new();
     for path in files {
         let name = path.display().to_string();
         let text = std::fs::read(&path).map_err(unreadable(&path))?;
         sources.add(&name, String::from_utf8_lossy(&text));
         match Waml::parse(&name, &text) {
-            Ok(waml) => wamls.cases.extend(of_all_targets(&name, &Arc::new(waml))),
+            Ok(waml) => {
+                let beside_it = path.parent().unwrap_or(Path::new(""));
+                let waml = extra_files::from_folder(waml, beside_it, sources);
+                extra_paths.extend(waml.extra_paths().iter().map(|path| beside(&name, path)));
+                wamls.cases.extend(of_all_targets(&name, &Arc::new(waml)));
+            }
             Err(rejection) => wamls.unreadable.push((name, rejection.to_string())),
         }
     }
+    // A file that a WAML names is none itself.
+    wamls.unreadable.retain(|(name, _)| !extra_paths.contains(name));
     if wamls.cases.is_empty() && wamls.unreadable.is_empty() {
         let message = format!("there is no WAML in {}", folder.display());
         return Err(CliError::io(message).hint("name a folder with files that end in .yaml"));
@@ -101,7 +112,7 @@ pub(super) async fn fetch_deployed(
             .hint("name the service's configuration with --config, or a folder with --wamls")
     })?;
     let mut wamls = WamlsToCompare::default();
-    for Deployed { app, target, release, waml } in deployments {
+    for Deployed { app, target, release, waml, extra_files } in deployments {
         let commit = release.commit.short();
         let name = format!("{} at {commit}: {}", release.repository, settings.waml.path);
         let parsed = waml.and_then(|bytes| {
@@ -110,6 +121,7 @@ pub(super) async fn fetch_deployed(
         });
         match parsed {
             Ok(waml) => {
+                let waml = extra_files::put_in(waml, extra_files, sources);
                 wamls.cases.push(Case { source: name, waml: Arc::new(waml), target, release });
             }
             Err(why) => wamls.unreadable.push((format!("{app} on {target}"), why)),

@@ -1,6 +1,7 @@
 //! Reads of repositories: a file at a commit, commits, branches, pull requests, and the installations of the service's
 //! App.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -212,34 +213,34 @@ impl Forge {
         Ok(repositories)
     }
 
-    /// Checks that a pull request changes, moves or removes the file of that path.
-    pub async fn pull_request_touches(
+    /// Lists the files that a pull request changes, moves or removes: of those that may be of interest, up to the one of
+    /// that path.
+    pub async fn pull_request_files(
         &self,
         repository: &RepoName,
         number: i64,
         path: &str,
-    ) -> Result<bool, ForgeError> {
+        is_of_interest: impl Fn(&str) -> bool,
+    ) -> Result<BTreeSet<String>, ForgeError> {
         #[derive(Deserialize)]
         struct Changed {
             filename: String,
             #[serde(default)]
             previous_filename: Option<String>,
         }
-        let Self::GitHub(github) = self else { return Ok(false) };
+        let mut files = BTreeSet::new();
+        let Self::GitHub(github) = self else { return Ok(files) };
         let route = format!("/repos/{repository}/pulls/{number}/files");
         let subject = RequestSubject::Repository(repository);
         let look = |page: Vec<Changed>| {
-            let is_match = |file: &Changed| {
-                file.filename == path || file.previous_filename.as_deref() == Some(path)
-            };
-            if page.iter().any(is_match) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            let names =
+                page.into_iter().flat_map(|file| [Some(file.filename), file.previous_filename]);
+            files.extend(names.flatten().filter(|name| name == path || is_of_interest(name)));
+            if files.contains(path) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let list = ApiCall::get(subject, Permission::READ_PULL_REQUESTS, route);
-        Ok(github.pages(list, FILE_PAGES, look).await?.is_some())
+        github.pages(list, FILE_PAGES, look).await?;
+        Ok(files)
     }
 
     /// Returns the number of requests left, by the last answer that had it; of an App's installations the smallest one.

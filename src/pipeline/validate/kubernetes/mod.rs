@@ -101,29 +101,31 @@ fn violations(object: &Object, cluster: Cluster<'_>, report: &mut RuleReport<'_>
     let api_version = object.text(["apiVersion", ""]);
     let Some(kind) = SCHEMA.kind(api_version, object.kind()) else {
         if SCHEMA.has_in_group(api_version, object.kind()) {
-            report.say(unavailable(object, api_version, cluster, None));
+            report.say_of(object, "apiVersion", unavailable(object, api_version, cluster, None));
         }
         return;
     };
     if !kind.span.contains(cluster.version) {
-        return report.say(unavailable(object, api_version, cluster, Some(kind.span)));
+        let violation = unavailable(object, api_version, cluster, Some(kind.span));
+        return report.say_of(object, "apiVersion", violation);
     }
     let Some(object_type) = SCHEMA.of_kind(kind) else { return };
     let mut walk = Walk { cluster, faults: Vec::new() };
     walk.object(&object.json, object_type, &mut String::new());
     for (path, fault) in walk.faults {
         let message = format!(
-            "{} {}: {} {} (template {})",
+            "{} {}: {} {} ({})",
             object.kind(),
             quote(object.name()),
             format_path(&path),
             fault.what,
             object.source
         );
-        let help = fault.help.unwrap_or_else(|| {
-            "correct the template, or the value of the WAML that it puts there".to_owned()
+        let help = fault.help.unwrap_or_else(|| match object.written {
+            Some(_) => "correct the file".to_owned(),
+            None => "correct the template, or the value of the WAML that it puts there".to_owned(),
         });
-        report.say(Violation::error(RULE, message).help(help));
+        report.say_of(object, &path, Violation::error(RULE, message).help(help));
     }
 }
 
@@ -140,17 +142,18 @@ fn unavailable(
         None => format!("no version of Kubernetes up to {} has", KubernetesVersion::NEWEST),
     };
     let message = format!(
-        "{} {} is of {}, which {clause} (template {})",
+        "{} {} is of {}, which {clause} ({})",
         object.kind(),
         quote(object.name()),
         quote(api_version),
         object.source
     );
+    let file = if object.written.is_some() { "file" } else { "template" };
     let other_versions = SCHEMA.api_versions(api_version, object.kind(), cluster.version);
     let help = match (other_versions.as_slice(), span) {
         ([], Some(span)) => cluster.help(span),
-        ([], None) => "leave it out of the template".to_owned(),
-        (versions, _) => format!("use {} in the template", suggest::list(versions.iter().copied())),
+        ([], None) => format!("leave it out of the {file}"),
+        (versions, _) => format!("use {} in the {file}", suggest::list(versions.iter().copied())),
     };
     Violation::error(RULE, message).help(help)
 }

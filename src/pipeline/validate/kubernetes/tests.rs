@@ -20,7 +20,7 @@ fn check_object_on(version: Option<KubernetesVersion>, object: Json) -> Vec<Stri
         crate::model::violation::Position { file: "f".into(), line: 1, column: 1, length: 1 };
     let tree = Node::new(Value::Map(NodeMap::new()), Origin { position, layer: "l".into() });
     let mut report = RuleReport { tree: &tree, violations: Vec::new() };
-    violations(&Object { source: "f".to_owned(), json }, Cluster::of(&target), &mut report);
+    violations(&Object::of_template("f", json), Cluster::of(&target), &mut report);
     report
         .violations
         .iter()

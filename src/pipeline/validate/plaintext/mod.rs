@@ -51,7 +51,7 @@ fn values_of_a_secret(object: &Object, report: &mut RuleReport<'_>) {
     let parts = ["data", "stringData"].into_iter().filter_map(|part| object.json.get(part));
     if parts.filter_map(Json::as_object).any(|values| !values.is_empty()) {
         let name = quote(object.name());
-        let message = format!("Secret {name} has its values in it (template {})", object.source);
+        let message = format!("Secret {name} has its values in it ({})", object.source);
         report.say(Violation::error(RULE, message).help(
             "keep secrets in Vault or in the cluster, and let the template only refer to them",
         ));
@@ -148,7 +148,10 @@ fn report_plain_secret(
     };
     let violation = Violation { severity, ..Violation::error(RULE, message) };
     let violation = violation.expected("looks like a secret").help(help);
-    report.add_or_say(find_in_settings(tree, secret_match.text).as_ref(), violation);
+    match find_in_settings(tree, secret_match.text) {
+        Some(path) => report.add(&path, violation),
+        None => report.say_of(object, at, violation),
+    }
 }
 
 /// Finds where the settings have the text.

@@ -1,0 +1,103 @@
+//! Files beside the WAML: their objects are deployed with the commit that has them, rolled back, previewed and planned.
+
+use serde_json::json;
+
+use crate::harness::deployer::Deployer;
+use crate::harness::events::waml;
+use crate::harness::github::Repository;
+use crate::scenarios::TARGET;
+
+const FILE: &str = "k8s/dashboard.yaml";
+const PUSHED: &str = "manifests/prod-cluster-1/devx/shop/latest/configmap.yaml";
+
+fn dashboard(title: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: shop-dashboard}}\ndata: {{title: {title}}}\n"
+    )
+}
+
+fn waml_with_file() -> String {
+    let text = waml("shop");
+    assert!(text.contains("  prod-cluster-1:\n"), "{text}");
+    text.replace("  prod-cluster-1:\n", &format!("  prod-cluster-1:\n    manifests: [{FILE}]\n"))
+}
+
+async fn deployed<'d>(deployer: &'d Deployer, files: &[(&str, &str)]) -> Repository<'d> {
+    let shop = deployer.github.repository("example/shop");
+    shop.commit_on("main", files);
+    shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    shop
+}
+
+#[tokio::test]
+async fn a_file_is_deployed_with_its_commit_and_previewed_without_the_waml() {
+    let deployer = Deployer::start_as_app().await;
+    let (waml, first) = (waml_with_file(), dashboard("one"));
+    let shop = deployed(&deployer, &[(".weave.yaml", &waml), (FILE, &first)]).await;
+    let live = || deployer.manifests().files()[PUSHED].clone();
+    assert!(live().contains("title: one") && live().contains("managed-by: the-deployer"));
+    // A pull request that touches only the file changes what is deployed.
+    shop.opens_pull_request("title", &[(FILE, &dashboard("two"))]).await;
+    shop.opens_pull_request("other", &[("k8s/other.yaml", "a: b\n")]).await;
+    deployer.settle().await;
+    let runs = shop.check_runs(&shop.tip("title"));
+    let details = runs[0]["output"]["text"].as_str().unwrap();
+    assert!(details.contains("-  title: one\n+  title: two\n"), "{details}");
+    assert!(shop.check_runs(&shop.tip("other")).is_empty(), "no WAML names it");
+    // The next deployment has the file of its own commit.
+    shop.commit_on("main", &[(FILE, &dashboard("three"))]);
+    shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    assert!(live().contains("title: three"), "{}", live());
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_in_the_commit_refuses_the_deployment_at_its_place() {
+    let deployer = Deployer::start_as_app().await;
+    let shop = deployed(&deployer, &[(".weave.yaml", &waml_with_file())]).await;
+    let deployment = deployer.deployments().await.pop().unwrap();
+    let violation = &deployment.violations[0];
+    assert_eq!(violation.rule, "manifests");
+    assert_eq!(violation.position.as_ref().map(|place| &*place.file), Some(".weave.yaml"));
+    assert!(violation.message.contains("has no file k8s/dashboard.yaml at"), "{violation}");
+    let other = "apiVersion: v1\nkind: Secret\nmetadata: {name: shop-extra}\n";
+    shop.commit_on("main", &[(FILE, other)]);
+    shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    let deployment = deployer.deployments().await.pop().unwrap();
+    let violation = &deployment.violations[0];
+    let place = violation.position.as_ref().map(ToString::to_string);
+    assert_eq!((&*violation.rule, place.as_deref()), ("manifests", Some("k8s/dashboard.yaml:2:7")));
+    assert!(!deployer.manifests().files().contains_key(PUSHED));
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn a_plan_takes_the_files_from_the_request_or_from_the_commit() {
+    let deployer = Deployer::start_as_app().await;
+    let (waml, first) = (waml_with_file(), dashboard("one"));
+    let shop = deployed(&deployer, &[(".weave.yaml", &waml), (FILE, &first)]).await;
+    let plan = async |body: serde_json::Value| {
+        let url = format!("{}/api/v1/plan", deployer.url());
+        let answer = reqwest::Client::new().post(url).json(&body).send().await.unwrap();
+        answer.json::<serde_json::Value>().await.unwrap()
+    };
+    let base = json!({"repository": "example/shop", "target": TARGET, "commit": shop.tip("main")});
+    assert_eq!(plan(base.clone()).await["outcome"], "unchanged");
+    let mut edited = base.clone();
+    edited["waml"] = waml.into();
+    let refused = plan(edited.clone()).await;
+    assert_eq!(refused["outcome"], "refused");
+    assert_eq!(refused["violations"][0]["rule"], "manifests", "{refused}");
+    edited["manifests"] = json!({FILE: dashboard("two")});
+    let changed = plan(edited).await;
+    let field = &changed["changes"][0]["fields"][0];
+    assert_eq!(
+        (&field["path"], &field["after"]),
+        (&json!("data.title"), &json!("two")),
+        "{changed}"
+    );
+    deployer.settled().await;
+}
