@@ -12,6 +12,7 @@ pub mod audit; // the audit log
 pub mod builds; // builds that can be deployed
 pub mod deployments; // deployments and their logs
 pub(crate) mod forms; // patterns of names and texts
+pub mod hand_edits; // manual edits, imported into a WAML
 pub mod insights; // how long deployments take, and how they end
 pub mod locks; // locks
 pub mod observations; // reports of agents inside clusters

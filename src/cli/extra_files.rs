@@ -1,10 +1,12 @@
 //! Reads the files that a WAML names under `manifests` from this machine: from the folder of the WAML, or from a commit.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
 use crate::cli::diagnostics::SourceTexts;
+use crate::model::id::TargetName;
 use crate::waml::Waml;
 use crate::waml::extra_files::{ExtraFiles, MAX_FILE_BYTES, beside, describe_too_large};
 
@@ -21,6 +23,16 @@ pub(super) fn put_in(waml: Waml, files: ExtraFiles, sources: &mut SourceTexts) -
         sources.add(&beside(&name, path), text);
     }
     waml.with_extra_files(files)
+}
+
+/// Lists the texts of the files that a WAML names for a target, for a request to the service.
+pub(super) fn texts_of(waml: &Waml, target: &TargetName) -> BTreeMap<String, String> {
+    let paths = waml.extra_paths_of(target).into_iter();
+    let text = |path: String| {
+        let text = waml.extra_files.text(&path).ok()?.to_owned();
+        Some((path, text))
+    };
+    paths.filter_map(text).collect()
 }
 
 /// Reads the files of a commit.

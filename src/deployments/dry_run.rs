@@ -187,18 +187,14 @@ async fn load_extra_files(
     commit: Option<&CommitSha>,
     waml: Waml,
 ) -> Result<Waml, DryRunError> {
-    match commit.filter(|_| request.waml.is_none()) {
-        Some(commit) => {
-            let (target, repository) = (Some(&request.target), &request.repository);
-            let waml = deployments.with_extra_files(waml, target, repository, commit).await;
-            Ok(waml.map_err(DeployError::from)?)
-        }
-        None => {
-            let files = std::mem::take(&mut request.manifests).into_iter();
-            let files = files.map(|(path, text)| (path, Ok(text.into_bytes())));
-            Ok(waml.with_extra_files(ExtraFiles::of_bytes(files)))
-        }
+    if let Some(commit) = commit.filter(|_| request.waml.is_none()) {
+        let (target, repository) = (Some(&request.target), &request.repository);
+        let waml = deployments.with_extra_files(waml, target, repository, commit).await;
+        return Ok(waml.map_err(DeployError::from)?);
     }
+    let files = std::mem::take(&mut request.manifests).into_iter();
+    let files = files.map(|(path, text)| (path, Ok(text.into_bytes())));
+    Ok(waml.with_extra_files(ExtraFiles::of_bytes(files)))
 }
 
 /// The other names of a request's repository.

@@ -32,6 +32,7 @@ pub mod locks; // locks and cancellations
 pub(crate) mod secrets; // acts of people on secrets, for the audit log
 pub mod dry_run; // what a deployment would do
 pub mod preview; // what a pull request would change
+pub mod import_edit; // a manual edit, as a change of the WAML
 pub mod violation_sources; // the lines of the WAML that violations are about
 pub mod records; // records of deployments
 pub mod apps; // lists of apps

@@ -115,7 +115,7 @@ impl Deployments {
         text: &PreviewText,
         place: PreviewPlace,
     ) -> Result<i64, DeployError> {
-        let check = check_run(request, text, &self.waml.path);
+        let check = check_run(request, text);
         let repository = &request.repository;
         let check_id = match place {
             PreviewPlace::New => None,
@@ -285,10 +285,10 @@ impl Deployments {
     }
 }
 
-fn check_run(request: &PullRequest, text: &PreviewText, path: &str) -> CheckRun {
+fn check_run(request: &PullRequest, text: &PreviewText) -> CheckRun {
     let PreviewText { verdict, title, summary, text: details, remarks } = text;
     let annotation = |remark: &crate::model::preview::Remark| Annotation {
-        path: path.to_owned(),
+        path: remark.file.clone(),
         line: remark.line,
         level: match remark.severity {
             Severity::Error => Level::Failure,

@@ -153,7 +153,7 @@ pub enum WriteError {
     /// The app's files have a manual edit, and the target's policy stops a deployment for that.
     #[error(
         "{path} was edited by hand: {edit}. Take the change over into the service's \
-         repository, or revert it in {repository}; then deploy again"
+         repository, as `bart import-edit` does, or revert it in {repository}; then deploy again"
     )]
     HandEdited {
         /// The manifest repository.

@@ -37,6 +37,14 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     Some(named_objects.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
+/// Checks that a file is one document of YAML with an object in it: a second document would be overlooked.
+pub(crate) fn is_one_object(file: &ManifestFile) -> bool {
+    let text = std::str::from_utf8(&file.bytes).ok();
+    let documents = text.and_then(|text| yaml::parse_stream(&file.name, text, &BUDGET).ok());
+    documents.is_some_and(|documents| documents.len() == 1)
+        && objects(std::slice::from_ref(file)).is_some()
+}
+
 /// Writes a file's text as people may read it, with a mask for each secret; `None` unless it is one object that the
 /// service wrote, and has no Secret in it. The text is written anew, without the comments of people.
 pub(crate) fn masked_text(file: &ManifestFile) -> Option<String> {

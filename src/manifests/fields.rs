@@ -20,33 +20,90 @@ const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"]
 /// The limit of listed fields of one object; its text has all.
 const MAX: usize = 500;
 
+/// One step to a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FieldStep {
+    /// Into a map.
+    Key(String),
+    /// To the item of a list that has this name under that key.
+    Named(&'static str, String),
+    /// To an item of a list, from 0.
+    At(usize),
+    /// The order of a list's items.
+    Order,
+}
+
+/// A field that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldDifference {
+    pub(crate) steps: Vec<FieldStep>,
+    /// The value before; `None` where there was none.
+    pub(crate) before: Option<Json>,
+    /// The value after; `None` where there is none.
+    pub(crate) after: Option<Json>,
+}
+
+impl FieldDifference {
+    /// Writes the path for people.
+    pub(crate) fn path(&self) -> String {
+        self.steps.iter().fold(String::new(), |path, step| match step {
+            FieldStep::Key(key) => join_path(&path, key),
+            FieldStep::Named(_, name) => format!("{path}[{name}]"),
+            FieldStep::At(at) => format!("{path}[{at}]"),
+            FieldStep::Order => format!("{path}[order]"),
+        })
+    }
+}
+
 /// Lists the fields in which two objects differ, in the order of the new one, up to a limit, and counts the others.
 pub(super) fn diff_fields(
     before: &Map<String, Json>,
     after: &Map<String, Json>,
 ) -> (Vec<Field>, usize) {
-    let mut fields = Vec::new();
-    maps(before, after, "", &mut fields);
-    let more = fields.len().saturating_sub(MAX);
-    fields.truncate(MAX);
-    (fields, more)
+    let mut differences = list_differences(before, after);
+    let more = differences.len().saturating_sub(MAX);
+    differences.truncate(MAX);
+    let field = |difference: FieldDifference| Field {
+        path: difference.path(),
+        before: difference.before.unwrap_or_default(),
+        after: difference.after.unwrap_or_default(),
+    };
+    (differences.into_iter().map(field).collect(), more)
+}
+
+/// Lists all fields in which two objects differ, in the order of the new one.
+pub(crate) fn list_differences(
+    before: &Map<String, Json>,
+    after: &Map<String, Json>,
+) -> Vec<FieldDifference> {
+    let mut differences = Vec::new();
+    maps(before, after, &mut Vec::new(), &mut differences);
+    differences
 }
 
 fn maps(
     before: &Map<String, Json>,
     after: &Map<String, Json>,
-    path: &str,
-    fields: &mut Vec<Field>,
+    path: &mut Vec<FieldStep>,
+    fields: &mut Vec<FieldDifference>,
 ) {
     for (key, new) in after {
-        values(before.get(key), Some(new), &join_path(path, key), fields);
+        values(before.get(key), Some(new), FieldStep::Key(key.clone()), path, fields);
     }
     for (key, old) in before.iter().filter(|(key, _)| !after.contains_key(*key)) {
-        values(Some(old), None, &join_path(path, key), fields);
+        values(Some(old), None, FieldStep::Key(key.clone()), path, fields);
     }
 }
 
-fn values(before: Option<&Json>, after: Option<&Json>, path: &str, fields: &mut Vec<Field>) {
+/// Compares the values behind one more step.
+fn values(
+    before: Option<&Json>,
+    after: Option<&Json>,
+    step: FieldStep,
+    path: &mut Vec<FieldStep>,
+    fields: &mut Vec<FieldDifference>,
+) {
+    path.push(step);
     match (before, after) {
         (before, after) if before == after => {}
         (Some(Json::Object(before)), Some(Json::Object(after))) => {
@@ -54,22 +111,29 @@ fn values(before: Option<&Json>, after: Option<&Json>, path: &str, fields: &mut 
         }
         (Some(Json::Array(before)), Some(Json::Array(after))) => lists(before, after, path, fields),
         (before, after) => {
-            let value = |side: Option<&Json>| side.cloned().unwrap_or(Json::Null);
-            let (before, after) = (value(before), value(after));
-            fields.push(Field { path: path.to_owned(), before, after });
+            let (before, after) = (before.cloned(), after.cloned());
+            fields.push(FieldDifference { steps: path.clone(), before, after });
         }
     }
+    path.pop();
 }
 
-fn lists(before: &[Json], after: &[Json], path: &str, fields: &mut Vec<Field>) {
-    let by =
-        NAMES.iter().find_map(|by| Some((index_by_key(before, by)?, index_by_key(after, by)?)));
-    let Some((old, new)) = by else { return by_place(before, after, path, fields) };
+fn lists(
+    before: &[Json],
+    after: &[Json],
+    path: &mut Vec<FieldStep>,
+    fields: &mut Vec<FieldDifference>,
+) {
+    let keyed = NAMES
+        .iter()
+        .find_map(|by| Some((*by, index_by_key(before, by)?, index_by_key(after, by)?)));
+    let Some((by, old, new)) = keyed else { return by_place(before, after, path, fields) };
+    let step = |name: &str| FieldStep::Named(by, name.to_owned());
     for (name, item) in &new {
-        values(old.get(name).copied(), Some(item), &format!("{path}[{name}]"), fields);
+        values(old.get(name).copied(), Some(item), step(name), path, fields);
     }
     for (name, item) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
-        values(Some(item), None, &format!("{path}[{name}]"), fields);
+        values(Some(item), None, step(name), path, fields);
     }
     let common_names = |names: &ItemsByName<'_>, other_names: &ItemsByName<'_>| {
         names
@@ -80,7 +144,8 @@ fn lists(before: &[Json], after: &[Json], path: &str, fields: &mut Vec<Field>) {
     };
     let (before, after): (Json, Json) = (common_names(&old, &new), common_names(&new, &old));
     if before != after {
-        fields.push(Field { path: format!("{path}[order]"), before, after });
+        let steps = path.iter().cloned().chain([FieldStep::Order]).collect();
+        fields.push(FieldDifference { steps, before: Some(before), after: Some(after) });
     }
 }
 
@@ -94,9 +159,14 @@ fn index_by_key<'a>(list: &'a [Json], by: &str) -> Option<ItemsByName<'a>> {
     (named_items.len() == list.len()).then_some(named_items)
 }
 
-fn by_place(before: &[Json], after: &[Json], path: &str, fields: &mut Vec<Field>) {
+fn by_place(
+    before: &[Json],
+    after: &[Json],
+    path: &mut Vec<FieldStep>,
+    fields: &mut Vec<FieldDifference>,
+) {
     for at in 0..before.len().max(after.len()) {
-        values(before.get(at), after.get(at), &format!("{path}[{at}]"), fields);
+        values(before.get(at), after.get(at), FieldStep::At(at), path, fields);
     }
 }
 

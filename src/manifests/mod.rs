@@ -11,7 +11,7 @@ pub mod files; // a set of objects as files, with their digest
 mod untyped; // a file of the repository as JSON
 pub mod parse; // manifests in the repository, read back
 pub mod diff; // the diff of two sets
-mod fields; // the diff of two objects
+pub(crate) mod fields; // the diff of two objects
 pub mod argocd; // Argo CD's Applications and AppProjects
 pub mod bootstrap; // the files of a manifest repository before its first deployment
 pub mod removal; // the effects of a removal or rollback

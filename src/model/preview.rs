@@ -30,9 +30,11 @@ pub enum PreviewVerdict {
     Neutral,
 }
 
-/// A remark about one line of the WAML.
+/// A remark about one line of the WAML, or of a file that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
+    /// The path of the file.
+    pub file: String,
     /// The line, from 1.
     pub line: u32,
     /// The severity of the remark.

@@ -90,6 +90,17 @@ impl Clusters {
         }
     }
 
+    /// Returns the same without the times at which a target takes deployments: for a plan that is none.
+    #[must_use]
+    pub fn without_windows(mut self, name: &TargetName) -> Self {
+        if let Self::Known(targets) = &mut self
+            && let Some(target) = targets.get_mut(name)
+        {
+            target.policies.windows.clear();
+        }
+        self
+    }
+
     /// Lists the names one may choose from; empty when every name will do.
     pub fn names(&self) -> Vec<&TargetName> {
         match self {

@@ -76,6 +76,9 @@ pub struct Violation {
     pub help: Option<String>,
 }
 
+/// The path of violations in files that the WAML names; those of its own list have an index, or no file.
+const EXTRA_FILES: &str = "manifests[*]";
+
 impl Violation {
     /// Makes an error of a rule, without a place yet.
     pub fn error(rule: &'static str, message: impl Into<String>) -> Self {
@@ -98,6 +101,17 @@ impl Violation {
     /// Checks that it stops the deployment.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
+    }
+
+    /// Checks that it is at a place in a file that `manifests` of the WAML names, and not in the WAML itself.
+    pub fn is_in_extra_file(&self) -> bool {
+        self.path == EXTRA_FILES
+    }
+
+    /// Puts it at a place in a file that `manifests` of the WAML names.
+    #[must_use]
+    pub fn in_extra_file(self, position: Option<Position>) -> Self {
+        self.at(EXTRA_FILES, position)
     }
 
     /// Puts it at a place.

@@ -161,7 +161,7 @@ fn error(message: String) -> Violation {
 /// Gives a violation in a file the path of the setting that names files.
 fn in_file(violation: Violation) -> Violation {
     let position = violation.position.clone();
-    violation.at("manifests", position)
+    violation.in_extra_file(position)
 }
 
 /// The conditions on an object.

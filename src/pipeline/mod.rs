@@ -28,6 +28,7 @@ pub mod preview; // the changes of a pull request
 pub mod dry_run; // the changes of a deployment
 pub mod rollout_plan; // the sequence of a rollout
 pub mod weights; // the shares of versions, edited in a WAML
+pub mod import_edit; // a manual edit, as a change of the WAML
 pub mod check; // a set of templates with its samples
 
 use std::sync::Arc;

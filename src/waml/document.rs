@@ -394,7 +394,7 @@ impl Waml {
     pub fn extra_paths_of(&self, target: &TargetName) -> Vec<String> {
         let matching = self.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
         let layers = matching.map(|entry| &entry.section).chain(self.deploy.get(target));
-        let last = layers.filter_map(|section| section.get("manifests")).last();
+        let last = layers.filter_map(|section| section.get("manifests")).next_back();
         distinct_paths(last.into_iter(), extra_files::MAX_FILES)
     }
 

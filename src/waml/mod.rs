@@ -42,5 +42,6 @@ pub mod rollouts; // one release over many targets
 pub mod duplicates; // the key that distinguishes elements of a list
 mod ignored; // parts without effect
 pub mod emit; // the YAML writer
+pub(crate) mod text_edit; // one value set in the text of a file
 
 pub use document::Waml;

@@ -267,7 +267,7 @@ const EFFECTS: &[&str] = &[
 const READS_OTHER_DATA: &[(&str, &str)] = &[
     ("cli/bart/deploy/github", "GitHub's API"),
     ("cli/bart/login", "GitHub's API"),
-    ("cli/bart/traffic/proposal", "GitHub's API"),
+    ("cli/bart/pull_request", "GitHub's API"),
     ("cli/settings", "bart's own files"),
 ];
 

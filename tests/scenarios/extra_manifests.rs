@@ -40,11 +40,15 @@ async fn a_file_is_deployed_with_its_commit_and_previewed_without_the_waml() {
     // A pull request that touches only the file changes what is deployed.
     shop.opens_pull_request("title", &[(FILE, &dashboard("two"))]).await;
     shop.opens_pull_request("other", &[("k8s/other.yaml", "a: b\n")]).await;
+    let wrong = dashboard("two").replace("ConfigMap", "Secret");
+    shop.opens_pull_request("wrong", &[(FILE, &wrong)]).await;
     deployer.settle().await;
     let runs = shop.check_runs(&shop.tip("title"));
     let details = runs[0]["output"]["text"].as_str().unwrap();
     assert!(details.contains("-  title: one\n+  title: two\n"), "{details}");
     assert!(shop.check_runs(&shop.tip("other")).is_empty(), "no WAML names it");
+    let note = &shop.check_runs(&shop.tip("wrong"))[0]["annotations"][0];
+    assert_eq!((&note["path"], &note["start_line"]), (&json!(FILE), &json!(2)), "{note}");
     // The next deployment has the file of its own commit.
     shop.commit_on("main", &[(FILE, &dashboard("three"))]);
     shop.deploys(TARGET, "v1").await;

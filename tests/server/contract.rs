@@ -305,7 +305,36 @@ async fn everything_is_done(full: &Full, contract: &mut Contract) {
     let same = |path: &str| (path.to_owned(), path.to_owned());
     let cancel = format!("/api/v1/deployments/{}/cancel", full.waits);
     let cancel = || ("/api/v1/deployments/{id}/cancel".to_owned(), cancel.clone());
+    let import = json!({"waml": full.waml("shop")});
+    let (route, path) = of("shop", "import-edit");
+    let of_first = json!({"waml": full.waml("shop"), "deployment": full.ids[0]});
+    let nothing = does(full, contract, &route, &path, &of_first).await;
+    assert_eq!(nothing.status, 404, "{nothing:?}");
+    let refused = json!({"waml": full.waml("shop").replace("number: 8000", "number: 80000")});
+    let bare = full.deployer.manifests();
+    let files = ["service", "horizontalpodautoscaler"];
+    let files = files.map(|name| format!("{FOLDER}/latest/{name}.yaml"));
+    let texts = files.clone().map(|file| bare.files()[&file].clone());
+    let edit = |text: &str| {
+        let text = text.replace("spec:\n  selector", "spec:\n  type: LoadBalancer\n  selector");
+        text.replace("maxReplicas: 10", "maxReplicas: 14")
+    };
+    for step in 0..3 {
+        // The edit that was replaced, then one that is there, then the WAML is broken.
+        for (file, text) in files.iter().zip(&texts).filter(|_| step == 1) {
+            bare.somebody_writes(file, &edit(text));
+        }
+        full.deployer.clock.advance(Duration::from_mins(1));
+        let body = if step == 2 { &refused } else { &import };
+        let imported = does(full, contract, &route, &path, body).await;
+        assert_eq!(imported.status, 200, "{imported:?}");
+    }
+    for (file, text) in files.iter().zip(&texts) {
+        bare.somebody_writes(file, text);
+    }
+    full.deployer.clock.advance(Duration::from_mins(1));
     for ((route, path), body, status) in [
+        (of("shop", "import-edit"), &json!({"raml": "x"}), "422"),
         (cancel(), &why, "200"),
         (cancel(), &why, "409"),
         (of("shop", "release"), &why, "200"),

@@ -27,6 +27,8 @@ mod traffic; // bart traffic show, set, shift
 mod run; // the app on this machine
 mod secrets; // bart secrets list, set, unset, copy, login
 mod import; // documents of other systems
+mod import_edit; // a manual edit of the manifest repository
+mod pull_request; // a pull request with another WAML
 mod login;
 mod configure; // `bart config`
 mod completion;
@@ -113,6 +115,7 @@ enum Command {
     Secrets(secrets::SecretsArgs),
     #[command(subcommand)]
     Import(import::Import),
+    ImportEdit(import_edit::ImportEditArgs),
     #[command(name = "login")]
     LogIn(login::LogIn),
     #[command(name = "logout")]
@@ -162,6 +165,7 @@ impl Bart {
             Command::Run(command) => on_runtime(command.run()),
             Command::Secrets(command) => on_runtime(command.run()),
             Command::Import(command) => command.run(),
+            Command::ImportEdit(command) => on_runtime(command.run()),
             Command::LogIn(command) => on_runtime(command.run(settings)),
             Command::LogOut(command) => command.run(),
             Command::Configure(_) | Command::Completion(_) => Ok(()),

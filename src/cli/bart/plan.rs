@@ -60,10 +60,12 @@ impl PlanArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let ServiceArgs { server, output } = &self.service;
         let (tag, targets) = self.parse_names()?;
-        let (mut request, sources) = self.request(tag)?;
+        let (mut request, waml, sources) = self.request(tag)?;
         let mut plans = Vec::new();
         for target in targets {
             request.target = target.to_string();
+            let files = waml.as_ref().map(|waml| extra_files::texts_of(waml, &target));
+            request.manifests = files.unwrap_or_default();
             let planned = server.consult("/api/v1/plan", &request).await;
             let planned: Verbatim<PlanAnswer> =
                 server.suggest(planned, &self.selector.names(&target)).await?;
@@ -97,7 +99,12 @@ impl PlanArgs {
         Ok((Some(tag), targets.iter().map(target).collect::<Result<_, _>>()?))
     }
 
-    fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, SourceTexts), CliError> {
+    /// Returns the request, and the WAML of the working folder if that is planned.
+    fn request(
+        &self,
+        tag: Option<ImageTag>,
+    ) -> Result<(PlanRequest, Option<Waml>, SourceTexts), CliError> {
+        let mut waml = None;
         let mut sources = SourceTexts::default();
         let mut request = PlanRequest {
             repository: self.selector.repository()?.to_string(),
@@ -114,16 +121,12 @@ impl PlanArgs {
                 .map_err(|_| CliError::usage(format!("{} is not UTF-8 text", file.display())))?;
             sources.add(WAML_FILE, text.as_str());
             // What is wrong with a WAML that cannot be read, the service says.
-            if let Ok(waml) = Waml::parse(WAML_FILE, text.as_bytes()) {
-                let folder = file.parent().unwrap_or(Path::new(""));
-                let waml = extra_files::from_folder(waml, folder, &mut sources);
-                let files = waml.extra_files.texts();
-                request.manifests =
-                    files.map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
-            }
+            let parsed = Waml::parse(WAML_FILE, text.as_bytes()).ok();
+            let folder = file.parent().unwrap_or(Path::new(""));
+            waml = parsed.map(|waml| extra_files::from_folder(waml, folder, &mut sources));
             (request.waml, request.commit) = (Some(text), context::head());
         }
-        Ok((request, sources))
+        Ok((request, waml, sources))
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use git2::{Commit, Repository, Tree};
 use jiff::Timestamp;
 
+use crate::git::drift::detect::find_hand_edit;
 use crate::git::error::WriteError;
 use crate::git::history::live::with_parent;
 use crate::git::history::trailers;
@@ -16,6 +17,7 @@ pub use crate::git::history::trailers::RevisionTrailers;
 use crate::git::layout::{self, RepoPath};
 use crate::git::objects::tree;
 use crate::git::writer::ManifestRepository;
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
@@ -42,6 +44,17 @@ pub struct LatestChange {
     /// Before; none where the app is new.
     pub before: Vec<ManifestFile>,
     /// After; none where the app is gone.
+    pub after: Vec<ManifestFile>,
+}
+
+/// A manual edit, with the files before and after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditedFiles {
+    /// The edit.
+    pub edit: HandEdit,
+    /// The files of the revision that differs least.
+    pub before: Vec<ManifestFile>,
+    /// The files as they were edited.
     pub after: Vec<ManifestFile>,
 }
 
@@ -76,6 +89,48 @@ impl ManifestRepository {
         };
         self.read_local_repository(move |repo, place| {
             files_at(repo, place.root(repo)?.as_ref(), &folder)
+        })
+        .await
+    }
+
+    /// Reads an app's manual edit with the files on both sides: the present one, or the one that a deployment has replaced.
+    /// `None` where there is none, where its revision is not known, and where the clone does not go back so far.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn read_edited_files(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        replaced_by: Option<&DeployId>,
+    ) -> Result<Option<EditedFiles>, WriteError> {
+        let (target, app, replaced_by) = (target.clone(), app.clone(), replaced_by.cloned());
+        self.read_local_repository(move |repo, place| {
+            let tip = place.tip(repo)?;
+            let commit = match replaced_by {
+                None => tip,
+                Some(id) => {
+                    let commit = tip.and_then(|tip| tree::commit_of(repo, tip, &id));
+                    commit.and_then(|commit| commit.parent_id(0).ok())
+                }
+            };
+            let Some(commit) = commit else { return Ok(None) };
+            let Some(commit) = tree::if_present(repo.find_commit(commit))? else { return Ok(None) };
+            let root = commit.tree()?;
+            let revisions = tree::revision_folders(repo, Some(&root), &target, &app)?;
+            let latest = layout::latest_folder(&target, &app);
+            let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
+            let path = latest.to_string();
+            let edit = find_hand_edit(repo, Some(commit.id()), &path, now, &revisions)?;
+            let Some((edit, base)) = edit.and_then(|edit| Some((edit.clone(), edit.base?))) else {
+                return Ok(None);
+            };
+            let base = layout::revision_folder(&target, &app, &base);
+            Ok(Some(EditedFiles {
+                edit,
+                before: files_at(repo, Some(&root), &base)?.unwrap_or_default(),
+                after: files_at(repo, Some(&root), &latest)?.unwrap_or_default(),
+            }))
         })
         .await
     }

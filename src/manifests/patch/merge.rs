@@ -29,6 +29,13 @@ const MERGED_LISTS: [(&str, &[&str]); 11] = [
 /// The groups of Kubernetes' own kinds that have such lists.
 const GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
 
+/// Checks that a list of an object merges by that key of its elements; without one, that it merges by any.
+pub(crate) fn merges_by(api_version: &str, list: &str, by: Option<&str>) -> bool {
+    let keys = MERGED_LISTS.iter().find(|(name, _)| *name == list).map(|(_, keys)| *keys);
+    GROUPS.contains(&group(api_version))
+        && keys.is_some_and(|keys| by.is_none_or(|by| keys.contains(&by)))
+}
+
 /// The place of an error in the patch, and the error.
 pub(crate) type MergeError = (Path, PatchError);
 

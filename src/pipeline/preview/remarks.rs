@@ -65,7 +65,7 @@ fn is_same(a: &Violation, b: &Violation) -> bool {
         && (a.message == b.message || (a.position.is_some() && a.path == b.path))
 }
 
-/// Lists the findings that are at a line of the WAML, which is `file`; at most [`MAX`].
+/// Lists the findings that are at a line of the WAML, which is `file`, or of a file that it names; at most [`MAX`].
 pub(super) fn remarks(violations: &[SharedViolation<'_>], file: &str) -> Vec<Remark> {
     let remarks = violations.iter().filter_map(|violation| remark(violation, file));
     remarks.take(MAX).collect()
@@ -73,13 +73,15 @@ pub(super) fn remarks(violations: &[SharedViolation<'_>], file: &str) -> Vec<Rem
 
 fn remark(shared: &SharedViolation<'_>, file: &str) -> Option<Remark> {
     let SharedViolation { violation, targets } = shared;
-    let place = violation.position.as_ref().filter(|place| *place.file == *file)?;
+    let is_in_commit = |file_name: &str| file_name == file || violation.is_in_extra_file();
+    let place = violation.position.as_ref().filter(|place| is_in_commit(&place.file))?;
     let help = violation.help.as_ref().map_or_else(String::new, |help| format!("\n{help}"));
     let kind = match violation.severity {
         Severity::Error => "violation",
         Severity::Warning => "warning",
     };
     Some(Remark {
+        file: place.file.to_string(),
         line: place.line.max(1),
         severity: violation.severity,
         title: truncate_chars(&format!("{}: {kind} on {}", violation.rule, on(targets, 3)), TITLE)

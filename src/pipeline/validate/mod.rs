@@ -169,7 +169,7 @@ impl RuleReport<'_> {
     /// Adds a violation about a field of an object, `spec.replicas`: at its place, where a person wrote the object.
     pub(crate) fn say_of(&mut self, object: &Object, field: &str, violation: Violation) {
         match object.position(field) {
-            Some(place) => self.add_at("manifests", place, violation),
+            Some(place) => self.say(violation.in_extra_file(Some(place))),
             None => self.say(violation),
         }
     }

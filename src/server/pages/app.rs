@@ -286,7 +286,8 @@ fn obstacles(now: &AppNow, opening: &Opening) -> Vec<Obstacle> {
         obstacles.push(Obstacle {
             title: "Edited by hand",
             text: "The files of the live revision were changed in the manifest repository; the next deployment \
-                   replaces or refuses that, as the target's policy says."
+                   replaces or refuses that, as the target's policy says. bart import-edit makes the change of the \
+                   WAML that keeps it."
                 .to_owned(),
             ..Obstacle::default()
         });

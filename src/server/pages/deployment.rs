@@ -382,14 +382,14 @@ fn edit(edit: HandEdit) -> Edit {
 fn sentence(replaced: bool, push_failed: bool) -> &'static str {
     if replaced {
         "These files had been changed by hand. This deployment replaced them; move changes that \
-         you want to keep into the service repository."
+         you want to keep into the service repository, as bart import-edit does."
     } else if push_failed {
         "These files have been changed by hand. Nothing was replaced, because the push failed. \
-         Move changes that you want to keep into the service repository before the next \
-         deployment."
+         Move changes that you want to keep into the service repository, as bart import-edit does, \
+         before the next deployment."
     } else {
         "These files have been changed by hand, and nothing was replaced. Move the change into the \
-         service repository, or revert it; then deploy again."
+         service repository, as bart import-edit does, or revert it; then deploy again."
     }
 }
 

@@ -15,6 +15,7 @@ use crate::api::deployments::{
     CancelRequest, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog, DeploymentPage,
     DeploymentPicture, DeploymentSummary,
 };
+use crate::api::hand_edits::{EditImportAnswer, EditImportRequest};
 use crate::api::insights::InsightsAnswer;
 use crate::api::locks::{LockPage, LockRequest, LockSummary, UnlockRequest};
 use crate::api::observations::{ObservationAnswer, ObservationReport, REPORT_BYTES};
@@ -37,6 +38,7 @@ use crate::server::state::Shared;
 use crate::server::{idempotency, query};
 
 mod apps; // apps, revisions and removals
+mod hand_edits; // manual edits, imported into a WAML
 pub(super) mod audit; // the audit log
 mod builds; // builds that can be deployed
 pub(super) mod deployments; // deployments and their logs
@@ -154,6 +156,15 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         )
         .gives::<RevisionDetail>(200, "The revision.")
         .fails(&[ProblemKind::NotFound])
+        .post(&format!("{APP}/import-edit"), hand_edits::import)
+        .reads("importEdit", "The change of a WAML that gives a manual edit of an app's manifests.")
+        .about(
+            "Each change is rendered with the release that was edited, and kept if it gives edited fields and \
+             nothing else. Nothing is recorded, and nothing is written.",
+        )
+        .takes::<EditImportRequest>()
+        .gives::<EditImportAnswer>(200, "The WAML with the changes, and what they do not give.")
+        .fails(&[ProblemKind::NotFound, ProblemKind::Overloaded])
         .get(&format!("{APP}/pods"), pods::list)
         .reads("listPods", "The workloads and pods of an app, as its cluster has them now.")
         .about(

@@ -15,7 +15,7 @@ struct Place {
     github: World,
     process: Process,
     developer: Developer,
-    _home: Home,
+    home: Home,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
         let process = home.start().await;
         github.hooks_to(&format!("{}/webhooks/github", process.address()), HOOK);
         let developer = Developer::of("git@github.example.com:acme/shop.git", &waml);
-        Self { github, process, developer, _home: home }
+        Self { github, process, developer, home }
     }
 
     fn variables(&self) -> [(&str, &str); 2] {
@@ -232,5 +232,29 @@ async fn weights_are_proposed_as_a_pull_request_from_the_default_branch() {
         1,
         "{branches:?}"
     );
+    place.settled().await;
+}
+
+#[tokio::test]
+async fn an_edit_by_hand_is_proposed_as_a_pull_request_from_the_default_branch() {
+    let place = Place::new().await;
+    place.deploys(&["prod-cluster-1"]).await.ended(0, &["succeeded"]);
+    let bare = place.home.manifests();
+    let file = "manifests/prod-cluster-1/devx/shop/latest/horizontalpodautoscaler.yaml";
+    bare.somebody_writes(file, &bare.files()[file].replace("maxReplicas: 10", "maxReplicas: 14"));
+    let shop = place.github.repository("acme/shop");
+    let here = std::fs::read_to_string(place.developer.work().join(".weave.yaml")).unwrap();
+    let import = ["import-edit", "prod-cluster-1", "--pull-request", "--reason", "the fair"];
+    let said = place.developer.runs(&place.variables(), &import).await;
+    said.ended(0, &["opened https://github.com/acme/shop/pull/1", "maxReplicas: 10 → 14"]);
+    let pulls = shop.pull_requests(".weave.yaml");
+    let [(branch, text)] = &pulls[..] else { panic!("{pulls:?}") };
+    assert!(branch.starts_with("import-edit-prod-cluster-1-"), "{branch}");
+    assert_eq!(*text, here.replace("maxReplicas: 10", "maxReplicas: 14"));
+    // What GitHub refuses in the middle leaves no branch.
+    place.github.fails(1, "POST acme/shop/pulls", Fault::Status(403));
+    place.developer.runs(&place.variables(), &import).await.ended(1, &["GitHub refuses"]);
+    let branches = shop.branches();
+    assert_eq!(branches.iter().filter(|name| name.starts_with("import-edit-")).count(), 1);
     place.settled().await;
 }

@@ -5,3 +5,4 @@ mod daily; // init, doctor, promote, holds
 mod local; // where the service has the repositories
 mod rollouts; // bart rollout
 mod traffic; // bart traffic
+mod hand_edits; // bart import-edit

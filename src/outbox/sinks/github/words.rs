@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::forge::check::{Annotation, Conclusion, Level};
 use crate::model::deployment::{Contact, Deployment};
 use crate::model::status::one_line;
-use crate::model::violation::{Severity, Violation};
+use crate::model::violation::{Position, Severity, Violation};
 use crate::support::text::remove_invisible;
 
 /// The text of a check run.
@@ -33,7 +33,7 @@ const LONGEST_TITLE: usize = 120;
 pub(super) fn failure_text(deployment: &Deployment, page: &str, waml: &str) -> CheckText {
     let (in_waml, others): (Vec<_>, Vec<_>) = sort_by_severity(&deployment.violations)
         .into_iter()
-        .partition(|violation| line(violation, waml).is_some());
+        .partition(|violation| place(violation, waml).is_some());
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
     let verb = if deployment.pushed.is_some() { "does not run on" } else { "was not deployed to" };
     let mut summary = format!("**{}** {verb} **{target}**.\n\n", escape(tag.as_str()));
@@ -159,6 +159,7 @@ fn left_out_line(deployment: &Deployment, page: &str) -> String {
 }
 
 fn build_annotation(violation: &Violation, waml: &str) -> Option<Annotation> {
+    let at = place(violation, waml)?;
     let Violation { rule, severity, message, path, position: _, expected, help } = violation;
     let details = [
         (!path.is_empty()).then(|| format!("at {path}")),
@@ -168,8 +169,8 @@ fn build_annotation(violation: &Violation, waml: &str) -> Option<Annotation> {
     ];
     let lines = std::iter::once(message.clone()).chain(details.into_iter().flatten());
     Some(Annotation {
-        path: waml.to_owned(),
-        line: line(violation, waml)?,
+        path: at.file.to_string(),
+        line: at.line,
         level: match severity {
             Severity::Error => Level::Failure,
             Severity::Warning => Level::Warning,
@@ -179,9 +180,9 @@ fn build_annotation(violation: &Violation, waml: &str) -> Option<Annotation> {
     })
 }
 
-/// Returns the line in the WAML; other files are not in the commit.
-fn line(violation: &Violation, waml: &str) -> Option<u32> {
-    violation.position.as_ref().filter(|at| *at.file == *waml).map(|at| at.line)
+/// Returns the place in the WAML or in a file that it names; other files are not in the commit.
+fn place<'v>(violation: &'v Violation, waml: &str) -> Option<&'v Position> {
+    violation.position.as_ref().filter(|at| *at.file == *waml || violation.is_in_extra_file())
 }
 
 /// Sorts errors before warnings, which are cut first.

@@ -125,7 +125,12 @@ fn violations(object: &Object, cluster: Cluster<'_>, report: &mut RuleReport<'_>
             Some(_) => "correct the file".to_owned(),
             None => "correct the template, or the value of the WAML that it puts there".to_owned(),
         });
-        report.say_of(object, &path, Violation::error(RULE, message).help(help));
+        let place = match fault.key {
+            Some(key) if path.is_empty() => key,
+            Some(key) => format!("{path}.{key}"),
+            None => path,
+        };
+        report.say_of(object, &place, Violation::error(RULE, message).help(help));
     }
 }
 
@@ -166,6 +171,8 @@ fn format_path(path: &str) -> String {
 struct Fault {
     what: String,
     help: Option<String>,
+    /// The key that should not be there.
+    key: Option<String>,
 }
 
 struct Walk<'a> {
@@ -182,7 +189,7 @@ impl Walk<'_> {
                     object_type.fields.iter().filter(|(_, field)| field.span.contains(version));
                 let near = suggest::nearest(key, known_fields.map(|(name, _)| name.as_str()));
                 let help = near.map(|near| format!("did you mean `{near}`?"));
-                self.fault(path, format!("has no field {}", quote(key)), help);
+                self.fault_of(path, Some(key), format!("has no field {}", quote(key)), help);
                 continue;
             };
             if !field.span.contains(version) {
@@ -267,8 +274,13 @@ impl Walk<'_> {
     }
 
     fn fault(&mut self, path: &str, what: String, help: Option<String>) {
+        self.fault_of(path, None, what, help);
+    }
+
+    fn fault_of(&mut self, path: &str, key: Option<&str>, what: String, help: Option<String>) {
         if self.faults.len() < MAX {
-            self.faults.push((path.to_owned(), Fault { what, help }));
+            let key = key.map(str::to_owned);
+            self.faults.push((path.to_owned(), Fault { what, help, key }));
         }
     }
 }
