@@ -112,7 +112,7 @@ impl Url {
 pub(crate) async fn run_on_empty(test: impl AsyncFn(Url)) {
     let folder = tempfile::tempdir().unwrap();
     test(Url(format!("sqlite:{}", folder.path().join("deployer.db").display()))).await;
-    if let Some(url) = postgres::fresh_database().await {
+    if let Some(url) = postgres::empty_database().await {
         test(Url(url)).await;
     }
 }

@@ -270,7 +270,7 @@ impl Deployer {
     pub(crate) async fn loses_its_record(&mut self) {
         assert!(self.stepped.is_none(), "it runs");
         if self.variables.contains_key(STORAGE) {
-            let empty = postgres::fresh_database().await.expect("there was one");
+            let empty = postgres::empty_database().await.expect("there was one");
             self.variable(STORAGE, &empty);
             return;
         }

@@ -8,7 +8,10 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+use the_deployer::store::Store;
+use tokio::sync::OnceCell;
 
 /// The cluster lives as long as its watchdog's standard input is open.
 struct Cluster {
@@ -21,20 +24,49 @@ pub(crate) const PASSWORD: &str = "s3cret";
 
 static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
+static MIGRATED: OnceCell<()> = OnceCell::const_new();
+const MIGRATED_NAME: &str = "migrated";
 
 /// The URL of a new, empty database; `None` where PostgreSQL is not installed.
+pub(crate) async fn empty_database() -> Option<String> {
+    Some(cluster().await?.create("template1").await)
+}
+
+/// The URL of a new database with all tables and no rows; `None` where PostgreSQL is not installed.
+///
+/// It is a copy: to migrate each costs more than most tests do.
 pub(crate) async fn fresh_database() -> Option<String> {
-    let cluster = tokio::task::spawn_blocking(|| CLUSTER.get_or_init(start).as_ref());
-    let cluster = cluster.await.unwrap()?;
-    let name = format!("t{}", DATABASES.fetch_add(1, Ordering::SeqCst));
-    sqlx::any::install_default_drivers();
-    let mut admin = sqlx::AnyConnection::connect(&cluster.url("postgres")).await.unwrap();
-    admin.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
-    admin.close().await.unwrap();
-    Some(cluster.url(&name))
+    let cluster = cluster().await?;
+    MIGRATED.get_or_init(|| cluster.migrate()).await;
+    Some(cluster.create(MIGRATED_NAME).await)
+}
+
+async fn cluster() -> Option<&'static Cluster> {
+    tokio::task::spawn_blocking(|| CLUSTER.get_or_init(start).as_ref()).await.unwrap()
 }
 
 impl Cluster {
+    /// Copies a database that nobody is connected to; returns the copy's URL.
+    async fn create(&self, template: &str) -> String {
+        let name = format!("t{}", DATABASES.fetch_add(1, Ordering::SeqCst));
+        self.create_named(&name, template).await;
+        self.url(&name)
+    }
+
+    async fn create_named(&self, name: &str, template: &str) {
+        sqlx::any::install_default_drivers();
+        let mut admin = sqlx::AnyConnection::connect(&self.url("postgres")).await.unwrap();
+        let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        admin.execute(AssertSqlSafe(sql)).await.unwrap();
+        admin.close().await.unwrap();
+    }
+
+    async fn migrate(&self) {
+        self.create_named(MIGRATED_NAME, "template1").await;
+        let url = SecretString::from(self.url(MIGRATED_NAME));
+        Store::open(&url).await.unwrap().close().await;
+    }
+
     fn url(&self, database: &str) -> String {
         let socket = self.folder.display().to_string().replace('/', "%2F");
         format!("postgres://deployer:{PASSWORD}@localhost/{database}?host={socket}")
@@ -63,11 +95,15 @@ fn start() -> Option<Cluster> {
     Some(Cluster { _alive: serve(&bin, &folder, &user), folder })
 }
 
+/// Nothing of it is there after a crash, and with hundreds of databases a vacuum would always be at one of them.
+///
 /// The shell outlives this process by a moment: its `read` ends when we do, killed or not.
 #[expect(clippy::zombie_processes, reason = "the watchdog is there to outlive this process")]
 fn serve(bin: &Path, folder: &Path, user: &User) -> ChildStdin {
     let script = r#"
-        "$0" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c max_connections=300 &
+        "$0" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c max_connections=300 \
+            -c full_page_writes=off -c wal_level=minimal -c max_wal_senders=0 \
+            -c checkpoint_timeout=1h -c max_wal_size=8GB -c autovacuum=off &
         read -r _
         kill -INT $!
         wait
