@@ -245,8 +245,8 @@ impl Deployments {
 /// Returns the differences between two sets of files, without the contents of Secrets; `None` where
 /// some files are not in the form that the service writes.
 pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option<Vec<Change>> {
-    diff::objects(before).and(diff::objects(after))?;
-    Some(diff::compare(before, after, CONTEXT).0)
+    let (before, after) = (diff::objects(before)?, diff::objects(after)?);
+    Some(diff::changes(&before, &after, CONTEXT).0)
 }
 
 fn entry_of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {
