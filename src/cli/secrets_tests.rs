@@ -218,6 +218,7 @@ fn news(deployment: &Deployment) -> News<'_> {
         person: SlackPerson { name: "octocat".to_owned(), slack: None },
         links: Links { pages: "https://deploy.example.com", forge: None, waml: FILE },
         last_good: None,
+        canaries: Vec::new(),
         holds: Holds::Automation,
         undo: None,
         undeliverable: None,

@@ -185,6 +185,12 @@ impl Subscriptions {
         std::iter::once(Sink::Forge).chain(commit).chain(events).collect()
     }
 
+    /// Returns the receiver of a message about a canary that goes on, if there is one. The content is decided when the
+    /// message is sent.
+    pub fn canary_sink(&self) -> Option<Sink> {
+        self.slack.then_some(Sink::Channel)
+    }
+
     /// Returns the receiver of a message about a commit that was pushed for that target, if there is one.
     pub fn of_push(&self, target: &TargetName) -> Option<Sink> {
         self.argocd.contains(target).then(|| Sink::ArgoCd(target.clone()))

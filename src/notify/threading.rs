@@ -4,6 +4,7 @@
 //!   channel too, so that nobody misses them and nobody loses the thread.
 //! - The first success after failures with a message goes into their thread, wanted or not: it ends the thread. Other
 //!   successes go to teams that want them.
+//! - A canary has one message, which is changed at each step and each failed check; its end is a reply to it.
 //! - Nothing overtakes: while an earlier message still waits, a message waits.
 
 use crate::model::deployment::ForgeState;
@@ -49,6 +50,8 @@ pub enum Action {
     Skip(&'static str),
     /// Send the message after those before it.
     Defer,
+    /// Change that message.
+    Update(MessageRef),
     /// This.
     Post {
         /// The kind of news.
@@ -103,6 +106,50 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[EarlierEnd]
     }
 }
 
+/// What a channel has of a deployment's canary.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToldCanary {
+    /// The number of messages.
+    pub count: usize,
+    /// The message that is changed; none where messages have no place that is known.
+    pub message: Option<MessageRef>,
+}
+
+/// The most messages about one canary where none can be changed.
+const MAX_CANARY_MESSAGES: usize = 5;
+
+/// Decides about the message that tells how far a canary is. It begins with the first step for a team that wants to hear
+/// of successes, else with the first failed check. Where it cannot be changed, each failed check has a message of its own,
+/// up to a limit.
+pub fn for_canary(is_halted: bool, successes: bool, told: &ToldCanary) -> Action {
+    match told {
+        ToldCanary { message: Some(message), .. } => Action::Update(message.clone()),
+        ToldCanary { count, .. } if *count >= MAX_CANARY_MESSAGES => {
+            Action::Skip("the channel has messages enough about this canary")
+        }
+        ToldCanary { count: 0, .. } if successes => CANARY,
+        _ if is_halted => CANARY,
+        _ => Action::Skip("no check has failed"),
+    }
+}
+
+const CANARY: Action = Action::Post { kind: NewsKind::Canary, thread: None, broadcast: true };
+
+/// Puts the end of a deployment under the message about its canary, so that the last word there is not a halt.
+pub fn after_canary(action: Action, state: ForgeState, told: &ToldCanary) -> Action {
+    match action {
+        action if told.count == 0 => action,
+        Action::Post { kind, thread, broadcast } if !matches!(kind, NewsKind::Recovered { .. }) => {
+            Action::Post { kind, thread: told.message.clone().or(thread), broadcast }
+        }
+        Action::Skip(_) if state == ForgeState::Success => {
+            let broadcast = told.message.is_none();
+            Action::Post { kind: NewsKind::Deployed, thread: told.message.clone(), broadcast }
+        }
+        other => other,
+    }
+}
+
 /// The thread of the rollout that a deployment belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutThread {
@@ -119,19 +166,20 @@ pub fn within_rollout(action: Action, thread: RolloutThread) -> Action {
         Action::Post { kind: NewsKind::Deployed | NewsKind::RolledBack, .. } => {
             Action::Skip("the messages of its rollout say so")
         }
-        Action::Post { kind: kind @ (NewsKind::Rejected | NewsKind::GivenUp), .. } => {
-            match thread {
-                RolloutThread::Waits => Action::Defer,
-                RolloutThread::Begun(thread) => {
-                    let broadcast = thread.is_none();
-                    Action::Post { kind, thread, broadcast }
-                }
+        Action::Post {
+            kind: kind @ (NewsKind::Rejected | NewsKind::GivenUp | NewsKind::Canary),
+            ..
+        } => match thread {
+            RolloutThread::Waits => Action::Defer,
+            RolloutThread::Begun(thread) => {
+                let broadcast = thread.is_none();
+                Action::Post { kind, thread, broadcast }
             }
-        }
+        },
         Action::Post { kind: kind @ NewsKind::Recovered { .. }, thread, .. } => {
             Action::Post { kind, thread, broadcast: false }
         }
-        other @ (Action::Skip(_) | Action::Defer) => other,
+        other @ (Action::Skip(_) | Action::Defer | Action::Update(_)) => other,
     }
 }
 
@@ -297,6 +345,44 @@ mod tests {
             assert_eq!(MessageRef::parse(&place.reference()), Some(place));
         }
         assert_eq!(MessageRef::parse("C1 1.0"), None);
+    }
+
+    #[test]
+    fn a_canary_has_one_message_from_the_first_failed_check_on() {
+        let told = |count, message| ToldCanary { count, message };
+        let nothing = told(0, None);
+        assert!(matches!(for_canary(false, false, &nothing), Action::Skip(_)));
+        assert_eq!(for_canary(true, false, &nothing), CANARY);
+        assert_eq!(for_canary(false, true, &nothing), CANARY);
+        for is_halted in [false, true] {
+            let update = Action::Update(at("1.0", None));
+            let message = told(9, Some(at("1.0", None)));
+            assert_eq!(for_canary(is_halted, false, &message), update);
+        }
+        // By a webhook no message can be changed.
+        assert!(matches!(for_canary(false, true, &told(1, None)), Action::Skip(_)));
+        assert_eq!(for_canary(true, true, &told(4, None)), CANARY);
+        assert!(matches!(for_canary(true, true, &told(5, None)), Action::Skip(_)));
+    }
+
+    #[test]
+    fn the_end_of_a_canary_is_a_reply_to_its_message() {
+        let told = ToldCanary { count: 1, message: Some(at("1.0", None)) };
+        let skip = || Action::Skip("this app does not ask for successes");
+        let post = |kind, thread, broadcast| Action::Post { kind, thread, broadcast };
+        let thread = || Some(at("1.0", None));
+        assert_eq!(after_canary(skip(), SUCCESS, &told), post(NewsKind::Deployed, thread(), false));
+        assert_eq!(after_canary(skip(), ForgeState::Inactive, &told), skip());
+        assert_eq!(after_canary(skip(), SUCCESS, &ToldCanary::default()), skip());
+        let failure = post(NewsKind::Rejected, None, true);
+        assert_eq!(after_canary(failure, FAILURE, &told), post(NewsKind::Rejected, thread(), true));
+        let recovery = post(NewsKind::Recovered { failures: 1 }, Some(at("0.5", None)), false);
+        assert_eq!(after_canary(recovery.clone(), SUCCESS, &told), recovery);
+        let by_webhook = ToldCanary { count: 2, message: None };
+        assert_eq!(
+            after_canary(skip(), SUCCESS, &by_webhook),
+            post(NewsKind::Deployed, None, true)
+        );
     }
 
     #[test]

@@ -339,6 +339,9 @@ impl Store {
             inactive::enqueue_replaced(self, write, &deployment, &older, now).await?;
         }
         self.enqueue_change(write, &change.deployment, status, now);
+        if !change.canaries.is_empty() {
+            self.enqueue_canary(write, &change.deployment, status, now);
+        }
         Ok(())
     }
 }

@@ -147,7 +147,7 @@ impl Store {
         row.map(|row| outbox::state(&row)).transpose()
     }
 
-    /// Returns the messages of the same sink about the deployments before it in its lane, newest
+    /// Returns the messages of the same sink about the ends of the deployments before it in its lane, newest
     /// first.
     pub async fn earlier_messages(
         &self,
@@ -157,7 +157,7 @@ impl Store {
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.phase, o.at, \
              o.outcome, o.done_at, o.reason, o.reference \
              FROM deployments d JOIN outbox o ON o.deployment = d.id \
-             WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 \
+             WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 AND o.state <> 'in_progress' \
              AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
         let OutboxMessage { repository, target, place, sink, deployment, .. } = message;

@@ -324,6 +324,21 @@ impl Store {
         }
     }
 
+    /// Enqueues a message about a canary that goes on, for people; its end has one of [`Store::enqueue_change`].
+    pub(super) fn enqueue_canary(
+        &self,
+        write: &mut WriteTransaction,
+        id: &DeployId,
+        status: &ForgeStatus,
+        now: Timestamp,
+    ) {
+        if status.state == ForgeState::InProgress
+            && let Some(sink) = self.subscriptions.canary_sink()
+        {
+            enqueue(write, id, &sink, status, now);
+        }
+    }
+
     /// Enqueues a message for the receivers of pushes to a target; the same conditions hold as for
     /// [`Store::enqueue_messages`].
     pub(super) fn tell_of_push(

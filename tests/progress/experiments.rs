@@ -60,7 +60,7 @@ fn traffic(error_percent: f64, milliseconds: f64) -> Measured {
 }
 
 impl Experiment {
-    async fn start(mut deployer: Deployer) -> Self {
+    async fn start(mut deployer: Deployer, waml: &str) -> Self {
         let slack = Slack::start(&deployer.clock).await;
         slack.channel("#squad-devx");
         deployer.variable("SLACK_TOKEN", TOKEN);
@@ -69,7 +69,7 @@ impl Experiment {
             format!("{text}notify:\n  slack: {{token: {{env: SLACK_TOKEN}}, api_url: '{url}'}}\n")
         });
         let world = Watched::start(deployer, PLATFORM).await;
-        world.app("shop").commit(WAML);
+        world.app("shop").commit(waml);
         let id = world.deploys(&world.deployer.github.repository("example/shop"), "v1").await;
         let path = "manifests/prod-cluster-1/devx/shop/latest/canary.yaml";
         let pushed = world.deployer.manifests().files()[path].clone();
@@ -197,10 +197,10 @@ fn between(
     time(samples.iter().find(|one| to(one))).duration_since(from)
 }
 
-async fn succeeds(measured: Measured) {
+async fn succeeds(measured: Measured, waml: &str) {
     for deployer in Deployer::prepared_on_both().await {
         Box::pin(async {
-            let mut experiment = Box::pin(Experiment::start(deployer)).await;
+            let mut experiment = Box::pin(Experiment::start(deployer, waml)).await;
             let (id, deployment) = experiment.release(measured, State::Succeeded).await;
             let samples = experiment.samples(&deployment).await;
             let mut weights: Vec<u32> = samples.iter().map(|one| one.status.weight).collect();
@@ -221,6 +221,19 @@ async fn succeeds(measured: Measured) {
                 "{statuses:?}"
             );
             assert_eq!(experiment.world.undos().await, []);
+            experiment.world.deployer.settle().await;
+            let messages = experiment.slack.read("#squad-devx");
+            if waml == WAML {
+                assert_eq!(messages, [], "the team hears of failed checks alone");
+            } else {
+                // One message of the canary, changed at each step; the end is a reply to it.
+                let [_first, canary, end] = &messages[..] else { panic!("{messages:#?}") };
+                assert_eq!(canary.title, "🐤 shop v2 is a canary on prod-cluster-1");
+                assert!(canary.text.contains("canary at 60 % of the traffic"), "{canary:#?}");
+                assert!(canary.updates >= 3, "{canary:#?}");
+                assert_eq!((end.thread.as_ref(), end.aloud), (Some(&canary.ts), true));
+                assert_eq!(end.title, "✅ shop v2 is deployed to prod-cluster-1");
+            }
             Box::pin(experiment.ends()).await;
         })
         .await;
@@ -230,7 +243,7 @@ async fn succeeds(measured: Measured) {
 async fn fails(measured: Measured, reason: &str) {
     for deployer in Deployer::prepared_on_both().await {
         Box::pin(async {
-            let mut experiment = Box::pin(Experiment::start(deployer)).await;
+            let mut experiment = Box::pin(Experiment::start(deployer, WAML)).await;
             let (id, failed) = experiment.release(measured, State::Failed).await;
             let end = format!("Flagger rolled the canary back: {reason}, 3 of 3 checks failed");
             assert!(failed.summary.contains(&end), "{}", failed.summary);
@@ -260,8 +273,14 @@ async fn fails(measured: Measured, reason: &str) {
             experiment.world.reaches(number, State::Succeeded).await;
             experiment.world.deployer.settle().await;
             let messages = experiment.slack.read("#squad-devx");
-            let is_end = |text: &str| text.contains(&format!("{reason}, 3 of 3 checks failed"));
-            assert!(messages.iter().any(|one| is_end(&one.text)), "{messages:#?}");
+            // Slack has one message from the first failed check on, changed at the next; the end is a reply to it.
+            let [canary, end, _undo] = &messages[..] else { panic!("{messages:#?}") };
+            assert_eq!(canary.title, "✋ shop v2 is halted on prod-cluster-1");
+            assert!(canary.text.contains("canary at 20 % of the traffic; halted: "), "{canary:#?}");
+            assert!(canary.text.contains(&format!("{reason}, ")), "{canary:#?}");
+            assert!(canary.updates >= 1, "{canary:#?}");
+            assert_eq!((end.thread.as_ref(), end.aloud), (Some(&canary.ts), true));
+            assert!(end.text.contains(&format!("{reason}, 3 of 3 checks failed")), "{end:#?}");
             Box::pin(experiment.ends()).await;
         })
         .await;
@@ -270,12 +289,13 @@ async fn fails(measured: Measured, reason: &str) {
 
 #[tokio::test]
 async fn success_by_the_rate_of_requests_without_errors() {
-    succeeds(traffic(0.0, 20.0)).await;
+    succeeds(traffic(0.0, 20.0), WAML).await;
 }
 
 #[tokio::test]
 async fn success_by_the_duration_of_requests() {
-    succeeds(traffic(0.0, 500.0)).await;
+    let waml = format!("notify: {{success: true}}\n{WAML}");
+    succeeds(traffic(0.0, 500.0), &waml).await;
 }
 
 #[tokio::test]

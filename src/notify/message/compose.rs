@@ -1,6 +1,7 @@
-//! The messages of a failed and of a successful deployment: their titles, sentences and blocks, within every limit. If
+//! The messages of a failed and of a successful deployment, and of a canary that goes on: their titles, sentences and blocks, within every limit. If
 //! a list is too long, its last entries are left out, and the message has their number.
 
+use crate::model::canary::CanaryStatus;
 use crate::model::deployment::Deployment;
 use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MAX_BLOCKS, MAX_TOGETHER, size};
@@ -89,9 +90,11 @@ pub(super) fn success(news: &News<'_>) -> MessageParts {
         NewsKind::Recovered { failures } => {
             format!("The {failures} deployments before it had failed. {summary}")
         }
-        NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Rejected | NewsKind::GivenUp => {
-            summary.clone()
-        }
+        NewsKind::Deployed
+        | NewsKind::RolledBack
+        | NewsKind::Rejected
+        | NewsKind::GivenUp
+        | NewsKind::Canary => summary.clone(),
     }));
     head.extend(parts::hold(deployment, news.holds));
     head.push(parts::facts(news));
@@ -113,7 +116,8 @@ fn success_title(news: &News<'_>) -> String {
         NewsKind::Deployed
         | NewsKind::Recovered { .. }
         | NewsKind::Rejected
-        | NewsKind::GivenUp => parts::title(parts::SUCCESS, news.deployment, "is deployed to"),
+        | NewsKind::GivenUp
+        | NewsKind::Canary => parts::title(parts::SUCCESS, news.deployment, "is deployed to"),
     }
 }
 
@@ -139,6 +143,38 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
         head,
         items: errors.iter().take(MAX_VIOLATIONS).map(item).collect(),
         hidden: violations.errors() - errors.len().min(MAX_VIOLATIONS),
+        tail: vec![parts::buttons(news), parts::small_print(news)],
+    }
+}
+
+/// Writes the message about a canary that goes on: its share of the traffic, and the failed checks with their reason.
+pub(super) fn canary(news: &News<'_>) -> MessageParts {
+    let deployment = news.deployment;
+    let is_halted = news.canaries.iter().any(|canary| canary.failed_checks > 0);
+    let title = if is_halted {
+        parts::title(parts::HALTED, deployment, "is halted on")
+    } else {
+        parts::title(parts::CANARY, deployment, "is a canary on")
+    };
+    let line = |canary: &CanaryStatus| {
+        let described = canary.describe();
+        let text = if news.canaries.len() > 1 {
+            format!("{}: {described}", canary.workload)
+        } else {
+            described
+        };
+        escape_line(&text, LONGEST_LINE)
+    };
+    let lines: Vec<String> = news.canaries.iter().take(MAX_VIOLATIONS).map(line).collect();
+    let mut head = vec![Block::header(&title, &news.stamp.mark())];
+    head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
+    head.push(Block::section(&lines.join("\n")));
+    head.push(parts::facts(news));
+    MessageParts {
+        text: format!("{title}: {}", lines.join("; ")),
+        head,
+        items: Vec::new(),
+        hidden: news.canaries.len() - lines.len(),
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
 }

@@ -2,7 +2,7 @@
 //! out.
 //!
 //! ```text
-//! News ─▶ compose: failure | success ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
+//! News ─▶ compose: failure | success | canary ─▶ Vec<Block> ─▶ SlackMessage, within every limit of Slack's
 //! RolloutNews ─▶ rollout: overview | notice ─▶ the same
 //! ```
 //!
@@ -15,6 +15,7 @@ mod parts; // parts that several messages share
 pub mod rollout; // the messages of a rollout's thread
 pub mod escape; // texts of others, made harmless and cut
 
+use crate::model::canary::CanaryStatus;
 use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, ImageTag, RolloutId};
 use crate::model::rollback::Holds;
@@ -38,6 +39,8 @@ pub struct News<'a> {
     pub last_good: Option<LastGoodRelease>,
     /// The rollback by which the service takes it back, after it failed in its cluster.
     pub undo: Option<DeployId>,
+    /// How far its canaries are, in a message about them.
+    pub canaries: Vec<CanaryStatus>,
     /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.
@@ -62,6 +65,8 @@ pub enum NewsKind {
         /// The number of failures.
         failures: usize,
     },
+    /// The deployment goes on, as a canary.
+    Canary,
 }
 
 /// The reader of a message.
@@ -156,6 +161,7 @@ pub fn compose_message(news: &News<'_>) -> SlackMessage {
         NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Recovered { .. } => {
             compose::success(news)
         }
+        NewsKind::Canary => compose::canary(news),
     };
     compose::assemble_message(&parts, &news.stamp)
 }

@@ -30,6 +30,10 @@ pub(super) fn subject(deployment: &Deployment) -> String {
 pub(super) const SUCCESS: &str = "✅";
 pub(super) const FAILURE: &str = "❌";
 const ROLLED_BACK: &str = "⏪";
+/// The icon of a canary that goes on.
+pub(super) const CANARY: &str = "🐤";
+/// The icon of a canary of which a check has failed.
+pub(super) const HALTED: &str = "✋";
 
 /// Writes the title of a message. It has identifiers alone, so that plain text needs no escaping.
 pub(super) fn title(icon: &str, deployment: &Deployment, verb: &str) -> String {

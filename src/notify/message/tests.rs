@@ -66,6 +66,7 @@ fn news(deployment: &Deployment) -> News<'_> {
             tag: ImageTag::parse("v41").unwrap(),
         }),
         undo: None,
+        canaries: Vec::new(),
         holds: Holds::Automation,
         undeliverable: None,
         stamp: Stamp::Deployment {
@@ -403,4 +404,36 @@ fn ids_of_people_have_their_form() {
     for text in ["", "U", "u0123", "U01 23", "U01|x", "B0123", "<@U1>", "C0123ABC"] {
         assert!(UserId::parse(text).is_none(), "{text}");
     }
+}
+
+#[test]
+fn a_canary_says_its_share_and_its_failed_checks_and_mentions_nobody() {
+    let deployment = deployment(&[]);
+    let status = |workload: &str, failed_checks, reason: Option<&str>| CanaryStatus {
+        workload: workload.to_owned(),
+        phase: "Progressing".to_owned(),
+        weight: 20,
+        failed_checks,
+        threshold: 3,
+        reason: reason.map(str::to_owned),
+    };
+    let render = |canaries: Vec<CanaryStatus>| {
+        let kind = NewsKind::Canary;
+        let news = News { kind, canaries, last_good: None, ..news(&deployment) };
+        compose_message(&news)
+    };
+    let text = render(vec![status("Deployment devx/shop", 0, None)]).plain;
+    let start = "🐤 shop v42 is a canary on prod-cluster-1\ncanary at 20 % of the traffic\n";
+    assert!(text.starts_with(start), "{text}");
+    let reason = "<!channel> *request duration* 2.485 s > 1 s";
+    let text = render(vec![status("Deployment devx/shop", 2, Some(reason))]).plain;
+    assert!(text.starts_with("✋ shop v42 is halted on prod-cluster-1\n"), "{text}");
+    assert!(text.contains("2.485 s &gt; 1 s, 2 of 3 checks failed"), "{text}");
+    assert!(!text.contains("<!channel>"), "{text}");
+    let many: Vec<_> = (0..9).map(|n| status(&format!("w{n}"), 1, Some(reason))).collect();
+    let message = render(many);
+    let text = &message.plain;
+    assert!(text.contains("w4: canary") && !text.contains("w5: canary"), "{text}");
+    let blocks = format!("{:?}", message.blocks);
+    assert!(blocks.contains("and 4 more"), "{blocks}");
 }

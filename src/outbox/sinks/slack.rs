@@ -8,12 +8,14 @@
 //! the message is parked: a message that is missing can be looked up on the deployment's page, and one
 //! that comes twice cannot be taken back.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, Remedy};
-use crate::model::deployment::{Contact, Deployment, State};
+use crate::model::canary::CanaryStatus;
+use crate::model::deployment::{Contact, Deployment, ForgeState, State};
 use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
@@ -26,7 +28,7 @@ use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::{MessageForm, MessageUpdate, Post, Posted};
 use crate::notify::threading::{
-    self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef, RolloutThread,
+    self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef, RolloutThread, ToldCanary,
 };
 use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
@@ -54,13 +56,33 @@ impl Sinks {
     /// Sends a message to the team's channel.
     pub(super) async fn channel(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
+        let is_canary = message.status.state == ForgeState::InProgress;
+        if is_canary && message.followed && !message.unsure {
+            return Ok(nothing_to_send("a newer message about the canary replaced it"));
+        }
         let deployment = self.deployment(message).await?;
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
-        let prefs = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
-        let earlier = self.deployments.store.earlier_messages(message, LONGEST_ROW).await?;
-        let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
-        let mut action = threading::for_channel(message.status.state, prefs, &earlier);
+        let canary_messages = self.told_canary(message).await?;
+        let canaries = if is_canary { self.canaries(&deployment.id).await? } else { Vec::new() };
+        let mut action = if is_canary {
+            let is_halted = canaries.iter().any(|canary| canary.failed_checks > 0);
+            threading::for_canary(
+                is_halted,
+                successes && deployment.rollout.is_none(),
+                &canary_messages,
+            )
+        } else {
+            let prefs = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
+            let earlier = self.deployments.store.earlier_messages(message, LONGEST_ROW).await?;
+            let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
+            let state = message.status.state;
+            threading::after_canary(
+                threading::for_channel(state, prefs, &earlier),
+                state,
+                &canary_messages,
+            )
+        };
         if deployment.rollout.is_some()
             && let Some(told) = self.deployments.store.rollout_thread(&deployment.id).await?
         {
@@ -69,6 +91,15 @@ impl Sinks {
         let (kind, thread, broadcast) = match action {
             Action::Skip(why) => return Ok(nothing_to_send(why)),
             Action::Defer => return Ok(defer(message, now)),
+            Action::Update(posted) => {
+                let person = match self.find_person(sink, &deployment, now).await {
+                    Ok(person) => person,
+                    Err(error) => return error_outcome(&error, now),
+                };
+                let news = (NewsKind::Canary, MessageAudience::Team(None), person);
+                let news = News { canaries, ..self.news(message, &deployment, news).await? };
+                return update(sink, &posted, &message::compose_message(&news), now).await;
+            }
             Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
         };
         let team_channel = contact.as_ref().and_then(|contact| contact.slack.as_deref());
@@ -88,6 +119,7 @@ impl Sinks {
         };
         let reader = MessageAudience::Team(team_channel.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
+        let news = News { canaries, ..news };
         send_news(sink, message, &places, broadcast, news, now).await
     }
 
@@ -97,7 +129,7 @@ impl Sinks {
         let kind = match threading::for_person(message.status.state) {
             Action::Post { kind, .. } => kind,
             Action::Skip(why) => return Ok(nothing_to_send(why)),
-            Action::Defer => return Ok(defer(message, now)),
+            Action::Defer | Action::Update(_) => return Ok(defer(message, now)),
         };
         if !sink.slack.is_bot() {
             return Ok(nothing_to_send("an incoming webhook cannot write to people"));
@@ -117,6 +149,32 @@ impl Sinks {
         let place =
             Destination { address: SlackAddress::Person(user), thread: None, undeliverable: None };
         send_news(sink, message, &[place], true, news, now).await
+    }
+
+    /// Returns what the channel has of the deployment's canary.
+    async fn told_canary(&self, message: &OutboxMessage) -> Result<ToldCanary, StoreError> {
+        if message.seq <= 1 {
+            return Ok(ToldCanary::default());
+        }
+        let mut sent = self.deployments.store.messages(&message.deployment).await?;
+        sent.retain(|one| {
+            one.sink == message.sink
+                && one.seq < message.seq
+                && one.status.state == ForgeState::InProgress
+                && one.sent_at.is_some()
+        });
+        let mut references = sent.iter().filter_map(|one| one.reference.as_deref());
+        Ok(ToldCanary { count: sent.len(), message: references.find_map(MessageRef::parse) })
+    }
+
+    /// Returns how far the canaries of a deployment are now, by their workloads.
+    async fn canaries(&self, id: &DeployId) -> Result<Vec<CanaryStatus>, StoreError> {
+        let samples = self.deployments.store.canary_samples(id).await?;
+        let newest: BTreeMap<_, _> = samples
+            .into_iter()
+            .map(|sample| (sample.status.workload.clone(), sample.status))
+            .collect();
+        Ok(newest.into_values().collect())
     }
 
     async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, DeliveryFailure> {
@@ -156,6 +214,7 @@ impl Sinks {
             },
             last_good: self.last_good(deployment).await?,
             undo: self.undo(deployment).await?,
+            canaries: Vec::new(),
             // The actors that a hold stops there.
             holds: target.map(|target| target.policies.holds).unwrap_or_default(),
             undeliverable: None,
