@@ -169,8 +169,7 @@ impl App {
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);
-        let observed = (&registry, bounds.attempt);
-        let clients = (&direct, &unproxied);
+        let (clients, observed) = ((&direct, &unproxied), (&registry, bounds.attempt));
         let loops = wiring::loops(&settings, &instance, deployments.clone(), clients, observed);
         let connections = Connections::new(
             wiring::connections(&settings, open_files),
@@ -185,6 +184,7 @@ impl App {
             deliveries: registry.register(DeliveryCounter::new),
             metrics: registry,
             webhook,
+            slack: wiring::slack_buttons(&settings, &direct),
             auth,
             pages: settings.pages,
             limits: bounds.requests,

@@ -24,7 +24,7 @@ pub struct AuditEntry {
     pub at: Timestamp,
     /// The person or token.
     pub by: String,
-    /// The authentication method: `token`, `github`, `loopback`, `operator`.
+    /// The authentication method: `token`, `github`, `slack`, `loopback`, `operator`.
     pub via: String,
     /// The client's address.
     pub from: Option<String>,

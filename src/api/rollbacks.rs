@@ -17,6 +17,11 @@ pub struct RollbackRequest {
     #[serde(default)]
     #[schemars(with = "Option<forms::OfDeployId>")]
     pub to: Option<String>,
+    /// The revision that must be live, else nothing is done; absent: any.
+    // Omitted by default, because an older service does not know the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<forms::OfDeployId>", !skip_serializing_if)]
+    pub live: Option<String>,
     /// The reason; one line.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,

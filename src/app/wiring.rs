@@ -44,7 +44,7 @@ use crate::server::auth::{
 };
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
-use crate::server::{ServerLimits, Webhook};
+use crate::server::{ServerLimits, SlackButtons, Webhook};
 use crate::store::Store;
 use crate::support::clock::Clock;
 use crate::support::random::random_bytes;
@@ -209,11 +209,13 @@ fn sinks(
         (cluster.clone(), hook)
     });
     let slack = settings.slack.as_ref().map(|slack| {
-        let SlackSettings { door, default_channel, people, direct_messages } = slack.clone();
+        let SlackSettings { door, default_channel, people, direct_messages, signing_secret } =
+            slack.clone();
         let slack = slack::SlackClientSettings { door, timeout: LONGEST_SLACK_CALL };
         let slack = SlackClient::new(slack, client.clone());
         let people = PeopleDirectory::new(people, slack.clone());
-        SlackSink { slack, people, default_channel, direct_messages }
+        let acts = signing_secret.is_some();
+        SlackSink { slack, people, default_channel, direct_messages, acts }
     });
     let bigquery = settings.bigquery.as_ref().map(|table| {
         let (client, unproxied) = (client.clone(), unproxied.clone());
@@ -263,6 +265,14 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
         }
     };
     Ok(Webhook { secret, previous, rules })
+}
+
+/// Returns what the requests of Slack's buttons need, if buttons act.
+pub(super) fn slack_buttons(settings: &Settings, client: &reqwest::Client) -> Option<SlackButtons> {
+    let SlackSettings { door, people, signing_secret, .. } = settings.slack.clone()?;
+    let client_settings = slack::SlackClientSettings { door, timeout: LONGEST_SLACK_CALL };
+    let slack = SlackClient::new(client_settings, client.clone());
+    Some(SlackButtons::new(signing_secret?, slack, &people))
 }
 
 /// Returns the authentication of callers.

@@ -221,6 +221,7 @@ fn news(deployment: &Deployment) -> News<'_> {
         canaries: Vec::new(),
         holds: Holds::Automation,
         undo: None,
+        acts: false,
         undeliverable: None,
         stamp: Stamp::Deployment {
             deployment: deployment.id.clone(),

@@ -60,7 +60,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             }
             ["registries", last] => *last == "password",
             ["gates", .., last] => *last == "token",
-            ["notify", "slack", last] => matches!(*last, "token" | "webhook"),
+            ["notify", "slack", last] => matches!(*last, "token" | "webhook" | "signing_secret"),
             ["outbound", last] => *last == "proxy_password",
             _ => false,
         };

@@ -38,6 +38,9 @@ pub(super) struct Slack {
     email: Option<String>,
     /// Send a direct message to the actor of a failed deployment. Default: yes.
     direct_messages: Option<bool>,
+    /// The signing secret of the Slack app: with it messages have buttons that act, and Slack's requests are accepted.
+    /// Default: no buttons.
+    signing_secret: Option<Secret>,
 }
 
 /// The settings of Slack.
@@ -51,15 +54,32 @@ pub struct SlackSettings {
     pub people: people::PeopleSettings,
     /// True to send direct messages to actors.
     pub direct_messages: bool,
+    /// The secret by which Slack signs what people press; `None` where no button acts.
+    pub signing_secret: Option<SecretString>,
 }
 
 impl Resolver<'_> {
     pub(super) fn slack(&mut self, slack: Slack) -> Option<SlackSettings> {
-        let Slack { token, webhook, default_channel, api_url, people, email, direct_messages } =
-            slack;
+        let Slack {
+            token,
+            webhook,
+            default_channel,
+            api_url,
+            people,
+            email,
+            direct_messages,
+            signing_secret,
+        } = slack;
         let default_channel = self.default_channel(default_channel, token.is_some());
         let people = self.people(people.unwrap_or_default(), token.is_some());
         let email = self.email_form(email);
+        let signing_secret = match signing_secret {
+            Some(secret) => {
+                self.refuse_shared_users(&people);
+                Some(self.secret("notify.slack.signing_secret", secret, ONE_OF)?)
+            }
+            None => None,
+        };
         let api_url = self.slack_api(api_url, webhook.is_some());
         let door = match (token, webhook) {
             (Some(token), None) => {
@@ -81,7 +101,7 @@ impl Resolver<'_> {
         };
         let people = people::PeopleSettings { people, email };
         let direct_messages = direct_messages.unwrap_or(true);
-        Some(SlackSettings { door, default_channel, people, direct_messages })
+        Some(SlackSettings { door, default_channel, people, direct_messages, signing_secret })
     }
 
     fn default_channel(&mut self, channel: Option<String>, bot: bool) -> Option<Channel> {
@@ -168,6 +188,22 @@ impl Resolver<'_> {
             }
         }
         by_login
+    }
+
+    /// Refuses two logins of one Slack user, who acts with the rights of one of them.
+    fn refuse_shared_users(&mut self, people: &BTreeMap<String, PersonName>) {
+        let mut logins: BTreeMap<&str, &str> = BTreeMap::new();
+        for (login, person) in people {
+            let PersonName::User(user) = person else { continue };
+            if let Some(other) = logins.insert(user.as_str(), login) {
+                let message = format!(
+                    "{} is `{other}` and `{login}`: whose rights are theirs?",
+                    user.as_str()
+                );
+                let help = "with a `signing_secret`, give each Slack user one login";
+                self.report.error("notify.slack.people", message, help);
+            }
+        }
     }
 
     fn email_form(&mut self, form: Option<String>) -> Option<String> {
@@ -271,6 +307,14 @@ mod tests {
                 "3:34: this pattern makes no e-mail address from a login",
             ),
             ("{webhook: {env: HOOK}}", "the secret is not an https address"),
+            (
+                "{token: {env: TOKEN}, signing_secret: {env: HOOK}, people: {a: U0123456, b: U0123456}}",
+                "U0123456 is `a` and `b`: whose rights are theirs?",
+            ),
+            (
+                "{token: {env: TOKEN}, signing_secret: 8f742231b10e8888abcd99yyyzzz85a5}",
+                "`notify.slack.signing_secret` holds a secret itself",
+            ),
             ("{token: xoxb-1-2-3}", "`notify.slack.token` holds a secret itself"),
             (
                 "{webhook: 'https://hooks.slack.com/services/T0/B0/x'}",

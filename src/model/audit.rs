@@ -25,7 +25,7 @@ impl Principal {
     /// Returns the receiver of messages about the principal's deployments: only GitHub's names are logins.
     pub fn recipient(&self) -> Recipient {
         match self.via {
-            AuthMethod::GitHub => Recipient::Actor,
+            AuthMethod::GitHub | AuthMethod::Slack => Recipient::Actor,
             AuthMethod::Token
             | AuthMethod::Loopback
             | AuthMethod::Operator
@@ -49,6 +49,8 @@ words! {
         Token = "token",
         /// A GitHub token, whose owner GitHub named.
         GitHub = "github",
+        /// A user of Slack, to whom the configuration gives that GitHub login.
+        Slack = "slack",
         /// No authentication is configured, and only this machine can call.
         Loopback = "loopback",
         /// An operator who can open the database gave this name.

@@ -48,6 +48,8 @@ pub struct RollbackOrder {
     pub app: AppKey,
     /// The revision to go back to; without one, the revision before the live one.
     pub to: Option<DeployId>,
+    /// The revision that must be live; without one, any.
+    pub live: Option<DeployId>,
     /// The reason; not empty.
     pub reason: String,
     /// True if objects that keep data may be removed.

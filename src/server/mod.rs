@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! POST /webhooks/github           signature ─▶ event ─▶ Deployments::accept ─▶ 202
+//! POST /webhooks/slack            buttons                (Slack's signature; only if configured)
 //! GET  / /deployments/{id}        pages                  (a session, or a token as password)
 //! POST /apps/…/rollback, …        acts from pages        (a session)
 //! GET  /api/v1/deployments[/{id}] deployments            (bearer token, if one is configured)
@@ -34,6 +35,10 @@ pub mod descriptors; // the limit of open files
 mod middleware; // the layers around every request
 
 mod webhook; // /webhooks/github
+mod signed_body; // reads a signed body
+mod slack; // /webhooks/slack
+mod slack_buttons; // the secret, and who is who
+mod act_api; // requests to the API's routes, in this process
 mod routes; // /api/v1
 mod call; // extractors: the caller, and the values of path, query and body
 mod query; // the parameters of lists
@@ -52,6 +57,7 @@ use crate::server::limits::Class;
 pub use crate::server::limits::ServerLimits;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::server::query::fuzz as fuzz_query;
+pub use crate::server::slack_buttons::SlackButtons;
 pub(crate) use crate::server::state::ServerState;
 use crate::server::state::Shared;
 pub use crate::server::state::Webhook;
@@ -60,6 +66,7 @@ pub use crate::server::state::Webhook;
 pub(crate) fn router(state: ServerState) -> Router {
     let shared = Arc::new(Shared::new(state));
     let webhooks = Router::new().route("/webhooks/github", post(webhook::github));
+    let webhooks = webhooks.merge(slack::routes(&shared));
     let api = Router::new().nest(routes::BASE, routes::routes(&shared));
     let reports = Router::new().nest(routes::BASE, routes::reports());
     let ready = Router::new().route("/readyz", get(probes::readyz));

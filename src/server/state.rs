@@ -15,6 +15,7 @@ use crate::server::body_budget::BodyBudget;
 use crate::server::deliveries::{DeliveryCounter, WebhookOutcome};
 use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
 use crate::server::pages::live::feeds::LiveFeeds;
+use crate::server::slack_buttons::SlackButtons;
 use crate::support::telemetry;
 
 /// The dependencies of the routes; `app` builds them.
@@ -27,6 +28,8 @@ pub(crate) struct ServerState {
     pub metrics: telemetry::Metrics,
     /// The conditions for a webhook.
     pub webhook: Webhook,
+    /// What Slack's requests need; `None` where no button acts.
+    pub slack: Option<SlackButtons>,
     /// Authentication and authorization.
     pub auth: Authenticator,
     /// The configuration of the pages: who may see them.

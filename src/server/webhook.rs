@@ -5,40 +5,28 @@
 //! secret take none.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
 
 use crate::deployments::accept::Acceptance;
-use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
+use crate::forge::github::webhook::signature::{self, Verifier};
 use crate::forge::github::webhook::{ContentType, MalformedPayload, is_read, naming, parse};
 use crate::model::event::{
     BranchPush, CheckRerun, DeploymentRequest, EventRefusal, PullRequest, RolloutTrigger,
     UnusedPart, WebhookEvent,
 };
 use crate::model::id::DeliveryId;
-use crate::server::auth::subscriber;
-use crate::server::body_budget::HeldBody;
-use crate::server::connections::{Connection, ConnectionPhase};
 use crate::server::deliveries::WebhookOutcome;
-use crate::server::limits::{Class, ServerLimits};
+use crate::server::limits::Class;
 use crate::server::problem::{Problem, ProblemKind};
+use crate::server::signed_body::{bad_signature, read_signed};
 use crate::server::state::{Shared, Webhook};
 use crate::store::PreviewIntake;
-
-/// The longest time in which a sender may be slower than [`PACE`].
-const SLOW_FOR: Duration = Duration::from_secs(4);
-/// The slowest accepted speed of a sender, in bytes a second.
-const PACE: u64 = 16 * 1024;
 
 /// Receives one delivery.
 pub(super) async fn github(
@@ -228,109 +216,4 @@ fn verifier(shared: &Shared, headers: &HeaderMap) -> Result<Verifier, Problem> {
     let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
     let verifier = Verifier::begin(previous.iter().chain([secret]), header);
     verifier.map_err(|error| bad_signature(shared, error))
-}
-
-/// Returns the raw body of a valid signature; an empty one if it is not needed.
-async fn read_signed(
-    shared: &Shared,
-    parts: &Parts,
-    body: Body,
-    mut verifier: Verifier,
-    keep: bool,
-) -> Result<HeldBody, Problem> {
-    let limits = shared.state.limits;
-    let length = parts.headers.get(CONTENT_LENGTH);
-    let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > ServerLimits::LARGEST_BODY) {
-        return Err(too_large(limits.body_bytes));
-    }
-    enter(&parts.extensions, ConnectionPhase::Reading);
-    // The client whose share of the readers' places is used.
-    let origin = shared.state.auth.client_ip(&parts.extensions, &parts.headers);
-    let address = origin.map_or_else(String::new, subscriber);
-    let not_read = |problem| {
-        shared.count(WebhookOutcome::NotRead);
-        problem
-    };
-    let mut reader = shared.bodies.enter(&address).await.map_err(not_read)?;
-    let (since, mut received) = (Instant::now(), 0_usize);
-    let mut chunks = body.into_data_stream();
-    loop {
-        let until = too_slow_at(since, received, limits.body_timeout);
-        let chunk = tokio::select! {
-            problem = reader.evicted() => return Err(not_read(problem)),
-            chunk = timeout_at(until, chunks.next()) => chunk,
-        };
-        let Some(chunk) = chunk.map_err(|_| not_read(too_slow(since, received)))? else { break };
-        let chunk =
-            chunk.map_err(|_| Problem::new(ProblemKind::BadRequest, "the body is incomplete"))?;
-        received = received.saturating_add(chunk.len());
-        if received > ServerLimits::LARGEST_BODY {
-            break;
-        }
-        // A body that is too large is still read to its end and dropped: closing the connection while a sender sends
-        // would take the answer away from it.
-        if received > limits.body_bytes {
-            reader.forget();
-        } else {
-            verifier.update(&chunk);
-            if keep {
-                reader.keep(&chunk, limits.body_bytes).await.map_err(not_read)?;
-            }
-        }
-        reader.progress(received);
-    }
-    if received > limits.body_bytes {
-        return Err(too_large(limits.body_bytes));
-    }
-    verifier.finish().map_err(|error| bad_signature(shared, error))?;
-    enter(&parts.extensions, ConnectionPhase::Working);
-    Ok(reader.finish())
-}
-
-/// Sets the phase of the connection, which is absent in tests without a socket.
-fn enter(extensions: &Extensions, phase: ConnectionPhase) {
-    if let Some(connection) = extensions.get::<Connection>() {
-        connection.enter(phase);
-    }
-}
-
-/// Returns the time at which a sender of so many bytes is too slow.
-fn too_slow_at(since: Instant, received: usize, total: Duration) -> Instant {
-    let received = u64::try_from(received).unwrap_or(u64::MAX);
-    let earned = Duration::from_millis(received.saturating_mul(1000) / PACE);
-    since + total.min(SLOW_FOR.saturating_add(earned))
-}
-
-fn too_slow(since: Instant, received: usize) -> Problem {
-    let detail = format!(
-        "the body arrived too slowly: {received} bytes of it within {} ms",
-        since.elapsed().as_millis()
-    );
-    Problem::new(ProblemKind::SlowBody, detail)
-}
-
-fn too_large(limit: usize) -> Problem {
-    Problem::new(ProblemKind::TooLarge, format!("the body is larger than {limit} bytes"))
-}
-
-fn bad_signature(shared: &Shared, error: BadSignature) -> Problem {
-    tracing::warn!(%error, "webhook refused");
-    shared.count(WebhookOutcome::Unsigned);
-    Problem::new(ProblemKind::BadSignature, error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_must_come_at_some_pace_and_end_in_time() {
-        let since = Instant::now();
-        let seconds = |received: usize, total| {
-            too_slow_at(since, received, Duration::from_secs(total)).duration_since(since).as_secs()
-        };
-        assert_eq!((seconds(0, 7), seconds(16 * 1024, 7), seconds(64 * 1024, 7)), (4, 5, 7));
-        assert_eq!((seconds(usize::MAX, 7), seconds(0, 1)), (7, 1));
-    }
 }

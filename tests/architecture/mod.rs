@@ -74,6 +74,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "pipeline",
             "rollout",
             "forge",
+            // Slack's buttons: their values are read as they were written, and answered there.
+            "notify",
             "store",
             "cluster",
             "deployments",

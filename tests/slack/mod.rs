@@ -3,6 +3,7 @@
 mod news; // what people are told, and where
 mod duplicates; // no message is sent twice
 mod people; // who somebody is
+mod buttons; // buttons that act
 mod trouble; // Slack is down, full, or refuses
 
 use std::time::Duration;

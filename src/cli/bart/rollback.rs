@@ -134,7 +134,8 @@ impl RollbackArgs {
     async fn ask(&self, app: &AppKey) -> Result<Verbatim<RollbackAnswer>, CliError> {
         let Self { dry_run, accepted: Accepted { with_data, with_fewer_pods }, .. } = *self;
         let (to, reason) = (self.to.clone().map(String::from), self.reason.clone());
-        let request = RollbackRequest { to, reason, with_data, with_fewer_pods, dry_run };
+        let request =
+            RollbackRequest { to, live: None, reason, with_data, with_fewer_pods, dry_run };
         let Context { about, server, .. } = &self.context;
         let answer = server.post(&act_path(&self.target, app, "rollback"), &request).await;
         server.suggest(answer, &about.names(Some(&self.target))).await

@@ -77,6 +77,7 @@ impl Deployments {
         let folders = manifests.repository.read_history_beside(target, app).await;
         let folders = folders.map_err(|error| RollbackError::Repository(error.to_string()))?;
         let choice = self.choose_revision(&folders, request, default).await?;
+        check_live(request, choice.from.as_ref())?;
         let revision =
             self.find_deployment(&choice.to).await?.ok_or_else(|| no_record_error(&choice.to))?;
         let live_record = match &choice.from {
@@ -274,6 +275,18 @@ impl Deployments {
             Err(error) => Err(BackendError::new(error).into()),
         }
     }
+}
+
+/// Refuses a rollback of a revision that is not live any more.
+pub(super) fn check_live(
+    RollbackOrder { target, app, live, .. }: &RollbackOrder,
+    is_live: Option<&DeployId>,
+) -> Result<(), RollbackError> {
+    let Some(live) = live.as_ref().filter(|live| is_live != Some(live)) else { return Ok(()) };
+    let now = is_live.map_or_else(|| "hand-edited files are".to_owned(), |id| format!("{id} is"));
+    Err(RollbackError::Against(format!(
+        "{live} of {app} is not live on {target} any more: {now}; nothing was done"
+    )))
 }
 
 /// Returns the entry of the audit log for a rollback.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, WriteOutcome};
 use crate::deployments::rollback::ask::{
-    PreparedRollback, candidate, changes, no_record_error, read_files,
+    PreparedRollback, candidate, changes, check_live, no_record_error, read_files,
 };
 use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
 use crate::deployments::rollback::data::{AcceptedLoss, Judgement, refusal_error};
@@ -49,6 +49,7 @@ impl Deployments {
         let RollbackOrder { target, app, .. } = request;
         let repository = &self.manifests(target)?.repository;
         let (from, to) = self.choose_fleet_deployment(request, default).await?;
+        check_live(request, Some(&from))?;
         let revision = self.find_deployment(&to).await?.ok_or_else(|| no_record_error(&to))?;
         let live_record = self.find_deployment(&from).await?;
         self.check_locks(target, app, &revision).await?;

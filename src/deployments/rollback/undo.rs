@@ -165,6 +165,7 @@ fn order(AppInstance { target, app }: AppInstance, reason: &str) -> RollbackOrde
         target,
         app,
         to: None,
+        live: None,
         reason: one_line(reason, REASON_LIMIT),
         with_data: false,
         with_fewer_pods: false,

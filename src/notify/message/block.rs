@@ -22,6 +22,12 @@ pub const MAX_CONTEXT: usize = 10;
 pub const MAX_BUTTONS: usize = 25;
 /// A button's text.
 pub const LONGEST_BUTTON: usize = 75;
+/// A button's value.
+pub const LONGEST_VALUE: usize = 2000;
+/// The text of a confirmation.
+pub const LONGEST_CONFIRMATION: usize = 300;
+/// The words of a confirmation's two buttons.
+pub const LONGEST_ANSWER: usize = 30;
 /// A button's address.
 pub const LONGEST_URL: usize = 3000;
 /// The limit of all blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters on, which
@@ -77,13 +83,27 @@ pub struct Markup {
     verbatim: bool,
 }
 
-/// A button that leads somewhere.
+/// A button that leads somewhere, or acts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "button")]
 pub struct Button {
     text: PlainText,
-    url: String,
     action_id: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm: Option<ButtonConfirmation>,
+}
+
+/// What Slack asks before it sends a button's act.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ButtonConfirmation {
+    title: PlainText,
+    text: PlainText,
+    confirm: PlainText,
+    deny: PlainText,
 }
 
 impl Block {
@@ -124,7 +144,9 @@ impl Block {
             Self::Context { elements } => elements.iter().map(|part| part.text.clone()).collect(),
             Self::Actions { elements } => elements
                 .iter()
-                .map(|button| format!("{}: {}", button.text.text, button.url))
+                .filter_map(|button| {
+                    Some(format!("{}: {}", button.text.text, button.url.as_ref()?))
+                })
                 .collect(),
         };
         lines.join("\n")
@@ -147,7 +169,27 @@ impl Button {
     /// Builds a button; none where its address exceeds Slack's limit.
     pub fn new(action_id: &'static str, text: &str, url: String) -> Option<Self> {
         let fits = length(&url) <= LONGEST_URL;
-        fits.then(|| Self { text: PlainText::new(text, LONGEST_BUTTON), url, action_id })
+        let text = PlainText::new(text, LONGEST_BUTTON);
+        fits.then_some(Self { text, action_id, url: Some(url), value: None, confirm: None })
+    }
+
+    /// Builds a button that acts, after a confirmation that says what happens; none where its value exceeds Slack's
+    /// limit.
+    pub fn acting(
+        action_id: &'static str,
+        text: &str,
+        value: String,
+        effect: &str,
+    ) -> Option<Self> {
+        let fits = length(&value) <= LONGEST_VALUE;
+        let confirmation = ButtonConfirmation {
+            title: PlainText::new(text, LONGEST_BUTTON),
+            text: PlainText::new(effect, LONGEST_CONFIRMATION),
+            confirm: PlainText::new(text, LONGEST_ANSWER),
+            deny: PlainText::new("Do nothing", LONGEST_ANSWER),
+        };
+        let (text, confirm) = (PlainText::new(text, LONGEST_BUTTON), Some(confirmation));
+        fits.then_some(Self { text, action_id, url: None, value: Some(value), confirm })
     }
 }
 

@@ -10,6 +10,7 @@
 //! anywhere or break out of its place.
 
 pub mod block; // Block Kit, as far as it is used, with its limits
+pub mod act; // the acts of buttons, as their values carry them
 mod compose; // the messages of a failure and of a success, within the limits
 mod parts; // parts that several messages share
 pub mod rollout; // the messages of a rollout's thread
@@ -41,6 +42,8 @@ pub struct News<'a> {
     pub undo: Option<DeployId>,
     /// How far its canaries are, in a message about them.
     pub canaries: Vec<CanaryStatus>,
+    /// True if people can act from the message.
+    pub acts: bool,
     /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.

@@ -6,7 +6,7 @@ use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
 use crate::notify::message::escape::{escape_line, escape_lines};
-use crate::notify::message::{Links, MessageAudience, News, SlackPerson, Undeliverable};
+use crate::notify::message::{Links, MessageAudience, News, SlackPerson, Undeliverable, act};
 
 /// More are for the page; a message is read on a telephone.
 pub(super) const MAX_VIOLATIONS: usize = 5;
@@ -198,7 +198,8 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
             page(links, &last_good.id),
         )
     });
-    Block::actions([log, commit, last_good].into_iter().flatten().collect())
+    let roll_back = act::roll_back_button(news);
+    Block::actions([log, commit, last_good, roll_back].into_iter().flatten().collect())
 }
 
 /// Writes the deploy id; and, where the channel could not be chosen, whose message it is.

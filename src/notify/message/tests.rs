@@ -67,6 +67,7 @@ fn news(deployment: &Deployment) -> News<'_> {
         }),
         undo: None,
         canaries: Vec::new(),
+        acts: false,
         holds: Holds::Automation,
         undeliverable: None,
         stamp: Stamp::Deployment {

@@ -33,6 +33,8 @@ use crate::support::sync::lock;
 /// Slack's own API.
 pub const SLACK_API: &str = "https://slack.com/api";
 
+/// Where Slack takes answers to those who press buttons.
+const SLACK_ANSWERS: &str = "https://hooks.slack.com";
 const POST: &str = "chat.postMessage";
 const UPDATE: &str = "chat.update";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -194,6 +196,35 @@ impl SlackClient {
         extend(&mut arguments, json!({"ts": ts}));
         let reply = self.call(UPDATE, channel, &arguments, now).await;
         reply.inspect_err(|error| self.log_refusal(channel, error)).map(|_| ())
+    }
+
+    /// Answers a person who pressed a button; nobody else sees it. Only Slack gets it: another address is refused.
+    ///
+    /// # Errors
+    /// [`SlackError`]; after [`SlackError::NoAnswer`] it may have arrived.
+    pub async fn answer(&self, url: &str, text: &str) -> Result<(), SlackError> {
+        if !self.is_own_address(url) {
+            let problem = "the address to answer to is not one of Slack's".to_owned();
+            return Err(SlackError::Unreachable(problem));
+        }
+        let content =
+            json!({"response_type": "ephemeral", "replace_original": false, "text": text});
+        let answer = self.ask(self.0.client.post(url).json(&content)).await?;
+        answer::of_hook(&answer)
+    }
+
+    /// Checks that an address is where Slack takes answers: its own host, or the configured one.
+    fn is_own_address(&self, url: &str) -> bool {
+        let own = match &self.0.settings.door {
+            SlackTransport::Bot { api_url, .. } if api_url == SLACK_API => SLACK_ANSWERS,
+            SlackTransport::Bot { api_url, .. } => api_url,
+            SlackTransport::Hook(url) => url.expose_secret(),
+        };
+        let origin = |url: &str| {
+            let url = reqwest::Url::parse(url).ok()?;
+            (url.username().is_empty() && url.password().is_none()).then(|| url.origin())
+        };
+        origin(own).is_some_and(|own| own.is_tuple() && origin(url) == Some(own))
     }
 
     async fn post_through(

@@ -54,6 +54,8 @@ pub(crate) struct SlackSink {
     pub(crate) people: PeopleDirectory,
     pub(crate) default_channel: Option<Channel>,
     pub(crate) direct_messages: bool,
+    /// True if people can act from messages.
+    pub(crate) acts: bool,
 }
 
 impl Sinks {

@@ -28,6 +28,7 @@ impl Authenticator {
             RightsSource::Everybody => Ok(()),
             RightsSource::Token(rights) => self.token_may(caller, rights, scope, resource).await,
             RightsSource::Person(token) => self.person_may(caller, token, scope, resource).await,
+            RightsSource::Account => self.account_may(caller, scope, resource).await,
         };
         let allowed = decision.is_ok();
         tracing::debug!(caller = caller.name, ?scope, %resource, allowed, "permission checked");
@@ -52,6 +53,11 @@ impl Authenticator {
                     "this is for members of {team}, and the token {} is no person: a member does it with `bart login`, \
                      or a token of scope `admin` for everything",
                     caller.name
+                )));
+            }
+            RightsSource::Account => {
+                return Err(forbidden(format!(
+                    "this is for members of {team}: do it on the page, or with `bart`"
                 )));
             }
             RightsSource::Person(token) => token,
@@ -131,7 +137,10 @@ impl Authenticator {
     }
 
     /// Returns the repository by whose permissions GitHub decides; `None` if it is not known.
-    async fn repository_of(&self, resource: &Resource) -> Result<Option<RepoName>, Problem> {
+    pub(super) async fn repository_of(
+        &self,
+        resource: &Resource,
+    ) -> Result<Option<RepoName>, Problem> {
         match resource {
             Resource::Everywhere | Resource::Target(_) => Ok(None),
             Resource::Repository(repository, _) => Ok(Some(repository.clone())),
@@ -298,7 +307,7 @@ fn require(
 }
 
 /// Makes the same problem whether the resource exists or not: a caller who may not see it learns nothing.
-fn hide(caller: &Caller, resource: &Resource) -> Problem {
+pub(super) fn hide(caller: &Caller, resource: &Resource) -> Problem {
     forbidden(format!(
         "{} may not see {resource}, or there is no such thing: GitHub decides by its repository",
         caller.name
@@ -325,7 +334,7 @@ fn verb(scope: Scope) -> &'static str {
     }
 }
 
-fn forbidden(detail: String) -> Problem {
+pub(super) fn forbidden(detail: String) -> Problem {
     Problem::new(ProblemKind::Forbidden, detail)
 }
 

@@ -41,6 +41,8 @@ pub(crate) enum RightsSource {
     Token(Arc<Rights>),
     /// GitHub, called with this token.
     Person(SecretString),
+    /// GitHub, called with the service's own credentials about that login.
+    Account,
 }
 
 /// The resource that a caller asks to read or change.
@@ -60,6 +62,11 @@ impl Caller {
     /// Makes the caller for a service that needs no token.
     pub(crate) fn anonymous(name: &str) -> Self {
         Self::new(name, AuthMethod::Loopback, RightsSource::Everybody)
+    }
+
+    /// Makes the caller for a GitHub account whose owner another system has named.
+    pub(crate) fn of_account(login: &str, via: AuthMethod) -> Self {
+        Self::new(login, via, RightsSource::Account)
     }
 
     pub(super) fn new(name: impl Into<String>, via: AuthMethod, standing: RightsSource) -> Self {
@@ -82,7 +89,7 @@ impl Caller {
     pub(crate) fn rights(&self) -> Option<&Rights> {
         match &self.standing {
             RightsSource::Token(rights) => Some(rights),
-            RightsSource::Everybody | RightsSource::Person(_) => None,
+            RightsSource::Everybody | RightsSource::Person(_) | RightsSource::Account => None,
         }
     }
 
@@ -90,7 +97,7 @@ impl Caller {
     pub(crate) fn github_token(&self) -> Option<&SecretString> {
         match &self.standing {
             RightsSource::Person(token) => Some(token),
-            RightsSource::Everybody | RightsSource::Token(_) => None,
+            RightsSource::Everybody | RightsSource::Token(_) | RightsSource::Account => None,
         }
     }
 

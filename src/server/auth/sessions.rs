@@ -111,7 +111,9 @@ impl Authenticator {
                 let token = token.ok_or_else(|| no_session(&"the token is not configured"))?;
                 SessionProof::TokenDigest(hex::encode(token.sha256))
             }
-            RightsSource::Everybody => return Err(no_session(&"no sign-in is needed")),
+            RightsSource::Everybody | RightsSource::Account => {
+                return Err(no_session(&"no sign-in is needed"));
+            }
         };
         let longest = self.sessions.times.longest;
         let lasts = good_for.map_or(longest, |good_for| good_for.min(longest));

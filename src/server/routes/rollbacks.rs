@@ -37,12 +37,16 @@ pub(super) async fn roll_back(
 ) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
     call.authorize(Scope::Deploy, &instance).await?;
     let Payload(body) = body?;
-    let rollbacks::RollbackRequest { to, reason: why, with_data, with_fewer_pods, dry_run } = body;
+    let rollbacks::RollbackRequest { to, live, reason: why, with_data, with_fewer_pods, dry_run } =
+        body;
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
+    let live = live.map(DeployId::parse).transpose();
+    let live = live.map_err(|error| bad(format!("live: {error}")))?;
     let reason = reason(&why).map_err(unprocessable)?;
     let AppInstance { target, app } = instance;
-    let request = RollbackOrder { target, app, to, reason, with_data, with_fewer_pods, dry_run };
+    let request =
+        RollbackOrder { target, app, to, live, reason, with_data, with_fewer_pods, dry_run };
     let reply = call.reply::<_, RollbackAnswer, 202>();
     let back = call.deployments().roll_back(request, call.by(), &reply).await?;
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::harness::github::World;
 use crate::harness::github::answer::{Answer, Answered, ok};
 use crate::harness::github::app::{Grant, Who};
+use crate::harness::github::call::Call;
 use crate::harness::github::state::{Level, State, user};
 
 /// The login whose token the-deployer has: it may everything.
@@ -92,6 +93,23 @@ pub(super) fn permissions(state: &State, who: &Who, repo: i64) -> Option<Json> {
         "admin": false, "maintain": false, "push": has(&["push"]),
         "triage": has(&["push", "triage"]), "pull": !level.is_empty(),
     }))
+}
+
+/// `GET /repos/O/R/collaborators/LOGIN/permission`
+pub(super) fn permission(
+    state: &mut State,
+    _call: &Call,
+    _who: &Who,
+    repo: i64,
+    rest: &[&str],
+) -> Answered {
+    let login = rest.get(1).copied().unwrap_or_default();
+    let permission = match level(state, login, repo) {
+        Some("push") => "write",
+        Some(_) => "read",
+        None => "none",
+    };
+    ok(&json!({"permission": permission, "role_name": permission, "user": user(login)}))
 }
 
 /// `GET /user`

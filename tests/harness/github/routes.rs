@@ -85,6 +85,7 @@ fn handler(method: &str, rest: &[&str]) -> Option<(Needs, Handler)> {
     use Level::{Read, Write};
     let found: (Needs, Handler) = match (method, rest) {
         ("GET", []) => (("metadata", Read), repositories::this),
+        ("GET", ["collaborators", _, "permission"]) => (("metadata", Read), people::permission),
         ("GET", ["contents", ..]) => (("contents", Read), repositories::contents),
         ("PUT", ["contents", ..]) => (("contents", Write), repositories::put_contents),
         ("POST", ["git", "refs"]) => (("contents", Write), repositories::create_ref),

@@ -76,11 +76,26 @@ fn one(block: &Json, at: &str, wrong: &mut Vec<String>) {
 const BOTH: [&str; 2] = ["mrkdwn", "plain_text"];
 
 fn button(element: &Json, at: &str, wrong: &mut Vec<String>) {
-    keys(element, &["type", "text", "url", "action_id", "value", "style"], at, wrong);
+    keys(element, &["type", "text", "url", "action_id", "value", "style", "confirm"], at, wrong);
     if element["type"] != "button" {
         wrong.push(format!("{at}: unsupported element"));
     }
     text(&element["text"], &["plain_text"], 75, &format!("{at}/text"), wrong);
+    if !element["confirm"].is_null() {
+        let confirm = &element["confirm"];
+        keys(confirm, &["title", "text", "confirm", "deny", "style"], at, wrong);
+        for (key, most) in [("title", 100), ("text", 300), ("confirm", 30), ("deny", 30)] {
+            text(&confirm[key], &["plain_text"], most, &format!("{at}/confirm/{key}"), wrong);
+        }
+    }
+    let value = element["value"].as_str().unwrap_or_default();
+    if value.chars().count() > 2000 {
+        wrong.push(format!("{at}/value: must be at most 2000 characters"));
+    }
+    // A button that acts leads nowhere.
+    if element["url"].is_null() && !value.is_empty() {
+        return;
+    }
     let url = element["url"].as_str().unwrap_or_default();
     if url.chars().count() > 3000 || reqwest::Url::parse(url).is_err() {
         wrong.push(format!("{at}/url: invalid url: {url}"));

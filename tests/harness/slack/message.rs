@@ -36,6 +36,8 @@ pub(crate) struct Read {
     pub(crate) aloud: bool,
     /// How often it was changed.
     pub(crate) updates: usize,
+    /// The buttons that act, as they were sent.
+    pub(crate) acts: Vec<Json>,
 }
 
 impl Message {
@@ -60,7 +62,15 @@ impl Message {
             thread: self.thread_ts.clone(),
             aloud: self.broadcast || self.thread_ts.is_none(),
             updates: self.updates,
+            acts: self.acts(),
         }
+    }
+
+    /// The buttons that act.
+    fn acts(&self) -> Vec<Json> {
+        let blocks = self.blocks.as_array().into_iter().flatten();
+        let buttons = blocks.filter_map(|block| block["elements"].as_array()).flatten();
+        buttons.filter(|button| !button["value"].is_null()).cloned().collect()
     }
 
     /// As `conversations.history` gives it.
@@ -87,6 +97,9 @@ fn look(json: &Json, texts: &mut Vec<(String, bool)>, links: &mut Vec<String>) {
     match json {
         Json::Object(map) if map.get("type").is_some_and(|kind| kind == "button") => {
             let text = json["text"]["text"].as_str().unwrap();
+            if json["url"].is_null() {
+                return;
+            }
             links.push(format!("{text} {}", json["url"].as_str().unwrap_or_default()));
         }
         Json::Object(map) => {

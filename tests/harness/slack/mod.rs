@@ -131,6 +131,18 @@ impl Slack {
         self.state().read(place)
     }
 
+    /// Where people who press a button are answered.
+    pub(crate) fn answer_url(&self) -> String {
+        format!("{}/actions/T061EG9R6/1/x", self.hub.origin)
+    }
+
+    /// The answers to people who pressed buttons, once there are so many.
+    pub(crate) async fn answers(&self, count: usize) -> Vec<String> {
+        let there = || self.state().answers.len() >= count;
+        self.hub.changes.subscribe().wait_for(|_| there()).await.unwrap();
+        self.state().answers.clone()
+    }
+
     /// The methods that were called, in order.
     pub(crate) fn called(&self) -> Vec<String> {
         self.state().called.clone()

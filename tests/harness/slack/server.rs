@@ -112,6 +112,11 @@ fn work(state: &mut State, call: &Call) -> Option<Response> {
 }
 
 fn done(state: &mut State, call: &Call) -> Response {
+    if call.method.starts_with("actions/") {
+        state.answers.push(call.arguments["text"].as_str().unwrap().to_owned());
+        assert_eq!(call.arguments["response_type"], "ephemeral");
+        return "ok".into_response();
+    }
     if call.method == "hook" {
         let (status, text, wait) = methods::hook(state, &call.arguments);
         let mut response = (StatusCode::from_u16(status).unwrap(), text).into_response();

@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) messages: Vec<Message>,
     pub(super) faults: Faults,
     pub(super) called: Vec<String>,
+    /// The answers to people who pressed buttons.
+    pub(super) answers: Vec<String>,
     /// Requests that came although Slack had asked to wait.
     pub(super) pressed: Vec<String>,
     /// Until when a channel takes nothing.
@@ -66,6 +68,7 @@ impl State {
             messages: Vec::new(),
             faults: Faults::default(),
             called: Vec::new(),
+            answers: Vec::new(),
             pressed: Vec::new(),
             waits: BTreeMap::new(),
             due: BTreeMap::new(),

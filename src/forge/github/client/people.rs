@@ -131,6 +131,25 @@ impl Forge {
         Ok(false)
     }
 
+    /// Checks with the service's own credentials that an account may push to a repository.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn may_push(&self, repository: &RepoName, login: &str) -> Result<bool, ForgeError> {
+        #[derive(Deserialize)]
+        struct Collaborator {
+            permission: String,
+        }
+        let Self::GitHub(github) = self else { return Ok(false) };
+        let subject = RequestSubject::Repository(repository);
+        let login = encode_segment(login);
+        let route = format!("/repos/{repository}/collaborators/{login}/permission");
+        let call = ApiCall::get(subject, Permission::METADATA, route).at_most(LIMIT);
+        let collaborator: Option<Collaborator> = github.find(call).await?;
+        // `maintain` counts as `write` here, `triage` as `read`.
+        Ok(collaborator.is_some_and(|one| matches!(one.permission.as_str(), "admin" | "write")))
+    }
+
     /// Returns a person's public e-mail address; `None` where there is none, or no such person.
     pub async fn email_of(&self, login: &str) -> Result<Option<String>, ForgeError> {
         #[derive(Deserialize)]

@@ -42,7 +42,7 @@ pub(super) fn document(
 }
 
 /// Returns the decoded value of the first field of that name.
-fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+pub fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     body.split(|b| *b == b'&').find_map(|pair| {
         let at = pair.iter().position(|b| *b == b'=')?;
         let (key, value) = pair.split_at(at);

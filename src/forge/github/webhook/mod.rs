@@ -32,7 +32,7 @@ use crate::forge::github::webhook::field::{ignore, quote_text};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{UnusedPart, WebhookEvent};
 
-pub use crate::forge::github::webhook::document::ContentType;
+pub use crate::forge::github::webhook::document::{ContentType, field as form_field};
 pub use crate::forge::github::webhook::field::MalformedPayload;
 
 /// Returns whether the body of such an event is read at all.

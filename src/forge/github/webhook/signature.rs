@@ -41,6 +41,17 @@ impl Verifier {
     ) -> Result<Self, BadSignature> {
         let digits = header.ok_or(BadSignature::Missing)?.trim();
         let digits = digits.strip_prefix(PREFIX).ok_or(BadSignature::Form)?;
+        Self::of_digits(secrets, digits)
+    }
+
+    /// Reads the hexadecimal digits of an HMAC-SHA256; each of the secrets is good.
+    ///
+    /// # Errors
+    /// [`BadSignature::Form`], when no body could be right.
+    pub fn of_digits<'s>(
+        secrets: impl IntoIterator<Item = &'s SecretString>,
+        digits: &str,
+    ) -> Result<Self, BadSignature> {
         let mut signature = [0; 32];
         hex::decode_to_slice(digits, &mut signature).map_err(|_| BadSignature::Form)?;
         Ok(Self { signature, macs: secrets.into_iter().map(start_hmac).collect() })

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
+use crate::server::act_api::{ActApi, ApiRefusal};
 use crate::server::call::AuthenticatedRequest;
-use crate::server::pages::acts::api::{ActApi, ApiRefusal};
 use crate::server::pages::acts::confirmation::ActConfirmation;
 use crate::server::pages::acts::form::{ActForm, FormToken};
 use crate::server::pages::sign_in::see_other;

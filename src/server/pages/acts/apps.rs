@@ -15,9 +15,9 @@ use crate::deployments::CodeHost;
 use crate::model::app_instance::AppInstance;
 use crate::model::github_deployment::RequiredChecks;
 use crate::model::id::RepoName;
+use crate::server::act_api::ApiRefusal;
 use crate::server::call::{PathParam, QueryPairs, unprocessable};
 use crate::server::pages::acts::act_call::ActCall;
-use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{
     ActConfirmation, ActField, Choice, ChoiceField, ChoiceOption, SelectField, TextField,
 };

@@ -5,9 +5,9 @@ use serde_json::{Value as Json, json};
 
 use crate::api::locks::{LockPage, LockScope, LockSummary};
 use crate::model::id::LockId;
+use crate::server::act_api::ApiRefusal;
 use crate::server::call::{PathParam, QueryPairs, bad, unavailable};
 use crate::server::pages::acts::act_call::ActCall;
-use crate::server::pages::acts::api::ApiRefusal;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField, ChoiceOption};
 use crate::server::pages::acts::form::ActForm;
 use crate::server::problem::Problem;

@@ -9,7 +9,6 @@
 //! and no second way. A form works without a script. Nothing is done by GET.
 
 mod act_call; // a request to the page of an act
-mod api; // requests to the API's routes, in this process
 mod apps; // roll back, hold, release, deploy
 mod confirmation; // the page that asks for confirmation
 mod deployments; // cancel

@@ -1,4 +1,4 @@
-//! Requests of acts to the API's routes, in this process and in the name of the person.
+//! Requests of acts (of pages, of Slack) to the API's routes, in this process and in the name of the person.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
