@@ -16,6 +16,7 @@ use axum::routing::get;
 use serde_json::{Value as Json, json};
 use the_deployer::model::platform::Platform;
 
+use crate::harness::folder;
 use crate::harness::is_missing;
 use crate::pipeline::planned_on_platform;
 
@@ -182,7 +183,7 @@ async fn monitor(
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let place = tempfile::TempDir::new().unwrap();
+    let place = folder::temporary();
     let mut command = command(place.path(), &address, variables);
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -12,9 +12,9 @@ use axum::Router;
 use axum::extract::Path as Part;
 use axum::routing::get;
 use serde_json::{Value as Json, json};
-use tempfile::TempDir;
 use the_deployer::support::clock::Clock;
 
+use crate::harness::folder;
 use crate::harness::github::World;
 use crate::harness::requests::at;
 
@@ -123,7 +123,7 @@ impl Job {
     pub(super) async fn run(&self) -> Run {
         let begun = self.clock.now();
         let town = Town::open(self).await;
-        let place = TempDir::new().unwrap();
+        let place = folder::temporary();
         let mut command = self.command(place.path(), &town);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let read = |name| std::fs::read_to_string(place.path().join(name)).unwrap();

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::cli::program;
 use crate::harness::browser::Page;
+use crate::harness::folder;
 
 /// The demo while it runs, and the address of its pages.
 struct Demo {
@@ -41,7 +42,7 @@ impl Drop for Demo {
 #[tokio::test]
 async fn the_demo_leaves_a_lively_overview_a_rollout_and_insights() {
     let Some(page) = Page::take("the demo in a browser").await else { return };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let home = folder.path().to_owned();
     let demo = tokio::task::spawn_blocking(move || Demo::start(&home)).await.unwrap();
     page.open(&demo.url, "/").await;

@@ -7,6 +7,8 @@ use tempfile::TempDir;
 
 use super::{bart, example, program, said};
 
+use crate::harness::folder;
+
 #[test]
 fn a_valid_file_is_praised_with_its_warnings() {
     let folder = example();
@@ -110,7 +112,7 @@ fn explain_shows_no_secret() {
 
 #[test]
 fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: '*'\n  env: [{name: LEVEL, value: debug}]\ndeploy:\n  t:\n    env: [{name: LEVEL, value: null}]\n    probes: {liveness: null}\n    scaling: {replicas: 2}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    cron: {schedule: '0 3 * * *'}\n";
     std::fs::write(folder.path().join(".weave.yaml"), text).unwrap();
     let output = bart(folder.path(), &["explain", "-t", "t", "--output", "json"]);
@@ -154,7 +156,7 @@ fn the_schema_is_json_and_names_every_section() {
 
 /// A folder with the template `web`, which takes a parameter, and a WAML that sets it.
 fn example_of_parameters() -> TempDir {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let put = |path: &str, text: &str| {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -203,7 +205,7 @@ fn explain_shows_where_parameters_come_from() {
 
 #[test]
 fn explain_shows_where_each_part_of_a_patch_is_written() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let waml = include_str!("../pipeline/patches/waml.yaml");
     std::fs::write(folder.path().join(".weave.yaml"), waml).unwrap();
     let arguments = ["explain", "-t", "prod-cluster-1", "patches[1]"];
@@ -270,7 +272,7 @@ fn templates_of_ones_own_are_used_and_their_mistakes_shown() {
 
 #[test]
 fn bad_input_ends_with_code_2_and_a_next_step() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     for (arguments, message) in [
         (&["validate"][..], "cannot read .weave.yaml"),
         (&["validate", "."], "cannot read ."),
@@ -294,7 +296,7 @@ fn bad_input_ends_with_code_2_and_a_next_step() {
 
 #[test]
 fn times_are_taken_as_people_write_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let nowhere = ["--server", "http://127.0.0.1:1"];
     for arguments in [
         &["history", "--all", "--since", "2h", "--until", "30m"][..],
@@ -330,7 +332,7 @@ fn times_are_taken_as_people_write_them() {
 
 #[test]
 fn bad_files_end_with_code_1_and_never_with_a_panic() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let large = "x".repeat(10 * 1024 * 1024);
     for text in
         ["", "\u{0}", "- a\n- b\n", "a: [\n", "\u{feff}", "just text", "a: *b", large.as_str()]
@@ -352,7 +354,7 @@ fn bad_files_end_with_code_1_and_never_with_a_panic() {
 
 #[test]
 fn every_command_has_help() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     for (name, commands) in [
         (
             "bart",
@@ -373,7 +375,7 @@ fn every_command_has_help() {
 
 #[test]
 fn a_configuration_is_checked_with_the_place_of_every_mistake() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     std::fs::write(folder.path().join("c.yaml"), "server:\n  lisen: x\nclusters: 3\n").unwrap();
     let output = program("the-deployer", folder.path())
         .args(["config", "check", "--config", "c.yaml"])
@@ -395,7 +397,7 @@ fn a_configuration_is_checked_with_the_place_of_every_mistake() {
 
 #[test]
 fn a_secret_is_never_printed_not_even_as_the_line_it_stands_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let secret = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS".repeat(2));
     let waml = format!(
         "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  t:\n    env: [{{name: A, value: {secret}}}]\n"

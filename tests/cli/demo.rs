@@ -2,9 +2,11 @@
 
 use super::{program, said};
 
+use crate::harness::folder;
+
 #[test]
 fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let output = program("the-deployer", folder.path()).args(["demo", "--exit"]).output().unwrap();
     let text = said(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -58,7 +60,7 @@ fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
 
 #[test]
 fn the_demo_is_made_anew_but_never_over_somebodys_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     std::fs::create_dir(folder.path().join("mine")).unwrap();
     std::fs::write(folder.path().join("mine/file"), "precious").unwrap();
     let refused = program("the-deployer", folder.path())
@@ -94,7 +96,7 @@ fn last_words(program: &std::path::Path, folder: &std::path::Path) -> String {
 
 #[test]
 fn the_demo_names_bart_only_where_it_is() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let both = std::path::Path::new(env!("CARGO_BIN_EXE_the-deployer"));
     let said = last_words(both, folder.path());
     let bart = both.with_file_name("bart");

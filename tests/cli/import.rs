@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value as Json;
 
+use crate::harness::folder;
+
 /// The example of the `kubevela` design, as it is printed there, with its cluster.
 const EXAMPLE: &str = "kind: ApplicationDeployment
 name: example-app-deploy
@@ -137,7 +139,7 @@ fn the_example_of_the_design_becomes_sections_with_warnings() {
 #[test]
 fn the_imported_sections_render_as_the_design_says() {
     let (_, section, _) = bart(&IMPORT, EXAMPLE);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let file = folder.path().join(".weave.yaml");
     let header =
         "schema: \"2\"\nname: Example App\nslug: example-app\nowner: a@b.c\nnamespace: example\n";

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 
 use super::{program, said};
+use crate::harness::folder;
 use crate::harness::git::{Bare, Files};
 use crate::harness::git_host::{GitHost, TOKEN};
 
@@ -24,7 +25,7 @@ fn here() -> PathBuf {
 
 /// A folder with the configuration, and its repository.
 fn place() -> (TempDir, Bare) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let bare = Bare::create(&folder.path().join("m.git"));
     let config = fs::read_to_string(here().join("config.yaml")).unwrap();
     let config = config.replace(URL, bare.0.to_str().unwrap());
@@ -99,7 +100,7 @@ fn a_dry_run_writes_nothing_anywhere() {
     let output = init(folder.path(), &["--dry-run"]);
     assert!(said(&output).contains("would be written"), "{}", said(&output));
     assert_eq!(bare.commits(), 0);
-    let empty = tempfile::tempdir().unwrap();
+    let empty = folder::temporary();
     let output =
         program("the-deployer", empty.path()).args(["init", "--dry-run"]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -188,7 +189,7 @@ fn the_destinations_of_a_project_follow_the_configuration_and_the_rest_is_its_ed
 
 #[test]
 fn without_clusters_there_are_no_parents_yet() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let output = program("the-deployer", folder.path()).arg("init").output().unwrap();
     assert!(said(&output).contains("written with the first deployment"), "{}", said(&output));
     let bare = Bare(folder.path().join(".the-deployer/manifests.git"));
@@ -200,7 +201,7 @@ fn without_clusters_there_are_no_parents_yet() {
 async fn a_repository_behind_http_is_prepared_too_and_no_clone_stays() {
     let host = GitHost::start().await;
     let bare = host.create("m.git");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let config = fs::read_to_string(here().join("config.yaml")).unwrap();
     let config = config.replace(
         &format!("url: {URL}"),

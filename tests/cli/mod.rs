@@ -23,6 +23,8 @@ mod templates;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::harness::folder;
+
 /// The folder of the programs under test, first on the path.
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_bart")).parent().unwrap().to_owned()
@@ -65,7 +67,7 @@ pub(crate) fn said(output: &Output) -> String {
 
 /// A folder with the example's `.weave.yaml`.
 fn example() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     std::fs::write(
         folder.path().join(".weave.yaml"),
         include_str!("../pipeline/example/waml.yaml"),

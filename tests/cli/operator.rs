@@ -7,6 +7,8 @@ use serde_json::Value as Json;
 
 use super::{program, said};
 
+use crate::harness::folder;
+
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     program("the-deployer", folder).args(arguments).output().unwrap()
 }
@@ -20,7 +22,7 @@ fn done(folder: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn a_lock_is_placed_shown_and_taken_away() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     assert_eq!(done(folder, &["locks"]), "nothing is locked\n");
     let why = ["--reason", "the fair", "--by", "jo"];
@@ -56,7 +58,7 @@ fn a_lock_is_placed_shown_and_taken_away() {
 
 #[test]
 fn an_app_is_given_away_with_a_reason() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     assert_eq!(done(folder, &["owners", "list"]), "no app has been deployed yet\n");
     let give = |to: &str| {
@@ -80,7 +82,7 @@ fn an_app_is_given_away_with_a_reason() {
 
 #[test]
 fn what_is_not_said_right_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     for (arguments, words) in [
         (&["lock", "--reason", "x", "--by", "jo"][..], "--everything"),
@@ -130,7 +132,7 @@ fn what_is_not_said_right_changes_nothing() {
 
 #[test]
 fn an_act_on_a_target_that_is_not_there_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     let config = "clusters: [{name: prod-1, environment: production, domain: a.example.com}]";
     std::fs::write(folder.join("config.yaml"), config).unwrap();

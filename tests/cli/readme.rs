@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use super::{cloned, path, program};
 
+use crate::harness::folder;
+
 const README: &str = include_str!("../../README.md");
 
 /// The blocks of one language, in order.
@@ -15,7 +17,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 
 /// A folder with README's WAML, and the broken one that it speaks of.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     cloned(folder.path(), "example/my-app");
     let waml = blocks("yaml").into_iter().find(|block| block.starts_with("schema:")).unwrap();
     std::fs::write(folder.path().join(".weave.yaml"), waml).unwrap();
@@ -66,7 +68,7 @@ fn the_commands_print_what_is_shown() {
 
 #[test]
 fn the_example_configuration_is_accepted() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let yaml = blocks("yaml").into_iter().find(|block| block.starts_with("server:")).unwrap();
     let secrets = folder.path().join("secrets");
     std::fs::create_dir(&secrets).unwrap();

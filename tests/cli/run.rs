@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
+use crate::harness::folder;
 use crate::harness::process::Home;
 use crate::harness::secret_stores::vault::{MOUNT, TOKEN, Vault};
 
@@ -36,7 +37,7 @@ struct Docker(tempfile::TempDir);
 
 impl Docker {
     fn new() -> Self {
-        let this = Self(tempfile::tempdir().unwrap());
+        let this = Self(folder::temporary());
         let script = "#!/bin/sh\nhome=$(dirname \"$0\")\necho \"$@\" >>\"$home/calls\"\nlast=\nfor one in \"$@\"; do\n  case \"$last\" in\n  --env-file) stat -c %a \"$one\" >>\"$home/modes\"; echo \"$one\" >>\"$home/files\"; cat \"$one\" >>\"$home/env\";;\n  --env) eval \"echo \\\"$one=\\$$one\\\"\" >>\"$home/inherited\";;\n  --volume) cat \"${one%%:*}\"/* >>\"$home/volumes\";;\n  esac\n  last=$one\ndone\ncase \"$*\" in *--detach*|network*|rm*) exit 0;; esac\nexit 5\n";
         let path = this.0.path().join("docker");
         std::fs::write(&path, script).unwrap();
@@ -148,7 +149,7 @@ async fn an_image_gets_values_by_a_private_file_that_is_removed_and_never_by_arg
     runs(&developer, &[("PATH", &path)], &[])
         .await
         .ended(2, &["which image is to be run?", "--tag"]);
-    let nowhere = tempfile::tempdir().unwrap();
+    let nowhere = folder::temporary();
     let nowhere = nowhere.path().to_str().unwrap().to_owned();
     let none = runs(&developer, &[("PATH", &nowhere)], &["--tag", "1.10"]).await;
     none.ended(2, &["neither docker nor podman"]);

@@ -1,6 +1,7 @@
 //! `config check` tries the key that commits are to be signed with.
 
 use super::{program, said};
+use crate::harness::folder;
 use crate::harness::is_missing;
 
 const KEYS: [(&str, &str); 3] = [
@@ -20,7 +21,7 @@ fn checked(format: &str, key: &str, arguments: &[&str]) -> (i32, String) {
 
 /// A folder with the keys, and a configuration that signs with one of them.
 fn folder(format: &str, key: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     for (name, text) in KEYS {
         std::fs::write(folder.path().join(name), text).unwrap();
     }

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::{program, said, the_deployer};
 use crate::harness::events::Event;
+use crate::harness::folder;
 use crate::harness::git::Bare;
 use crate::harness::process::Home;
 
@@ -48,7 +49,7 @@ fn put(folder: &Path, path: &str, text: &str) {
 
 /// A folder with the template `web`.
 fn templates() -> TempDir {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     put(folder.path(), "apps/web/defaults.yaml", DEFAULTS);
     put(folder.path(), "apps/web/latest/deployment.yaml.tmpl", DEPLOYMENT);
     put(folder.path(), "apps/web/samples/small.yaml", &waml("small", ""));
@@ -58,7 +59,7 @@ fn templates() -> TempDir {
 #[test]
 fn our_own_templates_pass() {
     let ours = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("templates");
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let output = the_deployer(folder.path(), &["templates", "check", ours.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(said(&output).contains("backend-default@latest: "), "{}", said(&output));
@@ -173,7 +174,7 @@ fn impact(folder: &Path, arguments: &[&str]) -> std::process::Output {
 
 #[test]
 fn what_would_change_is_told_app_by_app() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     history(folder.path());
     let compared = ["--from", "one", "--to", "two", "--wamls", "wamls"];
     let output = impact(folder.path(), &compared);
@@ -207,7 +208,7 @@ fn without_commits(text: &str) -> String {
 
 #[test]
 fn restarts_refusals_and_lines_are_told() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     history(folder.path());
     let compared = ["--from", "two", "--to", "main", "--wamls", "wamls"];
     let output = impact(folder.path(), &[&compared[..], &["--diff"]].concat());
@@ -263,7 +264,7 @@ fn restarts_refusals_and_lines_are_told() {
 
 #[test]
 fn folders_are_compared_too_and_mistakes_have_their_exit_codes() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     history(folder.path());
     put(folder.path(), "next/apps/web/defaults.yaml", "scaling: {replicas: 3}\n");
     put(folder.path(), "next/apps/web/latest/deployment.yaml.tmpl", DEPLOYMENT);

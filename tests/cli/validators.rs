@@ -4,6 +4,8 @@ use std::path::Path;
 
 use super::{program, said};
 
+use crate::harness::folder;
+
 fn validators(folder: &Path, arguments: &[&str]) -> std::process::Output {
     let mut command = program("the-deployer", folder);
     command.arg("validators").args(arguments).output().unwrap()
@@ -11,7 +13,7 @@ fn validators(folder: &Path, arguments: &[&str]) -> std::process::Output {
 
 /// A folder with the built-in templates and one policy.
 fn company(policy: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     for file in the_deployer::templates::sources::built_in().files {
         let path = folder.path().join("apps").join(&file.path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -29,7 +31,7 @@ fn company(policy: &str) -> tempfile::TempDir {
 
 #[test]
 fn every_rule_is_listed_with_what_it_checks_and_where_it_comes_from() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let text = said(&validators(folder.path(), &[]));
     let list = the_deployer::pipeline::validate::RULES;
     for rule in list {

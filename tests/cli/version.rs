@@ -6,9 +6,11 @@ use std::process::Command;
 
 use super::{program, said};
 
+use crate::harness::folder;
+
 #[test]
 fn both_programs_say_how_they_were_built() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     for name in ["bart", "the-deployer"] {
         let output = program(name, folder.path()).arg("--version").output().unwrap();
         let start = format!("{name} {} (", env!("CARGO_PKG_VERSION"));
@@ -57,7 +59,7 @@ fn build_of(
 
 #[test]
 fn a_release_says_its_commit_and_day_and_the_same_commit_always_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let script = build_script(folder.path());
     let outside = folder.path().join("archive");
     std::fs::create_dir(&outside).unwrap();
@@ -92,7 +94,7 @@ fn a_release_says_its_commit_and_day_and_the_same_commit_always_the_same() {
 /// Cargo compiles everything anew when what a build script depends on has changed.
 #[test]
 fn only_a_release_is_built_again_after_a_commit() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let script = build_script(folder.path());
     let checkout = folder.path().join("checkout");
     git2::Repository::init(&checkout).unwrap();

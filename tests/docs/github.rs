@@ -11,6 +11,8 @@ use the_deployer::config::access::GitAccess;
 
 use super::root;
 
+use crate::harness::folder;
+
 /// Every secret that an example names.
 pub(super) fn put_secrets(folder: &Path) {
     let key = include_str!("../../src/forge/github/auth/tests/app.pem");
@@ -39,7 +41,7 @@ fn every_configuration_of_the_app_page_is_one_that_the_service_takes() {
     let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let mut read = 0;
     for block in blocks {
-        let secrets = tempfile::tempdir().unwrap();
+        let secrets = folder::temporary();
         put_secrets(secrets.path());
         let text = block.replace("/run/secrets", secrets.path().to_str().unwrap());
         let sources = SettingsSources {

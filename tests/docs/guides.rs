@@ -13,6 +13,7 @@ use the_deployer::pipeline::render::RenderedManifests;
 use the_deployer::waml::Waml;
 
 use super::{github, root};
+use crate::harness::folder;
 use crate::pipeline::{planned_beside, planned_on, templates};
 
 /// The guides whose commands are tried.
@@ -73,7 +74,7 @@ fn kinds(rendered: &RenderedManifests) -> BTreeSet<String> {
 
 /// The settings of a page, with secrets that are there.
 fn load(text: &str) -> LoadedConfig {
-    let secrets = tempfile::tempdir().unwrap();
+    let secrets = folder::temporary();
     github::put_secrets(secrets.path());
     let text = text.replace("/run/secrets/the-deployer", secrets.path().to_str().unwrap());
     let sources = SettingsSources {

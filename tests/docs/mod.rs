@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use the_deployer::config::SettingsSources;
 
 use crate::architecture::IMPORTS;
+use crate::harness::folder;
 
 const BEGIN: &str = "<!-- generated: run `just update-expected` -->\n";
 const END: &str = "<!-- end of the generated part -->\n";
@@ -187,7 +188,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
 fn the_configuration_under_deploy_is_one_that_the_service_takes() {
     let map = fs::read_to_string(root().join("deploy/kubernetes/base/configmap.yaml")).unwrap();
     let map: serde_json::Value = serde_yaml::from_str(&map).unwrap();
-    let secrets = tempfile::tempdir().unwrap();
+    let secrets = folder::temporary();
     github::put_secrets(secrets.path());
     let text = map["data"]["config.yaml"].as_str().unwrap();
     let text = text.replace("/run/secrets/the-deployer", secrets.path().to_str().unwrap());
@@ -264,7 +265,7 @@ fn the_pod_for_commands_without_the_service_is_like_the_services() {
 fn the_configuration_on_the_page_about_argo_cd_is_one_that_the_service_takes() {
     let page = fs::read_to_string(root().join("docs/argocd.md")).unwrap();
     let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
-    let secrets = tempfile::tempdir().unwrap();
+    let secrets = folder::temporary();
     github::put_secrets(secrets.path());
     let text = shown.replace("/run/secrets", secrets.path().to_str().unwrap());
     let sources = SettingsSources {

@@ -20,6 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::provider;
 use crate::cli::{program, said};
+use crate::harness::folder;
 use crate::harness::monitoring::{alertmanager, prometheus, until};
 use crate::harness::tls::over_tls;
 
@@ -401,7 +402,7 @@ async fn warnings_and_errors_of_prometheus_are_shown_without_secrets_and_not_end
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_of_a_configuration_asks_the_servers_of_gates() {
     let (prometheus, alertmanager) = (prometheus("up 1\n").await, alertmanager().await);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let check = async |prometheus: &str, alertmanager: &str, arguments: &[&str]| {
         let text = format!(
             "gates:\n  prometheus: {{url: '{prometheus}', token: {{env: TOKEN}}}}\n  alertmanager: {{url: '{alertmanager}'}}\n"

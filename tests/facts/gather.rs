@@ -26,6 +26,7 @@ use the_deployer::support::globs::Globs;
 use super::provider;
 use crate::git::place::{Place, deploy_files, pushed};
 use crate::harness::database::Database;
+use crate::harness::folder;
 use crate::harness::git::Bare;
 use crate::harness::registry::{self, Entry, PASSWORD, Registry};
 use crate::harness::requests::{at, entry};
@@ -52,7 +53,7 @@ impl World {
         let settings = settings(&registry, &keeper);
         let (db, clock) = (Database::sqlite().await, Clock::manual(at(0)));
         let manifests = place.open().await;
-        let forge = tempfile::tempdir().unwrap();
+        let forge = folder::temporary();
         let (name, targets) = ("main".to_owned(), Globs::default());
         let repository = IndexedRepository { name, repository: manifests.clone(), targets };
         let host = Forge::Local(LocalForge::new(forge.path()));

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
 use the_deployer::git::writer::{ManifestRepository, WriteError};
 
 use crate::git::place::{Place, deploy, pushed, settings};
+use crate::harness::folder;
 
 /// A folder or a file, below the repository.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ async fn opened(path: &Path) -> ManifestRepository {
 
 #[tokio::test]
 async fn a_local_repository_that_was_half_made_is_made_anew() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let whole = folder.path().join("whole.git");
     ManifestRepository::create_local(&whole, "main").unwrap();
     let states = half_made(&whole);
@@ -119,7 +119,7 @@ async fn a_clone_that_was_half_made_is_made_anew() {
 
 #[tokio::test]
 async fn what_somebody_has_there_is_not_touched() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let whole = folder.path().join("whole.git");
     ManifestRepository::create_local(&whole, "main").unwrap();
     let object = "objects/17/0123456789012345678901234567890123456789";
@@ -149,7 +149,7 @@ async fn what_somebody_has_there_is_not_touched() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_make_the_same_one_at_once() {
     for _ in 0..20 {
-        let folder = TempDir::new().unwrap();
+        let folder = folder::temporary();
         let path = folder.path().join("m.git");
         let makers = (0..4).map(|_| {
             let path = path.clone();

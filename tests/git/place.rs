@@ -14,6 +14,7 @@ use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::support::lease::{Lease, Moment};
 
+use crate::harness::folder;
 use crate::harness::git::{Bare, Files};
 use crate::harness::git_host::{GitHost, TOKEN};
 
@@ -32,7 +33,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn local() -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = folder::temporary();
         let bare = Bare::create(&folder.path().join("m.git"));
         Self { host: None, bare, folder }
     }
@@ -40,7 +41,7 @@ impl Place {
     pub(crate) async fn http() -> Self {
         let host = GitHost::start().await;
         let bare = host.create("m.git");
-        Self { host: Some(host), bare, folder: TempDir::new().unwrap() }
+        Self { host: Some(host), bare, folder: folder::temporary() }
     }
 
     /// The same test on both.

@@ -3,6 +3,7 @@
 use the_deployer::git::writer::{DeploymentChange, ManifestRepository, PushOutcome, WriteError};
 
 use crate::git::place::{Place, deploy_files, write};
+use crate::harness::folder;
 use crate::harness::git::git;
 
 /// How many deployments each writer makes.
@@ -88,7 +89,7 @@ async fn a_caller_that_leaves_leaves_its_write_whole_or_not_begun() {
 
 /// The real git in a clone of its own: commits, pulls and pushes until each commit is in.
 fn somebody_pushes(bare: &std::path::Path) {
-    let folder = tempfile::TempDir::new().unwrap();
+    let folder = folder::temporary();
     let run = |arguments: &[&str]| {
         let output = git(folder.path()).args(arguments).output().unwrap();
         output.status.success()

@@ -15,6 +15,7 @@ use the_deployer::git::writer::{
 use the_deployer::support::lease::Lease;
 
 use crate::git::place::{Place, deploy, id, noon, pushed};
+use crate::harness::folder;
 use crate::harness::git::{Bare, git};
 use crate::harness::is_missing;
 
@@ -123,7 +124,7 @@ struct Keyring(TempDir);
 
 impl Keyring {
     fn with(public: &str) -> Self {
-        let ring = Self(tempfile::Builder::new().prefix("ring").tempdir_in("/tmp").unwrap());
+        let ring = Self(folder::named("ring"));
         std::fs::write(ring.0.path().join("key"), public).unwrap();
         ring.gpg(&["--import", "key"]);
         ring

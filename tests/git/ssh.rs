@@ -9,8 +9,7 @@ use the_deployer::git::snapshot::{Content, SnapshotLimits};
 use the_deployer::git::transport::ssh;
 use the_deployer::git::transport::token::Tokens;
 
-use tempfile::TempDir;
-
+use crate::harness::folder;
 use crate::harness::sshd::{Behaviour, SshHost};
 
 const HELP: &str = "add the public half of /etc/key there";
@@ -43,7 +42,7 @@ fn crypto() {
 async fn a_branch_is_followed_over_one_connection() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let (bare, folder) = (host.create("t.git"), TempDir::new().unwrap());
+    let (bare, folder) = (host.create("t.git"), folder::temporary());
     for n in 0..5 {
         bare.somebody_writes("x/a", &format!("version {n}"));
     }
@@ -65,7 +64,7 @@ async fn a_branch_is_followed_over_one_connection() {
 async fn a_host_that_is_not_believed_is_told_apart() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     host.create("t.git").somebody_writes("a", "a");
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     for (public, words) in
@@ -87,7 +86,7 @@ async fn a_host_that_is_not_believed_is_told_apart() {
 async fn a_key_that_is_refused_is_told_apart_and_never_shown() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     host.create("t.git").somebody_writes("a", "a");
     host.refuse_the_key();
     let settings = followed(&host, "t.git", folder.path());
@@ -104,7 +103,7 @@ async fn a_key_that_is_refused_is_told_apart_and_never_shown() {
 async fn what_is_not_there_and_what_is_cut_is_told_apart() {
     crypto();
     let Some(mut host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let open = |name| TrackedBranch::open(followed(&host, name, folder.path()));
     let (missing, present) = (open("nowhere.git").await.unwrap(), open("t.git").await.unwrap());
     let error = missing.fetch_tip().await.unwrap_err();
@@ -134,7 +133,7 @@ async fn what_is_not_there_and_what_is_cut_is_told_apart() {
 async fn a_host_that_says_nothing_is_left() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     host.create("t.git").somebody_writes("a", "a");
     host.behave(Behaviour::Silent);
     let settings = RemoteSettings {
@@ -152,7 +151,7 @@ async fn a_host_that_says_nothing_is_left() {
 async fn connections_over_which_something_failed_end() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let missing = TrackedBranch::open(followed(&host, "nowhere.git", folder.path())).await.unwrap();
     for _ in 0..3 {
         missing.fetch_tip().await.unwrap_err();
@@ -165,7 +164,7 @@ async fn connections_over_which_something_failed_end() {
 async fn the_copy_of_the_key_is_there_only_as_long_as_somebody_looks() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     host.create("t.git").somebody_writes("a", "a");
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     let ours = access(&host, folder.path()).folder;
@@ -194,7 +193,7 @@ async fn until_none_is_open(host: &SshHost) {
 async fn who_needs_the_connection_no_more_lets_it_go() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     host.create("t.git").somebody_writes("a", "a");
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     followed.fetch_tip().await.unwrap();

@@ -1,11 +1,16 @@
 //! The same test on SQLite and on PostgreSQL.
 
-use secrecy::SecretString;
+use std::io::Write as _;
+use std::path::Path;
+
+use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::{Connection as _, Row as _};
 use tempfile::TempDir;
 use the_deployer::model::id::DeployId;
 use the_deployer::store::Store;
+use tokio::sync::OnceCell;
 
+use crate::harness::folder;
 use crate::harness::postgres;
 
 /// An empty database of one test.
@@ -18,9 +23,10 @@ pub(crate) struct Database {
 impl Database {
     /// A fresh SQLite file.
     pub(crate) async fn sqlite() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", folder.path().join("state/deployer.db").display());
-        Self::open(url, folder).await
+        let folder = folder::temporary();
+        let file = folder.path().join("state/deployer.db");
+        place_tables(&file).await;
+        Self::open(format!("sqlite:{}", file.display()), folder).await
     }
 
     async fn open(url: String, folder: TempDir) -> Self {
@@ -80,6 +86,40 @@ impl Database {
     }
 }
 
+/// Does the same where a URL says, unless it is PostgreSQL's.
+pub(crate) async fn place_tables_at(url: &SecretString) {
+    if let Some(file) = url.expose_secret().strip_prefix("sqlite:") {
+        place_tables(Path::new(file)).await;
+    }
+}
+
+static MIGRATED: OnceCell<Vec<u8>> = OnceCell::const_new();
+
+/// Puts an SQLite file with all tables and no rows there, unless there is one.
+///
+/// It is a copy: to migrate each costs more than many tests do.
+pub(crate) async fn place_tables(file: &Path) {
+    let bytes = MIGRATED.get_or_init(migrated).await;
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    // With the rights that the service gives its own.
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
+    match options.open(file) {
+        Ok(mut file) => file.write_all(bytes).unwrap(),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists),
+    }
+}
+
+async fn migrated() -> Vec<u8> {
+    let folder = folder::temporary();
+    let file = folder.path().join("migrated.db");
+    let url = SecretString::from(format!("sqlite:{}", file.display()));
+    Store::open(&url).await.unwrap().close().await;
+    // What is written last is in the file once nobody has it open.
+    assert!(!file.with_extension("db-wal").exists());
+    std::fs::read(file).unwrap()
+}
+
 /// Where a database is.
 #[derive(Debug, Clone)]
 pub(crate) struct Url(String);
@@ -110,7 +150,7 @@ impl Url {
 
 /// Runs the test on each database there is, while it has no tables yet.
 pub(crate) async fn run_on_empty(test: impl AsyncFn(Url)) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     test(Url(format!("sqlite:{}", folder.path().join("deployer.db").display()))).await;
     if let Some(url) = postgres::empty_database().await {
         test(Url(url)).await;
@@ -121,7 +161,7 @@ pub(crate) async fn run_on_empty(test: impl AsyncFn(Url)) {
 pub(crate) async fn run_on_both(test: impl AsyncFn(Database)) {
     test(Database::sqlite().await).await;
     if let Some(url) = postgres::fresh_database().await {
-        test(Database::open(url, tempfile::tempdir().unwrap()).await).await;
+        test(Database::open(url, folder::temporary()).await).await;
     }
 }
 

@@ -20,7 +20,8 @@ use the_deployer::support::clock::Clock;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::database::Url;
+use crate::harness::database::{Url, place_tables_at};
+use crate::harness::folder;
 use crate::harness::git::Bare;
 use crate::harness::git_host::{self, GitHost};
 use crate::harness::github::{Credentials, World};
@@ -115,7 +116,7 @@ impl Deployer {
         let variables = [("GITHUB_TOKEN", github.token()), ("WEBHOOK_SECRET", SECRET)].into_iter();
         let variables =
             variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let folder = TempDir::new().unwrap();
+        let folder = folder::temporary();
         Self { github, clock, folder, config, variables, bounds: None, stepped: None, host: None }
     }
 
@@ -469,6 +470,7 @@ const UNTIL_IT_IS_ITSELF: u64 = 10_000;
 
 impl Deployer {
     async fn built(&self, settings: Settings) -> App {
+        place_tables_at(&settings.storage.url).await;
         for _ in 0..UNTIL_IT_IS_ITSELF {
             let (settings, clock) = (settings.clone(), self.clock.clone());
             let app = match self.bounds {

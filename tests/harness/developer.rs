@@ -5,6 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::harness::folder;
 use crate::harness::git::{git, hermetic};
 
 /// A working folder, with a home of its own beside it.
@@ -15,14 +16,14 @@ pub(crate) struct Developer {
 impl Developer {
     /// Who has cloned that repository.
     pub(crate) fn cloned(from: &Path) -> Self {
-        let this = Self { folder: TempDir::new().unwrap() };
+        let this = Self { folder: folder::temporary() };
         run(this.folder.path(), &["clone", "--quiet", from.to_str().unwrap(), "work"]);
         this
     }
 
     /// Who has a repository with that WAML, committed on `main`, and that remote.
     pub(crate) fn of(remote: &str, waml: &str) -> Self {
-        let this = Self { folder: TempDir::new().unwrap() };
+        let this = Self { folder: folder::temporary() };
         run(this.folder.path(), &["init", "--quiet", "--initial-branch=main", "work"]);
         run(&this.work(), &["remote", "add", "origin", remote]);
         this.commits(waml);

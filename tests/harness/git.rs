@@ -6,13 +6,22 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// Every file of a tree, by path.
 pub(crate) type Files = BTreeMap<String, String>;
 
+/// Where git is: of a program that it need not look for, the standard library makes a process without a copy of this one,
+/// whose memory is large.
+static GIT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join("git"));
+    places.find(|place| place.is_file()).expect("git is not installed")
+});
+
 /// A git process without any configuration but the repository's own.
 pub(crate) fn git(folder: &Path) -> Command {
-    let mut command = Command::new("git");
+    let mut command = Command::new(&*GIT);
     command.current_dir(folder).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.envs(hermetic());

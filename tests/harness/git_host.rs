@@ -18,6 +18,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
+use crate::harness::folder;
 use crate::harness::git::{Bare, hermetic};
 
 /// The token that this host accepts at first.
@@ -136,7 +137,7 @@ impl GitHost {
 
     /// On an address that somebody looks for it at.
     pub(crate) async fn start_at(listen: &str) -> Self {
-        let root = TempDir::new().unwrap();
+        let root = folder::temporary();
         let world = Arc::new(World { root: root.path().to_owned(), ..World::default() });
         let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

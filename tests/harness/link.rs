@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::harness::folder;
+
 /// The name of PostgreSQL's socket in its folder.
 const SOCKET: &str = ".s.PGSQL.5432";
 
@@ -58,7 +60,7 @@ impl Link {
     pub(crate) fn postgres(folder: &Path) -> Self {
         let server: PathBuf = folder.join(SOCKET);
         // A socket's path may not be longer than 107 bytes, so not in a long TMPDIR.
-        let folder = tempfile::Builder::new().prefix("deployer-link").tempdir_in("/tmp").unwrap();
+        let folder = folder::named("deployer-link");
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
         let address = folder.path().display().to_string();
         let state = watch::Sender::new(LinkState::Open);

@@ -12,6 +12,7 @@ pub(crate) mod deployer;
 pub(crate) mod developer; // a working folder, and bart in it
 pub(crate) mod device; // GitHub's device flow
 pub(crate) mod events;
+pub(crate) mod folder;
 pub(crate) mod flagger; // Flagger's controller
 pub(crate) mod fault; // a bug of the program's own
 pub(crate) mod floods; // answers of a hostile registry

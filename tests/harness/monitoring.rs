@@ -9,6 +9,8 @@ use axum::routing::get;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
+use crate::harness::folder;
+
 /// A server that runs.
 pub(crate) struct Monitor {
     pub(crate) url: String,
@@ -115,7 +117,7 @@ pub(crate) async fn until<T>(what: &str, mut attempt: impl AsyncFnMut() -> Optio
 #[expect(clippy::zombie_processes, reason = "the shell is there to outlive this process")]
 async fn run(program: &str, config: &str, start: impl Fn(u16) -> Vec<String>) -> Monitor {
     the_deployer::support::http::install_tls_provider();
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     std::fs::write(folder.path().join("config.yaml"), config).unwrap();
     // Neither program tells which port the system chose: another process may take it meanwhile.
     for _ in 0..5 {

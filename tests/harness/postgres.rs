@@ -13,6 +13,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use the_deployer::store::Store;
 use tokio::sync::OnceCell;
 
+use crate::harness::folder;
+
 /// The cluster lives as long as its watchdog's standard input is open.
 struct Cluster {
     folder: PathBuf,
@@ -82,7 +84,7 @@ fn start() -> Option<Cluster> {
         return None;
     };
     // A socket's path may not be longer than 107 bytes, so not in a long TMPDIR.
-    let folder = tempfile::Builder::new().prefix("deployer-pg").tempdir_in("/tmp").unwrap().keep();
+    let folder = folder::named("deployer-pg").keep();
     let user = unprivileged(&folder);
     let initdb = user
         .run(&bin.join("initdb"))

@@ -12,6 +12,8 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
+use crate::harness::database::place_tables;
+use crate::harness::folder;
 use crate::harness::git::{Bare, hermetic};
 use crate::harness::git_host::{GitHost, TOKEN};
 use crate::harness::memory::resident_peak;
@@ -49,12 +51,12 @@ pub(crate) struct Home {
 impl Home {
     /// Without a configuration: everything embedded.
     pub(crate) fn embedded() -> Self {
-        Self { folder: TempDir::new().unwrap(), config: None }
+        Self { folder: folder::temporary(), config: None }
     }
 
     /// With that configuration file.
     pub(crate) fn configured(config: &str) -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = folder::temporary();
         let path = folder.path().join("config.yaml");
         std::fs::write(&path, config).unwrap();
         Self { folder, config: Some(path) }
@@ -153,6 +155,7 @@ impl Home {
         variables: &[(&str, &str)],
         doom: Option<String>,
     ) -> Process {
+        place_tables(&self.state("state.db")).await;
         let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let child = Arc::new(Mutex::new(child));

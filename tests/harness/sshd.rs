@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use secrecy::SecretString;
 use tempfile::TempDir;
 
+use crate::harness::folder;
 use crate::harness::git::{Bare, hermetic};
 
 /// How the host treats who comes in.
@@ -60,7 +61,7 @@ impl SshHost {
             eprintln!("SKIPPED: tests over ssh, because sshd and ssh-keygen are not installed");
             return None;
         };
-        let folder = TempDir::new().unwrap();
+        let folder = folder::temporary();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let user = prepare(folder.path());

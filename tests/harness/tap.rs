@@ -8,6 +8,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
+use crate::harness::folder;
+
 /// The name that PostgreSQL gives its socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 
@@ -22,7 +24,7 @@ pub(crate) struct Tap {
 impl Tap {
     /// A way to the database at that URL, which names a socket's folder.
     pub(crate) fn before(url: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("deployer-tap").tempdir_in("/tmp").unwrap();
+        let folder = folder::named("deployer-tap");
         let (front, socket) = url.split_once("?host=").unwrap();
         let behind = Path::new(&socket.replace("%2F", "/")).join(SOCKET);
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();

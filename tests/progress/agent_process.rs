@@ -9,6 +9,7 @@ use the_deployer::model::deployment::State;
 use crate::cli::{program, said};
 use crate::harness::api_server::{TOKEN, kubeconfig};
 use crate::harness::deployer::Deployer;
+use crate::harness::folder;
 use crate::harness::tls::{CA, over_tls};
 use crate::progress::agent::{AGENT_TOKEN, Reported};
 use crate::progress::cluster::{Pods, TARGET};
@@ -20,7 +21,7 @@ struct AgentFolder(tempfile::TempDir);
 
 impl AgentFolder {
     fn new(api_server: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder::temporary();
         kubeconfig(folder.path(), api_server, &format!("{{token: {TOKEN}}}"));
         std::fs::write(folder.path().join("token"), format!("{AGENT_TOKEN}\n")).unwrap();
         std::fs::write(folder.path().join("ca.pem"), CA).unwrap();

@@ -9,6 +9,7 @@ use the_deployer::model::deployment::State;
 use crate::cli::{program, said};
 use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::harness::deployer::Deployer;
+use crate::harness::folder;
 use crate::progress::agent::{AGENT_TOKEN, Reported, first_report};
 use crate::progress::cluster::{Pods, TARGET, crashing_pod, pod, pod_name};
 use crate::progress::live::LogReader;
@@ -130,7 +131,7 @@ async fn bart_prints_logs_of_an_agents_cluster_whichever_replica_it_reaches() {
     reported.balancer.lead_to(&[other.address(), reported.service()]);
     let server = reported.balancer.url.clone();
     for _ in 0..2 {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder::temporary();
         let mut bart = program("bart", folder.path());
         bart.env("BART_SERVER", &server).args(["logs", "--pods", "--app", "devx/shop"]);
         let output = tokio::task::spawn_blocking(move || bart.output().unwrap()).await.unwrap();
@@ -180,7 +181,7 @@ async fn a_replica_that_the_agent_does_not_report_to_names_the_other_and_bart_go
     reported.balancer.lead_to(&[other.address(), reported.service()]);
     let server = reported.balancer.url.clone();
     for _ in 0..2 {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder::temporary();
         let mut bart = program("bart", folder.path());
         bart.env("BART_SERVER", &server).args(["status", "--app", "devx/shop"]);
         let output = tokio::task::spawn_blocking(move || bart.output().unwrap()).await.unwrap();

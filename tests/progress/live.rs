@@ -8,6 +8,7 @@ use super::cluster::{Pods, TARGET, Watched, crashing_pod, pod, pod_name};
 use crate::cli::{program, said};
 use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::harness::deployer::Deployer;
+use crate::harness::folder;
 use crate::harness::process::client;
 use crate::harness::sse::EventReader;
 
@@ -356,7 +357,7 @@ async fn a_second_release_is_told_from_the_first() {
 
 /// `bart` on the service of that world: the exit code, and what it printed.
 async fn bart(world: &Watched, arguments: &[&str]) -> (i32, String) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let mut command = program("bart", folder.path());
     command.env("BART_SERVER", world.deployer.url()).args(arguments);
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();

@@ -13,6 +13,7 @@ use super::live::{crashing, path, recovers};
 use crate::cli::program;
 use crate::harness::api_server::{Fault, FaultRule, Verb};
 use crate::harness::deployer::Deployer;
+use crate::harness::folder;
 use crate::harness::process::client;
 
 /// Longer than anything takes, even where every core is busy.
@@ -49,7 +50,7 @@ async fn until_line(lines: &mut mpsc::UnboundedReceiver<String>, expected: &str)
 #[tokio::test]
 async fn bart_follows_the_logs_of_pods_that_start_later_and_ends_with_the_last_one() {
     let (world, id) = crashing("").await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let mut command = program("bart", folder.path());
     command.env("BART_SERVER", world.deployer.url());
     command.args(["logs", "--pods", "--follow", "--lines", "1", "--app", "devx/shop"]);

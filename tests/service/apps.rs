@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::{Event, waml};
+use crate::harness::folder;
 use crate::harness::git::Bare;
 use crate::harness::git_host::{GitHost, TOKEN};
 use crate::harness::process::Home;
@@ -209,7 +210,7 @@ async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
 /// Nobody asks, and what can be read is there.
 #[tokio::test]
 async fn the_index_is_built_although_a_repository_is_down() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let bare = Bare::create(&folder.path().join("near.git"));
     theirs(&bare);
     let near = bare.0.display();

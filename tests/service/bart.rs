@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
+use crate::harness::folder;
 
 /// A service repository on this machine, and the service that deploys it.
 struct Place {
@@ -20,7 +21,7 @@ impl Place {
     async fn new() -> Self {
         let deployer = Deployer::start().await;
         deployer.github.repository("example/shop").commit(&waml("shop"));
-        let folder = TempDir::new().unwrap();
+        let folder = folder::temporary();
         let text = waml("shop").replace("https://…", "https://wiki.example.com/shop");
         assert!(text.contains("wiki.example.com"));
         std::fs::write(folder.path().join(".weave.yaml"), text).unwrap();

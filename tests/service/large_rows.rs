@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::database::Url;
 use crate::harness::events::{Event, waml};
+use crate::harness::folder;
 use crate::harness::process::{Home, Process};
 
 /// A WAML of 75 KB with a violation for each five bytes.
@@ -61,7 +62,7 @@ async fn of_thousands_of_violations_the_first_are_kept_and_shown_and_all_are_cou
 
 #[test]
 fn bart_lists_the_first_and_counts_the_rest() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     std::fs::write(folder.path().join(".weave.yaml"), hostile()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bart"));
     command.current_dir(folder.path()).env_clear().args(["validate", "--output", "json"]);

@@ -3,11 +3,10 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use crate::harness::deployer::Deployer;
 use crate::harness::developer::Said;
 use crate::harness::events::waml;
+use crate::harness::folder;
 
 const CLUSTERS: &str = "clusters:\n\
     - {name: prod-eu, environment: production, domain: example.com, server: \"https://10.0.0.1\"}\n\
@@ -28,7 +27,7 @@ async fn service(clusters: &str) -> Deployer {
 
 /// bart in a folder that is no service's.
 async fn bart(deployer: &Deployer, arguments: &[&str]) -> Said {
-    let folder = TempDir::new().unwrap();
+    let folder = folder::temporary();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bart"));
     command.current_dir(folder.path()).env_clear().args(arguments).stdin(Stdio::null());
     let server = format!("http://{}", deployer.stepped().address());

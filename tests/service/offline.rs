@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::harness::events::Event;
+use crate::harness::folder;
 use crate::harness::process::Home;
 
 /// Whom the unit runs as.
@@ -159,7 +160,7 @@ async fn a_units_credentials_are_read_where_the_operator_says() {
 #[tokio::test]
 async fn a_command_in_another_folder_makes_no_second_record() {
     let Some(home) = stopped_unit("{}\n").await else { return };
-    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = folder::temporary();
     let (backup, config) = (home.path("night.db"), home.path("config.yaml"));
     let (backup, config) = (backup.to_str().unwrap(), config.to_str().unwrap());
     for command in [

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value as Json;
 
 use crate::harness::events::Event;
+use crate::harness::folder;
 use crate::harness::git::{Bare, Files, git};
 use crate::harness::process::Home;
 
@@ -101,7 +102,7 @@ async fn the_readmes_rollback_by_hand_brings_a_revision_back() {
     process.ended(&event.accepted(&process).await).await;
     assert_ne!(bare.object(&format!("{folder}/latest")), first);
 
-    let clone = tempfile::tempdir().unwrap();
+    let clone = folder::temporary();
     let run = |command: &mut Command| {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::harness::events::{Answer, Delivery, Event};
+use crate::harness::folder;
 use crate::harness::git::Bare;
 use crate::harness::git_host::{Behaviour, GitHost, TOKEN};
 use crate::harness::process::{Home, Process};
@@ -175,7 +176,7 @@ async fn without_any_good_set_it_does_not_start_and_says_why() {
 
 #[tokio::test]
 async fn a_path_is_followed_like_an_address_and_a_version_is_pinned() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let bare = Bare::create(&folder.path().join("templates.git"));
     bare.somebody_writes("deploy/apps/backend-default/defaults.yaml", DEFAULTS);
     let file = |version: &str| format!("deploy/apps/backend-default/{version}/configmap.yaml.tmpl");

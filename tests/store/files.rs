@@ -7,6 +7,7 @@ use the_deployer::model::deployment::State;
 use the_deployer::store::{Ailment, Store, StoreError};
 
 use crate::harness::database::run_on_both;
+use crate::harness::folder;
 use crate::harness::postgres::PASSWORD;
 use crate::harness::requests::{delivery, id, request};
 use crate::store::{accept, claim};
@@ -46,7 +47,7 @@ async fn two_processes_share_one_database() {
 
 #[tokio::test]
 async fn the_file_and_its_folder_are_made_and_private() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let path = folder.path().join("a b/ü?#%/deployer.db");
     assert!(open(&format!("sqlite:{}", path.display())).await.is_err(), "`?` begins options");
     let path = folder.path().join("a b/ü#%/deployer.db");
@@ -69,7 +70,7 @@ async fn a_folder_that_cannot_be_made_is_named() {
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let path = folder.path().join("notes.txt");
     std::fs::write(&path, "not a database, but long enough to be read as one".repeat(100)).unwrap();
     let error = open(&format!("sqlite:{}", path.display())).await.unwrap_err().to_string();
@@ -82,7 +83,7 @@ async fn a_file_that_is_no_database_is_refused() {
 
 #[tokio::test]
 async fn a_damaged_database_names_the_ways_out() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let path = folder.path().join("deployer.db");
     let url = format!("sqlite:{}", path.display());
     let store = open(&url).await.unwrap();

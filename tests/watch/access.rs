@@ -9,6 +9,7 @@ use the_deployer::support::credential::Credential;
 use the_deployer::support::http::{OutboundHttp, Proxy as ProxySettings};
 
 use crate::harness::api_server::{ApiServer, Fault, FaultRule, TOKEN, deployment, kubeconfig, pod};
+use crate::harness::folder;
 use crate::harness::proxy::Proxy;
 use crate::harness::tls;
 use crate::watch::watcher::Watcher;
@@ -21,7 +22,7 @@ fn tokens(server: &ApiServer, tokens: &[&str]) {
 async fn a_token_in_a_file_is_read_again_when_it_changes() {
     let server = ApiServer::start().await;
     server.install_custom_resources();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let file = folder.path().join("token");
     std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
     let token = Credential { secret: "none".into(), file: Some(file.clone()) };
@@ -44,7 +45,7 @@ async fn a_token_in_a_file_is_read_again_when_it_changes() {
 async fn a_kubeconfig_is_read_again_when_its_token_is_refused() {
     let server = ApiServer::start().await;
     server.install_custom_resources();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let file = kubeconfig(folder.path(), &server.url(), &format!("{{token: {TOKEN}}}"));
     let mut watcher = Watcher::by_kubeconfig(file).start();
     watcher.settles().await;
@@ -75,7 +76,7 @@ fn plugin(folder: &Path) -> String {
 async fn a_credential_plugin_is_run_once_and_again_when_its_token_is_refused() {
     let server = ApiServer::start().await;
     server.install_custom_resources();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     std::fs::write(folder.path().join("token"), TOKEN).unwrap();
     let user = plugin(folder.path());
     let file = kubeconfig(folder.path(), &server.url(), &user);
@@ -95,7 +96,7 @@ async fn a_credential_plugin_is_run_once_and_again_when_its_token_is_refused() {
 #[tokio::test]
 async fn a_credential_plugin_that_fails_is_told_without_what_it_prints() {
     let server = ApiServer::start().await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: ['-c', 'echo s3cret; exit 7']}}";
     let file = kubeconfig(folder.path(), &server.url(), user);
     let mut watcher = Watcher::by_kubeconfig(file).start();

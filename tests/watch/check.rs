@@ -10,6 +10,7 @@ use the_deployer::cluster::object::WatchedKind;
 
 use crate::cli::{program, said};
 use crate::harness::api_server::{ApiServer, TOKEN, Verb};
+use crate::harness::folder;
 
 async fn check(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = program("the-deployer", folder);
@@ -30,7 +31,7 @@ fn configure(folder: &Path, kubernetes: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_permission_is_named() {
     let server = ApiServer::start().await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     configure(folder, &format!("{{server: '{}', token: {{env: TOKEN}}}}", server.url()));
     let output = check(folder, &[]).await;
@@ -56,7 +57,7 @@ async fn a_missing_permission_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_cannot_be_reached_is_told_with_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     let server = ApiServer::start().await;
     server.edit(|world| world.tokens = ["another".to_owned()].into());
@@ -129,7 +130,7 @@ fn the_deployment_of_the_agent_is_of_a_piece() {
     let mount = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
     assert!(arguments.contains(&format!("--token-file={mount}/token").as_str()), "{arguments:?}");
     // Beside the token that is not there, and the cluster that this is not, nothing is wrong with them.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, "{}").unwrap();
     let mut command = program("the-deployer", folder.path());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::api_server::{ApiServer, deployment, kubeconfig, pod};
+use crate::harness::folder;
 use crate::harness::is_missing;
 
 fn kubectl(folder: &Path, arguments: &[&str]) -> Command {
@@ -35,7 +36,7 @@ async fn kubectl_lists_gets_reads_logs_and_watches() {
     }
     let server = ApiServer::start().await;
     server.install_custom_resources();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder::temporary();
     let folder = folder.path();
     // It sends a token over https only.
     server.edit(|world| world.tokens.clear());

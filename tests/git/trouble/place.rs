@@ -13,6 +13,7 @@ use the_deployer::git::writer::{
 use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{self, deploy, id};
+use crate::harness::folder;
 use crate::harness::git::Bare;
 use crate::harness::git_host::{self, Access, GitHost};
 use crate::harness::sshd::{self, SshHost};
@@ -67,7 +68,7 @@ pub(super) async fn on_each(test: impl AsyncFn(&mut Place)) {
 
 impl Place {
     fn of(host: Host, bare: Bare, push: PushBy) -> Self {
-        Self { host, bare, folder: TempDir::new().unwrap(), push }
+        Self { host, bare, folder: folder::temporary(), push }
     }
 
     pub(super) fn settings(&self, clone: &str) -> WriterSettings {

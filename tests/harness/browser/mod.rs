@@ -25,6 +25,7 @@ use serde_json::{Value as Json, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::harness::browser::driver::{DriverError, ELEMENT, Session};
+use crate::harness::folder;
 use crate::harness::is_missing;
 
 /// Longer than anything takes, even where every core is busy.
@@ -326,7 +327,7 @@ fn launch() -> (String, String, ChildStdin) {
         wait
         rm -rf "$0"
     "#;
-    let folder = tempfile::Builder::new().prefix("deployer-browser").tempdir().unwrap().keep();
+    let folder = folder::named("deployer-browser").keep();
     let mut shell = Command::new("/bin/sh")
         .args(["-c", script])
         .arg(&folder)
