@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::items::{EditItem, pointer_to, value_at};
+use super::items::{EditItem, innermost_list, pointer_to, value_at};
 use crate::manifests::fields::FieldStep;
 use crate::manifests::object::Object;
 use crate::manifests::patch::merge::merges_by;
@@ -157,11 +157,12 @@ fn word_of_key(step: &FieldStep) -> Option<&str> {
 }
 
 /// Lists patches that give the field its new value. `current` is the object as it is rendered now, `edited` as it should
-/// be.
+/// be, and `masked` the latter with a mask for each secret: a list with a secret in it is not written.
 pub(super) fn of_patches(
     item: &EditItem,
     current: &Object,
     edited: &Map<String, Json>,
+    masked: &Map<String, Json>,
 ) -> Vec<Candidate> {
     let (kind, _, name) = item.object.clone();
     let patch = [
@@ -170,7 +171,10 @@ pub(super) fn of_patches(
     ];
     let at = |rest: Vec<EditStep>| patch.iter().cloned().chain(rest).collect::<Vec<_>>();
     let mut candidates = Vec::new();
-    let merge = merge_steps(item, current, edited);
+    let value_without_secrets = |steps: &[FieldStep]| {
+        value_at(edited, steps).filter(|value| value_at(masked, steps) == Some(*value))
+    };
+    let merge = merge_steps(item, current, value_without_secrets);
     candidates.extend(merge.map(|(steps, value)| (at(steps), value)));
     let operation = |verb: &str, pointer: String| {
         let keys = vec![("op".to_owned(), verb.to_owned()), ("path".to_owned(), pointer)];
@@ -183,7 +187,7 @@ pub(super) fn of_patches(
     }
     // The whole of the innermost list: for another order, and elements without a key.
     if let Some(list) = innermost_list(&item.field.steps)
-        && let Some(value) = value_at(edited, list)
+        && let Some(value) = value_without_secrets(list)
         && let Some(pointer) = pointer_to(&current.json, list)
     {
         let mut steps = operation("replace", pointer);
@@ -195,7 +199,11 @@ pub(super) fn of_patches(
 
 /// Makes the way to the field in the `merge` of a patch, with its new value: of a list that is replaced as a whole, the list
 /// is the value. `None` where a merge cannot say it.
-fn merge_steps(item: &EditItem, current: &Object, edited: &Map<String, Json>) -> Option<Candidate> {
+fn merge_steps<'j>(
+    item: &EditItem,
+    current: &Object,
+    edited_value: impl Fn(&[FieldStep]) -> Option<&'j Json>,
+) -> Option<Candidate> {
     let api_version = current.text(["apiVersion", ""]);
     let mut steps = vec![EditStep::key("merge")];
     let mut list = "";
@@ -213,18 +221,12 @@ fn merge_steps(item: &EditItem, current: &Object, edited: &Map<String, Json>) ->
                 steps.push(EditStep::element_named(by, name));
             }
             FieldStep::Named(..) | FieldStep::At(_) | FieldStep::Order => {
-                let value = value_at(edited, item.field.steps.get(..index)?)?;
+                let value = edited_value(item.field.steps.get(..index)?)?;
                 return (!merges_by(api_version, list, None)).then(|| (steps, value.clone()));
             }
         }
     }
     Some((steps, item.field.after.clone().unwrap_or_default()))
-}
-
-/// Finds the way to the innermost list.
-fn innermost_list(steps: &[FieldStep]) -> Option<&[FieldStep]> {
-    let last = steps.iter().rposition(|step| !matches!(step, FieldStep::Key(_)))?;
-    steps.get(..last)
 }
 
 fn is_scalar(value: &Json) -> bool {

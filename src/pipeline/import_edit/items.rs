@@ -1,5 +1,7 @@
 //! The fields in which edited manifests differ from those that were rendered.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value as Json};
 
 use crate::manifests::diff::Objects;
@@ -42,28 +44,22 @@ pub(super) fn compare(before: &Objects, after: &Objects) -> EditedItems {
 }
 
 impl EditItem {
-    /// Checks that one of its values is, or may be, a secret: it is in no message and in no WAML.
-    pub(super) fn is_secret(&self) -> bool {
-        let value = |value: &Option<Json>| value.clone().unwrap_or_default();
-        let is_masked = |value: Json| {
-            let name = self.field.steps.iter().rev().find_map(|step| match step {
-                FieldStep::Named(_, name) => Some(name.clone()),
-                FieldStep::Key(_) | FieldStep::At(_) | FieldStep::Order => None,
-            });
-            // As it stands: a variable's value beside its name, everything else under its key.
-            let key = match self.field.steps.last() {
-                Some(FieldStep::Key(key)) => key.clone(),
-                _ => "item".to_owned(),
-            };
-            let mut map = Map::new();
-            map.extend(name.map(|name| ("name".to_owned(), name.into())));
-            map.insert(key, value);
-            mask_map(&mut map, &mut |_| MASK.to_owned());
-            Json::Object(map).to_string().contains(MASK)
+    /// Checks that one of its values is, or may be, a secret in one of the objects, or that a list without keys has one
+    /// beside it: such a list is written as a whole. A secret is in no message and in no WAML.
+    fn is_secret(&self, objects: [&Objects; 2], masked: [&MaskedObjects; 2]) -> bool {
+        let steps = &self.field.steps;
+        let list = match innermost_list(steps) {
+            Some(list) if !matches!(steps.get(list.len()), Some(FieldStep::Named(..))) => list,
+            _ => steps,
         };
-        self.object.0 == "Secret"
-            || is_masked(value(&self.field.before))
-            || is_masked(value(&self.field.after))
+        let is_secret_in = |(objects, masked): (&Objects, &MaskedObjects)| {
+            let object = objects.get(&self.object).zip(masked.get(&self.object));
+            object.is_some_and(|(object, masked)| {
+                let has_secret = |steps| value_at(&object.json, steps) != value_at(masked, steps);
+                has_secret(steps) || has_secret(list)
+            })
+        };
+        self.object.0 == "Secret" || objects.into_iter().zip(masked).any(is_secret_in)
     }
 
     /// Checks that it is an image of a container.
@@ -85,6 +81,45 @@ pub(super) fn value_at<'j>(object: &'j Map<String, Json>, steps: &[FieldStep]) -
         FieldStep::At(at) => value.as_array()?.get(*at),
         FieldStep::Order => None,
     })
+}
+
+/// The edited objects with a mask for each secret.
+pub(super) type MaskedObjects = BTreeMap<EditedObject, Map<String, Json>>;
+
+/// Masks the secrets of the objects that items are of. An object is masked as a whole: an argument is a secret by the flag
+/// in front of it, and a variable's value by its name.
+pub(super) fn mask_objects(items: &[EditItem], objects: &Objects) -> MaskedObjects {
+    let mut masked_objects = MaskedObjects::new();
+    for item in items {
+        if let Some(object) = objects.get(&item.object)
+            && !masked_objects.contains_key(&item.object)
+        {
+            let mut masked = object.json.clone();
+            mask_map(&mut masked, &mut |_| MASK.to_owned());
+            masked_objects.insert(item.object.clone(), masked);
+        }
+    }
+    masked_objects
+}
+
+/// Lists the items that are, or may be, secrets, by their places in the list. `masked_after` are the masked objects of the
+/// second set.
+pub(super) fn find_secrets(
+    items: &[EditItem],
+    before: &Objects,
+    after: &Objects,
+    masked_after: &MaskedObjects,
+) -> BTreeSet<usize> {
+    let (objects, masked_before) = ([before, after], mask_objects(items, before));
+    let items = items.iter().enumerate();
+    let is_secret = |item: &EditItem| item.is_secret(objects, [&masked_before, masked_after]);
+    items.filter(|(_, item)| is_secret(item)).map(|(index, _)| index).collect()
+}
+
+/// Finds the way to the innermost list.
+pub(super) fn innermost_list(steps: &[FieldStep]) -> Option<&[FieldStep]> {
+    let last = steps.iter().rposition(|step| !matches!(step, FieldStep::Key(_)))?;
+    steps.get(..last)
 }
 
 /// Writes the JSON Pointer to the value behind some steps.

@@ -23,7 +23,10 @@ use crate::model::id::TargetName;
 use crate::model::revision::ManifestFile;
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::import_edit::candidates::Candidate;
-use crate::pipeline::import_edit::items::{EditItem, EditedItems, EditedObject, compare, value_at};
+use crate::pipeline::import_edit::items::{
+    EditItem, EditedItems, EditedObject, MaskedObjects, compare, find_secrets, mask_objects,
+    value_at,
+};
 use crate::pipeline::{Input, default, merge, plan};
 use crate::waml::Waml;
 use crate::waml::node::Node;
@@ -35,6 +38,9 @@ use crate::waml::yaml::{self, Budget};
 const MAX_FIELDS: usize = 60;
 /// The most plans of an import.
 const MAX_PLANS: usize = 500;
+/// The reason why a secret is left.
+const SECRET: &str =
+    "it is a secret, looks like one, or cannot be written without one: see `secrets` of the WAML";
 
 /// The text of a WAML that is edited, and what it is planned with.
 #[derive(Debug)]
@@ -135,11 +141,14 @@ pub fn import_edit(
     let help = "an object that was removed: no patch removes one; change what renders it";
     left.extend(removed.iter().map(|key| of_object(key, help)));
     let is_other_base = base.len() != before.len() || !is_same(&base, &before);
+    let masked_after = mask_objects(&items, &after);
     let mut import = Import {
         waml,
         before: &before,
         after: &after,
         base: &base,
+        secrets: find_secrets(&items, &before, &after, &masked_after),
+        masked_after,
         items,
         text: waml.text.to_owned(),
         objects: base.clone(),
@@ -255,9 +264,12 @@ struct Import<'a> {
     waml: &'a EditedWaml<'a>,
     before: &'a Objects,
     after: &'a Objects,
+    masked_after: MaskedObjects,
     /// The objects without any edit.
     base: &'a Objects,
     items: Vec<EditItem>,
+    /// The items that are, or may be, secrets.
+    secrets: BTreeSet<usize>,
     /// The text so far, and what it renders.
     text: String,
     objects: Objects,
@@ -270,8 +282,8 @@ impl Import<'_> {
     /// Tries the candidates of an item. Returns the setting that gives it, or the reason why none does.
     fn try_item(&mut self, index: usize) -> Result<String, String> {
         let Some(item) = self.items.get(index).cloned() else { return Err(String::new()) };
-        if item.is_secret() {
-            return Err("it is a secret, or looks like one: see `secrets` of the WAML".to_owned());
+        if self.secrets.contains(&index) {
+            return Err(SECRET.to_owned());
         }
         if item.is_image() {
             let help = "the image is that of the release: deploy its tag, or set `image`";
@@ -295,12 +307,12 @@ impl Import<'_> {
                 return Ok(write_setting(&candidate.0));
             }
         }
-        let (Some(current), Some(edited)) =
-            (self.objects.get(&item.object).cloned(), self.after.get(&item.object))
-        else {
+        let (current, edited) = (self.objects.get(&item.object), self.after.get(&item.object));
+        let masked = self.masked_after.get(&item.object);
+        let (Some(current), Some((edited, masked))) = (current, edited.zip(masked)) else {
             return Err(String::new());
         };
-        for candidate in candidates::of_patches(&item, &current, &edited.json) {
+        for candidate in candidates::of_patches(&item, current, &edited.json, masked) {
             match self.try_candidate(index, &candidate) {
                 Ok(()) => return Ok("patches".to_owned()),
                 Err(reason) => why = why.or(reason),
@@ -343,6 +355,10 @@ impl Import<'_> {
             errors.filter(Violation::is_error).map(|violation| violation.message).next()
         })?;
         let given = self.given_by(&objects).ok_or(None)?;
+        // The text of such a change has the secret in it.
+        if !given.is_disjoint(&self.secrets) {
+            return Err(Some(SECRET.to_owned()));
+        }
         if !given.is_superset(&self.given) || !given.contains(&index) || !self.is_alone(&text) {
             return Err(None);
         }

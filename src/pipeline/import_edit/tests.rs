@@ -1,6 +1,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::manifests::fields::list_differences;
+use crate::manifests::object::Object;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
@@ -174,6 +176,58 @@ fn objects_that_come_and_go_and_secrets_are_listed() {
     let files = [ManifestFile { name: "two.yaml".to_owned(), bytes: two }];
     let error = import_edit(&waml, &before, &files).unwrap_err().to_string();
     assert!(error.contains("two.yaml is not one object"), "{error}");
+}
+
+/// Edits the arguments of the container.
+fn of_arguments(before: &Json, after: &Json) -> (String, EditImport) {
+    let text = WAML.replace("  test: {}\n", &format!("    args: {before}\n  test: {{}}\n"));
+    let import = imported(&text, |name, json| {
+        if name == "deployment.yaml" {
+            let list = json.pointer_mut("/spec/template/spec/containers/0/args").unwrap();
+            assert_eq!(*list, *before);
+            *list = after.clone();
+        }
+    });
+    (text, import.unwrap())
+}
+
+#[test]
+fn an_argument_is_a_secret_by_what_stands_before_it_and_takes_its_list_along() {
+    for (before, after) in [
+        (json!(["--token", "OLD1", "--mode", "a"]), json!(["--token", "NEW1", "--mode", "a"])),
+        (json!(["--mode", "a"]), json!(["--mode", "b", "--token", "NEW1"])),
+        // The first edit is harmless, and its patch would be the whole list.
+        (json!(["--mode=a", "--password=OLD1"]), json!(["--mode=b", "--password=NEW1"])),
+        (json!(["--mode=a", "--password=OLD1"]), json!(["--mode=b", "--password=OLD1"])),
+        (json!(["--mode=a"]), json!(["--mode=b", "postgres://me:NEW1@db/app"])),
+    ] {
+        let (text, import) = of_arguments(&before, &after);
+        assert_eq!((import.imported.len(), &import.text), (0, &text), "{import:?}");
+        assert!(import.left.iter().all(|left| left.why == SECRET), "{import:?}");
+        assert!(!import.left.is_empty() && !format!("{import:?}").contains("NEW1"), "{import:?}");
+    }
+    let (_, import) = of_arguments(&json!(["--mode=a", "-v"]), &json!(["--mode=b", "-v"]));
+    assert_eq!((settings(&import), import.left.len()), (vec!["patches"], 0), "{}", import.text);
+}
+
+#[test]
+fn no_patch_writes_a_list_with_a_secret_in_it() {
+    let object = |list: Json| {
+        let json = json!({"apiVersion": "example.com/v1", "kind": "A", "spec": {"list": list}});
+        let json = json.as_object().unwrap().clone();
+        Object { source: String::new(), json, written: None }
+    };
+    let list = |name: &str, value: &str| json!([{"name": name, "value": "hunter2hunter2"}, {"name": "B", "value": value}]);
+    for (name, count) in [("A", 2), ("A_TOKEN", 0)] {
+        let (current, edited) = (object(list(name, "1")), object(list(name, "2")));
+        let field = list_differences(&current.json, &edited.json).remove(0);
+        let key = ("A".to_owned(), "example.com".to_owned(), String::new());
+        let item = EditItem { object: key.clone(), field };
+        let objects = [(key.clone(), edited.clone())].into();
+        let masked = mask_objects(std::slice::from_ref(&item), &objects).remove(&key).unwrap();
+        let candidates = candidates::of_patches(&item, &current, &edited.json, &masked);
+        assert_eq!(candidates.len(), count, "{candidates:?}");
+    }
 }
 
 #[test]
