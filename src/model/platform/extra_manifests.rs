@@ -10,18 +10,14 @@ use crate::model::platform::problem::PlatformProblem;
 #[serde(default, deny_unknown_fields)]
 pub struct ExtraManifests {
     /// The kinds, each with its API group as kubectl writes it: `ConfigMap`, `PodMonitor.monitoring.coreos.com`. An empty
-    /// list: none. Default: `ConfigMap`, `GrafanaDashboard`, `PodMonitor`, `PrometheusRule` and `ServiceMonitor`.
+    /// list: none. Default: `ConfigMap` and `PrometheusRule`.
     pub kinds: Vec<String>,
 }
 
-/// Configuration and what observes the app: it runs no code, gives no rights, reaches no other app's traffic.
-const DEFAULT_KINDS: [&str; 5] = [
-    "ConfigMap",
-    "GrafanaDashboard.grafana.integreatly.org",
-    "PodMonitor.monitoring.coreos.com",
-    "PrometheusRule.monitoring.coreos.com",
-    "ServiceMonitor.monitoring.coreos.com",
-];
+/// Configuration and rules of alerts: they run no code, give no rights, and make no other program send requests. Monitors
+/// and Grafana's dashboards are not among them, because Prometheus and the operator of Grafana act by them with their own
+/// rights: they read files and Secrets, and send what they read to an address in the object.
+const DEFAULT_KINDS: [&str; 2] = ["ConfigMap", "PrometheusRule.monitoring.coreos.com"];
 
 /// What no configuration allows, by API group and kinds (none: all of the group), with what to do instead. The rules
 /// about these judge the settings of a WAML, which say nothing of a file.
@@ -114,7 +110,16 @@ mod tests {
     fn what_a_configuration_allows_is_by_group_and_never_what_rules_judge_elsewhere() {
         let manifests = ExtraManifests::default();
         assert!(manifests.allows("", "ConfigMap"));
-        assert!(manifests.allows("monitoring.coreos.com", "PodMonitor"));
+        assert!(manifests.allows("monitoring.coreos.com", "PrometheusRule"));
+        for (group, kind) in [
+            ("monitoring.coreos.com", "PodMonitor"),
+            ("monitoring.coreos.com", "ServiceMonitor"),
+            ("grafana.integreatly.org", "GrafanaDashboard"),
+        ] {
+            assert!(!manifests.allows(group, kind), "{kind} acts with another program's rights");
+            let named = ExtraManifests { kinds: vec![format!("{kind}.{group}")] };
+            assert!(named.allows(group, kind) && named.problems().count() == 0, "{kind}");
+        }
         assert!(!manifests.allows("example.com", "ConfigMap"));
         assert!(!manifests.allows("networking.k8s.io", "NetworkPolicy"), "policies add up");
         let names = [
