@@ -72,6 +72,9 @@ pub enum EditImportError {
 
 /// The number of newest deployments among which one that replaced an edit is searched.
 const SEARCH_LIMIT: u32 = 20;
+/// The longest search for the change, in microseconds. It holds the place of one processor, and the caller gets an answer
+/// of the server in nine seconds.
+const LONGEST_SEARCH: u64 = 5_000_000;
 
 impl Deployments {
     /// Imports a manual edit of an app's manifests into a WAML.
@@ -131,9 +134,11 @@ impl Deployments {
             ..Facts::without_lookups(gathered.taken_at, gathered.clusters.without_windows(target))
         };
         let budget = self.waml.budget;
+        let clock = self.clock.clone();
         let import = move || {
             let waml = EditedWaml { text: &text, budget, input: &input, facts: &facts };
-            import_edit(&waml, &before, &after)
+            let stopwatch = clock.stopwatch();
+            import_edit(&waml, &before, &after, &|| stopwatch.micros() < LONGEST_SEARCH)
         };
         let import = cpu_pool.run_blocking(import).await?.map_err(|error| match error {
             ImportError::Unusable(message) => EditImportError::Unusable(message),

@@ -6,7 +6,7 @@
 //!
 //! Nothing is believed: each candidate is written into the text, read again and planned with the facts of the target. It
 //! is kept if it gives at least one more of the edited fields, loses none, changes nothing else, and changes the settings
-//! of no other target. What no candidate gives is listed with the reason. Pure.
+//! of no other target. What no candidate gives is listed with the reason. Pure: the caller says when the time is over.
 
 mod items; // the edited fields
 mod candidates; // edits that may give them
@@ -38,6 +38,8 @@ use crate::waml::yaml::{self, Budget};
 const MAX_FIELDS: usize = 60;
 /// The most plans of an import.
 const MAX_PLANS: usize = 500;
+/// The reason why the rest is left when the plans or the time are used up.
+const NO_TIME: &str = "there was no time left to try more: import a smaller edit";
 /// The reason why a secret is left.
 const SECRET: &str =
     "it is a secret, looks like one, or cannot be written without one: see `secrets` of the WAML";
@@ -105,7 +107,7 @@ pub enum ImportError {
     Refused(Rejection),
 }
 
-/// Imports the difference of two sets of manifests into a WAML.
+/// Imports the difference of two sets of manifests into a WAML. What is not tried when `has_time` says no is left.
 ///
 /// # Errors
 /// Files that are no objects, edits that are too large, and a WAML that is refused as it is.
@@ -113,6 +115,7 @@ pub fn import_edit(
     waml: &EditedWaml<'_>,
     before: &[ManifestFile],
     after: &[ManifestFile],
+    has_time: &dyn Fn() -> bool,
 ) -> Result<EditImport, ImportError> {
     let target = &waml.input.target;
     if !waml.input.waml.deploy.contains_key(target) {
@@ -154,6 +157,7 @@ pub fn import_edit(
         objects: base.clone(),
         given: BTreeSet::new(),
         plans: 0,
+        has_time,
     };
     let (mut imported, mut reasons) = (Vec::new(), Vec::new());
     for index in 0..import.items.len() {
@@ -276,6 +280,7 @@ struct Import<'a> {
     /// The items that it gives.
     given: BTreeSet<usize>,
     plans: usize,
+    has_time: &'a dyn Fn() -> bool,
 }
 
 impl Import<'_> {
@@ -297,6 +302,9 @@ impl Import<'_> {
         }
         if !is_order && value != item.field.before.as_ref() {
             return Err("the WAML gives another value now than the one that was edited".to_owned());
+        }
+        if !self.may_plan() {
+            return Err(NO_TIME.to_owned());
         }
         if let Some(path) = self.waml.find_extra_file(&item.object) {
             return Err(format!("the object is in the file {path}: change it there"));
@@ -322,6 +330,11 @@ impl Import<'_> {
         Err(why.unwrap_or_else(nothing))
     }
 
+    /// Checks that one more plan is within the limits.
+    fn may_plan(&self) -> bool {
+        self.plans < MAX_PLANS && (self.has_time)()
+    }
+
     /// Returns the complete settings of the target as they are without the edit.
     fn settings(&self) -> Node {
         let input = self.waml.input;
@@ -338,6 +351,9 @@ impl Import<'_> {
     /// # Errors
     /// The reason, where a rule has one.
     fn try_candidate(&mut self, index: usize, candidate: &Candidate) -> Result<(), Option<String>> {
+        if !self.may_plan() {
+            return Err(Some(NO_TIME.to_owned()));
+        }
         let (steps, value) = candidate;
         let target = &self.waml.input.target;
         let section = [EditStep::key("deploy"), EditStep::key(target.as_str())];
@@ -345,11 +361,6 @@ impl Import<'_> {
         let Ok(waml) = self.waml.parse(&self.text) else { return Err(None) };
         let Some(text) = set_value(&self.text, &waml.root, &steps, value) else { return Err(None) };
         self.plans += 1;
-        if self.plans > MAX_PLANS {
-            return Err(Some(
-                "there was no time left to try more: import a smaller edit".to_owned(),
-            ));
-        }
         let objects = self.waml.render(&text).map_err(|rejection| {
             let errors = rejection.violations.into_iter();
             errors.filter(Violation::is_error).map(|violation| violation.message).next()

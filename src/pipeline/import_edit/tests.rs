@@ -58,7 +58,7 @@ fn imported(text: &str, edit: impl Fn(&str, &mut Json)) -> Result<EditImport, Im
         file.bytes = emit::document(&json).into_bytes();
     }
     let waml = EditedWaml { text, budget: Budget::default(), input: &input, facts: &facts };
-    import_edit(&waml, &before, &after)
+    import_edit(&waml, &before, &after, &|| true)
 }
 
 fn set(json: &mut Json, pointer: &str, value: Json) {
@@ -158,7 +158,7 @@ fn objects_that_come_and_go_and_secrets_are_listed() {
     let bytes = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n".to_vec();
     after.push(ManifestFile { name: "more.yaml".to_owned(), bytes });
     let waml = EditedWaml { text: WAML, budget: Budget::default(), input: &input, facts: &facts };
-    let import = import_edit(&waml, &before, &after).unwrap();
+    let import = import_edit(&waml, &before, &after, &|| true).unwrap();
     let left: Vec<&str> = import.left.iter().map(|left| left.object.as_str()).collect();
     assert_eq!(left, ["ConfigMap more", "PodDisruptionBudget shop"]);
     assert_eq!((import.text.as_str(), import.imported.len()), (WAML, 0));
@@ -174,7 +174,7 @@ fn objects_that_come_and_go_and_secrets_are_listed() {
 
     let two = b"apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\na: b\n".to_vec();
     let files = [ManifestFile { name: "two.yaml".to_owned(), bytes: two }];
-    let error = import_edit(&waml, &before, &files).unwrap_err().to_string();
+    let error = import_edit(&waml, &before, &files, &|| true).unwrap_err().to_string();
     assert!(error.contains("two.yaml is not one object"), "{error}");
 }
 
@@ -245,10 +245,10 @@ fn an_object_of_a_file_is_changed_in_its_file() {
         file.bytes = edited.into_bytes();
     }
     let waml = EditedWaml { text: &text, budget: Budget::default(), input: &input, facts: &facts };
-    let import = import_edit(&waml, &before, &after).unwrap();
+    let import = import_edit(&waml, &before, &after, &|| true).unwrap();
     assert_eq!(import.left[0].why, "the object is in the file more.yaml: change it there");
     let twice = [after.clone(), after].concat();
-    let error = import_edit(&waml, &before, &twice).unwrap_err().to_string();
+    let error = import_edit(&waml, &before, &twice, &|| true).unwrap_err().to_string();
     assert!(error.contains("two files have an object of the same kind and name"), "{error}");
 }
 
@@ -266,7 +266,7 @@ fn a_waml_that_gives_something_else_now_keeps_what_it_gives() {
     let text = WAML.replace("replicas: 2", "replicas: 3");
     let new = input(&text);
     let waml = EditedWaml { text: &text, budget: Budget::default(), input: &new, facts: &facts };
-    let import = import_edit(&waml, &before, &after).unwrap();
+    let import = import_edit(&waml, &before, &after, &|| true).unwrap();
     assert!(import.is_other_base);
     assert_eq!(import.left.len(), 1, "{import:?}");
     assert!(import.left[0].why.contains("another value now"), "{import:?}");
@@ -277,6 +277,35 @@ fn a_waml_that_gives_something_else_now_keeps_what_it_gives() {
     let other = input(WAML);
     let other = Input { waml: Waml::parse("w", text.as_bytes()).unwrap().into(), ..other };
     let waml = EditedWaml { text: &text, budget: Budget::default(), input: &other, facts: &facts };
-    let error = import_edit(&waml, &before, &after).unwrap_err().to_string();
+    let error = import_edit(&waml, &before, &after, &|| true).unwrap_err().to_string();
     assert!(error.contains("prod is not under `deploy`"), "{error}");
+}
+
+#[test]
+fn when_the_time_is_over_the_rest_is_left() {
+    let (input, facts) = (input(WAML), facts());
+    let before = plan(&input, &facts).unwrap().files;
+    let mut after = before.clone();
+    for file in after.iter_mut().filter(|file| file.name == "deployment.yaml") {
+        let mut json: Json = serde_yaml::from_slice(&file.bytes).unwrap();
+        set(&mut json, "/spec/replicas", json!(5));
+        set(&mut json, "/spec/minReadySeconds", json!(7));
+        file.bytes = emit::document(&json).into_bytes();
+    }
+    let waml = EditedWaml { text: WAML, budget: Budget::default(), input: &input, facts: &facts };
+    let import_within = |limit: usize| {
+        let calls = std::cell::Cell::new(0);
+        let has_time = || calls.replace(calls.get() + 1) < limit;
+        (import_edit(&waml, &before, &after, &has_time).unwrap(), calls.get())
+    };
+    let (import, _) = import_within(0);
+    assert_eq!((import.text.as_str(), import.imported.len(), import.left.len()), (WAML, 0, 2));
+    assert!(import.left.iter().all(|left| left.why == NO_TIME), "{import:?}");
+    // The first field takes one plan.
+    let (import, _) = import_within(2);
+    assert_eq!((settings(&import), import.left.len()), (vec!["scaling.replicas"], 1));
+    assert_eq!(import.left[0].why, NO_TIME, "{import:?}");
+    let (import, calls) = import_within(usize::MAX);
+    assert_eq!((import.left.len(), import.imported.len()), (0, 2), "{import:?}");
+    assert!(calls > 4, "each plan asks: {calls}");
 }
