@@ -16,6 +16,7 @@ use crate::model::stateful::group;
 use crate::model::violation::Violation;
 use crate::pipeline::validate::Valid;
 use crate::templates::set::Template;
+use crate::waml::emit;
 use crate::waml::extra_files::{MAX_FILES, MAX_SUM_BYTES, beside, check_path};
 use crate::waml::node::{Node, Path};
 use crate::waml::quote::quote;
@@ -29,6 +30,11 @@ const RULE: &str = "manifests";
 const MAX_OBJECTS: usize = 50;
 /// The limits for one file.
 const BUDGET: Budget = Budget { bytes: 256 * 1024, nodes: 20_000, text: 1 << 20, depth: 64 };
+/// The largest object in bytes, as it is pushed: larger files of `latest` are not read back. What is 40 KiB with aliases and
+/// braces may be megabytes without.
+const MAX_OBJECT_BYTES: usize = 1024 * 1024;
+/// The largest sum of the objects in bytes, as they are pushed.
+const MAX_OBJECTS_BYTES: usize = 2 * 1024 * 1024;
 /// Parts of `metadata` that an extra object cannot have.
 const REFUSED_METADATA: [&str; 3] = ["generateName", "finalizers", "ownerReferences"];
 /// The keys of annotations by which Argo CD takes an object for a hook of Helm's.
@@ -103,6 +109,38 @@ pub(crate) fn read_extra_objects(
         extra.objects.clear();
     }
     extra
+}
+
+/// Finds objects that are too large as they are pushed, each at its place, and a sum that is.
+pub(crate) fn check_sizes(objects: &[Object]) -> Vec<(Option<Path>, Violation)> {
+    let (mut violations, mut sum) = (Vec::new(), 0);
+    for object in objects {
+        let bytes = emit::map(&object.json).len();
+        if bytes > MAX_OBJECT_BYTES {
+            let message = format!(
+                "{} {} has {bytes} bytes once it is written out",
+                object.kind(),
+                quote(object.name())
+            );
+            let violation = error(message).expected("too large").help(format!(
+                "keep it under {MAX_OBJECT_BYTES} bytes: aliases and nested lists are written out"
+            ));
+            violations.push((None, in_file(violation.at("", object.position("")))));
+        }
+        sum += bytes;
+        // No more than that is written out.
+        if sum > MAX_OBJECTS_BYTES {
+            let message = format!(
+                "the objects of the files have more than {MAX_OBJECTS_BYTES} bytes together once they are written out"
+            );
+            let help =
+                "name fewer files, or make them smaller: aliases and nested lists are written out";
+            let violation = error(message).expected("too large").help(help);
+            violations.push((Some(Path::root().key("manifests")), violation));
+            break;
+        }
+    }
+    violations
 }
 
 impl ExtraObjects {

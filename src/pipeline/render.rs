@@ -19,7 +19,7 @@ use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
-use crate::pipeline::extra_objects::{ExtraObjects, read_extra_objects};
+use crate::pipeline::extra_objects::{ExtraObjects, check_sizes, read_extra_objects};
 use crate::pipeline::patches::apply_patches;
 use crate::pipeline::validate;
 use crate::pipeline::validate::{RenderedPlan, Valid};
@@ -75,12 +75,13 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<RenderedManif
         complete(object, app, &valid.release().tag, valid.section());
     }
     let refused_patches = apply_patches(&mut objects, valid.section(), template);
-    let ExtraObjects { objects: extra_objects, violations: refused_files } =
+    let ExtraObjects { objects: mut extra_objects, violations: mut refused_files } =
         read_extra_objects(valid, template, &objects);
-    for mut object in extra_objects {
-        complete(&mut object, app, &valid.release().tag, valid.section());
-        objects.push(object);
+    for object in &mut extra_objects {
+        complete(object, app, &valid.release().tag, valid.section());
     }
+    refused_files.extend(check_sizes(&extra_objects));
+    objects.append(&mut extra_objects);
     let pinned_images = validate::pinned_images(valid.facts(), valid.target());
     rename_images(&mut objects, &pinned_images);
     let no_live_app = LiveApp::default();

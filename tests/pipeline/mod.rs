@@ -8,6 +8,7 @@
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
 mod canary_matrix; // each feature with each provider
+mod extra_files; // limits of files beside a WAML
 mod generate;
 mod hostile;
 mod memory;
