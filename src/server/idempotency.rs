@@ -8,8 +8,8 @@
 //! The handler passes a [`Reply`](crate::store::Reply) to the use case, which stores the answer in the act's own
 //! transaction (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing was
 //! done. With a key an act continues to its end even if the caller disconnects, so that the repeat finds its answer. A
-//! plan or a dry run changes nothing: it runs anew each time and stores nothing, so that callers with the right to read
-//! cannot fill the database.
+//! plan, an import of an edit or a dry run changes nothing: it runs anew each time and stores nothing, so that callers
+//! with the right to read cannot fill the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +26,17 @@ use tracing::Instrument;
 
 use crate::deployments::Deployments;
 use crate::server::auth::Caller;
+use crate::server::limits::LargeBodies;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::store::{Begin, IdempotencyKey, KeyLease, StoreError, StoredAnswer};
 
 /// The largest body of an act, in bytes: a reason and a few names.
-const ACT: usize = 64 * 1024;
-/// The largest body of a plan, in bytes: it may have a WAML of 256 KiB, which is longer as JSON.
-const PLAN: usize = 1024 * 1024;
+const ACT: usize = LargeBodies::SMALL;
+/// The largest body of a plan, in bytes: it may have a WAML of 256 KiB and files of 1 MiB, which are longer as JSON.
+pub(super) const PLAN: usize = 3 * 1024 * 1024;
+/// The ends of the paths that only read, and take a WAML: plans, and what is found out like them.
+const PLANS: [&str; 3] = ["/plan", "/import-edit", "/builds"];
 const LONGEST_KEY: usize = 100;
 
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -55,9 +58,12 @@ pub(super) async fn idempotent(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     // Plans run anew each time.
-    let is_plan = path.ends_with("/plan");
+    let is_plan = is_plan(&path);
     let most = if is_plan { PLAN } else { ACT };
-    let body = read(&shared, &parts.headers, body, most).await?;
+    let length = content_length(&parts.headers);
+    // Held until the answer is there.
+    let _memory = shared.large_bodies.reserve(length, most)?;
+    let body = read(&shared, length, body, most).await?;
     let key = if is_plan { None } else { key(&parts.headers)? };
     let caller = parts.extensions.get::<Caller>().map(Caller::account);
     let digest = hex::encode(Sha256::digest(&body));
@@ -101,9 +107,17 @@ fn is_dry_run(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|DryRunFlag { dry_run }| dry_run)
 }
 
+fn is_plan(path: &str) -> bool {
+    PLANS.iter().any(|end| path.ends_with(end))
+}
+
+fn content_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 async fn read(
     shared: &Shared,
-    headers: &HeaderMap,
+    length: Option<usize>,
     body: Body,
     most: usize,
 ) -> Result<Bytes, Problem> {
@@ -111,8 +125,7 @@ async fn read(
         let detail = format!("the body is larger than {most} bytes, or incomplete");
         Problem::new(ProblemKind::TooLarge, detail)
     };
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if length.and_then(|text| text.parse().ok()).is_some_and(|length: usize| length > most) {
+    if length.is_some_and(|length| length > most) {
         return Err(too_large());
     }
     let reading = tokio::time::timeout(shared.state.limits.body_timeout, to_bytes(body, most));
@@ -215,6 +228,16 @@ mod tests {
     fn the_contract_allows_only_keys_that_are_taken() {
         use crate::api::forms::{self, Form};
         forms::tests::hold(Form::KEY, |text| read(&[&text]).is_ok());
+    }
+
+    #[test]
+    fn what_takes_a_waml_and_only_reads_is_a_plan() {
+        for path in ["/plan", "/apps/prod/devx/shop/import-edit", "/builds"] {
+            assert!(is_plan(path), "{path}");
+        }
+        for path in ["/apps/prod/devx/shop/remove", "/deployments", "/locks/plan/remove"] {
+            assert!(!is_plan(path), "{path}");
+        }
     }
 
     #[test]

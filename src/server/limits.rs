@@ -128,6 +128,39 @@ impl RequestSlots {
     }
 }
 
+/// The memory for large bodies of API requests.
+#[derive(Debug)]
+pub(super) struct LargeBodies(Arc<Semaphore>);
+
+impl LargeBodies {
+    /// The largest body that needs no memory of these, in bytes.
+    pub(super) const SMALL: usize = 64 * 1024;
+    /// The KiB of all large bodies together.
+    const TOTAL_KIB: usize = 64 * 1024;
+
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(Self::TOTAL_KIB)))
+    }
+
+    /// Reserves memory for a body of at most `most` bytes, until the result is dropped; a body without a length may be as
+    /// large as that.
+    pub(super) fn reserve(
+        &self,
+        length: Option<usize>,
+        most: usize,
+    ) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+        let bytes = length.unwrap_or(most).min(most);
+        if bytes <= Self::SMALL {
+            return Ok(None);
+        }
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        Arc::clone(&self.0).try_acquire_many_owned(kib).map(Some).map_err(|_| {
+            let detail = "too many large requests are being handled at once; try again later";
+            Problem::new(ProblemKind::Overloaded, detail).after(Duration::from_secs(1))
+        })
+    }
+}
+
 /// The counter of each caller's open streams; callers without streams take no memory.
 #[derive(Debug, Default)]
 pub(super) struct StreamLimit(Mutex<BTreeMap<String, Weak<()>>>);
@@ -148,6 +181,23 @@ impl StreamLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_bodies_share_their_memory_and_small_ones_need_none() {
+        const MIB: usize = 1024 * 1024;
+        let bodies = LargeBodies::new();
+        let mut held: Vec<_> = (0..21).map(|_| bodies.reserve(None, 3 * MIB).unwrap()).collect();
+        assert!(held.iter().all(Option::is_some));
+        assert_eq!(bodies.reserve(None, 3 * MIB).unwrap_err().kind(), ProblemKind::Overloaded);
+        held.push(bodies.reserve(Some(MIB), 3 * MIB).unwrap());
+        assert!(bodies.reserve(Some(100 * 1024), 3 * MIB).is_err());
+        // A small body, an act, and one that is refused for its length.
+        assert!(bodies.reserve(Some(64 * 1024), 3 * MIB).unwrap().is_none());
+        assert!(bodies.reserve(None, 64 * 1024).unwrap().is_none());
+        assert!(bodies.reserve(Some(usize::MAX), 64 * 1024).unwrap().is_none());
+        held.pop();
+        assert!(bodies.reserve(Some(100 * 1024), 3 * MIB).unwrap().is_some());
+    }
 
     #[test]
     fn each_caller_has_so_many_and_nothing_is_kept_of_who_has_none() {

@@ -13,7 +13,7 @@ use crate::model::callers::Pages;
 use crate::server::auth::Authenticator;
 use crate::server::body_budget::BodyBudget;
 use crate::server::deliveries::{DeliveryCounter, WebhookOutcome};
-use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
+use crate::server::limits::{LargeBodies, RequestSlots, ServerLimits, StreamLimit};
 use crate::server::pages::live::feeds::LiveFeeds;
 use crate::server::slack_buttons::SlackButtons;
 use crate::support::telemetry;
@@ -58,6 +58,7 @@ pub(super) struct Shared {
     pub(super) state: ServerState,
     pub(super) slots: RequestSlots,
     pub(super) bodies: Arc<BodyBudget>,
+    pub(super) large_bodies: LargeBodies,
     /// The slots of all streams.
     pub(super) streams: Arc<Semaphore>,
     /// The streams of each caller.
@@ -80,6 +81,7 @@ impl Shared {
         Self {
             slots: RequestSlots::new(limits),
             bodies: Arc::new(BodyBudget::new(limits)),
+            large_bodies: LargeBodies::new(),
             streams: Arc::new(Semaphore::new(limits.streams)),
             streams_of_callers: StreamLimit::default(),
             logs: Arc::new(Semaphore::new(limits.streams.div_ceil(2))),

@@ -96,12 +96,51 @@ async fn a_plan_takes_the_files_from_the_request_or_from_the_commit() {
     assert_eq!(refused["outcome"], "refused");
     assert_eq!(refused["violations"][0]["rule"], "manifests", "{refused}");
     edited["manifests"] = json!({FILE: dashboard("two")});
-    let changed = plan(edited).await;
+    let changed = plan(edited.clone()).await;
     let field = &changed["changes"][0]["fields"][0];
     assert_eq!(
         (&field["path"], &field["after"]),
         (&json!("data.title"), &json!("two")),
         "{changed}"
     );
+    // As much as is deployed can be planned, and is more as JSON than it is on disk.
+    let line = "# \"quoted\" text that a person wrote\n";
+    let full = |title: &str, bytes: usize| {
+        let text = dashboard(title);
+        let comment = line.repeat((bytes - text.len()) / line.len());
+        format!("{text}{comment}")
+    };
+    let paths: Vec<String> = (0..4).map(|n| format!("k8s/{n}.yaml")).collect();
+    let text = edited["waml"].as_str().unwrap().replace(FILE, &paths.join(", "));
+    edited["waml"] = text.into();
+    edited["manifests"] = json!({});
+    for (n, path) in paths.iter().enumerate() {
+        let name = format!("name: shop-{n}");
+        let file = full("two", 256 * 1024).replace("name: shop-dashboard", &name);
+        edited["manifests"][path] = file.into();
+    }
+    assert!(edited.to_string().len() > 1024 * 1024);
+    let planned = plan(edited).await;
+    assert_eq!(planned["outcome"], "changes", "{planned}");
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn an_edit_is_imported_by_a_waml_with_large_files() {
+    let deployer = Deployer::start_as_app().await;
+    let (waml, first) = (waml_with_file(), dashboard("one"));
+    let large = format!("{first}{}", "# a comment\n".repeat(20_000));
+    deployed(&deployer, &[(".weave.yaml", &waml), (FILE, &large)]).await;
+    let path = "manifests/prod-cluster-1/devx/shop/latest/service.yaml";
+    let service = deployer.manifests().files()[path].clone();
+    let edited = service.replacen("spec:\n", "spec:\n  sessionAffinity: ClientIP\n", 1);
+    deployer.manifests().somebody_writes(path, &edited);
+    let url = format!("{}/api/v1/apps/{TARGET}/devx/shop/import-edit", deployer.url());
+    let body = json!({"waml": waml, "manifests": {FILE: large}});
+    let answer = reqwest::Client::new().post(url).json(&body).send().await.unwrap();
+    let status = answer.status();
+    let answer = answer.json::<serde_json::Value>().await.unwrap();
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["imported"][0]["field"], "spec.sessionAffinity", "{answer}");
     deployer.settled().await;
 }

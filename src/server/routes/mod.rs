@@ -68,6 +68,8 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     operations.extend(agent_routes().operations);
     operations.extend(public.operations);
     api.router
+        // The library's own limit is less.
+        .layer(DefaultBodyLimit::max(idempotency::PLAN))
         .layer(from_fn_with_state(shared.clone(), idempotency::idempotent))
         .layer(from_fn_with_state(shared.clone(), authenticated))
         .merge(public.router)
