@@ -89,6 +89,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_files_of_all_targets_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = |target: usize| {
+            let paths: Vec<String> = (0..9).map(|n| format!("{target:02}-{n}.yaml")).collect();
+            for path in &paths {
+                std::fs::write(folder.path().join(path), "a: b\n").unwrap();
+            }
+            format!("  t-{target:02}: {{manifests: [{}]}}\n", paths.join(", "))
+        };
+        let deploy: String = (0..25).map(target).collect();
+        let root = "schema: \"2\"\nname: A\nslug: a\nowner: a@example.com\nnamespace: n\n";
+        let text = format!("{root}deploy:\n{deploy}");
+        let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+        let waml = from_folder(waml, folder.path(), &mut SourceTexts::default());
+        assert_eq!(waml.extra_files.texts().count(), 225);
+        assert_eq!(waml.extra_files.text("24-8.yaml"), Ok("a: b\n"));
+    }
+
+    #[test]
     fn only_files_below_the_folder_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("app");

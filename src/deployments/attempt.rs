@@ -77,7 +77,7 @@ impl Deployments {
             self.cpu_pool.run_blocking(move || deployments.read(&accepted, place, &waml)).await??;
         let Release { repository, commit, .. } = &deployment.request.release;
         let waml = Arc::unwrap_or_clone(input.waml);
-        let waml = self.with_extra_files(waml, Some(&input.target), repository, commit).await;
+        let waml = self.with_extra_files(waml, &input.target, repository, commit).await;
         input.waml = Arc::new(waml.map_err(DeployError::from)?);
         if let Some(questions) = &mut questions
             && self.is_authorized_step(deployment).await?

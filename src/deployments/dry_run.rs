@@ -188,7 +188,7 @@ async fn load_extra_files(
     waml: Waml,
 ) -> Result<Waml, DryRunError> {
     if let Some(commit) = commit.filter(|_| request.waml.is_none()) {
-        let (target, repository) = (Some(&request.target), &request.repository);
+        let (target, repository) = (&request.target, &request.repository);
         let waml = deployments.with_extra_files(waml, target, repository, commit).await;
         return Ok(waml.map_err(DeployError::from)?);
     }

@@ -34,15 +34,15 @@ impl Deployments {
         self.forge.file(repository, commit, &self.waml.path, self.waml.budget.bytes).await
     }
 
-    /// Puts the files that the WAML names into it, for one target or for all, as they are at the commit of the WAML.
+    /// Puts the files that the WAML names for a target into it, as they are at the commit of the WAML.
     pub(super) async fn with_extra_files(
         &self,
         waml: Waml,
-        target: Option<&TargetName>,
+        target: &TargetName,
         repository: &RepoName,
         commit: &CommitSha,
     ) -> Result<Waml, ForgeError> {
-        let paths = target.map_or_else(|| waml.extra_paths(), |name| waml.extra_paths_of(name));
+        let paths = waml.extra_paths_of(target);
         let (path, commit) = (&self.waml.path, (repository, commit));
         let files = fetch_extra_files(&self.forge, path, paths, commit).await?;
         Ok(waml.with_extra_files(files))

@@ -102,9 +102,7 @@ impl Deployments {
             Ok(wamls) => wamls,
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
-        let waml = Arc::unwrap_or_clone(waml);
-        let waml = self.with_extra_files(waml, None, &request.repository, &request.head).await?;
-        let preview = self.preview_targets(request, &Arc::new(waml), base_waml.as_ref()).await?;
+        let preview = self.preview_targets(request, waml, base_waml.as_ref()).await?;
         self.cpu_pool.run_blocking(move || text::describe_preview(&preview)).await
     }
 
@@ -166,7 +164,7 @@ impl Deployments {
     async fn preview_targets(
         &self,
         request: &PullRequest,
-        waml: &Arc<Waml>,
+        mut waml: Arc<Waml>,
         base_waml: Option<&Waml>,
     ) -> Result<Preview, DeployError> {
         let templates = self.templates.now();
@@ -176,9 +174,17 @@ impl Deployments {
             places.map(|place| (target.clone(), place)).collect::<Vec<_>>()
         };
         let names: Vec<_> = waml.targets().into_iter().flat_map(of_target).collect();
-        let mut targets = Vec::new();
+        let (mut targets, mut paths) = (Vec::new(), Vec::new());
         for target in names.iter().take(MAX_TARGETS) {
-            targets.push(self.preview_target(request, waml, target, &templates).await?);
+            // The files of one target at a time: those of all may be many. Most targets have the same.
+            let target_paths = waml.extra_paths_of(&target.0);
+            if target_paths != paths {
+                let (repository, head) = (&request.repository, &request.head);
+                let former = Arc::unwrap_or_clone(waml);
+                waml = self.with_extra_files(former, &target.0, repository, head).await?.into();
+                paths = target_paths;
+            }
+            targets.push(self.preview_target(request, &waml, target, &templates).await?);
         }
         Ok(Preview {
             file: self.waml.path.clone(),
@@ -186,7 +192,7 @@ impl Deployments {
             base: request.base.clone(),
             targets,
             not_looked_at: names.len().saturating_sub(MAX_TARGETS),
-            left: base_waml.and_then(|base_waml| preview::left(base_waml, waml)),
+            left: base_waml.and_then(|base_waml| preview::left(base_waml, &waml)),
         })
     }
 

@@ -390,12 +390,15 @@ impl Waml {
         Self { extra_files, ..self }
     }
 
-    /// Lists the legal paths under `manifests` for one target, each once: those of the last layer that has the key.
+    /// Lists the legal paths under `manifests` for one target, each once: those of the last layer that has the key, and not
+    /// more than a target may have.
     pub fn extra_paths_of(&self, target: &TargetName) -> Vec<String> {
         let matching = self.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
         let layers = matching.map(|entry| &entry.section).chain(self.deploy.get(target));
         let last = layers.filter_map(|section| section.get("manifests")).next_back();
-        distinct_paths(last.into_iter(), extra_files::MAX_FILES)
+        let mut paths = distinct_paths(last.into_iter());
+        paths.truncate(extra_files::MAX_FILES);
+        paths
     }
 
     /// Lists the legal paths under `manifests` of all layers, each once.
@@ -404,7 +407,7 @@ impl Waml {
         let deploy = self.root.get("deploy").and_then(Node::as_map).into_iter().flatten();
         let sections = defaults.chain(deploy.map(|(_, entry)| &entry.node));
         let lists = sections.filter_map(|section| section.get("manifests"));
-        distinct_paths(lists, extra_files::MAX_FILES_OF_ALL)
+        distinct_paths(lists)
     }
 
     /// Checks that the file alone is enough to refuse it.

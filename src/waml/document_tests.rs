@@ -432,3 +432,18 @@ fn the_last_layer_that_has_the_key_names_the_files_of_a_target() {
     }
     assert_eq!(waml.extra_paths(), ["a.yaml", "b.yaml", "c.yaml"]);
 }
+
+#[test]
+fn all_files_of_all_targets_are_listed_however_many_they_are() {
+    let list = |target: usize| (0..9).map(move |n| format!("k8s/{target:02}-{n}.yaml"));
+    let target = |target: usize| {
+        let paths: Vec<String> = list(target).collect();
+        format!("  t-{target:02}: {{manifests: [{}]}}\n", paths.join(", "))
+    };
+    let deploy: String = (0..25).map(target).collect();
+    let text = format!(
+        "schema: \"2\"\nname: A\nslug: a\nowner: a@example.com\nnamespace: n\ndeploy:\n{deploy}"
+    );
+    let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+    assert_eq!(waml.extra_paths(), (0..25).flat_map(list).collect::<Vec<_>>());
+}

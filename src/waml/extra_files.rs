@@ -13,8 +13,8 @@ pub const MAX_FILES: usize = 20;
 pub const MAX_FILE_BYTES: usize = 256 * 1024;
 /// The largest sum of the files of one target in bytes.
 pub const MAX_SUM_BYTES: usize = 1024 * 1024;
-/// The most files that are read of all targets together.
-pub(super) const MAX_FILES_OF_ALL: usize = 200;
+/// The largest sum in bytes that is read from a folder for all targets together.
+const MAX_READ_BYTES: usize = 64 * 1024 * 1024;
 /// The longest path in bytes.
 const MAX_PATH: usize = 255;
 
@@ -34,10 +34,18 @@ impl ExtraFiles {
         Self(files.into_iter().map(|(path, bytes)| (path, bytes.and_then(text))).collect())
     }
 
-    /// Reads the files of these paths, one after the other.
+    /// Reads the files of these paths, one after the other, until they are too large together.
     pub fn read(paths: Vec<String>, read: impl Fn(&str) -> Result<Vec<u8>, String>) -> Self {
+        let mut sum = 0;
         Self::of_bytes(paths.into_iter().map(|path| {
+            if sum > MAX_READ_BYTES {
+                let why = format!(
+                    "the files before it have more than {MAX_READ_BYTES} bytes, so it was not read"
+                );
+                return (path, Err(why));
+            }
             let bytes = read(&path);
+            sum += bytes.as_ref().map_or(0, Vec::len);
             (path, bytes)
         }))
     }
@@ -96,14 +104,11 @@ pub fn beside(waml_path: &str, path: &str) -> String {
 }
 
 /// Lists the legal paths of some lists, each once, in the order of their names.
-pub(super) fn distinct_paths<'n>(
-    lists: impl Iterator<Item = &'n Node>,
-    most: usize,
-) -> Vec<String> {
+pub(super) fn distinct_paths<'n>(lists: impl Iterator<Item = &'n Node>) -> Vec<String> {
     let nodes = lists.filter_map(Node::as_list).flatten();
     let paths = nodes.filter_map(Node::as_text).filter(|path| check_path(path).is_ok());
     let paths: BTreeSet<&str> = paths.collect();
-    paths.into_iter().take(most).map(str::to_owned).collect()
+    paths.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -151,5 +156,14 @@ mod tests {
         assert_eq!(files.text("d.yaml"), Err("there is no such file"));
         assert_eq!(files.text("e.yaml"), Err("it was not read"));
         assert_eq!(files.texts().collect::<Vec<_>>(), [("a.yaml", "a: b")]);
+    }
+
+    #[test]
+    fn files_are_read_until_they_are_too_large_together() {
+        let most = MAX_READ_BYTES / MAX_FILE_BYTES;
+        let paths: Vec<String> = (0..most + 3).map(|n| format!("{n:04}.yaml")).collect();
+        let files = ExtraFiles::read(paths.clone(), |_| Ok(vec![b' '; MAX_FILE_BYTES]));
+        assert_eq!(files.texts().count(), most + 1);
+        assert!(files.text(&paths[most + 1]).unwrap_err().contains("was not read"));
     }
 }

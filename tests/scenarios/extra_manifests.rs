@@ -58,6 +58,25 @@ async fn a_file_is_deployed_with_its_commit_and_previewed_without_the_waml() {
 }
 
 #[tokio::test]
+async fn a_preview_reads_the_files_of_each_target_however_many_all_have() {
+    let deployer = Deployer::start_as_app().await;
+    let target = |target: usize| {
+        let paths: Vec<String> = (0..9).map(|n| format!("a/{target:02}-{n}.yaml")).collect();
+        format!("  other-{target:02}: {{manifests: [{}]}}\n", paths.join(", "))
+    };
+    let others: String = (0..24).map(target).collect();
+    let (waml, first) = (format!("{}{others}", waml_with_file()), dashboard("one"));
+    let shop = deployed(&deployer, &[(".weave.yaml", &waml), (FILE, &first)]).await;
+    // In the order of paths, the file is the 217th.
+    shop.opens_pull_request("title", &[(FILE, &dashboard("two"))]).await;
+    deployer.settle().await;
+    let run = &shop.check_runs(&shop.tip("title"))[0];
+    let details = run["output"]["text"].as_str().unwrap();
+    assert!(details.contains("-  title: one\n+  title: two\n"), "{details}");
+    deployer.settled().await;
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_in_the_commit_refuses_the_deployment_at_its_place() {
     let deployer = Deployer::start_as_app().await;
     let shop = deployed(&deployer, &[(".weave.yaml", &waml_with_file())]).await;
