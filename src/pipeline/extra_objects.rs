@@ -35,10 +35,11 @@ const BUDGET: Budget = Budget { bytes: 256 * 1024, nodes: 20_000, text: 1 << 20,
 const MAX_OBJECT_BYTES: usize = 1024 * 1024;
 /// The largest sum of the objects in bytes, as they are pushed.
 const MAX_OBJECTS_BYTES: usize = 2 * 1024 * 1024;
-/// Parts of `metadata` that an extra object cannot have.
-const REFUSED_METADATA: [&str; 3] = ["generateName", "finalizers", "ownerReferences"];
-/// The keys of annotations by which Argo CD takes an object for a hook of Helm's.
-const HELM_PREFIX: &str = "helm.sh/";
+/// Parts of `metadata` that an extra object cannot have: names and ends that others decide, and what the cluster writes.
+const REFUSED_METADATA: [&str; 6] =
+    ["generateName", "finalizers", "ownerReferences", "resourceVersion", "uid", "managedFields"];
+/// The beginnings of keys by which Argo CD takes an object for a hook of Helm's, and Helm for one of a release.
+const HELM_PREFIXES: [&str; 2] = ["helm.sh/", "meta.helm.sh/"];
 
 /// What the files give.
 #[derive(Debug, Default)]
@@ -192,6 +193,14 @@ impl ExtraObjects {
     }
 }
 
+/// Checks that a text is `[group/]version`: the rules of Kubernetes' schema and the list of kinds then mean the same group.
+fn is_api_version(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b))
+    };
+    text.split('/').count() <= 2 && text.split('/').all(is_part)
+}
+
 fn error(message: String) -> Violation {
     Violation::error(RULE, message)
 }
@@ -245,6 +254,11 @@ impl AllowedObjects<'_> {
         if api_version.is_empty() || kind.is_empty() {
             let violation = error("an object has no `apiVersion` or no `kind`".to_owned());
             return Some(violation.expected("no object").help("add both"));
+        }
+        if !is_api_version(api_version) {
+            let message = format!("{} is no `apiVersion`", quote(api_version));
+            let violation = error(message).expected("no API version");
+            return Some(violation.help("write it as `v1` or `monitoring.coreos.com/v1`"));
         }
         let group = group(api_version);
         if let Some(instead) = ExtraManifests::refusal(group, kind) {
@@ -318,7 +332,7 @@ impl AllowedObjects<'_> {
                     ));
                 }
             };
-            let prefixes = || RESERVED_KEYS.iter().chain([&HELM_PREFIX]);
+            let prefixes = || RESERVED_KEYS.iter().chain(&HELM_PREFIXES);
             let is_reserved = |key: &str| prefixes().any(|prefix| key.starts_with(prefix));
             let key = entries.keys().find(|key| is_reserved(key))?;
             let message = format!("{display_name} sets {} under `{field}`", quote(key));
