@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
-use crate::model::revision::Revision;
+use crate::model::revision::{ManifestFile, Revision};
 
 /// The number of revisions that an app keeps on a target: enough to walk back over a bad day.
 pub const REVISIONS_KEPT: usize = 5;
@@ -151,13 +151,15 @@ pub fn check_files(revision: &Revision) -> Result<(), String> {
 /// Letters, digits, `.`, `_` and `-`, not beginning with a dot: so never `..`, `.git` or a path.
 fn is_file_name(name: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-    (1..=200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(legal)
+    (1..=ManifestFile::LONGEST_NAME).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(legal)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::revision::{Digest, ManifestFile};
+    use crate::model::revision::Digest;
 
     fn id(n: u32) -> DeployId {
         DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap()

@@ -16,36 +16,41 @@ const WORKLOADS: [&str; 6] =
 /// Gives each object one file, named by its kind; where a kind is there more than once, the one
 /// that has the app's name keeps the short name.
 pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Object)> {
+    let short_names = name_by_kind(&objects, app);
+    let names = disambiguate(&short_names, &objects);
+    let mut named_objects: Vec<_> =
+        short_names.into_iter().zip(names.into_iter().zip(objects)).collect();
+    named_objects.sort_by(|(a, _), (b, _)| a.cmp(b));
+    named_objects.into_iter().map(|(_, named_object)| named_object).collect()
+}
+
+/// Returns the names of the objects' files, in the order of the objects.
+pub(crate) fn file_names(objects: &[Object], app: &AppKey) -> Vec<String> {
+    disambiguate(&name_by_kind(objects, app), objects)
+}
+
+fn name_by_kind(objects: &[Object], app: &AppKey) -> Vec<String> {
     let kinds: Vec<String> =
         objects.iter().map(|object| object.kind().to_ascii_lowercase()).collect();
     let is_only = |kind: &str| kinds.iter().filter(|other| *other == kind).count() == 1;
-    let mut named_objects: Vec<(String, Object)> = objects
-        .into_iter()
-        .zip(&kinds)
-        .map(|(object, kind)| {
-            let short = is_only(kind) || object.name() == app.slug.as_str();
-            let name = if short {
-                format!("{kind}.yaml")
-            } else {
-                format!("{kind}-{}.yaml", object.name())
-            };
-            (name, object)
-        })
-        .collect();
-    named_objects.sort_by(|(a, _), (b, _)| a.cmp(b));
-    disambiguate(&mut named_objects);
-    named_objects
+    let name = |(object, kind): (&Object, &String)| {
+        let short = is_only(kind) || object.name() == app.slug.as_str();
+        if short { format!("{kind}.yaml") } else { format!("{kind}-{}.yaml", object.name()) }
+    };
+    objects.iter().zip(&kinds).map(name).collect()
 }
 
 /// Distinguishes the files of objects of the same kind and name in two API groups by the group.
-fn disambiguate(named_objects: &mut [(String, Object)]) {
-    let files: Vec<String> = named_objects.iter().map(|(name, _)| name.clone()).collect();
-    for (name, object) in named_objects {
+fn disambiguate(names: &[String], objects: &[Object]) -> Vec<String> {
+    let full_name = |(name, object): (&String, &Object)| {
         let group = object.text(["apiVersion", ""]).split('/').next().unwrap_or_default();
-        if files.iter().filter(|other| *other == name).count() > 1 {
-            *name = format!("{}.{group}.yaml", name.trim_end_matches(".yaml"));
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            format!("{}.{group}.yaml", name.trim_end_matches(".yaml"))
+        } else {
+            name.clone()
         }
-    }
+    };
+    names.iter().zip(objects).map(full_name).collect()
 }
 
 /// Makes the digest over names, lengths and bytes, so that no two sets of files look alike.

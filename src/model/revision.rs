@@ -16,6 +16,11 @@ pub struct ManifestFile {
     pub bytes: Vec<u8>,
 }
 
+impl ManifestFile {
+    /// The longest name in bytes.
+    pub const LONGEST_NAME: usize = 200;
+}
+
 /// The digest over all rendered files of a revision, without its own annotation.
 ///
 /// Printed as `sha256:` and 64 hexadecimal digits. The same result has the same digest, by any deployment at any time;

@@ -64,3 +64,21 @@ fn small_files_cannot_become_large_objects_together() {
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(refused[0].contains("2097152 bytes together"), "{refused:?}");
 }
+
+#[test]
+fn a_name_is_not_longer_than_its_file_may_be() {
+    let parts = ["a".repeat(63), "b".repeat(63), "c".repeat(63)];
+    let file = |name: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
+    };
+    let other = ("b.yaml", file("shop-b"));
+    let long = parts.join(".");
+    // The only one of its kind has a file of that name alone.
+    assert!(planned_with(&[("a.yaml", file(&long))]).is_ok());
+    let refused = refusals(&[("a.yaml", file(&long)), other.clone()], "rendered");
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].starts_with("a.yaml:3:18: ConfigMap"), "{refused:?}");
+    assert!(refused[0].contains("too long for its file: 206 bytes of 200"), "{refused:?}");
+    let rendered = planned_with(&[("a.yaml", file(&long[..185])), other]).unwrap();
+    assert_eq!(rendered.files.iter().map(|file| file.name.len()).max(), Some(200));
+}

@@ -5,8 +5,10 @@
 use std::collections::HashSet;
 
 use super::{RenderedPlan, RuleReport, names};
+use crate::manifests::files::file_names;
 use crate::manifests::object::Object;
 use crate::model::id::{AppKey, is_rfc1123_label};
+use crate::model::revision::ManifestFile;
 use crate::model::stateful::group;
 use crate::model::violation::Violation;
 use crate::templates::set::Template;
@@ -106,8 +108,9 @@ fn violations<'o>(
         violations.push((None, violation.help("look at the conditions in the template")));
     }
     let mut ids = HashSet::new();
-    for object in objects {
-        let faults = well_formed(object).into_iter().chain(check_namespace(object, app));
+    for (object, file) in objects.iter().zip(file_names(objects, app)) {
+        let faults = well_formed(object).or_else(|| check_file_name(object, &file)).into_iter();
+        let faults = faults.chain(check_namespace(object, app));
         violations.extend(faults.map(|violation| (Some(object), violation)));
         // `v1` and `v2` of a group are two views of one object.
         let id = (group(object.text(["apiVersion", ""])), object.kind(), object.name());
@@ -142,6 +145,15 @@ fn well_formed(object: &Object) -> Option<Violation> {
         ));
     }
     None
+}
+
+/// Checks that the object's file can be pushed: its name has those of the kind and of the object in it.
+fn check_file_name(object: &Object, file: &str) -> Option<Violation> {
+    let (length, most) = (file.len(), ManifestFile::LONGEST_NAME);
+    (length > most).then(|| {
+        let message = format!("has a name that is too long for its file: {length} bytes of {most}");
+        fault(object, &message, "choose a shorter name")
+    })
 }
 
 fn check_namespace(object: &Object, app: &AppKey) -> Option<Violation> {
