@@ -21,6 +21,7 @@ use crate::cli::output::{self, BOLD, GOOD, note_line};
 use crate::cli::verbatim::Verbatim;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::removal;
+use crate::support::clock;
 use crate::support::text::truncate_chars;
 use crate::waml::Waml;
 use crate::waml::extra_files::ExtraFiles;
@@ -81,7 +82,7 @@ impl ImportEditArgs {
         let waml = extra_files::from_folder(waml, folder, &mut SourceTexts::default());
         let answer = self.ask(&waml, &text).await?;
         if self.write && answer.waml != text {
-            fs::write(&file, &answer.waml).map_err(CliError::file("write", &file))?;
+            replace_text(&file, &text, &answer.waml)?;
         }
         self.print(&answer, &text, None)
     }
@@ -174,6 +175,31 @@ fn parse(name: &str, text: &str) -> Result<Waml, CliError> {
     })
 }
 
+/// Replaces the text of a file, unless it has another text by now. The new one is written beside it and renamed, so that no
+/// reader sees half of it; of a link, the file that it leads to is replaced.
+fn replace_text(file: &Path, before: &str, after: &str) -> Result<(), CliError> {
+    let place = fs::canonicalize(file).map_err(CliError::file("read", file))?;
+    let draft = place.with_file_name(format!(".bart-{}", clock::random_digits()));
+    let write_draft = || {
+        fs::write(&draft, after)?;
+        fs::set_permissions(&draft, fs::metadata(&place)?.permissions())
+    };
+    let replace = || {
+        write_draft().map_err(CliError::file("write", file))?;
+        let now = fs::read(&place).map_err(CliError::file("read", file))?;
+        if now != before.as_bytes() {
+            let message = format!("{} was saved meanwhile, and is not written", file.display());
+            return Err(CliError::refused(message).hint("run the command again"));
+        }
+        fs::rename(&draft, &place).map_err(CliError::file("write", file))
+    };
+    let result = replace();
+    if result.is_err() {
+        let _nothing_to_keep = fs::remove_file(&draft);
+    }
+    result
+}
+
 /// Formats what was imported, what is left, and the notes; the difference goes to standard output alone.
 fn page(answer: &EditImportAnswer) -> String {
     let mut text = String::new();
@@ -213,4 +239,36 @@ fn unified_diff(before: &str, after: &str) -> String {
         return String::new();
     }
     TextDiff::from_lines(before, after).unified_diff().header(&old, &new).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_saved_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(".weave.yaml");
+        fs::write(&file, "a: 2\n").unwrap();
+        let error = replace_text(&file, "a: 1\n", "a: 3\n").unwrap_err();
+        assert!(error.to_string().contains("was saved meanwhile"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a: 2\n");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_keeps_its_mode_and_a_link_its_end() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("real.yaml"), folder.path().join(".weave.yaml"));
+        fs::write(&file, "a: 1\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("real.yaml", &link).unwrap();
+        replace_text(&link, "a: 1\n", "a: 2\n").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a: 2\n");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no draft is left");
+    }
 }
