@@ -76,13 +76,27 @@ pub struct RollbackVersion {
     pub at: Option<Timestamp>,
 }
 
-/// The request to hold or release an app.
+/// The request to hold an app.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct HoldRequest {
     /// The reason; one line.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
+}
+
+/// The request to release an app.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "a map", deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// The reason; one line.
+    #[schemars(with = "forms::OfReason")]
+    pub reason: String,
+    /// The rollback whose hold is released, else nothing is done; absent: whichever hold there is.
+    // Omitted by default, because an older service does not know the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<forms::OfDeployId>", !skip_serializing_if)]
+    pub rollback: Option<String>,
 }
 
 /// A hold as callers see it.

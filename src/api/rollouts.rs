@@ -168,13 +168,27 @@ pub struct PlannedTarget {
     pub blocked: Option<String>,
 }
 
-/// The request for an act on a rollout: pause, resume, approve, cancel, undo, retry.
+/// The request for an act on a rollout: pause, resume, cancel, undo, retry.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct RolloutActRequest {
     /// The reason, for people who read the record later.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
+}
+
+/// The request to approve the gate at which a rollout waits.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "a map", deny_unknown_fields)]
+pub struct RolloutApprovalRequest {
+    /// The reason, for people who read the record later.
+    #[schemars(with = "forms::OfReason")]
+    pub reason: String,
+    /// The number of the step that must wait, from 0 on, else nothing is done; absent: whichever waits.
+    // Omitted by default, because an older service does not know the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_serializing_if, range(max = 1000))]
+    pub step: Option<usize>,
 }
 
 /// Rollouts, newest first.

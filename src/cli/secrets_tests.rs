@@ -222,6 +222,7 @@ fn news(deployment: &Deployment) -> News<'_> {
         holds: Holds::Automation,
         undo: None,
         acts: false,
+        is_fleet: false,
         undeliverable: None,
         stamp: Stamp::Deployment {
             deployment: deployment.id.clone(),

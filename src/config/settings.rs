@@ -191,7 +191,8 @@ impl Resolver<'_> {
         let gates = self.gates(gates.unwrap_or_default());
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let notify = notify.unwrap_or_default();
-        let slack = notify.slack.map(|slack| self.slack(slack));
+        let slack = notify.slack.and_then(|slack| self.slack(slack));
+        self.warn_of_idle_buttons(slack.as_ref(), people.is_some());
         let event_webhooks = self.event_webhooks(notify.webhooks.unwrap_or_default());
         let bigquery = notify.bigquery.map(|bigquery| self.bigquery(bigquery));
         let manifests =
@@ -217,7 +218,7 @@ impl Resolver<'_> {
             outbound,
             lookups,
             gates,
-            slack: slack.flatten(),
+            slack,
             event_webhooks,
             bigquery: bigquery.flatten(),
             argocd,

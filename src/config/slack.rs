@@ -190,6 +190,27 @@ impl Resolver<'_> {
         by_login
     }
 
+    /// Warns of buttons that act for nobody.
+    pub(super) fn warn_of_idle_buttons(
+        &mut self,
+        slack: Option<&SlackSettings>,
+        with_people: bool,
+    ) {
+        let path = "notify.slack.signing_secret";
+        let Some(slack) = slack.filter(|slack| slack.signing_secret.is_some()) else { return };
+        let mut people = slack.people.people.values();
+        if !with_people && !self.report.is_broken("auth") {
+            let message = "buttons act for nobody: `auth.github` is not set";
+            let help = "set `auth.github`: people act with the rights of their GitHub account";
+            self.report.warning(path, message, help);
+        } else if !people.any(|person| matches!(person, PersonName::User(_))) {
+            let message = "buttons act for nobody: `people` has no user id";
+            let help =
+                "add `LOGIN: U0123456789` to `notify.slack.people` for each person who may act";
+            self.report.warning(path, message, help);
+        }
+    }
+
     /// Refuses two logins of one Slack user, who acts with the rights of one of them.
     fn refuse_shared_users(&mut self, people: &BTreeMap<String, PersonName>) {
         let mut logins: BTreeMap<&str, &str> = BTreeMap::new();
@@ -350,6 +371,25 @@ mod tests {
             warnings.contains("does not look like a bot's token") && !warnings.contains("t0ken"),
             "{warnings}"
         );
+    }
+
+    #[test]
+    fn buttons_that_act_for_nobody_are_a_warning() {
+        let github = "forge: {github: {token: {env: TOKEN}, webhook_secret: {env: HOOK}, organizations: [acme]}}\n";
+        let warnings = |auth: &str, people: &str| {
+            let text = format!(
+                "{github}{auth}notify: {{slack: {{token: {{env: BOT}}, default_channel: C0123456789, \
+                 signing_secret: {{env: TOKEN}}{people}}}}}\n"
+            );
+            let violations = sources(Some(&text), &SECRETS).load().unwrap().warnings;
+            lines(Err(crate::config::Rejection { violations }))
+        };
+        let (auth, person) = ("auth: {github: {}}\n", ", people: {octocat: U0123456}");
+        assert!(warnings("", person).contains("`auth.github` is not set"));
+        for people in ["", ", people: {octocat: octocat@example.com}"] {
+            assert!(warnings(auth, people).contains("`people` has no user id"), "{people}");
+        }
+        assert!(!warnings(auth, person).contains("buttons act for nobody"));
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct Rollback {
     /// replaces whatever is live. A rollout takes back what it deployed, and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<DeployId>,
+    /// True if `from` must still be live when this one is pushed: the person named it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_from: bool,
 }
 
 /// A request for a rollback.

@@ -31,6 +31,8 @@ pub struct RolloutNews {
     pub index: usize,
     /// The number of steps.
     pub steps: usize,
+    /// The targets of the next step that deploys, after the current one; empty where none follows.
+    pub next_targets: Vec<TargetName>,
     /// The condition that it waits for, without "waits for"; `None` while targets are under way.
     pub wait: Option<String>,
     /// The targets, in the order of the rollout.

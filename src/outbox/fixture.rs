@@ -86,6 +86,7 @@ pub(super) fn rollout_news(phase: RolloutPhase, targets: &str) -> RolloutNews {
         since: "2026-11-21T05:50:00Z".parse().unwrap(),
         index: 1,
         steps: 3,
+        next_targets: Vec::new(),
         wait: None,
         targets: targets.chars().enumerate().map(target).collect(),
     }

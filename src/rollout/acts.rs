@@ -120,7 +120,11 @@ impl RolloutRecord {
                 "the gate has passed meanwhile, and another one waits".to_owned(),
             ));
         }
-        self.gates.entry(index).or_default().approval.get_or_insert(approval);
+        let former = &mut self.gates.entry(index).or_default().approval;
+        if let Some(former) = former.as_ref().filter(|former| former.by != approval.by) {
+            return Err(ActRefusal(format!("{} has approved it already", former.by)));
+        }
+        former.get_or_insert(approval);
         Ok(())
     }
 

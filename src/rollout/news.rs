@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::model::announcement::Announcement;
-use crate::model::id::RolloutName;
+use crate::model::id::{RolloutName, TargetName};
 use crate::model::rollout_news::{RolloutNews, RolloutPhase, RolloutTargetNews, TargetProgress};
 use crate::rollout::plan::{Gate, RolloutStep};
 use crate::rollout::record::{
@@ -29,8 +29,17 @@ impl RolloutRecord {
             since,
             index: self.index,
             steps: self.plan.steps.len(),
+            next_targets: self.next_targets().cloned().unwrap_or_default(),
             targets: self.targets.iter().map(RolloutTarget::news).collect(),
         }
+    }
+
+    fn next_targets(&self) -> Option<&Vec<TargetName>> {
+        let mut steps = self.plan.steps.iter().skip(self.index + 1);
+        steps.find_map(|step| match step {
+            RolloutStep::Deploy { targets, .. } => Some(targets),
+            RolloutStep::Gate { .. } => None,
+        })
     }
 
     /// Lists the kinds of events about the change from an earlier record, in their order.

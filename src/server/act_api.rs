@@ -74,6 +74,12 @@ impl ApiRefusal {
         self.0.status()
     }
 
+    /// Returns whether what the person saw is no longer so.
+    pub(super) fn is_outdated(&self) -> bool {
+        let text = self.0.extensions().get::<ProblemText>();
+        text.is_some_and(|text| text.kind == ProblemKind::Outdated)
+    }
+
     /// The sentence for the person.
     pub(super) fn detail(&self) -> String {
         let text = self.0.extensions().get::<ProblemText>();

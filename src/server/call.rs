@@ -15,7 +15,7 @@ use crate::model::app_instance::AppInstance;
 use crate::model::audit::Principal;
 use crate::model::callers::Scope;
 use crate::model::id::{
-    AppKey, DeployId, IdError, LockId, Namespace, RolloutId, Slug, TargetName, TeamName,
+    AppKey, DeployId, IdError, LockId, Namespace, RepoName, RolloutId, Slug, TargetName, TeamName,
 };
 use crate::server::auth::{BrowserSession, Caller, Resource};
 use crate::server::idempotency::RequestKey;
@@ -74,8 +74,12 @@ impl AuthenticatedRequest {
     }
 
     /// Fails unless the caller is a member of the team, or an administrator.
-    pub(super) async fn require_member(&self, team: &TeamName) -> Result<(), Problem> {
-        self.shared.state.auth.require_member(&self.caller, team).await
+    pub(super) async fn require_member(
+        &self,
+        team: &TeamName,
+        repository: &RepoName,
+    ) -> Result<(), Problem> {
+        self.shared.state.auth.require_member(&self.caller, team, repository).await
     }
 
     /// Returns whether the caller may see the resource.

@@ -36,6 +36,8 @@ pub enum ProblemKind {
     MethodNotAllowed,
     /// Another change of the resource is in progress, or it has changed.
     Conflict,
+    /// The request names as present what is no longer so.
+    Outdated,
     /// Data would be lost, and the request does not allow that.
     WouldLoseData,
     /// Another replica of the service does this.
@@ -60,7 +62,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind, in the order of their statuses; the table in the documentation has the same.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::BadRequest,
         Self::MalformedEvent,
         Self::Unauthorized,
@@ -70,6 +72,7 @@ impl ProblemKind {
         Self::MethodNotAllowed,
         Self::SlowBody,
         Self::Conflict,
+        Self::Outdated,
         Self::WouldLoseData,
         Self::KeyInUse,
         Self::TooLarge,
@@ -105,6 +108,9 @@ impl ProblemKind {
             Self::NotFound => "there is no such route or resource",
             Self::MethodNotAllowed => "the route does not take this method",
             Self::Conflict => "another change of the resource is in progress, or it has changed",
+            Self::Outdated => {
+                "the request names as present what is no longer so; the same request will not succeed"
+            }
             Self::WouldLoseData => "data would be lost, and the request does not allow that",
             Self::Misdirected => {
                 "another replica of the service does this; send the request on a new connection"
@@ -146,6 +152,7 @@ impl ProblemKind {
                 ("method-not-allowed", "Method not allowed", StatusCode::METHOD_NOT_ALLOWED)
             }
             Self::Conflict => ("conflict", "Conflict", StatusCode::CONFLICT),
+            Self::Outdated => ("outdated", "Outdated", StatusCode::CONFLICT),
             Self::WouldLoseData => ("would-lose-data", "Data would be lost", StatusCode::CONFLICT),
             Self::Misdirected => ("misdirected", "Misdirected", StatusCode::MISDIRECTED_REQUEST),
             Self::Unprocessable => {
@@ -188,6 +195,7 @@ impl ProblemKind {
 /// The texts of a problem, for a page.
 #[derive(Debug, Clone)]
 pub(super) struct ProblemText {
+    pub(super) kind: ProblemKind,
     pub(super) title: &'static str,
     pub(super) detail: String,
 }
@@ -237,7 +245,7 @@ impl IntoResponse for Problem {
             detail: Some(detail.clone()),
         };
         let mut response = (status, Json(body)).into_response();
-        response.extensions_mut().insert(ProblemText { title, detail });
+        response.extensions_mut().insert(ProblemText { kind, title, detail });
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if kind == ProblemKind::Unauthorized {

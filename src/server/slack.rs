@@ -1,14 +1,16 @@
 //! `POST /webhooks/slack`: people press buttons in messages, and the service acts for them.
 //!
 //! ```text
-//! signature, time ─▶ 200 at once ─▶ Slack user ─▶ GitHub login ─▶ the API's own route ─▶ an answer that only they see
+//! signature, time ─▶ Slack user ─▶ GitHub login ─▶ the API's own route ─▶ 200, after two seconds at the latest
+//!                                                                      └▶ an answer that only they see
 //! ```
 //!
 //! An act is a request to the API's routes in the name of the GitHub account: the same checks, records and idempotency
 //! as on the pages. What it may do GitHub says (`auth::accounts`). The button's value has what the person saw, and the
-//! act is refused where that is no longer so.
+//! act is refused where that is no longer so. A button without a meaning makes room for what is so now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -19,17 +21,20 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
-use crate::api::rollbacks::RollbackAnswer;
+use crate::api::rollbacks::{HoldAnswer, RollbackAnswer};
+use crate::api::rollouts::RolloutSummary;
 use crate::forge::github::webhook::form_field;
 use crate::forge::github::webhook::signature::Verifier;
 use crate::model::app_instance::AppInstance;
 use crate::model::audit::AuthMethod;
 use crate::notify::message::UserId;
-use crate::notify::message::act::{OfferedRollback, ROLL_BACK};
+use crate::notify::message::act::{OfferedAct, OfferedApproval, OfferedRelease, OfferedRollback};
 use crate::notify::message::escape::escape_line;
-use crate::server::act_api::ActApi;
+use crate::notify::message::pressed::{ButtonName, PressedMessage};
+use crate::server::act_api::{ActApi, ApiRefusal};
 use crate::server::auth::Caller;
 use crate::server::deliveries::WebhookOutcome;
 use crate::server::limits::Class;
@@ -43,6 +48,10 @@ use crate::support::percent::encode_segment;
 const LONGEST_AGE: u64 = 5 * 60;
 /// The longest answer to a person, in characters.
 const LONGEST_ANSWER: usize = 1000;
+/// The longest note in a message, in characters.
+const LONGEST_NOTE: usize = 300;
+/// The time for which Slack waits for its 200, so that an act is on record before it: Slack gives up after three seconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The API's routes, for callers that are known already.
 #[derive(Clone)]
@@ -60,6 +69,9 @@ struct Press {
     trigger_id: String,
     response_url: String,
     actions: Vec<PressedButton>,
+    /// The message with the button.
+    #[serde(default)]
+    message: PressedMessage,
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +87,15 @@ struct PressedButton {
     value: Option<String>,
 }
 
+/// What a press has led to.
+struct PressOutcome {
+    /// The sentence that only the person sees.
+    answer: String,
+    /// The sentence that takes the place of a button which has no meaning any more, in Slack's markup; `None` where the
+    /// button stays.
+    note: Option<String>,
+}
+
 /// Builds the route; none where no button acts.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     if shared.state.slack.is_none() {
@@ -84,7 +105,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     Router::new().route("/webhooks/slack", post(receive)).layer(Extension(api))
 }
 
-/// Receives one press, and answers before it is carried out: Slack waits three seconds.
+/// Receives one press, and answers when it is carried out, or when Slack waits no longer.
 async fn receive(
     State(shared): State<Arc<Shared>>,
     Extension(api): Extension<ApiRoutes>,
@@ -102,7 +123,7 @@ async fn receive(
     };
     let verifier = begin(&buttons.secret, &parts.headers, now).map_err(unsigned)?;
     let body = read_signed(&shared, &parts, body, verifier, true).await?;
-    let _slot = shared.slots.take(Class::Webhook).await?;
+    let slot = shared.slots.take(Class::Webhook).await?;
     let press = read(&body.bytes).map_err(|detail| {
         tracing::warn!(detail, "Slack's request refused: malformed");
         shared.count(WebhookOutcome::Malformed);
@@ -111,11 +132,15 @@ async fn receive(
     shared.count(WebhookOutcome::Hint);
     let by = |login: &str| Caller::of_account(login, AuthMethod::Slack).at(&parts, None);
     let caller = buttons.logins.get(&press.user.id).map(|login| by(login));
+    let (signal, completion) = oneshot::channel();
     let work = {
         let shared = shared.clone();
-        async move { carry_out(&shared, api, press, caller).await }
+        async move { carry_out(&shared, api, press, caller, signal).await }
     };
     tokio::spawn(work.instrument(tracing::Span::current()));
+    drop(slot);
+    // An act that takes longer goes on.
+    let _ = tokio::time::timeout(LONGEST_WAIT, completion).await;
     Ok(StatusCode::OK)
 }
 
@@ -150,62 +175,142 @@ fn read(body: &[u8]) -> Result<Press, &'static str> {
     if is_button { Ok(press) } else { Err("`payload` is not the press of a button by a user") }
 }
 
-/// Carries a press out and answers the person. A button that leads somewhere is pressed, too: it needs no answer.
-async fn carry_out(shared: &Shared, api: ApiRoutes, press: Press, caller: Option<Caller>) {
+/// Carries a press out, signals it, and answers the person. A button that leads somewhere is pressed, too: it needs no
+/// answer.
+async fn carry_out(
+    shared: &Shared,
+    api: ApiRoutes,
+    press: Press,
+    caller: Option<Caller>,
+    signal: oneshot::Sender<()>,
+) {
     let Some(buttons) = &shared.state.slack else { return };
-    let Some((name, value)) = press
-        .actions
-        .first()
-        .and_then(|button| Some((button.action_id.as_str(), button.value.as_deref()?)))
-    else {
+    let Some(button) = press.actions.first().and_then(|button| {
+        Some(ButtonName { action_id: &button.action_id, value: button.value.as_deref()? })
+    }) else {
         return;
     };
-    let answer = match (caller, buttons.acts.clone().try_acquire_owned()) {
-        (_, Err(_)) => "Nothing was done: too much is being done at once. Try again.".to_owned(),
-        (None, Ok(_)) => format!(
-            "Nothing was done: nobody has said which GitHub account is yours. Ask an operator to add `LOGIN: {}` to \
+    let outcome = match (caller, buttons.acts.clone().try_acquire_owned()) {
+        (_, Err(_)) => {
+            PressOutcome::without_act("too much is being done at once. Try again.".to_owned())
+        }
+        (None, Ok(_)) => PressOutcome::without_act(format!(
+            "nobody has said which GitHub account is yours. Ask an operator to add `LOGIN: {}` to \
              `notify.slack.people`.",
             press.user.id
-        ),
+        )),
         (Some(caller), Ok(_permit)) => {
-            let acting = act(shared, ActApi::new(api.0, caller), &press, (name, value));
+            let acting = act(shared, ActApi::new(api.0, caller), &press, button);
             let outcome = tokio::time::timeout(shared.state.limits.request_timeout, acting).await;
-            outcome.unwrap_or_else(|_| {
-                "That takes long, and may be done or not: look at the app's page.".to_owned()
+            outcome.unwrap_or_else(|_| PressOutcome {
+                answer: "That takes long, and may be done or not: look at the app's page."
+                    .to_owned(),
+                note: None,
             })
         }
     };
+    // Nobody listens where Slack has its 200 already.
+    let _ = signal.send(());
+    let PressOutcome { answer, note } = outcome;
     if let Err(error) = buttons.client.answer(&press.response_url, &answer).await {
         tracing::warn!(%error, "answer to a button could not be sent");
     }
+    let Some(content) = note.and_then(|note| press.message.without(button, &note)) else { return };
+    if let Err(error) = buttons.client.replace(&press.response_url, &content).await {
+        tracing::warn!(%error, "a button without a meaning could not be taken away");
+    }
 }
 
-/// Does what the button says, and returns the answer.
-async fn act(shared: &Shared, api: ActApi, press: &Press, (name, value): (&str, &str)) -> String {
-    let offer = OfferedRollback::parse(value).filter(|_| name == ROLL_BACK);
-    let Some(OfferedRollback { instance: AppInstance { target, app }, live, to }) = offer else {
-        return "Nothing was done: this version of the service does not know the button."
-            .to_owned();
+/// Does what the button says.
+async fn act(
+    shared: &Shared,
+    api: ActApi,
+    press: &Press,
+    ButtonName { action_id, value }: ButtonName<'_>,
+) -> PressOutcome {
+    let Some(offer) = OfferedAct::parse(action_id, value) else {
+        let problem = "this version of the service does not know the button.";
+        return PressOutcome::without_act(problem.to_owned());
     };
-    let path = format!(
-        "/apps/{}/{}/{}/rollback",
-        encode_segment(target.as_str()),
-        encode_segment(app.namespace.as_str()),
-        encode_segment(app.slug.as_str())
-    );
-    let body = json!({"to": to.as_str(), "live": live.as_str(), "reason": reason(press)});
     // Slack may send one press twice.
     let key = hex::encode(Sha256::digest(press.trigger_id.as_bytes()));
-    match api.post::<RollbackAnswer>(&path, &body, Some(&key)).await {
-        Ok(RollbackAnswer { deployment: Some(deployment), .. }) => format!(
+    let outcome = match offer {
+        OfferedAct::RollBack(offer) => roll_back(shared, &api, press, (&offer, &key)).await,
+        OfferedAct::EndHold(offer) => end_hold(&api, press, (&offer, &key)).await,
+        OfferedAct::Approve(offer) => approve(shared, &api, press, (&offer, &key)).await,
+    };
+    outcome.unwrap_or_else(|refusal| {
+        let detail = refusal.detail();
+        PressOutcome {
+            note: refusal.is_outdated().then(|| escape_line(&detail, LONGEST_NOTE)),
+            ..PressOutcome::without_act(escape_line(&detail, LONGEST_ANSWER))
+        }
+    })
+}
+
+async fn roll_back(
+    shared: &Shared,
+    api: &ActApi,
+    press: &Press,
+    (OfferedRollback { instance, live, to }, key): (&OfferedRollback, &str),
+) -> Result<PressOutcome, ApiRefusal> {
+    let body = json!({"to": to.as_str(), "live": live.as_str(), "reason": reason(press)});
+    let path = act_path(instance, "rollback");
+    let answer: RollbackAnswer = api.post(&path, &body, Some(key)).await?;
+    let AppInstance { target, app } = instance;
+    let answer = match answer.deployment {
+        Some(deployment) => format!(
             "The rollback of {app} on {target} to {to} has begun: {}/deployments/{}",
             shared.state.deployments.external_url, deployment.id
         ),
-        Ok(_) => "The rollback has begun.".to_owned(),
-        Err(refusal) => {
-            format!("Nothing was done: {}", escape_line(&refusal.detail(), LONGEST_ANSWER))
-        }
+        None => "The rollback has begun.".to_owned(),
+    };
+    // It may fail: the button stays.
+    Ok(PressOutcome { answer, note: None })
+}
+
+async fn end_hold(
+    api: &ActApi,
+    press: &Press,
+    (OfferedRelease { instance, rollback }, key): (&OfferedRelease, &str),
+) -> Result<PressOutcome, ApiRefusal> {
+    let body = json!({"rollback": rollback.as_str(), "reason": reason(press)});
+    let _hold: HoldAnswer = api.post(&act_path(instance, "release"), &body, Some(key)).await?;
+    let AppInstance { target, app } = instance;
+    Ok(PressOutcome {
+        answer: format!("The hold on {app} on {target} has ended."),
+        note: Some(format!("<@{}> ended the hold.", press.user.id)),
+    })
+}
+
+async fn approve(
+    shared: &Shared,
+    api: &ActApi,
+    press: &Press,
+    (OfferedApproval { rollout, step }, key): (&OfferedApproval, &str),
+) -> Result<PressOutcome, ApiRefusal> {
+    let body = json!({"step": step, "reason": reason(press)});
+    let path = format!("/rollouts/{}/approve", encode_segment(rollout.as_str()));
+    let _rollout: RolloutSummary = api.post(&path, &body, Some(key)).await?;
+    let page = shared.state.deployments.rollout_page_of(rollout);
+    Ok(PressOutcome {
+        answer: format!("The gate is approved, and the rollout goes on: {page}"),
+        note: Some(format!("<@{}> approved it.", press.user.id)),
+    })
+}
+
+impl PressOutcome {
+    /// Makes the outcome of a press that nothing was done for.
+    fn without_act(problem: String) -> Self {
+        Self { answer: format!("Nothing was done: {problem}"), note: None }
     }
+}
+
+/// Returns the path of an act on an app.
+fn act_path(AppInstance { target, app }: &AppInstance, act: &str) -> String {
+    let [target, namespace, slug] =
+        [target.as_str(), app.namespace.as_str(), app.slug.as_str()].map(encode_segment);
+    format!("/apps/{target}/{namespace}/{slug}/{act}")
 }
 
 /// Returns the reason for the records. Only ids: names are texts of others.

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 
+use crate::model::app_instance::AppInstance;
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
@@ -38,17 +39,22 @@ impl Store {
     }
 
     /// Ends the hold of an app on a target, with an entry in the audit log; returns the hold, if
-    /// there was one. The answer to an idempotent request is stored with it.
+    /// there was one. With a rollback, only the hold that it took is ended. The answer to an idempotent request is stored
+    /// with it.
     pub async fn release_hold(
         &self,
-        target: &TargetName,
-        app: &AppKey,
+        AppInstance { target, app }: &AppInstance,
+        rollback: Option<&DeployId>,
         entry: &AuditRecord,
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         let end_reason = (entry.by.name.as_str(), entry.reason.as_str());
-        let rows = end((target, app), end_reason, (entry.at, entry.at));
+        let rows = match rollback {
+            // The id of a hold is that of the rollback that took it.
+            Some(id) => end_of_rollback(id, (target, app), end_reason, entry.at),
+            None => end((target, app), end_reason, (entry.at, entry.at)),
+        };
         let ended_hold = first_hold(&rows.fetch_all(write.sql(), DOING).await?)?;
         if let Some(hold) = &ended_hold {
             audit::note(&mut write, entry).await?;
@@ -158,6 +164,18 @@ fn end(
     let sql = "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
          AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *";
     query(sql, (target, app, now, by, reason, placed_until))
+}
+
+/// Returns the statement that ends the hold which a rollback took, if no other took its place.
+fn end_of_rollback(
+    id: &DeployId,
+    (target, app): (&TargetName, &AppKey),
+    (by, reason): (&str, &str),
+    now: Timestamp,
+) -> Query {
+    let sql = "UPDATE holds SET ended_at = $5, ended_by = $6, ended_why = $7 WHERE id = $1 AND target = $2 \
+         AND namespace = $3 AND slug = $4 AND ended_at IS NULL RETURNING *";
+    query(sql, (id, target, app, now, by, reason))
 }
 
 /// Returns the first ended hold: two that were placed at the same moment both end.

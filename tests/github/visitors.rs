@@ -101,3 +101,22 @@ async fn teams_are_asked_about_as_the_app_if_it_may() {
     assert!(has("alice").await.unwrap() && !has("bob").await.unwrap());
     stage.world.settled();
 }
+
+#[tokio::test]
+async fn an_accounts_permission_is_asked_about_as_the_app() {
+    let stage = Stage::new().await;
+    let level = async |login: &str| stage.github.permission_of(&web(), login).await.unwrap();
+    for (login, word) in [("alice", "push"), ("bob", "triage"), ("carol", "pull")] {
+        stage.world.lets(login, "acme/web", word);
+    }
+    let levels = [level("alice").await, level("bob").await, level("carol").await];
+    assert_eq!(levels, [RepoPermission::Push, RepoPermission::Read, RepoPermission::Read]);
+    assert_eq!(level("dave").await, RepoPermission::Nothing);
+    // Everybody reads what is public.
+    stage.world.publishes("acme/web");
+    assert_eq!(level("bob").await, RepoPermission::Read);
+    for login in ["carol", "dave"] {
+        assert_eq!(level(login).await, RepoPermission::Nothing, "{login}");
+    }
+    stage.world.settled();
+}

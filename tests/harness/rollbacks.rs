@@ -37,6 +37,7 @@ pub(crate) fn new(n: i64, to: i64) -> NewRollback {
         with_fewer_pods: false,
         undoes: None,
         replaces: None,
+        only_from: false,
         to: id(to),
         from: Some(id(to + 1)),
         away: Some(request("web", "prod", to + 1).release),

@@ -142,6 +142,7 @@ async fn who_lost_the_lease_requests_no_rollback_and_no_failure_has_two() {
                     with_fewer_pods: false,
                     undoes: Some(second.id.clone()),
                     replaces: None,
+                    only_from: false,
                 },
                 template: None,
                 contact: None,

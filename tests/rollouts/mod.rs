@@ -10,3 +10,4 @@ mod triggers; // a deployment of GitHub starts one
 mod commit_status; // what the commit of the release shows, and GitHub's deployments
 mod events; // what programs are told
 mod slack_thread; // what the team's channel reads
+mod approvals; // people approve in Slack

@@ -1,18 +1,18 @@
 //! People press buttons: the service acts for the GitHub account that is theirs, and for nobody else.
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value as Json, json};
-use sha2::Sha256;
-use the_deployer::model::audit::Search;
+use the_deployer::model::audit::{AuditRecord, Search};
+use the_deployer::model::deployment::State;
 
+use crate::harness::slack::press::{SIGNING_SECRET, send_as, sign};
 use crate::slack::{Office, TARGET};
 
-const SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
+const REASON: &str = "from Slack, by U00000001 in C00000001";
 
 /// octocat is U00000001, and mona U00000002.
 async fn office() -> Office {
     let mut office = Office::built().await;
-    office.deployer.variable("SLACK_SIGNING", SECRET);
+    office.deployer.variable("SLACK_SIGNING", SIGNING_SECRET);
     let url = office.slack.api_url();
     office.configured(&format!(
         "token: {{env: SLACK_TOKEN}}\n    api_url: {url}\n    default_channel: \"#deploys\"\n    \
@@ -40,45 +40,30 @@ async fn two_releases(office: &Office) -> Json {
     button
 }
 
-/// What Slack sends when somebody presses a button; `press` names the press.
-fn payload(office: &Office, user: &str, press: &str, button: &Json) -> String {
-    let payload = json!({
-        "type": "block_actions", "user": {"id": user, "username": "<!channel>"},
-        "channel": {"id": "C00000001", "name": "squad-devx"}, "trigger_id": press,
-        "response_url": office.slack.answer_url(),
-        "actions": [{"type": "button", "action_id": button["action_id"], "value": button["value"]}],
-    });
-    let url = reqwest::Url::parse_with_params("http://x", [("payload", payload.to_string())]);
-    url.unwrap().query().unwrap().to_owned()
-}
-
-fn sign(secret: &str, time: i64, body: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(format!("v0:{time}:{body}").as_bytes());
-    format!("v0={}", hex::encode(mac.finalize().into_bytes()))
-}
-
 /// The status for a body with that signature.
 async fn send(office: &Office, time: i64, signature: &str, body: String) -> u16 {
-    let address = office.deployer.stepped().address();
-    let request = crate::harness::process::client()
-        .post(format!("http://{address}/webhooks/slack"))
-        .header("content-type", "application/x-www-form-urlencoded")
-        .header("x-slack-request-timestamp", time.to_string())
-        .header("x-slack-signature", signature)
-        .body(body);
-    request.send().await.unwrap().status().as_u16()
+    send_as(office.deployer.stepped().address(), (time, signature), body).await
 }
 
 async fn send_signed(office: &Office, body: String) -> u16 {
-    let now = office.deployer.clock.now().as_second();
-    send(office, now, &sign(SECRET, now, &body), body).await
+    office.slack.send(office.deployer.stepped().address(), body).await
 }
 
 /// Somebody presses; the newest of so many answers.
 async fn press(office: &Office, user: &str, name: &str, button: &Json, answers: usize) -> String {
-    assert_eq!(send_signed(office, payload(office, user, name, button)).await, 200);
-    office.slack.answers(answers).await.pop().unwrap()
+    let address = office.deployer.stepped().address();
+    office.slack.press(address, (user, name), button, answers).await
+}
+
+/// Entries of the audit log, newest first: the act, the name, the method, and the reason.
+async fn audit(office: &Office) -> Vec<(String, String, String, String)> {
+    let search = Search { limit: 10, ..Search::default() };
+    let records = office.deployer.stepped().store().audit_records(&search).await.unwrap();
+    let row = |entry: AuditRecord| {
+        let AuditRecord { act, by, reason, .. } = entry;
+        (act.into_owned(), by.name, by.via.as_str().to_owned(), reason)
+    };
+    records.entries.into_iter().map(row).collect()
 }
 
 #[tokio::test]
@@ -94,6 +79,8 @@ async fn a_press_rolls_back_once_with_the_rights_of_the_persons_account() {
          hold."
     );
     let first = press(&office, "U00000001", "1.1", &button, 1).await;
+    let newest = office.deployer.deployments().await.into_iter().max_by_key(|one| one.id.clone());
+    assert!(newest.unwrap().rollback.is_some(), "it is on record when Slack has its answer");
     assert!(first.contains("has begun: https://deploy.example.com/deployments/"), "{first}");
     // Slack sends the press a second time; another press follows while it is at work.
     assert_eq!(press(&office, "U00000001", "1.1", &button, 2).await, first);
@@ -106,12 +93,15 @@ async fn a_press_rolls_back_once_with_the_rights_of_the_persons_account() {
     let rollbacks: Vec<_> = deployments.iter().filter(|one| one.rollback.is_some()).collect();
     assert_eq!((deployments.len(), rollbacks.len()), (3, 1));
     assert_eq!(rollbacks[0].request.actor, "octocat");
-    let search = Search { limit: 10, ..Search::default() };
-    let records = office.deployer.stepped().store().audit_records(&search).await.unwrap();
-    let [entry] = records.entries.try_into().unwrap();
-    assert_eq!((entry.by.name.as_str(), entry.by.via.as_str()), ("octocat", "slack"));
-    assert_eq!(entry.reason, "from Slack, by U00000001 in C00000001");
-    assert_eq!(office.squad().len(), 3, "and the team is told as of any rollback");
+    let entry = ["rollback", "octocat", "slack", REASON].map(str::to_owned).into();
+    assert_eq!(audit(&office).await, [entry]);
+    let [_, second, third] = office.squad().try_into().unwrap();
+    assert!(third.title.contains("was rolled back"), "the team is told as of any rollback");
+    // The release that the button was for is not live any more.
+    let second = office.slack.changed("#squad-devx", &second.ts, 1).await;
+    assert_eq!(second.acts, Vec::<Json>::new());
+    assert!(second.text.contains("is live on prod-cluster-1 already"), "{}", second.text);
+    assert!(second.links.iter().any(|link| link.starts_with("Log https://")), "{second:?}");
     office.closes().await;
 }
 
@@ -141,13 +131,89 @@ async fn who_may_not_and_what_is_not_offered_changes_nothing() {
     }
     // A newer release is live than the one that the person saw.
     office.app("shop").deploys("v3").await;
+    let second = office.squad().remove(1);
+    assert_eq!((second.acts.len(), second.updates), (1, 0), "what is refused leaves the button");
     let stale = press(&office, "U00000001", "4", &button, 7).await;
     assert!(stale.contains("is not live on prod-cluster-1 any more"), "{stale}");
+    let second = office.slack.changed("#squad-devx", &second.ts, 1).await;
+    assert_eq!(second.acts, Vec::<Json>::new());
+    assert!(second.text.contains("is not live on prod-cluster-1 any more"), "{}", second.text);
     assert!(office.deployer.deployments().await.iter().all(|one| one.rollback.is_none()));
     // A button that leads somewhere is reported by Slack, too, and needs no answer.
     let link = json!({"action_id": "log"});
-    assert_eq!(send_signed(&office, payload(&office, "U00000001", "5", &link)).await, 200);
+    assert_eq!(send_signed(&office, office.slack.payload("U00000001", "5", &link)).await, 200);
     assert_eq!(office.slack.answers(7).await.len(), 7);
+    let _read = office.squad();
+    office.closes().await;
+}
+
+#[tokio::test]
+async fn what_becomes_live_between_the_press_and_the_push_stays() {
+    let office = office().await;
+    office.deployer.github.repository("example/shop");
+    office.deployer.github.lets("octocat", "example/shop", "push");
+    let button = two_releases(&office).await;
+    let begun = press(&office, "U00000001", "1", &button, 1).await;
+    assert!(begun.contains("has begun"), "{begun}");
+    let bare = office.deployer.manifests();
+    let files = bare.files();
+    let is_live = |file: &&String| file.contains("/latest/") && file.ends_with("deployment.yaml");
+    let file = files.keys().find(is_live).unwrap();
+    bare.somebody_writes(file, &files[file].replace("apiVersion:", "# a fix\napiVersion:"));
+    office.settle().await;
+    assert!(bare.files()[file].contains("# a fix"), "the rollback was for what it replaced");
+    let deployments = office.deployer.deployments().await;
+    let rollback = deployments.iter().find(|one| one.rollback.is_some()).unwrap();
+    assert_eq!(rollback.state, State::Failed, "{}", rollback.summary);
+    assert!(rollback.summary.contains("is not live any more"), "{}", rollback.summary);
+    assert!(office.squad().last().unwrap().title.contains("was not made live again"));
+    office.closes().await;
+}
+
+#[tokio::test]
+async fn a_press_ends_the_hold_of_that_rollback_and_no_other() {
+    let office = office().await;
+    office.deployer.github.repository("example/shop");
+    office.deployer.github.lets("octocat", "example/shop", "push");
+    let button = two_releases(&office).await;
+    press(&office, "U00000001", "1", &button, 1).await;
+    office.settle().await;
+    let message = office.squad().remove(2);
+    let [end] = <[Json; 1]>::try_from(message.acts).unwrap();
+    assert_eq!(
+        (end["text"]["text"].as_str().unwrap(), end["confirm"]["text"]["text"].as_str().unwrap()),
+        (
+            "End the hold",
+            "On prod-cluster-1, programs can deploy devx/shop from now on. That can be v2 again, which was rolled back."
+        )
+    );
+    let mona = press(&office, "U00000002", "2", &end, 2).await;
+    assert!(mona.contains("mona may not deploy devx/shop on prod-cluster-1"), "{mona}");
+    assert_eq!(office.squad().remove(2).updates, 0);
+    let ended = press(&office, "U00000001", "3", &end, 3).await;
+    assert_eq!(ended, "The hold on devx/shop on prod-cluster-1 has ended.");
+    let store = office.deployer.stepped().store();
+    assert_eq!(store.holds(None).await.unwrap(), []);
+    let entry = ["release", "octocat", "slack", REASON].map(str::to_owned).into();
+    assert_eq!(audit(&office).await[0], entry);
+    let changed = office.slack.changed("#squad-devx", &message.ts, 1).await;
+    assert_eq!((changed.acts, changed.title), (Vec::new(), message.title));
+    assert!(changed.text.contains("@U00000001 ended the hold."), "{}", changed.text);
+    // Slack sends the press again, and somebody else has the old message open.
+    assert_eq!(press(&office, "U00000001", "3", &end, 4).await, ended);
+    let late = press(&office, "U00000001", "4", &end, 5).await;
+    assert!(late.contains("has ended already: it is not held now"), "{late}");
+    // A person holds the app: that is not what the button is for.
+    let address = office.deployer.stepped().address();
+    let token = office.deployer.github.token_of("octocat");
+    let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/hold");
+    let request = crate::harness::process::client().post(url).bearer_auth(token);
+    let answer = request.json(&json!({"reason": "<!here> freeze"})).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let held = press(&office, "U00000001", "5", &end, 6).await;
+    assert!(held.contains("it is held by octocat now: &lt;!here&gt; freeze"), "{held}");
+    assert_eq!(store.holds(None).await.unwrap().len(), 1);
+    assert_eq!(audit(&office).await.len(), 3, "what was not done is no act");
     let _read = office.squad();
     office.closes().await;
 }
@@ -156,13 +222,13 @@ async fn who_may_not_and_what_is_not_offered_changes_nothing() {
 async fn a_request_that_is_not_slacks_or_not_a_press_is_refused() {
     let office = office().await;
     let button = json!({"action_id": "roll-back", "value": "x"});
-    let body = payload(&office, "U00000001", "1", &button);
+    let body = office.slack.payload("U00000001", "1", &button);
     let now = office.deployer.clock.now().as_second();
     assert_eq!(send(&office, now, &sign("another", now, &body), body.clone()).await, 401);
     assert_eq!(send(&office, now, "v0=", body.clone()).await, 401);
     let old = now - 301;
-    assert_eq!(send(&office, old, &sign(SECRET, old, &body), body.clone()).await, 401);
-    assert_eq!(send(&office, now, &sign(SECRET, old, &body), body).await, 401);
+    assert_eq!(send(&office, old, &sign(SIGNING_SECRET, old, &body), body.clone()).await, 401);
+    assert_eq!(send(&office, now, &sign(SIGNING_SECRET, old, &body), body).await, 401);
     assert_eq!(send_signed(&office, "x".repeat(2 * 1024 * 1024)).await, 413);
     for body in ["", "payload", "payload=%7B%22type", "payload={\"type\":\"view_submission\"}"] {
         assert_eq!(send_signed(&office, body.to_owned()).await, 400, "{body}");
@@ -176,7 +242,7 @@ async fn an_answer_goes_to_slack_alone() {
     let office = office().await;
     let other = crate::harness::slack::Slack::start(&office.deployer.clock).await;
     let button = json!({"action_id": "roll-back", "value": "x"});
-    let body = payload(&office, "U09999999", "1", &button);
+    let body = office.slack.payload("U09999999", "1", &button);
     let port = |url: String| url.split(['/', ':']).nth(4).unwrap().to_owned();
     let (own, others) = (port(office.slack.api_url()), port(other.api_url()));
     assert_eq!(send_signed(&office, body.replace(&own, &others)).await, 200);
@@ -196,7 +262,7 @@ async fn without_a_signing_secret_no_button_acts() {
     shop.deploys("v2").await;
     assert!(office.squad().iter().all(|message| message.acts.is_empty()));
     let button = json!({"action_id": "roll-back", "value": "x"});
-    let body = payload(&office, "U00000001", "1", &button);
+    let body = office.slack.payload("U00000001", "1", &button);
     assert_eq!(send_signed(&office, body).await, 404);
     office.closes().await;
 }

@@ -1,5 +1,6 @@
 //! Acts that may be repeated.
 
+use the_deployer::model::app_instance::AppInstance;
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::LockId;
 use the_deployer::model::lock::{Lock, LockScope};
@@ -208,7 +209,8 @@ async fn a_hold_is_placed_and_released_with_its_answer() {
         let release = async |lease| {
             let reply = Reply::new(Some(lease), answer);
             let entry = of_rollback(2, "release", "over");
-            store.release_hold(&target, &app(), &entry, &reply).await.map(drop)
+            let instance = AppInstance { target: target.clone(), app: app() };
+            store.release_hold(&instance, None, &entry, &reply).await.map(drop)
         };
         done_with_its_answer(&db, release, async || !is_kept().await).await;
     })

@@ -1,5 +1,6 @@
 //! A rollback has its place behind everything that there is, and its success takes a hold.
 
+use the_deployer::model::app_instance::AppInstance;
 use the_deployer::model::deployment::State;
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, DeployId};
@@ -189,22 +190,27 @@ async fn a_hold_takes_the_place_of_another_and_is_released_once() {
             .await
             .unwrap();
         assert_eq!(store.holds(None).await.unwrap(), [held("two", 2)]);
-        let other = AppKey { slug: "shop".parse().unwrap(), ..app() };
-        let none = store
-            .release_hold(&target, &other, &entry(3, "release", "x"), &Reply::without_key())
+        let held_app = AppInstance { target, app: app() };
+        let slug = "shop".parse().unwrap();
+        let other_app =
+            AppInstance { app: AppKey { slug, ..app() }, target: held_app.target.clone() };
+        let release = async |instance: &AppInstance, of_rollback: Option<i64>, n: i64| {
+            let (rollback, entry) = (of_rollback.map(id), entry(n, "release", "x"));
+            let reply = Reply::without_key();
+            store.release_hold(instance, rollback.as_ref(), &entry, &reply).await.unwrap()
+        };
+        assert_eq!(release(&other_app, None, 3).await, None);
+        assert_eq!(release(&other_app, Some(2), 4).await, None);
+        assert_eq!(release(&held_app, Some(1), 5).await, None, "another took its place");
+        assert_eq!(store.holds(None).await.unwrap(), [held("two", 2)]);
+        assert_eq!(release(&held_app, Some(2), 6).await, Some(held("two", 2)));
+        assert_eq!(release(&held_app, Some(2), 7).await, None);
+        store
+            .place_hold(&held("three", 8), &entry(8, "hold", "three"), &Reply::without_key())
             .await
             .unwrap();
-        assert_eq!(none, None);
-        let was = store
-            .release_hold(&target, &app(), &entry(4, "release", "x"), &Reply::without_key())
-            .await
-            .unwrap();
-        assert_eq!(was, Some(held("two", 2)));
-        let again = store
-            .release_hold(&target, &app(), &entry(5, "release", "x"), &Reply::without_key())
-            .await
-            .unwrap();
-        assert_eq!(again, None);
+        assert_eq!(release(&held_app, None, 9).await, Some(held("three", 8)));
+        assert_eq!(release(&held_app, None, 10).await, None);
     })
     .await;
 }

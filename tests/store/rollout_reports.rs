@@ -171,6 +171,7 @@ async fn a_commit_has_the_status_of_the_newest_rollout_of_a_name() {
                 since: at(0),
                 index: 0,
                 steps: 1,
+                next_targets: Vec::new(),
                 wait: None,
                 targets: Vec::new(),
             };

@@ -273,6 +273,7 @@ mod tests {
                 with_fewer_pods: false,
                 undoes: None,
                 replaces: None,
+                only_from: false,
                 to: first.past.id.clone(),
                 from: None,
                 away: None,

@@ -240,6 +240,7 @@ impl Deployments {
                 with_fewer_pods,
                 undoes: None,
                 replaces: None,
+                only_from: request.live.is_some(),
             },
             template: revision.template,
             contact: revision.contact,
@@ -284,9 +285,7 @@ pub(super) fn check_live(
 ) -> Result<(), RollbackError> {
     let Some(live) = live.as_ref().filter(|live| is_live != Some(live)) else { return Ok(()) };
     let now = is_live.map_or_else(|| "hand-edited files are".to_owned(), |id| format!("{id} is"));
-    Err(RollbackError::Against(format!(
-        "{live} of {app} is not live on {target} any more: {now}; nothing was done"
-    )))
+    Err(RollbackError::Outdated(format!("{live} of {app} is not live on {target} any more: {now}")))
 }
 
 /// Returns the entry of the audit log for a rollback.
@@ -306,19 +305,31 @@ pub(super) fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> Au
     }
 }
 
+/// Makes the refusal by a state that does not return: outdated, where the request names what was live before.
+pub(super) fn against(request: &RollbackOrder, problem: String) -> RollbackError {
+    match request.live {
+        Some(_) => RollbackError::Outdated(problem),
+        None => RollbackError::Against(problem),
+    }
+}
+
 /// Words each refusal, with the way out.
 fn refusal(
     no_choice: RevisionChoiceError,
     request: &RollbackOrder,
     deployment: Option<&Deployment>,
 ) -> RollbackError {
-    let RollbackOrder { target, app, .. } = request;
+    let RollbackOrder { target, app, live, .. } = request;
     match (no_choice, deployment) {
+        // The caller has named what is live: something that can be rolled back to was there.
+        (RevisionChoiceError::NoApp, _) if live.is_some() => {
+            RollbackError::Outdated(format!("there is no {app} on {target} any more"))
+        }
         (RevisionChoiceError::NoApp, _) => {
             RollbackError::Unknown(format!("there is no {app} on {target}"))
         }
         (RevisionChoiceError::Live(id), _) => {
-            RollbackError::Against(format!("revision {id} of {app} is live on {target} already"))
+            against(request, format!("revision {id} of {app} is live on {target} already"))
         }
         (RevisionChoiceError::NoneBefore(id), _) => RollbackError::Against(format!(
             "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
@@ -361,10 +372,13 @@ fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> 
         ));
     }
     match &deployment.pushed {
-        Some(_) => RollbackError::Against(format!(
-            "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
-             again"
-        )),
+        Some(_) => {
+            let problem = format!(
+                "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
+                 again"
+            );
+            against(request, problem)
+        }
         None => RollbackError::NotMeant(format!(
             "deployment {id} made no revision: it is {}",
             deployment.state.as_str()

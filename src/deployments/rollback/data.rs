@@ -138,7 +138,7 @@ pub(super) async fn judge_again(
     if let Some(message) = describe_gone(&folders, (target, app), &rollback.to) {
         return Err(refusal_error(&message));
     }
-    let takes_back = rollback.undoes.is_some() || rollback.replaces.is_some();
+    let takes_back = rollback.undoes.is_some() || rollback.replaces.is_some() || rollback.only_from;
     if takes_back && is_overtaken(&folders, rollback) {
         let message = "the revision that it takes back is not live any more: another one or an edit by hand is";
         return Err(refusal_error(message));

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, WriteOutcome};
 use crate::deployments::rollback::ask::{
-    PreparedRollback, candidate, changes, check_live, no_record_error, read_files,
+    PreparedRollback, against, candidate, changes, check_live, no_record_error, read_files,
 };
 use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
 use crate::deployments::rollback::data::{AcceptedLoss, Judgement, refusal_error};
@@ -135,7 +135,7 @@ impl Deployments {
             let to = origin(&named);
             if to == live {
                 let message = format!("deployment {to} of {app} is live on {target} already");
-                return Err(RollbackError::Against(message));
+                return Err(against(request, message));
             }
             return Ok((live, to));
         }
@@ -195,6 +195,9 @@ impl Deployments {
                 "the rollback's record names no app: a fault in the-deployer itself",
             ));
         };
+        if rollback.only_from {
+            self.check_fleet_from(deployment, app, rollback).await?;
+        }
         let repository = &self.manifests_of(target)?.repository;
         let former = self.store.fleet_parts(&deployment.id).await?;
         let parts = self.store.fleet_parts(&rollback.to).await?;
@@ -217,6 +220,7 @@ impl Deployments {
                 // The fleet's own record says what it takes back.
                 undoes: None,
                 replaces: None,
+                only_from: false,
                 ..rollback.clone()
             };
             restores.push(FleetPart {
@@ -228,6 +232,27 @@ impl Deployments {
             });
         }
         Ok(restores)
+    }
+
+    /// Refuses where another deployment of the fleet is live by now. The rollback has the turn of its lane, so that none
+    /// becomes live after this.
+    async fn check_fleet_from(
+        &self,
+        deployment: &Deployment,
+        app: &AppKey,
+        rollback: &Rollback,
+    ) -> Result<(), DeployError> {
+        let filter = Filter::pushed(&deployment.request.target, app);
+        let page = self.store.deployments(&filter, None, 1).await?;
+        let live = page.deployments.first().map(|newest| match &newest.rollback {
+            Some(_) if newest.id == deployment.id => rollback.from.as_ref(),
+            Some(former) => Some(&former.to),
+            None => Some(&newest.id),
+        });
+        if live.flatten() == rollback.from.as_ref() {
+            return Ok(());
+        }
+        Err(refusal_error("the deployment that it takes back is not live any more: another one is"))
     }
 
     /// Makes the revisions of all parts live again in one push, unless the lease has ended.

@@ -2,8 +2,9 @@
 
 use crate::deployments::rollback::RollbackError;
 use crate::deployments::{BackendError, Deployments};
+use crate::model::app_instance::AppInstance;
 use crate::model::audit::{AuditRecord, Principal};
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::Hold;
 use crate::store::Reply;
 
@@ -55,24 +56,47 @@ impl Deployments {
         Ok(hold)
     }
 
-    /// Ends a hold and returns it; `None` where there was none.
+    /// Ends a hold and returns it; `None` where there was none. With a rollback only the hold that it took is ended.
     pub(crate) async fn release_hold(
         &self,
-        target: TargetName,
-        app: AppKey,
-        reason: String,
+        instance: &AppInstance,
+        (rollback, reason): (Option<&DeployId>, String),
         by: Principal,
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, RollbackError> {
+        let AppInstance { target, app } = instance;
         let entry = AuditRecord {
             target: Some(target.clone()),
             app: Some(app.clone()),
             outcome: "automation may deploy".to_owned(),
             ..self.ledger.entry("release", reason, by)
         };
-        let hold = self.store.release_hold(&target, &app, &entry, reply).await;
+        let hold = self.store.release_hold(instance, rollback, &entry, reply).await;
         let hold = hold.map_err(BackendError::new)?;
-        tracing::info!(%app, %target, by = entry.by.name, "hold released");
+        match (&hold, rollback) {
+            (Some(_), _) => {
+                tracing::info!(%app, %target, by = entry.by.name, "hold released");
+            }
+            (None, Some(rollback)) => return Err(self.hold_has_ended(instance, rollback).await?),
+            (None, None) => {}
+        }
         Ok(hold)
+    }
+
+    /// Says what is so now, where a rollback's hold has ended.
+    async fn hold_has_ended(
+        &self,
+        AppInstance { target, app }: &AppInstance,
+        rollback: &DeployId,
+    ) -> Result<RollbackError, BackendError> {
+        let holds = self.store.holds(Some(target)).await.map_err(BackendError::new)?;
+        let now = holds.into_iter().find(|hold| hold.app == *app);
+        let now = now.map_or_else(
+            || "it is not held now".to_owned(),
+            |Hold { by, reason, .. }| format!("it is held by {by} now: {reason}"),
+        );
+        Ok(RollbackError::Outdated(format!(
+            "the hold of rollback {rollback} on {app} on {target} has ended already: {now}"
+        )))
     }
 }

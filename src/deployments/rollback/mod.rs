@@ -61,6 +61,9 @@ pub enum RollbackError {
     /// The present state does not allow it.
     #[error("{0}")]
     Against(String),
+    /// The request names as present what is no longer so; it will not be done.
+    #[error("{0}")]
+    Outdated(String),
     /// Objects that keep data would be removed, and the request does not accept that.
     #[error("{} keep data", .0.len())]
     KeepsData(Vec<LiveObject>),

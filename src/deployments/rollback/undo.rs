@@ -198,6 +198,7 @@ fn describe(refusal: &RollbackError) -> String {
         }
         RollbackError::Unknown(_)
         | RollbackError::Against(_)
+        | RollbackError::Outdated(_)
         | RollbackError::NotMeant(_)
         | RollbackError::Repository(_)
         | RollbackError::Fault(_) => refusal.to_string(),

@@ -213,6 +213,7 @@ mod tests {
             with_fewer_pods: false,
             undoes: None,
             replaces: None,
+            only_from: false,
         };
         let app = AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() };
         let new = NewRollback {

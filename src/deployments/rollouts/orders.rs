@@ -135,6 +135,7 @@ impl Deployments {
             with_fewer_pods: false,
             undoes: None,
             replaces: Some(from.clone()),
+            only_from: false,
         };
         Ok(NewRollback {
             id: id.clone(),

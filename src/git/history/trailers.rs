@@ -103,6 +103,7 @@ fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
         with_fewer_pods: false,
         undoes: None,
         replaces: None,
+        only_from: false,
         to: parse(to)?,
         from,
         away: None,

@@ -179,6 +179,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             index: 1,
             steps: 3,
+            next_targets: Vec::new(),
             wait: None,
             targets: (0..targets).map(target).collect(),
         }

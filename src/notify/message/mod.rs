@@ -11,6 +11,7 @@
 
 pub mod block; // Block Kit, as far as it is used, with its limits
 pub mod act; // the acts of buttons, as their values carry them
+pub mod pressed; // a message without the button that was pressed
 mod compose; // the messages of a failure and of a success, within the limits
 mod parts; // parts that several messages share
 pub mod rollout; // the messages of a rollout's thread
@@ -44,6 +45,8 @@ pub struct News<'a> {
     pub canaries: Vec<CanaryStatus>,
     /// True if people can act from the message.
     pub acts: bool,
+    /// True if the target is a fleet.
+    pub is_fleet: bool,
     /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.

@@ -198,8 +198,9 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
             page(links, &last_good.id),
         )
     });
-    let roll_back = act::roll_back_button(news);
-    Block::actions([log, commit, last_good, roll_back].into_iter().flatten().collect())
+    let acts = [act::roll_back_button(news), act::end_hold_button(news)];
+    let links = [log, commit, last_good];
+    Block::actions(links.into_iter().chain(acts).flatten().collect())
 }
 
 /// Writes the deploy id; and, where the channel could not be chosen, whose message it is.

@@ -5,7 +5,7 @@ use crate::model::rollout_news::{RolloutNews, RolloutPhase, RolloutTargetNews, T
 use crate::notify::message::block::{Block, Button};
 use crate::notify::message::compose::{MessageParts, assemble_message};
 use crate::notify::message::escape::escape_line;
-use crate::notify::message::{SlackMessage, Stamp, Undeliverable, parts};
+use crate::notify::message::{SlackMessage, Stamp, Undeliverable, act, parts};
 use crate::support::markdown::count;
 
 /// The most failures that are listed.
@@ -24,6 +24,8 @@ pub struct RolloutMessage<'a> {
     pub page: &'a str,
     /// The name of the channel that the app's team set, where the message could not be sent there by its name.
     pub team: Option<&'a str>,
+    /// True if people can act from the message.
+    pub acts: bool,
     /// The channel that should have had it, where it went elsewhere.
     pub undeliverable: Option<&'a Undeliverable>,
 }
@@ -79,7 +81,7 @@ pub fn compose_overview(message: RolloutMessage<'_>) -> SlackMessage {
     head.push(Block::section(&sentence(news)));
     head.push(Block::fields(&fields));
     head.push(Block::section(&groups(news)));
-    assemble(&message, &title, head, &stamp)
+    assemble(&message, &title, head, (&stamp, None))
 }
 
 /// Writes the message about the present phase, with its cause and the commands by which a person can act.
@@ -94,7 +96,8 @@ pub fn compose_notice(message: RolloutMessage<'_>) -> SlackMessage {
         .map(|(verb, effect)| format!("`bart rollout {verb} {} --reason TEXT` {effect}", news.id));
     let lines: Vec<String> = std::iter::once(sentence(news)).chain(commands).collect();
     head.push(Block::section(&lines.join("\n")));
-    assemble(&message, &title, head, &stamp)
+    let approve = act::approve_button(news).filter(|_| message.acts);
+    assemble(&message, &title, head, (&stamp, approve))
 }
 
 /// Returns the mark of a message, by which it is found again.
@@ -106,7 +109,7 @@ fn assemble(
     message: &RolloutMessage<'_>,
     title: &str,
     head: Vec<Block>,
-    stamp: &Stamp,
+    (stamp, act): (&Stamp, Option<Button>),
 ) -> SlackMessage {
     let news = message.news;
     let failures: Vec<Block> = news.targets.iter().filter_map(failure).collect();
@@ -115,7 +118,8 @@ fn assemble(
     if let (Some(team), None) = (message.team, message.undeliverable) {
         small_print.push(format!("for {}", escape_line(team, LONGEST_NAME)));
     }
-    let buttons = button.map(|button| Block::actions(vec![button]));
+    let buttons: Vec<Button> = button.into_iter().chain(act).collect();
+    let buttons = (!buttons.is_empty()).then(|| Block::actions(buttons));
     let tail = buttons.into_iter().chain([Block::context(&small_print)]).collect();
     let hidden = failures.len().saturating_sub(MAX_FAILURES);
     let items = failures.into_iter().take(MAX_FAILURES).collect();

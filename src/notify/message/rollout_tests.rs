@@ -30,6 +30,7 @@ fn news(phase: RolloutPhase) -> RolloutNews {
         since: "2026-11-21T05:50:00Z".parse().unwrap(),
         index: 2,
         steps: 5,
+        next_targets: Vec::new(),
         wait: None,
         targets: vec![
             target("canary-1", TargetProgress::Complete, None),
@@ -41,7 +42,7 @@ fn news(phase: RolloutPhase) -> RolloutNews {
 }
 
 fn message(news: &RolloutNews) -> RolloutMessage<'_> {
-    RolloutMessage { news, page: PAGE, team: None, undeliverable: None }
+    RolloutMessage { news, page: PAGE, team: None, acts: false, undeliverable: None }
 }
 
 fn notice(phase: RolloutPhase) -> String {

@@ -68,6 +68,7 @@ fn news(deployment: &Deployment) -> News<'_> {
         undo: None,
         canaries: Vec::new(),
         acts: false,
+        is_fleet: false,
         holds: Holds::Automation,
         undeliverable: None,
         stamp: Stamp::Deployment {
@@ -220,6 +221,7 @@ fn rolled_back() -> Deployment {
         with_fewer_pods: false,
         undoes: None,
         replaces: None,
+        only_from: false,
         to: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
         from: DeployId::parse("20261121-044812123-0a1b2c").ok(),
         away: Some(release),

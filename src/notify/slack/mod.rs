@@ -21,6 +21,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
 use crate::notify::message::SlackMessage;
+use crate::notify::message::pressed::MessageContent;
 use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::answer::SlackAnswer;
 use crate::notify::slack::error::SlackError;
@@ -203,13 +204,28 @@ impl SlackClient {
     /// # Errors
     /// [`SlackError`]; after [`SlackError::NoAnswer`] it may have arrived.
     pub async fn answer(&self, url: &str, text: &str) -> Result<(), SlackError> {
+        let content =
+            json!({"response_type": "ephemeral", "replace_original": false, "text": text});
+        self.respond(url, &content).await
+    }
+
+    /// Replaces the message in which a person has pressed a button. Only Slack gets it, as an answer.
+    ///
+    /// # Errors
+    /// [`SlackError`]; after [`SlackError::NoAnswer`] it may be replaced.
+    pub async fn replace(&self, url: &str, content: &MessageContent) -> Result<(), SlackError> {
+        let MessageContent { text, blocks } = content;
+        let content = json!({"replace_original": true, "text": text, "blocks": blocks});
+        self.respond(url, &content).await
+    }
+
+    /// Sends an answer to where Slack takes it.
+    async fn respond(&self, url: &str, content: &Json) -> Result<(), SlackError> {
         if !self.is_own_address(url) {
             let problem = "the address to answer to is not one of Slack's".to_owned();
             return Err(SlackError::Unreachable(problem));
         }
-        let content =
-            json!({"response_type": "ephemeral", "replace_original": false, "text": text});
-        let answer = self.ask(self.0.client.post(url).json(&content)).await?;
+        let answer = self.ask(self.0.client.post(url).json(content)).await?;
         answer::of_hook(&answer)
     }
 

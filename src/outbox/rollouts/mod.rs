@@ -217,6 +217,7 @@ impl Outbox {
             news,
             page,
             team: team.filter(|_| !sink.slack.is_bot()),
+            acts: sink.acts,
             undeliverable: None,
         };
         let overview = compose_overview(message);

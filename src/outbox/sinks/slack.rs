@@ -215,8 +215,8 @@ impl Sinks {
             last_good: self.last_good(deployment).await?,
             undo: self.undo(deployment).await?,
             canaries: Vec::new(),
-            acts: self.slack.as_ref().is_some_and(|sink| sink.acts)
-                && !self.deployments.fleets.is_fleet(&deployment.request.target),
+            acts: self.slack.as_ref().is_some_and(|sink| sink.acts),
+            is_fleet: self.deployments.fleets.is_fleet(&deployment.request.target),
             // The actors that a hold stops there.
             holds: target.map(|target| target.policies.holds).unwrap_or_default(),
             undeliverable: None,

@@ -9,6 +9,7 @@ use crate::deployments::Deployments;
 use crate::forge::github::webhook::rules::Repositories;
 use crate::model::callers::{AgentToken, ApiToken, GitHubTeams};
 use crate::model::id::{TargetName, TeamName};
+use crate::server::auth::account_cache::AccountCache;
 use crate::server::auth::client_ip::Proxies;
 use crate::server::auth::configured_tokens::AgentTokens;
 use crate::server::auth::host_guard::AllowedHosts;
@@ -55,6 +56,8 @@ pub(crate) struct Authenticator {
     pub(super) agents: AgentTokens,
     pub(super) deployments: Deployments,
     pub(super) people: Mutex<TokenCache>,
+    /// Answers about accounts without a token.
+    pub(super) accounts: AccountCache,
     /// The rate limits of callers.
     pub(super) calls: Mutex<CallerLimits>,
     /// The rate limits of addresses that send wrong tokens.
@@ -68,6 +71,7 @@ impl Authenticator {
         Self {
             agents: AgentTokens::new(admission.agents.clone()),
             people: Mutex::default(),
+            accounts: AccountCache::default(),
             calls: Mutex::new(CallerLimits::new(admission.requests_per_minute)),
             failures: Mutex::new(CallerLimits::new(FAILURES_PER_MINUTE)),
             strangers: Semaphore::new(STRANGERS),

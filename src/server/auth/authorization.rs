@@ -36,10 +36,12 @@ impl Authenticator {
     }
 
     /// Fails unless the caller is a member of the team. Administrators may act for every team; a program is in none.
+    /// Where the caller has no token, GitHub is asked on behalf of the repository.
     pub(crate) async fn require_member(
         &self,
         caller: &Caller,
         team: &TeamName,
+        repository: &RepoName,
     ) -> Result<(), Problem> {
         let token = match &caller.standing {
             RightsSource::Everybody => return Ok(()),
@@ -56,9 +58,7 @@ impl Authenticator {
                 )));
             }
             RightsSource::Account => {
-                return Err(forbidden(format!(
-                    "this is for members of {team}: do it on the page, or with `bart`"
-                )));
+                return self.account_is_member(caller, team, repository).await;
             }
             RightsSource::Person(token) => token,
         };

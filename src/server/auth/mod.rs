@@ -24,6 +24,7 @@ mod sessions; // sessions of browsers, and forms from pages of this service
 mod sign_in; // sign-ins on the pages: by the code host, or by a token
 mod admission; // the configuration, and the Authenticator
 mod people; // people's identity and permissions at GitHub
+mod account_cache; // GitHub's answers about accounts
 mod accounts; // the permissions of GitHub accounts, without a token of their owners
 mod authorization; // decides what callers may do
 mod authentication; // from a request to a caller

@@ -15,9 +15,9 @@ use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{IdentityError, Person, RepoPermission};
 
 /// The age up to which an answer counts without a new call: a right that is revoked at GitHub lasts here so long.
-const FRESH: SignedDuration = SignedDuration::from_secs(60);
+pub(super) const FRESH: SignedDuration = SignedDuration::from_secs(60);
 /// The same for a refusal, which is shorter: people who just got a right try again.
-const FRESH_NO: SignedDuration = SignedDuration::from_secs(10);
+pub(super) const FRESH_NO: SignedDuration = SignedDuration::from_secs(10);
 /// The age up to which an answer counts while GitHub cannot be called.
 const STALE: SignedDuration = SignedDuration::from_mins(15);
 /// The number of answers, of some hundred bytes each.

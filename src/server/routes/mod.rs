@@ -22,10 +22,12 @@ use crate::api::observations::{ObservationAnswer, ObservationReport, REPORT_BYTE
 use crate::api::plans::{PlanAnswer, PlanRequest};
 use crate::api::pods::{ContainerLogLine, LiveStateAnswer};
 use crate::api::revisions::{RevisionDetail, RevisionList};
-use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
+use crate::api::rollbacks::{
+    HoldAnswer, HoldList, HoldRequest, ReleaseRequest, RollbackAnswer, RollbackRequest,
+};
 use crate::api::rollouts::{
-    RolloutActRequest, RolloutDetail, RolloutList, RolloutPlanAnswer, RolloutStartRequest,
-    RolloutSummary,
+    RolloutActRequest, RolloutApprovalRequest, RolloutDetail, RolloutList, RolloutPlanAnswer,
+    RolloutStartRequest, RolloutSummary,
 };
 use crate::api::secrets::{SecretActAnswer, SecretActRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
@@ -191,7 +193,12 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .takes::<RollbackRequest>()
         .gives::<RollbackAnswer>(200, "The plan of a dry run; nothing was changed.")
         .gives::<RollbackAnswer>(202, "It is recorded, and will be done.")
-        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict, ProblemKind::WouldLoseData])
+        .fails(&[
+            ProblemKind::NotFound,
+            ProblemKind::Conflict,
+            ProblemKind::Outdated,
+            ProblemKind::WouldLoseData,
+        ])
         .post(&format!("{APP}/hold"), rollbacks::hold)
         .acts("holdApp", "Holds automation off an app on a target.")
         .takes::<HoldRequest>()
@@ -199,9 +206,9 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
         .post(&format!("{APP}/release"), rollbacks::release)
         .acts("releaseApp", "Ends a hold.")
-        .takes::<HoldRequest>()
+        .takes::<ReleaseRequest>()
         .gives::<HoldAnswer>(200, "The hold that was released.")
-        .fails(&[ProblemKind::NotFound])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Outdated])
         .post(&format!("{APP}/secrets"), secrets::record)
         .acts("recordSecretAct", "Records what the caller did to secrets of an app.")
         .about(
@@ -270,9 +277,9 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
             "A gate with a team is for its members and for administrators; any other one is for whoever may deploy to \
              every target.",
         )
-        .takes::<RolloutActRequest>()
+        .takes::<RolloutApprovalRequest>()
         .gives::<RolloutSummary>(200, "It is approved.")
-        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict, ProblemKind::Outdated])
         .post("/rollouts/{id}/cancel", rollouts::cancel)
         .acts("cancelRollout", "Ends a rollout where it is.")
         .takes::<RolloutActRequest>()

@@ -4,7 +4,8 @@ use axum::Json;
 use axum::http::StatusCode;
 
 use crate::api::rollbacks::{
-    self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
+    self, HoldAnswer, HoldList, HoldRequest, HoldSummary, ReleaseRequest, RollbackAnswer,
+    RollbackVersion,
 };
 use crate::deployments::BackendError;
 use crate::deployments::rollback::{RollbackCandidate, RollbackError, RollbackResult};
@@ -59,7 +60,10 @@ pub(super) async fn hold(
     PathParam(instance): PathParam<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let (AppInstance { target, app }, reason) = read_hold(&call, instance, body).await?;
+    call.authorize(Scope::Deploy, &instance).await?;
+    let Payload(HoldRequest { reason: why }) = body?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let AppInstance { target, app } = instance;
     let reply = call.reply::<_, HoldAnswer, 200>();
     let hold = call.deployments().place_hold(target, app, reason, call.by(), &reply).await?;
     Ok(Json(hold.into()))
@@ -69,24 +73,19 @@ pub(super) async fn hold(
 pub(super) async fn release(
     call: AuthenticatedRequest,
     PathParam(instance): PathParam<AppInstance>,
-    body: Body<HoldRequest>,
+    body: Body<ReleaseRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let (AppInstance { target, app }, reason) = read_hold(&call, instance, body).await?;
+    call.authorize(Scope::Deploy, &instance).await?;
+    let Payload(ReleaseRequest { reason: why, rollback }) = body?;
+    let rollback = rollback.map(DeployId::parse).transpose();
+    let rollback = rollback.map_err(|error| bad(format!("rollback: {error}")))?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let AppInstance { target, app } = &instance;
     let nothing = format!("{app} is not held on {target}");
     let reply = call.reply::<_, HoldAnswer, 200>();
-    let hold = call.deployments().release_hold(target, app, reason, call.by(), &reply).await?;
+    let release = (rollback.as_ref(), reason);
+    let hold = call.deployments().release_hold(&instance, release, call.by(), &reply).await?;
     Ok(Json(hold.ok_or_else(|| Problem::new(ProblemKind::NotFound, nothing))?.into()))
-}
-
-/// Reads the app and the reason of a hold or release, after the permission is checked.
-async fn read_hold(
-    call: &AuthenticatedRequest,
-    instance: AppInstance,
-    body: Body<HoldRequest>,
-) -> Result<(AppInstance, String), Problem> {
-    call.authorize(Scope::Deploy, &instance).await?;
-    let Payload(HoldRequest { reason: why }) = body?;
-    Ok((instance, reason(&why).map_err(unprocessable)?))
 }
 
 /// Lists all holds, or those of a target.
@@ -115,6 +114,7 @@ impl From<RollbackError> for Problem {
         match error {
             RollbackError::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
             RollbackError::Against(detail) => Self::new(ProblemKind::Conflict, detail),
+            RollbackError::Outdated(detail) => Self::new(ProblemKind::Outdated, detail),
             RollbackError::KeepsData(objects) => {
                 would_lose_data("the live revision keeps data", &objects)
             }

@@ -41,6 +41,12 @@ impl World {
         self.state().access.levels.insert((login.to_owned(), id), level);
     }
 
+    /// Everybody may read that repository from now on.
+    pub(crate) fn publishes(&self, repository: &str) {
+        let id = self.repository(repository).id;
+        self.state().repo_mut(id).private = false;
+    }
+
     /// They may nothing there any more.
     pub(crate) fn takes_back(&self, login: &str, repository: &str) {
         let id = self.repository(repository).id;
@@ -104,12 +110,13 @@ pub(super) fn permission(
     rest: &[&str],
 ) -> Answered {
     let login = rest.get(1).copied().unwrap_or_default();
-    let permission = match level(state, login, repo) {
-        Some("push") => "write",
-        Some(_) => "read",
-        None => "none",
+    let (permission, role) = match level(state, login, repo) {
+        Some("push") => ("write", "write"),
+        Some("triage") => ("read", "triage"),
+        Some(_) => ("read", "read"),
+        None => ("none", "none"),
     };
-    ok(&json!({"permission": permission, "role_name": permission, "user": user(login)}))
+    ok(&json!({"permission": permission, "role_name": role, "user": user(login)}))
 }
 
 /// `GET /user`

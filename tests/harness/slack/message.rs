@@ -67,7 +67,7 @@ impl Message {
     }
 
     /// The buttons that act.
-    fn acts(&self) -> Vec<Json> {
+    pub(super) fn acts(&self) -> Vec<Json> {
         let blocks = self.blocks.as_array().into_iter().flatten();
         let buttons = blocks.filter_map(|block| block["elements"].as_array()).flatten();
         buttons.filter(|button| !button["value"].is_null()).cloned().collect()

@@ -112,6 +112,24 @@ fn update(state: &mut State, arguments: &Json) -> Result<Json, Refusal> {
     Ok(json!({"ok": true, "channel": channel, "ts": ts, "text": message.text}))
 }
 
+/// An answer to who pressed a button of that message: a sentence for them alone, or a new text of the message.
+pub(super) fn answer(state: &mut State, ts: &str, arguments: &Json) -> Result<(), &'static str> {
+    if arguments["replace_original"] != true {
+        assert_eq!(arguments["response_type"], "ephemeral");
+        state.answers.push(text(arguments, "text").to_owned());
+        return Ok(());
+    }
+    assert!(!text(arguments, "text").is_empty(), "blocks without a text for notifications");
+    check(&arguments["blocks"]).map_err(|(error, _)| error)?;
+    let message = state.messages.iter_mut().find(|message| message.ts == ts);
+    let message = message.ok_or("message_not_found")?;
+    message.blocks = arguments["blocks"].clone();
+    text(arguments, "text").clone_into(&mut message.text);
+    message.updates += 1;
+    message.read = false;
+    Ok(())
+}
+
 fn check(blocks: &Json) -> Result<(), Refusal> {
     blocks::check(blocks).map_err(|(error, messages)| {
         let messages: Vec<_> = messages.iter().map(|text| format!("[ERROR] {text}")).collect();

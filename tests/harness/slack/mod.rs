@@ -8,6 +8,7 @@ mod blocks; // what Slack says of blocks
 mod faults; // trouble, ordered by the test
 mod message; // one message, as it was sent and as it is read
 mod methods; // the Web API
+pub(crate) mod press; // people press buttons
 mod server; // HTTP
 mod state; // the workspace
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use serde_json::Value as Json;
 use the_deployer::support::clock::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -131,9 +133,21 @@ impl Slack {
         self.state().read(place)
     }
 
-    /// Where people who press a button are answered.
-    pub(crate) fn answer_url(&self) -> String {
-        format!("{}/actions/T061EG9R6/1/x", self.hub.origin)
+    /// What Slack sends along when a button is pressed: the message with it, if there is one, and where the person is
+    /// answered.
+    pub(crate) fn pressed(&self, button: &Json) -> (Option<Json>, String) {
+        let message = self.state().message_with(button);
+        let ts = message.as_ref().and_then(|message| message["ts"].as_str()).unwrap_or("none");
+        let url = format!("{}/actions/T061EG9R6/1/{ts}", self.hub.origin);
+        (message, url)
+    }
+
+    /// The newest text of a message, once it was changed so often.
+    pub(crate) async fn changed(&self, channel: &str, ts: &str, updates: usize) -> Read {
+        let find = || self.read(channel).into_iter().find(|one| one.ts == ts);
+        let there = || find().is_some_and(|one| one.updates >= updates);
+        self.hub.changes.subscribe().wait_for(|_| there()).await.unwrap();
+        find().unwrap()
     }
 
     /// The answers to people who pressed buttons, once there are so many.

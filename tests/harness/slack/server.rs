@@ -112,10 +112,12 @@ fn work(state: &mut State, call: &Call) -> Option<Response> {
 }
 
 fn done(state: &mut State, call: &Call) -> Response {
-    if call.method.starts_with("actions/") {
-        state.answers.push(call.arguments["text"].as_str().unwrap().to_owned());
-        assert_eq!(call.arguments["response_type"], "ephemeral");
-        return "ok".into_response();
+    if let Some(place) = call.method.strip_prefix("actions/") {
+        let ts = place.rsplit('/').next().unwrap();
+        return match methods::answer(state, ts, &call.arguments) {
+            Ok(()) => "ok".into_response(),
+            Err(error) => (StatusCode::BAD_REQUEST, error).into_response(),
+        };
     }
     if call.method == "hook" {
         let (status, text, wait) = methods::hook(state, &call.arguments);

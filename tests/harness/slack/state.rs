@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value as Json;
 use the_deployer::support::clock::Clock;
 
 use crate::harness::slack::faults::Faults;
@@ -132,6 +133,19 @@ impl State {
             message.seen()
         })
         .collect()
+    }
+
+    /// The newest message with that button, with the names that Slack gives to blocks without one.
+    pub(super) fn message_with(&self, button: &Json) -> Option<Json> {
+        let mut messages = self.messages.iter().rev();
+        let message = messages.find(|message| message.acts().contains(button))?;
+        let mut json = message.json(false);
+        for (number, block) in json["blocks"].as_array_mut().unwrap().iter_mut().enumerate() {
+            if block["block_id"].is_null() {
+                block["block_id"] = format!("b{number}").into();
+            }
+        }
+        Some(json)
     }
 
     pub(super) fn unread(&self) -> Vec<String> {

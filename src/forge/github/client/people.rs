@@ -44,6 +44,28 @@ struct Membership {
     state: String,
 }
 
+/// An account's permission on a repository.
+#[derive(Deserialize)]
+struct Collaborator {
+    /// `maintain` counts as `write` here, `triage` as `read`.
+    permission: String,
+    /// The role itself, also one that the organization has defined.
+    #[serde(default)]
+    role_name: String,
+}
+
+impl Collaborator {
+    /// Returns the level; `None` for readers, whom everybody is among where the repository is public.
+    fn level(&self) -> Option<RepoPermission> {
+        match (self.permission.as_str(), self.role_name.as_str()) {
+            ("admin" | "write", _) => Some(RepoPermission::Push),
+            ("read", "" | "read") => None,
+            ("read", _) => Some(RepoPermission::Read),
+            (_, _) => Some(RepoPermission::Nothing),
+        }
+    }
+}
+
 impl Forge {
     /// Fetches the person who has that token.
     ///
@@ -131,23 +153,32 @@ impl Forge {
         Ok(false)
     }
 
-    /// Checks with the service's own credentials that an account may push to a repository.
+    /// Fetches the permission of an account on a repository, with the service's own credentials.
     ///
     /// # Errors
     /// [`ForgeError`]
-    pub async fn may_push(&self, repository: &RepoName, login: &str) -> Result<bool, ForgeError> {
-        #[derive(Deserialize)]
-        struct Collaborator {
-            permission: String,
-        }
-        let Self::GitHub(github) = self else { return Ok(false) };
+    pub async fn permission_of(
+        &self,
+        repository: &RepoName,
+        login: &str,
+    ) -> Result<RepoPermission, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(RepoPermission::Nothing) };
         let subject = RequestSubject::Repository(repository);
         let login = encode_segment(login);
         let route = format!("/repos/{repository}/collaborators/{login}/permission");
         let call = ApiCall::get(subject, Permission::METADATA, route).at_most(LIMIT);
         let collaborator: Option<Collaborator> = github.find(call).await?;
-        // `maintain` counts as `write` here, `triage` as `read`.
-        Ok(collaborator.is_some_and(|one| matches!(one.permission.as_str(), "admin" | "write")))
+        let Some(level) = collaborator.map(|one| one.level()) else {
+            return Ok(RepoPermission::Nothing);
+        };
+        if let Some(level) = level {
+            return Ok(level);
+        }
+        let route = format!("/repos/{repository}");
+        let call = ApiCall::get(subject, Permission::METADATA, route).at_most(LIMIT);
+        let repository: Option<Repository> = github.find(call).await?;
+        let is_private = repository.is_some_and(|repository| repository.private);
+        Ok(if is_private { RepoPermission::Read } else { RepoPermission::Nothing })
     }
 
     /// Returns a person's public e-mail address; `None` where there is none, or no such person.
@@ -300,6 +331,25 @@ mod tests {
             (true, "repo:status", Read),
         ] {
             assert_eq!(on(private, permissions, Some(scopes)), level, "{private} {scopes}");
+        }
+    }
+
+    #[test]
+    fn a_reader_is_everybody_and_a_role_is_not() {
+        for (permission, role, level) in [
+            ("admin", "admin", Some(Push)),
+            ("write", "maintain", Some(Push)),
+            ("write", "write", Some(Push)),
+            ("read", "triage", Some(Read)),
+            ("read", "security-reviewer", Some(Read)),
+            ("read", "read", None),
+            ("read", "", None),
+            ("none", "none", Some(Nothing)),
+            ("surprise", "read", Some(Nothing)),
+        ] {
+            let (permission, role_name) = (permission.to_owned(), role.to_owned());
+            let collaborator = Collaborator { permission, role_name };
+            assert_eq!(collaborator.level(), level, "{role}");
         }
     }
 

@@ -94,7 +94,8 @@ pub(crate) async fn acts_on_rollout(
     }
     let may_approve = match record.step() {
         Some(RolloutStep::Gate { gate: Gate::Approval { team: Some(team) }, .. }) => {
-            call.shared.state.auth.require_member(actor, team).await.is_ok()
+            let repository = &record.release.repository;
+            call.shared.state.auth.require_member(actor, team, repository).await.is_ok()
         }
         _ => is_for_all,
     };

@@ -67,7 +67,9 @@ pub(super) async fn ask(
     let (id, act) = read(id, &act)?;
     let rollout = load(&call.request, &id).await?;
     match act {
-        RolloutActWord::Approve => require_approver(&call.request, &rollout).await?,
+        RolloutActWord::Approve => {
+            require_approver(&call.request, &rollout, rollout.record.index).await?;
+        }
         _ => authorize(&call.request, Scope::Deploy, &rollout).await?,
     }
     let page = page(&call, &id, act).await;

@@ -13,8 +13,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::api::rollouts::{
-    RolloutActRequest, RolloutDetail, RolloutList, RolloutStartRequest, RolloutStatus,
-    RolloutSummary,
+    RolloutActRequest, RolloutApprovalRequest, RolloutDetail, RolloutList, RolloutStartRequest,
+    RolloutStatus, RolloutSummary,
 };
 use crate::deployments::rollouts::{
     PreparedRollout, RolloutActError, RolloutError, RolloutFilter, RolloutView,
@@ -24,6 +24,7 @@ use crate::model::id::{RepoName, RolloutId, TargetName};
 use crate::model::removal::reason;
 use crate::rollout::acts::RolloutAct;
 use crate::rollout::plan::{Gate, RolloutStep};
+use crate::rollout::record::RolloutRecord;
 use crate::server::auth::Resource;
 use crate::server::call::{
     AuthenticatedRequest, PathParam, Payload, QueryPairs, bad, unprocessable,
@@ -213,15 +214,24 @@ pub(super) async fn retry(
 pub(super) async fn approve(
     call: AuthenticatedRequest,
     PathParam(id): PathParam<RolloutId>,
-    Payload(body): Payload<RolloutActRequest>,
+    Payload(body): Payload<RolloutApprovalRequest>,
 ) -> Result<Json<RolloutSummary>, Problem> {
     let rollout = load(&call, &id).await?;
-    require_approver(&call, &rollout).await?;
-    let RolloutActRequest { reason: why } = body;
-    let reason = reason(&why).map_err(unprocessable)?;
+    let RolloutApprovalRequest { reason: why, step: expected_step } = body;
     // Of this step: the next gate may be for another team.
-    let (step, by) = (rollout.record.index, call.caller.name.clone());
-    act(&call, &id, RolloutAct::Approve { step, by, reason }).await
+    let step = expected_step.unwrap_or(rollout.record.index);
+    require_approver(&call, &rollout, step).await?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let approval = RolloutAct::Approve { step, by: call.caller.name.clone(), reason };
+    let reply = call.reply::<_, RolloutSummary, 200>();
+    match call.deployments().act_on_rollout(&id, approval, call.by(), &reply).await {
+        Ok(rollout) => Ok(Json(rollout.into())),
+        // No step waits for a second time.
+        Err(RolloutActError::Refused(refusal)) if expected_step.is_some() => {
+            Err(Problem::new(ProblemKind::Outdated, refusal.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Reads the reason of an act, after the caller's rights on every target are checked.
@@ -282,15 +292,17 @@ pub(in crate::server) async fn authorize(
     Ok(())
 }
 
-/// Fails unless the caller may approve the gate at which the rollout waits.
+/// Fails unless the caller may approve the gate of that step.
 pub(in crate::server) async fn require_approver(
     call: &AuthenticatedRequest,
     rollout: &RolloutView,
+    step: usize,
 ) -> Result<(), Problem> {
-    match rollout.record.step() {
+    let RolloutRecord { plan, release, .. } = &rollout.record;
+    match plan.steps.get(step) {
         Some(RolloutStep::Gate { gate: Gate::Approval { team: Some(team) }, .. }) => {
             authorize(call, Scope::Read, rollout).await?;
-            call.require_member(team).await
+            call.require_member(team, &release.repository).await
         }
         _ => authorize(call, Scope::Deploy, rollout).await,
     }
