@@ -74,6 +74,7 @@ mod tests {
             channel: "C0123456789".to_owned(),
             ts: "2.0".to_owned(),
             root: Some("1.0".to_owned()),
+            undeliverable: None,
         }
     }
 

@@ -8,7 +8,8 @@
 //! - Nothing overtakes: while an earlier message still waits, a message waits.
 
 use crate::model::deployment::ForgeState;
-use crate::notify::message::NewsKind;
+use crate::model::status::one_line;
+use crate::notify::message::{NewsKind, Undeliverable};
 
 /// A former end of the same lane, and what became of its message to the channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct MessageRef {
     pub ts: String,
     /// The message that it is a reply to, if it is one.
     pub root: Option<String>,
+    /// The channel that should have had it, where it went elsewhere: a changed message says so again.
+    pub undeliverable: Option<Undeliverable>,
 }
 
 /// The decision about a message.
@@ -133,6 +136,8 @@ pub fn for_canary(is_halted: bool, successes: bool, told: &ToldCanary) -> Action
     }
 }
 
+/// The longest channel, and the longest problem, of a refusal, in characters.
+const LONGEST_REFUSAL: usize = 500;
 const CANARY: Action = Action::Post { kind: NewsKind::Canary, thread: None, broadcast: true };
 
 /// Puts the end of a deployment under the message about its canary, so that the last word there is not a halt.
@@ -146,8 +151,26 @@ pub fn after_canary(action: Action, state: ForgeState, told: &ToldCanary) -> Act
             let broadcast = told.message.is_none();
             Action::Post { kind: NewsKind::Deployed, thread: told.message.clone(), broadcast }
         }
+        // A newer release took the place of the canary: channels do not hear of that, but they have its message.
+        Action::Skip(_) if state == ForgeState::Inactive => {
+            told.message.clone().map_or(CANARY, Action::Update)
+        }
         other => other,
     }
+}
+
+/// Returns the message about the canary where the end of its deployment is no reply to it: then that message says the end
+/// itself, because its last word would be a step or a halt.
+pub fn unanswered_canary<'a>(action: &Action, told: &'a ToldCanary) -> Option<&'a MessageRef> {
+    let message = told.message.as_ref()?;
+    let is_answered = match action {
+        Action::Skip(_) => false,
+        Action::Post { thread, .. } => thread.as_ref().is_some_and(|thread| {
+            (&thread.channel, thread.thread()) == (&message.channel, message.thread())
+        }),
+        Action::Defer | Action::Update(_) => true,
+    };
+    (!is_answered).then_some(message)
 }
 
 /// The thread of the rollout that a deployment belongs to.
@@ -213,19 +236,27 @@ impl MessageRef {
         self.root.as_deref().unwrap_or(&self.ts)
     }
 
-    /// Writes it as one text for the database.
+    /// Writes it as one text for the database; a refusal is on two further lines.
     pub fn reference(&self) -> String {
-        let Self { addressed, channel, ts, root } = self;
+        let Self { addressed, channel, ts, root, undeliverable } = self;
         let root = root.as_deref().unwrap_or(ts);
-        format!("{channel} {ts} {root} {addressed}")
+        let refusal = undeliverable.as_ref().map_or_else(String::new, |refusal| {
+            let [channel, problem] =
+                [&refusal.channel, &refusal.problem].map(|text| one_line(text, LONGEST_REFUSAL));
+            format!("\n{channel}\n{problem}")
+        });
+        format!("{channel} {ts} {root} {addressed}{refusal}")
     }
 
     /// Parses the text of the database.
     pub fn parse(reference: &str) -> Option<Self> {
-        let mut parts = reference.splitn(4, ' ').map(str::to_owned);
+        let mut lines = reference.split('\n');
+        let mut parts = lines.next()?.splitn(4, ' ').map(str::to_owned);
         let (channel, ts, root) = (parts.next()?, parts.next()?, parts.next()?);
         let root = Some(root).filter(|root| *root != ts);
-        Some(Self { channel, ts, root, addressed: parts.next()? })
+        let refusal = lines.next().map(str::to_owned).zip(lines.next().map(str::to_owned));
+        let undeliverable = refusal.map(|(channel, problem)| Undeliverable { channel, problem });
+        Some(Self { channel, ts, root, addressed: parts.next()?, undeliverable })
     }
 }
 
@@ -241,6 +272,7 @@ mod tests {
             channel: "C1".to_owned(),
             ts: ts.to_owned(),
             root: root.map(str::to_owned),
+            undeliverable: None,
         }
     }
 
@@ -348,6 +380,25 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_kept_with_the_place_that_the_message_has() {
+        let refusal = |channel: &str, problem: &str| Undeliverable {
+            channel: channel.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let message = |undeliverable| MessageRef { undeliverable, ..at("2.0", Some("1.0")) };
+        let told = message(Some(refusal("#squad", "the bot is not in it")));
+        assert_eq!(MessageRef::parse(&told.reference()), Some(told));
+        let hostile = message(Some(refusal("#a\nC2 9.9", &"x\n".repeat(9000))));
+        let read = MessageRef::parse(&hostile.reference()).unwrap();
+        assert_eq!(
+            (read.channel.as_str(), read.ts.as_str(), read.addressed.as_str()),
+            ("C1", "2.0", "squad")
+        );
+        assert_eq!(read.undeliverable.as_ref().unwrap().channel, "#a C2 9.9");
+        assert!(hostile.reference().len() < 2500);
+    }
+
+    #[test]
     fn a_canary_has_one_message_from_the_first_failed_check_on() {
         let told = |count, message| ToldCanary { count, message };
         let nothing = told(0, None);
@@ -372,17 +423,31 @@ mod tests {
         let post = |kind, thread, broadcast| Action::Post { kind, thread, broadcast };
         let thread = || Some(at("1.0", None));
         assert_eq!(after_canary(skip(), SUCCESS, &told), post(NewsKind::Deployed, thread(), false));
-        assert_eq!(after_canary(skip(), ForgeState::Inactive, &told), skip());
+        let update = Action::Update(at("1.0", None));
+        assert_eq!(after_canary(skip(), ForgeState::Inactive, &told), update);
+        assert_eq!(unanswered_canary(&update, &told), None);
         assert_eq!(after_canary(skip(), SUCCESS, &ToldCanary::default()), skip());
         let failure = post(NewsKind::Rejected, None, true);
         assert_eq!(after_canary(failure, FAILURE, &told), post(NewsKind::Rejected, thread(), true));
         let recovery = post(NewsKind::Recovered { failures: 1 }, Some(at("0.5", None)), false);
         assert_eq!(after_canary(recovery.clone(), SUCCESS, &told), recovery);
+        // What is told elsewhere, or not at all, changes the message.
+        let message = told.message.as_ref();
+        assert_eq!(unanswered_canary(&recovery, &told), message);
+        let rollout =
+            within_rollout(post(NewsKind::Deployed, thread(), false), RolloutThread::Begun(None));
+        assert_eq!(unanswered_canary(&rollout, &told), message);
+        assert_eq!(unanswered_canary(&post(NewsKind::Rejected, thread(), true), &told), None);
+        let reply = ToldCanary { count: 1, message: Some(at("1.5", Some("1.0"))) };
+        assert_eq!(unanswered_canary(&post(NewsKind::Rejected, thread(), true), &reply), None);
+        assert_eq!(unanswered_canary(&rollout, &ToldCanary::default()), None);
         let by_webhook = ToldCanary { count: 2, message: None };
         assert_eq!(
             after_canary(skip(), SUCCESS, &by_webhook),
             post(NewsKind::Deployed, None, true)
         );
+        assert_eq!(after_canary(skip(), ForgeState::Inactive, &by_webhook), CANARY);
+        assert_eq!(after_canary(skip(), ForgeState::Inactive, &ToldCanary::default()), skip());
     }
 
     #[test]

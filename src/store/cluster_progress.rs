@@ -329,8 +329,8 @@ impl Store {
             self.request_undo(write, request, now).await?;
         }
         if row.maybe_text("fleet")?.is_some() {
-            let is_told = change.status.is_some();
-            return fleet_rows::follow_part(self, write, (&row, is_told), now).await;
+            let follow = (&row, change.status.is_some(), !change.canaries.is_empty());
+            return fleet_rows::follow_part(self, write, follow, now).await;
         }
         let Some(status) = &change.status else { return Ok(()) };
         if change.state == State::Succeeded {

@@ -61,7 +61,7 @@ pub(super) async fn lock_fleet_of(
 pub(super) async fn follow_part(
     store: &Store,
     write: &mut WriteTransaction,
-    (part, is_told): (&Row, bool),
+    (part, is_told, has_canary): (&Row, bool, bool),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let Some(fleet) = part.maybe_id::<DeployId>("fleet")? else { return Ok(()) };
@@ -86,6 +86,8 @@ pub(super) async fn follow_part(
         Some(failed) if state == State::Failed => log_of(write, &failed.id).await?,
         _ => Vec::new(),
     };
+    // A canary is told by its samples, also where the fleet's sentence is the same.
+    let canary_status = (has_canary && is_told).then(|| status.clone());
     let status = (state.is_final() || (is_told && is_news)).then_some(status);
     let change = ClusterChange {
         deployment: fleet.clone(),
@@ -109,6 +111,9 @@ pub(super) async fn follow_part(
     }
     if let Some(status) = &change.status {
         store.enqueue_change(write, &fleet, status, now);
+    }
+    if let Some(status) = &canary_status {
+        store.enqueue_canary(write, &fleet, status, now);
     }
     Ok(())
 }

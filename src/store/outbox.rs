@@ -321,6 +321,23 @@ impl Store {
             }
         } else {
             self.enqueue_messages(write, id, status, now);
+            self.enqueue_end_of_canary(write, id, status, now);
+        }
+    }
+
+    /// Enqueues a message about a canary that ended without a result, where people have got, or will get, one about its
+    /// steps: they hear of no other such end.
+    fn enqueue_end_of_canary(
+        &self,
+        write: &mut WriteTransaction,
+        id: &DeployId,
+        status: &ForgeStatus,
+        now: Timestamp,
+    ) {
+        if status.state == ForgeState::Inactive
+            && let Some(sink) = self.subscriptions.canary_sink()
+        {
+            enqueue_after_progress(write, id, &sink, status, now);
         }
     }
 
@@ -386,6 +403,18 @@ fn enqueue_phase(
 ) {
     let sql = concat!(insert!(), " HAVING COUNT(CASE WHEN phase = $8 THEN 1 END) = 0");
     write.later(query(sql, (message_values(id, sink, status, now), phase.as_str())));
+}
+
+/// Enqueues a message for one sink, if there is one about progress.
+fn enqueue_after_progress(
+    write: &mut WriteTransaction,
+    id: &DeployId,
+    sink: &Sink,
+    status: &ForgeStatus,
+    now: Timestamp,
+) {
+    let sql = concat!(insert!(), " HAVING COUNT(CASE WHEN state = 'in_progress' THEN 1 END) > 0");
+    write.later(query(sql, message_values(id, sink, status, now)));
 }
 
 fn message_values(id: &DeployId, sink: &Sink, status: &ForgeStatus, now: Timestamp) -> impl Bind {

@@ -80,7 +80,7 @@ async fn end_waiting(
         fleet_rows::lock_fleet_of(store, write, &change.deployment).await?;
         let Some(row) = set_cluster_state(write, &change, now).await? else { continue };
         if row.maybe_text("fleet")?.is_some() {
-            fleet_rows::follow_part(store, write, (&row, true), now).await?;
+            fleet_rows::follow_part(store, write, (&row, true, false), now).await?;
         } else if let Some(status) = &change.status {
             store.enqueue_change(write, &change.deployment, status, now);
         }

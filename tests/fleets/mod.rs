@@ -7,3 +7,4 @@ mod stops; // locks, holds, removals and deployments of single clusters
 mod plans; // what each cluster would get
 mod rollouts; // a fleet as the target of a rollout
 mod progress; // the clusters of a fleet, each watched
+mod canary_news; // what Slack reads of its canaries

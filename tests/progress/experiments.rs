@@ -19,7 +19,7 @@ const PLATFORM: &str = ", platform: {ingress: {kind: gateway, gateways: \
                         canary: {provider: istio}}";
 
 /// The document's canary: 20 % more each minute up to 60 %, three failed checks, 99 % without errors, one second.
-const WAML: &str = "schema: \"2\"
+pub(super) const WAML: &str = "schema: \"2\"
 name: Shop
 slug: shop
 owner: squad@example.com
@@ -41,13 +41,16 @@ deploy:
       - {name: request-duration, thresholdRange: {max: 1000}}
 ";
 
+/// The settings of an incoming webhook.
+pub(super) const WEBHOOK: &str = "{webhook: {env: SLACK_WEBHOOK}}";
+
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// The service, its cluster with Flagger, and `v1` that serves.
-struct Experiment {
-    world: Watched,
-    slack: Slack,
-    flagger: Flagger,
+pub(super) struct Experiment {
+    pub(super) world: Watched,
+    pub(super) slack: Slack,
+    pub(super) flagger: Flagger,
     first: Deployment,
     /// The release that Argo CD has applied, by its number.
     release: u32,
@@ -55,19 +58,41 @@ struct Experiment {
     generation: u32,
 }
 
+/// Every request fails.
+pub(super) const BAD: Measured = Measured { success_rate: Some(0.0), duration: Some(20.0) };
+/// No request fails.
+const GOOD: Measured = Measured { success_rate: Some(100.0), duration: Some(20.0) };
+
 fn traffic(error_percent: f64, milliseconds: f64) -> Measured {
     Measured { success_rate: Some(100.0 - error_percent), duration: Some(milliseconds) }
 }
 
 impl Experiment {
-    async fn start(mut deployer: Deployer, waml: &str) -> Self {
+    async fn start(deployer: Deployer, waml: &str) -> Self {
+        Box::pin(Self::start_with(deployer, waml, "")).await
+    }
+
+    /// With more keys of `notify.slack`.
+    pub(super) async fn start_with(deployer: Deployer, waml: &str, keys: &str) -> Self {
         let slack = Slack::start(&deployer.clock).await;
         slack.channel("#squad-devx");
-        deployer.variable("SLACK_TOKEN", TOKEN);
+        slack.channel("#deploys");
         let url = slack.api_url();
-        deployer.configure(|text| {
-            format!("{text}notify:\n  slack: {{token: {{env: SLACK_TOKEN}}, api_url: '{url}'}}\n")
-        });
+        let keys = format!("{{token: {{env: SLACK_TOKEN}}, api_url: '{url}'{keys}}}");
+        Box::pin(Self::start_at(deployer, slack, waml, &keys)).await
+    }
+
+    /// With an incoming webhook into #deploys.
+    pub(super) async fn start_with_webhook(deployer: Deployer, waml: &str) -> Self {
+        let slack = Slack::start(&deployer.clock).await;
+        slack.channel("#deploys");
+        Box::pin(Self::start_at(deployer, slack, waml, WEBHOOK)).await
+    }
+
+    async fn start_at(mut deployer: Deployer, slack: Slack, waml: &str, keys: &str) -> Self {
+        deployer.variable("SLACK_TOKEN", TOKEN);
+        deployer.variable("SLACK_WEBHOOK", &slack.hook_into("#deploys"));
+        deployer.configure(|text| format!("{text}notify:\n  slack: {keys}\n"));
         let world = Watched::start(deployer, PLATFORM).await;
         world.app("shop").commit(waml);
         let id = world.deploys(&world.deployer.github.repository("example/shop"), "v1").await;
@@ -104,13 +129,13 @@ impl Experiment {
     }
 
     /// Argo CD applies what the service has pushed.
-    fn sync(&mut self, deployment: Deployment, release: u32) {
+    pub(super) fn sync(&mut self, deployment: Deployment, release: u32) {
         (self.applied, self.release) = (deployment, release);
         self.apply_workload();
     }
 
     /// Flagger looks, if it is time to; the cluster shows its events and the states of its status.
-    fn look(&mut self, measured: Measured) {
+    pub(super) fn look(&mut self, measured: Measured) {
         let sight = Sight {
             template: format!("release {}", self.release),
             target_ready: self.flagger.target_pods > 0,
@@ -136,7 +161,7 @@ impl Experiment {
     }
 
     /// Waits until the record of a deployment has what Flagger's status says.
-    async fn is_seen(&self, id: i64) {
+    pub(super) async fn is_seen(&self, id: i64) {
         let Flagger { phase, weight, failed_checks, .. } = &self.flagger;
         let is_same = |sample: &CanarySample| {
             let status = &sample.status;
@@ -159,8 +184,67 @@ impl Experiment {
         panic!("{phase}, {weight} %, {failed_checks} failed is never seen: {last:#?}");
     }
 
+    /// `v2` is deployed, and its first check has failed.
+    pub(super) async fn halts(&mut self) -> i64 {
+        let app = self.world.deployer.github.repository("example/shop");
+        let id = self.world.deploys(&app, "v2").await;
+        let deployment = self.world.deployer.deployment(id).await;
+        self.sync(deployment, 2);
+        self.world.reaches(id, State::Progressing).await;
+        while self.flagger.failed_checks == 0 {
+            self.checks(id, BAD).await;
+        }
+        id
+    }
+
+    /// Flagger checks once more, and the service has seen it.
+    pub(super) async fn checks(&mut self, id: i64, measured: Measured) {
+        self.world.deployer.clock.advance(MINUTE);
+        self.look(measured);
+        self.is_seen(id).await;
+    }
+
+    /// No check fails any more, until the run has succeeded.
+    pub(super) async fn finishes(&mut self, id: i64) {
+        for _ in 0..20 {
+            self.world.deployer.clock.advance(MINUTE);
+            self.look(GOOD);
+            if self.flagger.phase == "Succeeded" {
+                self.world.reaches(id, State::Succeeded).await;
+                self.world.deployer.settle().await;
+                return;
+            }
+            self.is_seen(id).await;
+        }
+        panic!("the run does not end: {:#?}", self.flagger);
+    }
+
+    /// The service has taken `v2` back, and `v1` serves.
+    pub(super) async fn goes_back(&mut self) {
+        let (number, undo) = self.world.undone().await;
+        self.sync(undo, 1);
+        self.world.deployer.clock.advance(MINUTE);
+        self.look(Measured::default());
+        self.world.reaches(number, State::Succeeded).await;
+        self.world.deployer.settle().await;
+    }
+
+    /// The canary as it stands is told again by the cluster.
+    pub(super) fn repeat(&self) {
+        self.world.server.apply(self.flagger.canary());
+    }
+
+    /// The service dies, and another begins on its data.
+    pub(super) async fn restarts(&mut self) {
+        self.world.stop.cancel();
+        self.world.deployer.dies();
+        self.world.deployer.clock.advance(Duration::from_mins(3));
+        self.world.deployer.starts().await;
+        self.world.follow();
+    }
+
     /// `v2` is deployed and measured so, until Flagger has ended its run; its record then.
-    async fn release(&mut self, measured: Measured, end: State) -> (i64, Deployment) {
+    pub(super) async fn release(&mut self, measured: Measured, end: State) -> (i64, Deployment) {
         let app = self.world.deployer.github.repository("example/shop");
         let id = self.world.deploys(&app, "v2").await;
         let deployment = self.world.deployer.deployment(id).await;
@@ -178,7 +262,15 @@ impl Experiment {
         panic!("the run does not end: {:#?}", self.flagger);
     }
 
-    async fn ends(self) {
+    /// The same, where the team has no channel of its own.
+    pub(super) async fn ends_without_channel(self) {
+        self.world.deployer.settle().await;
+        self.slack.read("#deploys");
+        self.slack.all_read();
+        self.world.ends().await;
+    }
+
+    pub(super) async fn ends(self) {
         self.world.deployer.settle().await;
         self.slack.read("#squad-devx");
         self.slack.all_read();

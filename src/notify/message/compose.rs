@@ -2,7 +2,7 @@
 //! a list is too long, its last entries are left out, and the message has their number.
 
 use crate::model::canary::CanaryStatus;
-use crate::model::deployment::Deployment;
+use crate::model::deployment::{Deployment, State};
 use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MAX_BLOCKS, MAX_TOGETHER, size};
 use crate::notify::message::escape::{cut, escape_line, length};
@@ -147,25 +147,35 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     }
 }
 
-/// Writes the message about a canary that goes on: its share of the traffic, and the failed checks with their reason.
+/// Writes the message about a canary: its share of the traffic, and the failed checks with their reason; once it has ended,
+/// how.
 pub(super) fn canary(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let is_halted = news.canaries.iter().any(|canary| canary.failed_checks > 0);
-    let title = if is_halted {
-        parts::title(parts::HALTED, deployment, "is halted on")
-    } else {
-        parts::title(parts::CANARY, deployment, "is a canary on")
+    let (icon, verb) = match deployment.state {
+        State::Succeeded => (parts::SUCCESS, "is deployed to"),
+        State::Failed => (parts::FAILURE, "does not run on"),
+        State::Superseded => (parts::ENDED, "was superseded on"),
+        State::Cancelled => (parts::ENDED, "was cancelled on"),
+        _ if is_halted => (parts::HALTED, "is halted on"),
+        _ => (parts::CANARY, "is a canary on"),
     };
+    let title = parts::title(icon, deployment, verb);
     let line = |canary: &CanaryStatus| {
         let described = canary.describe();
-        let text = if news.canaries.len() > 1 {
+        let text = if news.canaries.len() > 1 || news.is_fleet {
             format!("{}: {described}", canary.workload)
         } else {
             described
         };
         escape_line(&text, LONGEST_LINE)
     };
-    let lines: Vec<String> = news.canaries.iter().take(MAX_VIOLATIONS).map(line).collect();
+    let canaries = news.canaries.iter().filter(|_| !deployment.state.is_final());
+    let mut lines: Vec<String> = canaries.take(MAX_VIOLATIONS).map(line).collect();
+    let hidden = if lines.is_empty() { 0 } else { news.canaries.len() - lines.len() };
+    if lines.is_empty() {
+        lines.push(escape_line(&deployment.summary, LONGEST_SUMMARY));
+    }
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     head.push(Block::section(&lines.join("\n")));
@@ -174,7 +184,7 @@ pub(super) fn canary(news: &News<'_>) -> MessageParts {
         text: format!("{title}: {}", lines.join("; ")),
         head,
         items: Vec::new(),
-        hidden: news.canaries.len() - lines.len(),
+        hidden,
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
 }

@@ -32,6 +32,8 @@ pub(super) const FAILURE: &str = "❌";
 const ROLLED_BACK: &str = "⏪";
 /// The icon of a canary that goes on.
 pub(super) const CANARY: &str = "🐤";
+/// The icon of a canary that has ended without a result.
+pub(super) const ENDED: &str = "⏹";
 /// The icon of a canary of which a check has failed.
 pub(super) const HALTED: &str = "✋";
 

@@ -224,7 +224,14 @@ impl Outbox {
         let content = content_of(news, &overview);
         let now = self.clock.now();
         let is_doubted = claim.unsure || claim.doubted;
-        let step = next_step(news, told, (&content, is_doubted), now);
+        // An incoming webhook has no thread, also none that a bot has begun before.
+        let reference = told.reference.as_deref().and_then(MessageRef::parse);
+        let reference = reference.filter(|_| sink.slack.is_bot());
+        let thread = RolloutTold {
+            reference: reference.as_ref().map(MessageRef::reference),
+            ..told.clone()
+        };
+        let step = next_step(news, &thread, (&content, is_doubted), now);
         let (places, broadcast) = match step {
             ThreadStep::Nothing(reason) => return Ok(Attempt::with_nothing(reason)),
             ThreadStep::Wait(at) => {
@@ -234,8 +241,8 @@ impl Outbox {
             ThreadStep::Update => (Vec::new(), false),
             ThreadStep::Begin => (first_places(sink, team), true),
             ThreadStep::Notify(audience) => {
-                let places =
-                    thread_place(told).map_or_else(|| first_places(sink, team), |one| vec![one]);
+                let places = thread_place(reference.as_ref())
+                    .map_or_else(|| first_places(sink, team), |one| vec![one]);
                 (places, audience == NoticeAudience::Channel)
             }
         };
@@ -264,10 +271,14 @@ impl Outbox {
                 compose_notice(message)
             }
         };
-        let reference = told.reference.as_deref().and_then(MessageRef::parse);
         let call = async {
             match (step, &reference) {
-                (ThreadStep::Update, Some(first)) => update(sink, first, &overview, now).await,
+                (ThreadStep::Update, Some(first)) => {
+                    // Where it was meant to go stays in it.
+                    let undeliverable = first.undeliverable.as_ref();
+                    let overview = compose_overview(RolloutMessage { undeliverable, ..message });
+                    update(sink, first, &overview, now).await
+                }
                 _ => send(sink, delivery, &compose, now).await,
             }
         };
@@ -344,8 +355,8 @@ fn first_places(sink: &SlackSink, team: Option<&str>) -> Vec<Destination> {
 }
 
 /// Returns the place of a reply; `None` where there is no thread.
-fn thread_place(told: &RolloutTold) -> Option<Destination> {
-    let first = MessageRef::parse(told.reference.as_deref()?)?;
+fn thread_place(first: Option<&MessageRef>) -> Option<Destination> {
+    let first = first?;
     Some(Destination {
         address: SlackAddress::Channel(Channel::parse(&first.channel)?),
         thread: Some(first.thread().to_owned()),

@@ -5,6 +5,7 @@ mod bigquery; // rows of deployments that have ended
 mod cloudevents; // CloudEvents to programs
 pub(super) mod github; // statuses of deployments and commits, check runs
 pub(super) mod slack; // messages to the team's channel and the actor
+mod slack_canary; // the message about a canary
 
 use std::collections::BTreeMap;
 use std::time::Duration;

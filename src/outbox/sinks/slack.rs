@@ -8,13 +8,11 @@
 //! the message is parked: a message that is missing can be looked up on the deployment's page, and one
 //! that comes twice cannot be taken back.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, Remedy};
-use crate::model::canary::CanaryStatus;
 use crate::model::deployment::{Contact, Deployment, ForgeState, State};
 use crate::model::event::Recipient;
 use crate::model::id::DeployId;
@@ -28,7 +26,7 @@ use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::{MessageForm, MessageUpdate, Post, Posted};
 use crate::notify::threading::{
-    self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef, RolloutThread, ToldCanary,
+    self, Action, ChannelPrefs, DeliveryState, EarlierEnd, MessageRef, RolloutThread,
 };
 use crate::outbox::delivery::{Delivered, DeliveryFailure};
 use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
@@ -50,11 +48,11 @@ const SEARCH_LIMIT: u32 = 50;
 /// later than this.
 const SEARCH_DELAY: Duration = Duration::from_secs(30);
 
-type Outcome = Result<Delivered, DeliveryFailure>;
+pub(super) type SlackOutcome = Result<Delivered, DeliveryFailure>;
 
 impl Sinks {
     /// Sends a message to the team's channel.
-    pub(super) async fn channel(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
+    pub(super) async fn channel(&self, message: &OutboxMessage, now: Timestamp) -> SlackOutcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let is_canary = message.status.state == ForgeState::InProgress;
         if is_canary && message.followed && !message.unsure {
@@ -63,8 +61,8 @@ impl Sinks {
         let deployment = self.deployment(message).await?;
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
-        let canary_messages = self.told_canary(message).await?;
-        let canaries = if is_canary { self.canaries(&deployment.id).await? } else { Vec::new() };
+        let canary_messages = self.told_canary(sink, message).await?;
+        let canaries = if is_canary { self.canaries(&deployment).await? } else { Vec::new() };
         let mut action = if is_canary {
             let is_halted = canaries.iter().any(|canary| canary.failed_checks > 0);
             threading::for_canary(
@@ -88,17 +86,21 @@ impl Sinks {
         {
             action = threading::within_rollout(action, rollout_thread(&told));
         }
+        if !is_canary && let Some(posted) = threading::unanswered_canary(&action, &canary_messages)
+        {
+            let outcome =
+                self.update_canary(sink, message, (&deployment, Vec::new()), posted, now).await;
+            let is_done = matches!(outcome, Ok(Delivered::Yes { .. }));
+            if !is_done || matches!(action, Action::Skip(_)) {
+                return outcome;
+            }
+        }
         let (kind, thread, broadcast) = match action {
             Action::Skip(why) => return Ok(nothing_to_send(why)),
             Action::Defer => return Ok(defer(message, now)),
             Action::Update(posted) => {
-                let person = match self.find_person(sink, &deployment, now).await {
-                    Ok(person) => person,
-                    Err(error) => return error_outcome(&error, now),
-                };
-                let news = (NewsKind::Canary, MessageAudience::Team(None), person);
-                let news = News { canaries, ..self.news(message, &deployment, news).await? };
-                return update(sink, &posted, &message::compose_message(&news), now).await;
+                let canaries = (&deployment, canaries);
+                return self.update_canary(sink, message, canaries, &posted, now).await;
             }
             Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
         };
@@ -124,7 +126,7 @@ impl Sinks {
     }
 
     /// Sends a message to the person who started the deployment.
-    pub(super) async fn person(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
+    pub(super) async fn person(&self, message: &OutboxMessage, now: Timestamp) -> SlackOutcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let kind = match threading::for_person(message.status.state) {
             Action::Post { kind, .. } => kind,
@@ -151,32 +153,6 @@ impl Sinks {
         send_news(sink, message, &[place], true, news, now).await
     }
 
-    /// Returns what the channel has of the deployment's canary.
-    async fn told_canary(&self, message: &OutboxMessage) -> Result<ToldCanary, StoreError> {
-        if message.seq <= 1 {
-            return Ok(ToldCanary::default());
-        }
-        let mut sent = self.deployments.store.messages(&message.deployment).await?;
-        sent.retain(|one| {
-            one.sink == message.sink
-                && one.seq < message.seq
-                && one.status.state == ForgeState::InProgress
-                && one.sent_at.is_some()
-        });
-        let mut references = sent.iter().filter_map(|one| one.reference.as_deref());
-        Ok(ToldCanary { count: sent.len(), message: references.find_map(MessageRef::parse) })
-    }
-
-    /// Returns how far the canaries of a deployment are now, by their workloads.
-    async fn canaries(&self, id: &DeployId) -> Result<Vec<CanaryStatus>, StoreError> {
-        let samples = self.deployments.store.canary_samples(id).await?;
-        let newest: BTreeMap<_, _> = samples
-            .into_iter()
-            .map(|sample| (sample.status.workload.clone(), sample.status))
-            .collect();
-        Ok(newest.into_values().collect())
-    }
-
     async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, DeliveryFailure> {
         let record = self.deployments.store.deployment(&message.deployment).await?;
         record.ok_or_else(|| {
@@ -194,7 +170,7 @@ impl Sinks {
         self.deployments.store.last_contact(&deployment.request.release.repository).await
     }
 
-    async fn news<'a>(
+    pub(super) async fn news<'a>(
         &'a self,
         message: &OutboxMessage,
         deployment: &'a Deployment,
@@ -255,7 +231,7 @@ impl Sinks {
         Ok(undo.filter(|undo| !has_failed(undo)).map(|undo| undo.id))
     }
 
-    async fn find_person(
+    pub(super) async fn find_person(
         &self,
         sink: &SlackSink,
         deployment: &Deployment,
@@ -328,7 +304,7 @@ async fn send_news(
     broadcast: bool,
     news: News<'_>,
     now: Timestamp,
-) -> Outcome {
+) -> SlackOutcome {
     let (stamp, since) = (stamp(message), message.at);
     let search = message.unsure.then_some(MessageSearch { stamp: &stamp, since });
     let is_personal = message.sink == Sink::Person;
@@ -368,20 +344,23 @@ pub(in crate::outbox) async fn send(
     delivery: SlackDelivery<'_>,
     compose: &(dyn Fn(Option<&Undeliverable>) -> message::SlackMessage + Sync),
     now: Timestamp,
-) -> Outcome {
+) -> SlackOutcome {
     let SlackDelivery { places, broadcast, search, is_personal } = delivery;
     if let Some(search) = search {
         match find_sent(sink, search, places, now).await {
-            Ok(Some((place, posted))) => return Ok(delivery_to(place, Some(posted))),
+            Ok(Some((place, posted))) => {
+                return Ok(delivery_to(place, place.undeliverable.as_ref(), Some(posted)));
+            }
             Ok(None) => {}
             Err(error) => return search_error_outcome(&error, now),
         }
     }
     let mut refusals: Vec<Undeliverable> = Vec::new();
     for place in places {
-        let slack_message = compose(refusals.first().or(place.undeliverable.as_ref()));
+        let undeliverable = refusals.first().or(place.undeliverable.as_ref());
+        let slack_message = compose(undeliverable);
         match post(sink, place, &slack_message, broadcast, now).await {
-            Ok(posted) => return Ok(delivery_to(place, posted)),
+            Ok(posted) => return Ok(delivery_to(place, undeliverable, posted)),
             Err(error @ SlackError::Place { .. }) => {
                 refusals.push(Undeliverable {
                     channel: place.address.display_name(),
@@ -400,7 +379,7 @@ pub(in crate::outbox) async fn update(
     posted: &MessageRef,
     message: &message::SlackMessage,
     now: Timestamp,
-) -> Outcome {
+) -> SlackOutcome {
     let posted = Posted { channel: posted.channel.clone(), ts: posted.ts.clone() };
     let mut change = MessageUpdate { posted: &posted, message, form: MessageForm::Blocks };
     let mut updated = sink.slack.update(change, now).await;
@@ -478,12 +457,17 @@ async fn find_sent<'p>(
     tokio::time::timeout(LONGEST_LOOK, search).await.unwrap_or_else(timeout_error)
 }
 
-fn delivery_to(place: &Destination, posted: Option<Posted>) -> Delivered {
+fn delivery_to(
+    place: &Destination,
+    undeliverable: Option<&Undeliverable>,
+    posted: Option<Posted>,
+) -> Delivered {
     let message_ref = posted.map(|Posted { channel, ts }| MessageRef {
         addressed: place.address.as_str().to_owned(),
         channel,
         ts,
         root: place.thread.clone(),
+        undeliverable: undeliverable.cloned(),
     });
     Delivered::Yes { reference: message_ref.map(|message_ref| message_ref.reference()) }
 }
@@ -506,7 +490,7 @@ fn defer(message: &OutboxMessage, now: Timestamp) -> Delivered {
 
 /// Returns the outcome of an error. A channel that is full delays no other; a Slack that is down
 /// delays all.
-fn error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
+pub(super) fn error_outcome(error: &SlackError, now: Timestamp) -> SlackOutcome {
     let (remedy, unsure) = match error {
         SlackError::Wait { after, .. } => {
             return Ok(Delivered::Later { at: saturating_add(now, *after) });
@@ -527,7 +511,7 @@ fn error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
 /// Returns the outcome of an error during a search; the message may have arrived. A cause that
 /// passes, or that a person can mend in time, is retried; where no search is possible, the message
 /// is not sent again.
-fn search_error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
+fn search_error_outcome(error: &SlackError, now: Timestamp) -> SlackOutcome {
     match error {
         SlackError::Wait { .. }
         | SlackError::Unreachable(_)
@@ -548,7 +532,7 @@ fn search_error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
 
 /// Returns the outcome of a message that every place refused. A person who cannot be reached is
 /// named in the channel; a channel that cannot be reached parks the message.
-fn refused_everywhere(is_personal: bool, refusals: &[Undeliverable]) -> Outcome {
+fn refused_everywhere(is_personal: bool, refusals: &[Undeliverable]) -> SlackOutcome {
     let format_refusal = |undeliverable: &Undeliverable| {
         format!("{}: {}", undeliverable.channel, undeliverable.problem)
     };
