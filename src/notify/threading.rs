@@ -123,16 +123,18 @@ const MAX_CANARY_MESSAGES: usize = 5;
 
 /// Decides about the message that tells how far a canary is. It begins with the first step for a team that wants to hear
 /// of successes, else with the first failed check. Where it cannot be changed, each failed check has a message of its own,
-/// up to a limit.
-pub fn for_canary(is_halted: bool, successes: bool, told: &ToldCanary) -> Action {
+/// up to a limit, and what goes on after it has none.
+pub fn for_canary(failed_checks: u32, successes: bool, told: &ToldCanary) -> Action {
+    // The first message of a team that wants to hear of successes was about a step.
+    let about_checks = told.count.saturating_sub(usize::from(successes));
     match told {
         ToldCanary { message: Some(message), .. } => Action::Update(message.clone()),
         ToldCanary { count, .. } if *count >= MAX_CANARY_MESSAGES => {
             Action::Skip("the channel has messages enough about this canary")
         }
         ToldCanary { count: 0, .. } if successes => CANARY,
-        _ if is_halted => CANARY,
-        _ => Action::Skip("no check has failed"),
+        _ if failed_checks as usize > about_checks => CANARY,
+        _ => Action::Skip("no further check has failed"),
     }
 }
 
@@ -402,18 +404,27 @@ mod tests {
     fn a_canary_has_one_message_from_the_first_failed_check_on() {
         let told = |count, message| ToldCanary { count, message };
         let nothing = told(0, None);
-        assert!(matches!(for_canary(false, false, &nothing), Action::Skip(_)));
-        assert_eq!(for_canary(true, false, &nothing), CANARY);
-        assert_eq!(for_canary(false, true, &nothing), CANARY);
-        for is_halted in [false, true] {
+        assert!(matches!(for_canary(0, false, &nothing), Action::Skip(_)));
+        assert_eq!(for_canary(1, false, &nothing), CANARY);
+        assert_eq!(for_canary(0, true, &nothing), CANARY);
+        for failed_checks in [0, 1] {
             let update = Action::Update(at("1.0", None));
             let message = told(9, Some(at("1.0", None)));
-            assert_eq!(for_canary(is_halted, false, &message), update);
+            assert_eq!(for_canary(failed_checks, false, &message), update);
         }
-        // By a webhook no message can be changed.
-        assert!(matches!(for_canary(false, true, &told(1, None)), Action::Skip(_)));
-        assert_eq!(for_canary(true, true, &told(4, None)), CANARY);
-        assert!(matches!(for_canary(true, true, &told(5, None)), Action::Skip(_)));
+    }
+
+    #[test]
+    fn a_webhook_tells_each_failed_check_of_a_canary_once() {
+        let told = |count| ToldCanary { count, message: None };
+        let is_told =
+            |failed, successes, count| for_canary(failed, successes, &told(count)) == CANARY;
+        assert!(is_told(0, true, 0) && !is_told(0, true, 1), "the first step");
+        assert!(is_told(1, true, 1) && is_told(1, false, 0), "the first failed check");
+        // Its reason comes later, and the canary goes on to more steps.
+        assert!(!is_told(1, true, 2) && !is_told(1, false, 1));
+        assert!(is_told(2, true, 2) && is_told(2, false, 1), "the second one");
+        assert!(is_told(9, true, 4) && !is_told(9, true, 5), "there is a limit");
     }
 
     #[test]

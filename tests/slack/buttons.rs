@@ -106,6 +106,28 @@ async fn a_press_rolls_back_once_with_the_rights_of_the_persons_account() {
 }
 
 #[tokio::test]
+async fn a_deployment_that_changed_nothing_is_neither_left_nor_gone_back_to() {
+    let office = office().await;
+    office.deployer.github.repository("example/shop");
+    office.deployer.github.lets("octocat", "example/shop", "push");
+    two_releases(&office).await;
+    let shop = office.app("shop");
+    shop.deploys("v2").await;
+    shop.deploys("v3").await;
+    let [_, second, again, third] = office.squad().try_into().unwrap();
+    assert_eq!(again.acts, Vec::<Json>::new(), "v1 and v2 are as they were");
+    let [button] = third.acts.try_into().unwrap();
+    let live =
+        |button: &Json| button["value"].as_str().unwrap().split(' ').nth(3).unwrap().to_owned();
+    assert!(button["value"].as_str().unwrap().ends_with(&live(&second.acts[0])), "{button}");
+    let answer = press(&office, "U00000001", "1.1", &button, 1).await;
+    assert!(answer.contains("has begun: "), "{answer}");
+    office.settle().await;
+    assert!(office.squad().pop().unwrap().title.contains("was rolled back"));
+    office.closes().await;
+}
+
+#[tokio::test]
 async fn who_may_not_and_what_is_not_offered_changes_nothing() {
     let office = office().await;
     office.deployer.github.repository("example/shop");

@@ -372,6 +372,9 @@ fn not_kept(id: &DeployId, deployment: &Deployment, request: &RollbackOrder) -> 
         ));
     }
     match &deployment.pushed {
+        Some(pushed) if !pushed.changed => RollbackError::NotMeant(format!(
+            "deployment {id} made no revision: it changed nothing; name the one before it that has {tag}"
+        )),
         Some(_) => {
             let problem = format!(
                 "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \

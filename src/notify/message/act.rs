@@ -121,7 +121,7 @@ impl OfferedRollback {
     fn of(news: &News<'_>) -> Option<Self> {
         let Deployment { id, request, app, pushed, rollback, rollout, .. } = news.deployment;
         let is_offered = news.acts
-            && pushed.is_some()
+            && pushed.as_ref().is_some_and(|pushed| pushed.changed)
             && rollback.is_none()
             && rollout.is_none()
             && !news.is_fleet

@@ -64,9 +64,8 @@ impl Sinks {
         let canary_messages = self.told_canary(sink, message).await?;
         let canaries = if is_canary { self.canaries(&deployment).await? } else { Vec::new() };
         let mut action = if is_canary {
-            let is_halted = canaries.iter().any(|canary| canary.failed_checks > 0);
             threading::for_canary(
-                is_halted,
+                canaries.iter().map(|canary| canary.failed_checks).sum(),
                 successes && deployment.rollout.is_none(),
                 &canary_messages,
             )
@@ -257,13 +256,14 @@ impl Sinks {
 }
 
 /// Returns, of successes newest first, the newest before the deployment from which no later one
-/// went back.
+/// went back. One that changed nothing made no revision to go back to; the one before it has the same files.
 fn good_before(successes: &[Deployment], id: &DeployId) -> Option<LastGoodRelease> {
     let mut left_revisions: Vec<&DeployId> = Vec::new();
     for deployment in successes {
         // A rollback's own id stands for the revision that it made live.
         let revision = deployment.rollback.as_ref().map_or(&deployment.id, |rollback| &rollback.to);
-        if deployment.id < *id && !left_revisions.contains(&revision) {
+        let has_revision = deployment.pushed.as_ref().is_none_or(|pushed| pushed.changed);
+        if deployment.id < *id && has_revision && !left_revisions.contains(&revision) {
             return Some(LastGoodRelease {
                 id: deployment.id.clone(),
                 tag: deployment.request.release.tag.clone(),
