@@ -30,6 +30,7 @@ mod rollouts;
 mod scenarios;
 mod server;
 mod service;
+mod setup;
 mod slack;
 mod store;
 mod watch;

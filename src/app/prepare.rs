@@ -31,6 +31,8 @@ pub struct PrepareOptions {
     pub dry_run: bool,
     /// Replace files that people have edited.
     pub force: bool,
+    /// Check first that a push would be accepted, as the service does.
+    pub probe: bool,
 }
 
 /// One repository, prepared.
@@ -108,7 +110,11 @@ async fn repository(
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
     let settings = writer::WriterSettings { remote, alone: false, signing, ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(cannot_use(PART))?;
-    let result = write(&repository, expected, options, clock).await;
+    let ready = if options.probe { repository.ready().await } else { Ok(()) };
+    let result = match ready {
+        Ok(()) => write(&repository, expected, options, clock).await,
+        Err(error) => Err(error),
+    };
     repository.close().await;
     drop(repository);
     // Everything in it is on the server, so a clone that could not be removed does no harm.

@@ -128,6 +128,11 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ),
     // The demo plays GitHub, which signs its events, and shows what is in the repository.
     ("cli/operator/demo", &["support", "model", "git", "forge", "api", "config", "app"]),
+    // It registers the GitHub App, and lists contexts of a kubeconfig.
+    (
+        "cli/operator/setup",
+        &["support", "model", "waml", "manifests", "forge", "cluster", "config", "app"],
+    ),
     ("bin", &["cli"]),
     // It hands bytes to readers wherever they are; in no program that ships.
     (
@@ -231,6 +236,10 @@ const PURE: &[&str] = &[
     "cli/bart/run/env_file",
     "cli/bart/run/plan",
     "cli/bart/status/view",
+    "cli/operator/setup/action",
+    "cli/operator/setup/cluster_answer",
+    "cli/operator/setup/configuration_text",
+    "cli/operator/setup/registration_page",
     "cli/secret_store/app_secrets",
     "cli/secret_store/contents",
     "cli/secret_store/location",
@@ -270,6 +279,7 @@ const READS_OTHER_DATA: &[(&str, &str)] = &[
     ("cli/bart/deploy/github", "GitHub's API"),
     ("cli/bart/login", "GitHub's API"),
     ("cli/bart/pull_request", "GitHub's API"),
+    ("cli/operator/setup", "its own answers"),
     ("cli/settings", "bart's own files"),
 ];
 

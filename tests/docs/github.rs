@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 use the_deployer::config::SettingsSources;
 use the_deployer::config::access::GitAccess;
+use the_deployer::forge::github::app_manifest::{APP_EVENTS, APP_PERMISSIONS, AppManifest};
 
 use super::root;
 
@@ -84,6 +85,33 @@ fn rows(page: &str, head: &str, cells: usize) -> BTreeSet<String> {
         words.map(Option::unwrap).map(|word| word.trim_matches('`')).collect::<Vec<_>>().join(" ")
     };
     table.lines().skip(2).map(row).collect()
+}
+
+/// The files, the page about GitHub and `the-deployer setup` have one table of permissions and events.
+#[test]
+fn the_manifest_is_that_of_the_setup() {
+    let manifest: Json = serde_json::from_str(&page("deploy/github-app-manifest.json")).unwrap();
+    let url = "https://deployer.example.com".to_owned();
+    let app = AppManifest {
+        name: "the-deployer".to_owned(),
+        service_url: url.clone(),
+        redirect_url: url,
+        pushes: false,
+    };
+    assert_eq!(manifest, app.to_json());
+    let pushes = AppManifest { pushes: true, ..app }.to_json();
+    assert_eq!(pushes["default_permissions"]["contents"], "write");
+    let page = page("docs/github.md");
+    let row = page.lines().find(|line| line.starts_with("| permissions |")).unwrap();
+    let cell = row.split('|').nth(2).unwrap().split('(').next().unwrap();
+    let explained: BTreeSet<&str> = cell.split('`').skip(1).step_by(2).collect();
+    let needed = APP_PERMISSIONS.iter().filter(|(name, _)| *name != "metadata");
+    let needed: Vec<String> = needed.map(|(name, level)| format!("{name}: {level}")).collect();
+    assert_eq!(explained, needed.iter().map(String::as_str).collect());
+    let events = page.split("| event | effect |").nth(1).unwrap().split("\n\n").next().unwrap();
+    for event in APP_EVENTS {
+        assert!(events.contains(&format!("| `{event}`")), "{event}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::harness::folder;
 use crate::pipeline::{planned_beside, planned_on, templates};
 
 /// The guides whose commands are tried.
-const GUIDES: [&str; 12] = [
+const GUIDES: [&str; 13] = [
     "adopting",
     "cluster-credentials",
     "examples",
@@ -29,6 +29,7 @@ const GUIDES: [&str; 12] = [
     "runbooks",
     "scaling",
     "secrets",
+    "setup",
     "upgrading",
 ];
 

@@ -35,7 +35,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) async fn run(self) -> CommandOutcome {
         let settings = self.source.load(self.output)?.settings;
-        let options = PrepareOptions { dry_run: self.dry_run, force: self.force };
+        let options = PrepareOptions { dry_run: self.dry_run, force: self.force, probe: false };
         let prepared = prepare::prepare_all(&settings, options, &Clock::system()).await;
         let prepared = prepared.map_err(CliError::failed)?;
         let repositories: Vec<Json> = prepared.iter().map(as_json).collect();

@@ -3,6 +3,7 @@
 mod serve;
 mod agent; // reports from inside a cluster
 mod init;
+mod setup; // from nothing to the first deployment
 mod demo;
 mod config;
 mod token;
@@ -44,6 +45,7 @@ enum Command {
     Agent(agent::AgentArgs),
     Demo(demo::Demo),
     Init(init::Init),
+    Setup(Box<setup::Setup>),
     #[command(subcommand)]
     Config(config::Config),
     /// Describe what the clusters of the configuration offer, for plans on other machines
@@ -71,6 +73,7 @@ impl DeployerCli {
             Command::Agent(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),
             Command::Init(command) => on_runtime(command.run()),
+            Command::Setup(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
             Command::Platform(command) => command.run(),
             Command::Owners(command) => on_runtime(command.run()),

@@ -45,6 +45,19 @@ pub async fn check_access(connection: &ClusterConnection) -> Vec<AccessProblem> 
     problems
 }
 
+/// Fetches the cluster's version of Kubernetes: `1.33`.
+///
+/// # Errors
+/// The reason why there is no answer.
+pub async fn fetch_version(connection: &ClusterConnection) -> Result<String, String> {
+    let client = connection.client().await.map_err(|error| error.to_string())?.client;
+    let version = client.apiserver_version().await;
+    let version = version.map_err(|error| unreachable_reason(&error))?;
+    // Some providers have a minor version such as `33+`.
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+    Ok(format!("{}.{}", digits(&version.major), digits(&version.minor)))
+}
+
 /// Returns the verbs that are missing; none for a kind that the cluster does not have.
 async fn denied_verbs(client: &Client, kind: WatchedKind) -> kube::Result<Vec<&'static str>> {
     if kind.is_custom() && !is_installed(client, kind).await? {

@@ -37,21 +37,92 @@ pub(super) enum KubeconfigUser {
     Plugin(Box<ExecPlugin>),
 }
 
+/// A context of a kubeconfig, as people choose among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextSummary {
+    /// Its name.
+    pub name: String,
+    /// The API server's address; empty where the file has none.
+    pub server: String,
+    /// The kind of its user's credential.
+    pub credential: UserCredential,
+}
+
+/// The kind of a user's credential, without the credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserCredential {
+    /// A token, or a file with one.
+    Token,
+    /// A client certificate.
+    Certificate,
+    /// A program that prints one, by its name.
+    Plugin(String),
+    /// A name and a password.
+    Password,
+    /// Nothing that is known.
+    None,
+}
+
+/// Lists the contexts of a kubeconfig; reads the file on the thread of the caller, and runs no plugin.
+///
+/// # Errors
+/// [`ConnectError`], where the file cannot be read or has no context.
+pub fn list_contexts(file: &Path) -> Result<Vec<ContextSummary>, ConnectError> {
+    let Kubeconfig { clusters, auth_infos, contexts, .. } = read(file)?;
+    let summary = |named: &kube::config::NamedContext| {
+        let context = named.context.as_ref()?;
+        let cluster = clusters.iter().find(|one| one.name == context.cluster);
+        let server = cluster.and_then(|one| one.cluster.as_ref()?.server.clone());
+        let user = auth_infos.iter().find(|one| Some(&one.name) == context.user.as_ref());
+        let credential = user.and_then(|one| one.auth_info.as_ref()).map(summarize_credential);
+        Some(ContextSummary {
+            name: named.name.clone(),
+            server: server.unwrap_or_default(),
+            credential: credential.unwrap_or(UserCredential::None),
+        })
+    };
+    let summaries: Vec<ContextSummary> = contexts.iter().filter_map(summary).collect();
+    if summaries.is_empty() {
+        return Err(ConnectError::kubeconfig(file, "has no context"));
+    }
+    Ok(summaries)
+}
+
+fn summarize_credential(user: &AuthInfo) -> UserCredential {
+    let has_certificate =
+        user.client_certificate.is_some() || user.client_certificate_data.is_some();
+    match user {
+        AuthInfo { token_file: Some(_), .. } | AuthInfo { token: Some(_), .. } => {
+            UserCredential::Token
+        }
+        AuthInfo { exec: Some(exec), .. } => {
+            UserCredential::Plugin(exec.command.clone().unwrap_or_default())
+        }
+        AuthInfo { password: Some(_), .. } => UserCredential::Password,
+        _ if has_certificate => UserCredential::Certificate,
+        _ => UserCredential::None,
+    }
+}
+
 /// Reads the file on the thread of the caller.
 pub(super) fn load(file: &Path, context: Option<&str>) -> Result<KubeconfigContext, ConnectError> {
+    let failed = |problem: String| ConnectError::kubeconfig(file, problem);
+    let (cluster, user) = find_context(read(file)?, context).map_err(failed)?;
+    let config = connection(&cluster).map_err(failed)?;
+    with_user(config, &cluster, user).map_err(|error| match error {
+        ConnectError::Settings(problem) => failed(problem),
+        other => other,
+    })
+}
+
+fn read(file: &Path) -> Result<Kubeconfig, ConnectError> {
     let failed = |problem: String| ConnectError::kubeconfig(file, problem);
     let metadata = std::fs::metadata(file);
     let metadata = metadata.map_err(|error| failed(format!("cannot be read: {error}")))?;
     if !metadata.is_file() || metadata.len() > LARGEST {
         return Err(failed("is too large, or no file".to_owned()));
     }
-    let read = Kubeconfig::read_from(file).map_err(|error| failed(parse_problem(&error)))?;
-    let (cluster, user) = find_context(read, context).map_err(failed)?;
-    let config = connection(&cluster).map_err(failed)?;
-    with_user(config, &cluster, user).map_err(|error| match error {
-        ConnectError::Settings(problem) => failed(problem),
-        other => other,
-    })
+    Kubeconfig::read_from(file).map_err(|error| failed(parse_problem(&error)))
 }
 
 /// Describes a parser's error without its message, which can quote the file, and so a secret.
@@ -167,7 +238,7 @@ users:
 - {name: program, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, args: [token]}}}
 ";
 
-    fn read(text: &str, context: Option<&str>) -> Result<KubeconfigContext, ConnectError> {
+    fn load_text(text: &str, context: Option<&str>) -> Result<KubeconfigContext, ConnectError> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config");
         std::fs::write(&file, text).unwrap();
@@ -175,17 +246,40 @@ users:
     }
 
     #[test]
+    fn contexts_are_listed_with_the_kind_of_their_credential_and_without_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        std::fs::write(&file, WHOLE).unwrap();
+        let contexts = list_contexts(&file).unwrap();
+        let credentials: Vec<(&str, &UserCredential)> =
+            contexts.iter().map(|one| (one.name.as_str(), &one.credential)).collect();
+        assert_eq!(
+            credentials,
+            [
+                ("prod", &UserCredential::Token),
+                ("plain", &UserCredential::None),
+                ("plugin", &UserCredential::Plugin("aws".to_owned())),
+                ("lost", &UserCredential::None),
+            ]
+        );
+        assert_eq!(contexts[0].server, "https://10.0.0.1:6443");
+        assert!(!format!("{contexts:?}").contains("s3cret"), "{contexts:?}");
+        std::fs::write(&file, "apiVersion: v1\nkind: Config\n").unwrap();
+        assert!(list_contexts(&file).unwrap_err().to_string().contains("has no context"));
+    }
+
+    #[test]
     fn the_current_context_counts_unless_another_is_named() {
-        let KubeconfigContext { config, user } = read(WHOLE, None).unwrap();
+        let KubeconfigContext { config, user } = load_text(WHOLE, None).unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://10.0.0.1:6443/");
         assert_eq!(config.proxy_url.unwrap().to_string(), "http://proxy:3128/");
         assert_eq!(config.tls_server_name.as_deref(), Some("api"));
         assert!(matches!(user, KubeconfigUser::Token(_)));
-        let KubeconfigContext { config, user } = read(WHOLE, Some("plain")).unwrap();
+        let KubeconfigContext { config, user } = load_text(WHOLE, Some("plain")).unwrap();
         assert_eq!(config.cluster_url.host(), Some("10.0.0.2"));
         assert!(config.accept_invalid_certs && config.proxy_url.is_none());
         assert!(matches!(user, KubeconfigUser::Plain));
-        let KubeconfigContext { user, .. } = read(WHOLE, Some("plugin")).unwrap();
+        let KubeconfigContext { user, .. } = load_text(WHOLE, Some("plugin")).unwrap();
         assert!(matches!(user, KubeconfigUser::Plugin(_)));
     }
 
@@ -209,16 +303,16 @@ users:
             (with("https://10.0.0.1", "http://10.0.0.1"), None, "in the clear"),
             (with("https://10.0.0.2", "http://[::2]:80"), Some("plugin"), "in the clear"),
         ] {
-            let reason = read(&text, context).err().unwrap().to_string();
+            let reason = load_text(&text, context).err().unwrap().to_string();
             assert!(
                 reason.contains(expected) && !reason.contains("s3cret"),
                 "{expected}: {reason}"
             );
         }
         for address in ["http://127.0.0.1", "http://[::1]"] {
-            assert!(read(&with("https://10.0.0.1", address), None).is_ok(), "{address}");
+            assert!(load_text(&with("https://10.0.0.1", address), None).is_ok(), "{address}");
         }
-        assert!(read(&with("https://10.0.0.2", "http://10.0.0.2"), Some("plain")).is_ok());
+        assert!(load_text(&with("https://10.0.0.2", "http://10.0.0.2"), Some("plain")).is_ok());
         let reason = load(Path::new("/none"), None).err().unwrap().to_string();
         assert!(reason.starts_with("the kubeconfig /none cannot be read"), "{reason}");
         let reason = load(Path::new("/"), None).err().unwrap().to_string();

@@ -10,7 +10,7 @@ pub mod error; // reasons why there is no connection
 mod trust; // authorities of the server's certificate
 mod exec_plugin; // programs that print credentials
 mod bearer; // the token of each request
-mod kubeconfig; // a kubeconfig, read for one connection
+pub mod kubeconfig; // a kubeconfig, read for one connection
 pub mod client; // the client, made anew when its credentials expire or are refused
 pub(in crate::cluster) mod request; // requests, and refusals of the server
 pub mod access; // permissions of the service in the cluster

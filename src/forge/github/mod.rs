@@ -9,6 +9,7 @@
 //! shares nothing with the client but types.
 
 pub mod address; // addresses for people and for git, pure
+pub mod app_manifest; // the registration of the App from a manifest
 mod answer; // answers that are no success, pure
 pub mod auth; // the credentials of the service
 pub mod client; // the calls of the API

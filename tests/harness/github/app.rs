@@ -192,11 +192,22 @@ pub(super) fn as_app(who: &Who) -> Result<(), Answer> {
 }
 
 /// `GET /app`
-pub(super) fn this(state: &State) -> Answered {
+pub(super) fn this(state: &State, call: &Call) -> Answered {
+    let registered = state.registration.app.as_ref();
+    let permissions = match registered {
+        Some(app) => app.manifest["default_permissions"].clone(),
+        None => permissions_json(&all_permissions()),
+    };
+    let events =
+        registered.map_or(json!(["deployment"]), |app| app.manifest["default_events"].clone());
+    let web = match registered {
+        Some(_) => call.base.trim_end_matches("/api/v3"),
+        None => "https://github.com",
+    };
     ok(&json!({
         "id": state.app.id, "slug": "the-deployer", "name": "the-deployer",
-        "html_url": "https://github.com/apps/the-deployer",
-        "permissions": permissions_json(&all_permissions()), "events": ["deployment"],
+        "html_url": format!("{web}/apps/the-deployer"),
+        "permissions": permissions, "events": events,
         "installations_count": state.app.installations.len(),
     }))
 }

@@ -39,7 +39,11 @@ impl Call {
         let path = url.path().trim_start_matches("/api/v3").split('/');
         let path = path.filter(|part| !part.is_empty()).map(decoded).collect();
         let query = url.query_pairs().into_owned().collect();
-        let body = serde_json::from_slice(body).unwrap_or(Json::Null);
+        let kind = headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        let body = match kind {
+            Some("application/x-www-form-urlencoded") => form(body),
+            _ => serde_json::from_slice(body).unwrap_or(Json::Null),
+        };
         Self { method, path, query, headers, body, base, target: uri.to_string() }
     }
 
@@ -108,6 +112,13 @@ impl Call {
     fn number(&self, name: &str) -> Option<usize> {
         self.query.get(name)?.parse().ok()
     }
+}
+
+/// The fields that a browser sends of a form.
+fn form(body: &[u8]) -> Json {
+    let url = format!("http://form/?{}", String::from_utf8_lossy(body));
+    let url = reqwest::Url::parse(&url).unwrap();
+    url.query_pairs().map(|(name, value)| (name.into_owned(), Json::from(value.as_ref()))).collect()
 }
 
 fn decoded(part: &str) -> String {

@@ -30,6 +30,7 @@ mod limits; // what may be asked how often
 mod oauth; // people who sign in with a browser
 mod people; // people: their tokens, rights and teams
 mod pulls; // pull requests
+mod registration; // an App is made of a manifest
 mod repositories; // repositories, commits, files, branches
 mod routes; // which address is what
 mod server; // HTTP
@@ -43,5 +44,6 @@ pub(crate) use crate::harness::github::app::Credentials;
 pub(crate) use crate::harness::github::deliveries::Webhooks;
 pub(crate) use crate::harness::github::faults::Fault;
 pub(crate) use crate::harness::github::oauth::{CLIENT_ID, CLIENT_SECRET};
+pub(crate) use crate::harness::github::registration::HOOK_SECRET;
 pub(crate) use crate::harness::github::verbs::{Ask, Repository};
 pub(crate) use crate::harness::github::world::World;

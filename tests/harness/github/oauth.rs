@@ -33,6 +33,13 @@ pub(super) struct OAuth {
     codes: BTreeMap<String, Code>,
 }
 
+impl OAuth {
+    /// Who has signed in at GitHub in the browser.
+    pub(super) fn reader(&self) -> Option<String> {
+        self.reader.clone()
+    }
+}
+
 struct Code {
     login: String,
     challenge: String,

@@ -5,7 +5,8 @@ use crate::harness::github::app::{self, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::state::{Level, Needs, State, person};
 use crate::harness::github::{
-    checks, comments, deliveries, deployments, oauth, people, pulls, repositories, statuses,
+    checks, comments, deliveries, deployments, oauth, people, pulls, registration, repositories,
+    statuses,
 };
 
 pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
@@ -18,6 +19,13 @@ pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
         }
         ("GET", ["installation", "repositories"]) => app::repositories(state, call, who),
         ("GET", ["login", "oauth", "authorize"]) => oauth::authorize(state, call),
+        ("POST", ["settings", "apps", "new"]) => registration::form(state, call, None),
+        ("POST", ["organizations", organization, "settings", "apps", "new"]) => {
+            registration::form(state, call, Some(organization))
+        }
+        ("POST", ["app-manifests", code, "conversions"]) => {
+            registration::convert(state, call, code)
+        }
         ("POST", ["login", "oauth", "access_token"]) => oauth::access_token(state, call),
         ("GET", ["user"]) => people::this(who),
         ("GET", ["orgs", organization, "teams", team, "memberships", login]) => {
@@ -41,7 +49,7 @@ pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
 
 fn of_the_app(state: &mut State, call: &Call, rest: &[&str]) -> Answered {
     match (call.method.as_str(), rest) {
-        ("GET", []) => app::this(state),
+        ("GET", []) => app::this(state, call),
         ("GET", ["installations"]) => app::installations(state, call),
         ("POST", ["installations", id, "access_tokens"]) => app::access_token(state, call, id),
         ("GET", ["hook", "deliveries"]) => deliveries::list(state, call),

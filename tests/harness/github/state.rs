@@ -19,6 +19,7 @@ use crate::harness::github::limits::Limits;
 use crate::harness::github::oauth::OAuth;
 use crate::harness::github::people::People;
 use crate::harness::github::pulls::Pull;
+use crate::harness::github::registration::Registration;
 use crate::harness::github::repositories::Commit;
 use crate::harness::github::statuses::CommitStatus;
 
@@ -34,6 +35,8 @@ pub(super) struct State {
     pub(super) access: People,
     /// People who sign in with a browser.
     pub(super) oauth: OAuth,
+    /// Apps that are made of manifests.
+    pub(super) registration: Registration,
     pub(super) app: App,
     pub(super) grants: BTreeMap<String, Grant>,
     pub(super) hook: Option<Hook>,
@@ -83,6 +86,7 @@ impl State {
             people: BTreeMap::from([("octocat".to_owned(), None)]),
             access: People::default(),
             oauth: OAuth::default(),
+            registration: Registration::default(),
             app: App::new(),
             grants: BTreeMap::new(),
             hook: None,

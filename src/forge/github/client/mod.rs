@@ -12,6 +12,7 @@ mod checks; // check runs
 pub mod comments; // comments on pull requests
 mod deliveries; // failed webhook deliveries
 mod etag_cache; // files that were read
+pub mod own_app; // the service's App itself
 mod people; // identity and permissions of people
 pub mod personal_deployments; // deployments that people create with their own tokens
 mod reads; // repositories: files, commits, branches, installations

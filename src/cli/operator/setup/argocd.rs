@@ -1,0 +1,184 @@
+//! The step `argocd`: writes each cluster's parent Application and AppProject into the manifest repository, and the
+//! files that an operator applies once.
+
+use serde_json::json;
+
+use super::action::{SetupAction, StepPlan};
+use super::answers::SetupAnswers;
+use super::clusters::shell_word;
+use super::file_change::FileChange;
+use super::folder::CONFIG_FILE;
+use super::repository::plan_repository;
+use super::session::Session;
+use crate::app::prepare::{PrepareOptions, Prepared, PreparedFile, prepare_all};
+use crate::cli::error::CliError;
+use crate::cli::output::{self, GOOD};
+use crate::config::settings::Settings;
+use crate::manifests::bootstrap::FileVerdict;
+use crate::model::target::{Clusters, Target};
+use crate::support::clock::Clock;
+use crate::waml::emit;
+
+/// The folder of the files that are applied.
+const FOLDER: &str = "argocd";
+/// The file with Argo CD's access to the manifest repository.
+const SECRET_FILE: &str = "argocd/repository-secret.yaml";
+
+/// The rest of the Secret, which only a person knows.
+const SECRET_REST: &str = r#"  # Argo CD's own access, which only reads. Fill in one of the two, apply this file,
+  # and remove it: docs/cluster-credentials.md. A GitHub App with `Contents: read`:
+  # githubAppID: "1234567"
+  # githubAppInstallationID: "7654321"
+  # githubAppPrivateKey: |
+  #   (the content of the App's .pem file)
+  # Or a token with `Contents: read`:
+  # username: x-access-token
+  # password: (the token)
+"#;
+
+/// What the manifest repository and the folder have for Argo CD.
+#[derive(Debug)]
+pub(super) enum ArgoCdFacts {
+    /// There is no configuration yet.
+    NoConfiguration,
+    /// The configuration or the repository cannot be used, and why.
+    Unusable(String),
+    /// The repository, and the files that are to be written.
+    Usable {
+        prepared: Vec<Prepared>,
+        changes: Vec<FileChange>,
+        has_secret: bool,
+        targets: Vec<String>,
+    },
+}
+
+/// Looks at the repository and the folder, without changing them.
+pub(super) async fn gather(session: &Session) -> Result<ArgoCdFacts, CliError> {
+    let Some(sources) = session.file_sources()? else { return Ok(ArgoCdFacts::NoConfiguration) };
+    let settings = match sources.load_for_rebuild() {
+        Ok(loaded) => loaded.settings,
+        Err(rejection) => return Ok(ArgoCdFacts::Unusable(rejection.to_string())),
+    };
+    let options = PrepareOptions { dry_run: true, probe: true, ..PrepareOptions::default() };
+    let prepared = match prepare_all(&settings, options, &Clock::system()).await {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(ArgoCdFacts::Unusable(error.to_string())),
+    };
+    let mut changes = Vec::new();
+    let targets: Vec<&Target> = match &settings.clusters {
+        Clusters::Any(_) => Vec::new(),
+        Clusters::Known(targets) => targets.values().collect(),
+    };
+    for target in &targets {
+        let path = format!("apps/{}.yaml", target.name);
+        let file =
+            prepared.iter().flat_map(|one| &one.files).find(|file| file.expected.path == path);
+        let Some(text) = file.map(applied_text) else { continue };
+        let path = session.folder.path(&format!("{FOLDER}/{}.yaml", target.name));
+        changes.extend(FileChange::compare(path, "the Application to apply once", text)?);
+    }
+    let has_secret = session.folder.has(SECRET_FILE);
+    if !has_secret && let Some(text) = secret_text(&settings, &prepared) {
+        let path = session.folder.path(SECRET_FILE);
+        changes.push(FileChange {
+            path,
+            about: "Argo CD's access to the repository, to be filled in",
+            text,
+            current: None,
+        });
+    }
+    let targets = targets.into_iter().map(|target| target.name.to_string()).collect();
+    Ok(ArgoCdFacts::Usable { prepared, changes, has_secret, targets })
+}
+
+/// Returns the text that the repository has, or gets.
+fn applied_text(file: &PreparedFile) -> String {
+    let kept = file.current.as_deref().filter(|_| file.verdict == FileVerdict::Keep);
+    String::from_utf8_lossy(kept.unwrap_or(&file.expected.bytes)).into_owned()
+}
+
+/// Writes the Secret without its credentials; `None` where Argo CD needs none or cannot reach the repository.
+fn secret_text(settings: &Settings, prepared: &[Prepared]) -> Option<String> {
+    let repository = prepared.first().filter(|one| one.url.starts_with("https://"))?;
+    let namespace = match &settings.clusters {
+        Clusters::Known(targets) => targets.values().next().map(|one| one.argocd.namespace.clone()),
+        Clusters::Any(_) => None,
+    };
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": repository.name,
+            "namespace": namespace.map_or("argocd".to_owned(), |namespace| namespace.to_string()),
+            "labels": {"argocd.argoproj.io/secret-type": "repository"},
+        },
+        "stringData": {"type": "git", "url": repository.url},
+    });
+    Some(format!("{}{SECRET_REST}", emit::document(&secret)))
+}
+
+/// Decides what is left to do. Pure.
+pub(super) fn plan(
+    answers: &SetupAnswers,
+    facts: &ArgoCdFacts,
+    (directory, force): (&str, bool),
+) -> StepPlan {
+    let (prepared, changes, has_secret, targets) = match facts {
+        ArgoCdFacts::NoConfiguration => {
+            return StepPlan::later(format!("needs {CONFIG_FILE} of the step configuration"));
+        }
+        ArgoCdFacts::Unusable(problem) => {
+            return StepPlan::blocked(format!(
+                "{problem}; the steps repository and configuration say more"
+            ));
+        }
+        ArgoCdFacts::Usable { prepared, changes, has_secret, targets } => {
+            (prepared, changes, *has_secret, targets)
+        }
+    };
+    let mut plan = StepPlan::default();
+    for repository in prepared {
+        plan_repository(&mut plan, repository, answers.branch(), force);
+    }
+    for change in changes {
+        plan.add(SetupAction::Write(change.clone()));
+    }
+    if has_secret || changes.iter().any(|change| change.path.ends_with(SECRET_FILE)) {
+        plan.add(SetupAction::Person(format!(
+            "fill in Argo CD's access to the repository, and apply it where Argo CD runs:\n  kubectl apply -f {}",
+            shell_word(&format!("{directory}/{SECRET_FILE}"))
+        )));
+    }
+    for name in targets {
+        let context = answers.clusters.iter().find(|one| one.name == *name && one.server.is_none());
+        let context = context.map(|one| format!(" --context {}", shell_word(&one.context)));
+        plan.add(SetupAction::Person(format!(
+            "{name}: once, where its Argo CD runs:\n  kubectl{} apply -f {}",
+            context.unwrap_or_default(),
+            shell_word(&format!("{directory}/{FOLDER}/{name}.yaml"))
+        )));
+    }
+    if targets.is_empty() {
+        plan.add(SetupAction::Person(
+            "no cluster is configured: the parent of a target is written with its first deployment"
+                .to_owned(),
+        ));
+    }
+    plan
+}
+
+/// Pushes what is missing in the repository.
+pub(super) async fn prepare(session: &Session, force: bool) -> Result<(), CliError> {
+    let sources =
+        session.file_sources()?.ok_or_else(|| CliError::io("there is no configuration"))?;
+    let settings = sources.load_for_rebuild().map_err(CliError::failed)?.settings;
+    let options = PrepareOptions { force, ..PrepareOptions::default() };
+    let prepared = prepare_all(&settings, options, &Clock::system()).await;
+    for repository in prepared.map_err(CliError::failed)? {
+        let commit = repository
+            .commit
+            .map_or("nothing to do".to_owned(), |commit| format!("commit {}", commit.short()));
+        output::print(&format!("  {GOOD}pushed{GOOD:#}    {commit}, {}\n", repository.url))?;
+    }
+    Ok(())
+}

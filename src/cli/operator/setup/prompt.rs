@@ -1,0 +1,114 @@
+//! Questions to the person at the terminal. Ctrl-C ends the setup at any of them.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
+
+use tokio::sync::mpsc;
+
+use super::action::wrap;
+use super::answers::MAX_ANSWER;
+use crate::cli::error::CliError;
+use crate::cli::output::{self, BOLD, DIM};
+
+/// The lines of standard input, and whether a person types them.
+pub(super) struct Prompter {
+    /// True if questions are asked.
+    asks: bool,
+    lines: Option<mpsc::Receiver<String>>,
+}
+
+impl Prompter {
+    /// Makes a prompter that asks if standard input is a terminal, unless that is not wished.
+    pub(super) fn new(non_interactive: bool) -> Self {
+        let is_terminal = std::io::stdin().is_terminal();
+        let lines = (!non_interactive).then(read_lines);
+        Self { asks: is_terminal && !non_interactive, lines }
+    }
+
+    /// Returns whether a person can be asked.
+    pub(super) fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// Returns the next line without its end; never, once there are no more.
+    pub(super) async fn line(&mut self) -> String {
+        if let Some(lines) = &mut self.lines
+            && let Some(line) = lines.recv().await
+        {
+            return line;
+        }
+        self.lines = None;
+        std::future::pending().await
+    }
+
+    /// Asks a question, with the default in brackets.
+    pub(super) async fn ask(
+        &mut self,
+        question: &str,
+        default: Option<&str>,
+    ) -> Result<String, CliError> {
+        let default_text = default.map(|text| format!(" {DIM}[{text}]{DIM:#}")).unwrap_or_default();
+        output::note(&format!("  {BOLD}?{BOLD:#} {}{default_text}: ", wrap(question, 4)));
+        let line = self.answer().await?;
+        match (line.trim(), default) {
+            ("", Some(default)) => Ok(default.to_owned()),
+            (answer, _) => Ok(answer.to_owned()),
+        }
+    }
+
+    /// Asks for a yes; everything else is a no.
+    pub(super) async fn confirm(&mut self, question: &str) -> Result<bool, CliError> {
+        let answer = self.ask(&format!("{question} [y/N]"), None).await?;
+        Ok(matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    async fn answer(&mut self) -> Result<String, CliError> {
+        let Some(lines) = &mut self.lines else { return Err(no_answer()) };
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            _ = tokio::signal::ctrl_c() => return Err(interrupted()),
+        };
+        line.ok_or_else(no_answer)
+    }
+}
+
+fn no_answer() -> CliError {
+    CliError::usage("standard input has ended before the answer")
+        .hint("give the answers as flags or in a file (--answers)")
+}
+
+/// Does work that Ctrl-C may cut off.
+pub(super) async fn interruptible<T>(
+    work: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
+    tokio::select! {
+        result = work => result,
+        _ = tokio::signal::ctrl_c() => Err(interrupted()),
+    }
+}
+
+/// Returns the error of Ctrl-C.
+pub(super) fn interrupted() -> CliError {
+    CliError::interrupted("the steps that are done stay done")
+        .hint("run the setup again: it continues there")
+}
+
+/// Reads lines on a thread of its own; it ends with the process.
+fn read_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let limit = 2 * MAX_ANSWER as u64;
+            match stdin.by_ref().take(limit).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let line = String::from_utf8_lossy(&line).trim().to_owned();
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
