@@ -113,8 +113,9 @@ impl Place {
     /// Begins to register an App, and waits for the address of the page.
     async fn registers(&self, more: &[&str]) -> (Run, String) {
         let arguments = ["github", "--service-url", SERVICE, "--organization", "acme"];
-        let mut run =
-            self.begins(&[&arguments[..], &["--app-name", "the-deployer"], more].concat());
+        let name = ["--app-name", "the-deployer"];
+        let name = if more.contains(&"--app-name") { &[][..] } else { &name[..] };
+        let mut run = self.begins(&[&arguments[..], name, more].concat());
         let line = run.says("http://127.0.0.1:").await;
         let start = line.find("http://").unwrap();
         (run, line[start..].trim().to_owned())
@@ -164,6 +165,11 @@ impl Run {
         no_secret_in(&text);
         Outcome { code: status.code().unwrap_or(-1), text }
     }
+}
+
+/// The text without the breaks of its lines, which depend on the lengths of addresses.
+fn unwrapped(text: &str) -> String {
+    text.replace(&format!("\n{}", " ".repeat(12)), " ")
 }
 
 /// Nothing that is printed has a secret in it.

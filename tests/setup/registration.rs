@@ -101,6 +101,7 @@ async fn a_code_of_somebody_else_is_turned_away_and_the_right_one_still_counts()
 async fn a_code_is_used_once_even_while_the_first_exchange_is_under_way() {
     let place = Place::new().await;
     place.github.fails(1, "POST app-manifests", Fault::Held);
+    let held = place.github.met("POST app-manifests");
     let (run, url) = place.registers(&[]).await;
     let browser = Browser::new();
     let back = browser.confirms(&url, &place.github.url()).await;
@@ -108,7 +109,7 @@ async fn a_code_is_used_once_even_while_the_first_exchange_is_under_way() {
         let (browser, back) = (Browser::new(), back.clone());
         async move { browser.opens(&back).await }
     });
-    place.github.asked(1, "POST app-manifests").await;
+    held.await;
     let (status, page) = browser.opens(&back).await;
     assert_eq!(status, 410, "{page}");
     place.github.lets_go();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::{Browser, Outcome, Place, SERVICE, fits};
+use super::{Browser, Outcome, Place, SERVICE, fits, unwrapped};
 use crate::harness::api_server::{ApiServer, TOKEN, kubeconfig};
 use crate::harness::git::Bare;
 use crate::harness::git_host::GitHost;
@@ -76,7 +76,7 @@ impl Company {
     /// What is printed, with names in place of what differs from run to run.
     fn stable(&self, text: &str) -> String {
         let folder = self.place.folder.path().to_str().unwrap();
-        let text = text.replace(
+        let text = unwrapped(text).replace(
             &self.host.url("acme/manifests.git"),
             "https://git.example.com/acme/manifests.git",
         );
@@ -94,7 +94,7 @@ async fn a_dry_run_of_nothing_says_what_it_would_ask_and_do_and_changes_nothing(
     assert_eq!(output.code, 0, "{}", output.text);
     fits(&output.text);
     let folder = place.folder.path().to_str().unwrap();
-    expect("nothing.txt", &output.text.replace(folder, "/home/operator"));
+    expect("nothing.txt", &unwrapped(&output.text).replace(folder, "/home/operator"));
     assert!(!place.path("deployer").exists());
     assert_eq!(place.github.seen().len(), 0);
     place.github.settled();
@@ -123,11 +123,7 @@ async fn from_nothing_to_what_argo_cd_applies_and_again_without_a_change() {
     let (state, commits) = (company.place.files(), company.manifests.commits());
     let second = company.runs(&[]).await;
     assert_eq!(second.code, 0, "{}", second.text);
-    assert!(
-        !second.text.contains("written") && !second.text.contains("pushed "),
-        "{}",
-        second.text
-    );
+    assert!(!second.text.contains("written") && !second.text.contains("commit"), "{}", second.text);
     assert_eq!(company.place.files(), state);
     assert_eq!(company.manifests.commits(), commits);
     let dry = company.runs(&["--dry-run"]).await;
@@ -143,10 +139,11 @@ async fn the_configuration_is_one_that_the_service_starts_with() {
     let company = Company::new().await;
     company.has_an_app().await;
     assert_eq!(company.runs(&[]).await.code, 0);
-    let mut check = crate::cli::program("the-deployer", company.place.folder.path());
+    let check = crate::cli::program("the-deployer", company.place.folder.path());
+    let mut check = tokio::process::Command::from(check);
     let config = company.place.file("config.yaml");
-    let check =
-        check.args(["config", "check", "--config", config.to_str().unwrap()]).output().unwrap();
+    let check = check.args(["config", "check", "--config", config.to_str().unwrap()]).output();
+    let check = check.await.unwrap();
     assert!(check.status.success(), "{}", crate::cli::said(&check));
     company.place.github.settled();
 }
@@ -162,7 +159,7 @@ async fn a_configuration_that_people_changed_stays_and_the_difference_is_shown()
     assert_eq!(again.code, 0, "{}", again.text);
     for part in ["-limits: {requests_per_minute: 7}", "kept", "--force replaces it", "can be used"]
     {
-        assert!(again.text.contains(part), "{part}: {}", again.text);
+        assert!(unwrapped(&again.text).contains(part), "{part}: {}", again.text);
     }
     assert_eq!(company.place.read("config.yaml"), own);
     let forced = company.runs(&["configuration", "--force"]).await;

@@ -1,6 +1,7 @@
 //! The registration of the service's GitHub App from a manifest ("Registering a GitHub App from a manifest", GitHub
 //! Docs): the manifest, the page of GitHub that takes it, and the exchange of the code for the App's keys.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use reqwest::StatusCode;
@@ -38,8 +39,8 @@ const CALLBACK_PATH: &str = "/sign-in/callback";
 const LIMIT: usize = 256 * 1024;
 /// The longest exchange, with its answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest code; GitHub's have 40 characters.
-const MAX_CODE: usize = 256;
+/// The lengths of a code; GitHub's have 40 characters.
+const CODE_LENGTHS: RangeInclusive<usize> = 20..=256;
 
 /// The description of an App that does not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +100,15 @@ pub enum RegistrationError {
         /// The reason in its words, with `: ` before it, or nothing.
         message: String,
     },
-    /// GitHub cannot be reached.
+    /// There was no connection: the code still counts.
+    #[error("{host} cannot be reached: {problem}; the code was not sent, and counts for an hour")]
+    NotSent {
+        /// The address of the API.
+        host: String,
+        /// The cause.
+        problem: String,
+    },
+    /// GitHub gives no answer.
     #[error(
         "{host} cannot be reached: {problem}; the code may be used up: if the App is in GitHub's list of Apps now, \
          delete it there, and register it again"
@@ -118,6 +127,13 @@ pub enum RegistrationError {
         /// The part that is missing or wrong.
         problem: String,
     },
+}
+
+impl RegistrationError {
+    /// Returns whether a person may paste another code, or the same one again.
+    pub fn allows_another_code(&self) -> bool {
+        matches!(self, Self::NoCode | Self::UnknownCode(_) | Self::NotSent { .. })
+    }
 }
 
 impl AppManifest {
@@ -166,9 +182,13 @@ pub async fn exchange_code(
     if !is_encrypted_or_local(&host) {
         return Err(RegistrationError::InTheClear(host));
     }
-    let unreachable = |error: &reqwest::Error| RegistrationError::Unreachable {
-        host: host.clone(),
-        problem: innermost_cause(error).to_string(),
+    let unreachable = |error: &reqwest::Error| {
+        let (host, problem) = (host.clone(), innermost_cause(error).to_string());
+        if error.is_connect() {
+            RegistrationError::NotSent { host, problem }
+        } else {
+            RegistrationError::Unreachable { host, problem }
+        }
     };
     let request = http.post(format!("{host}/app-manifests/{}/conversions", encode_segment(code)));
     let request = request.header(ACCEPT, "application/vnd.github+json").timeout(TIMEOUT);
@@ -189,7 +209,7 @@ pub async fn exchange_code(
 /// Returns whether the text can be a code.
 pub fn is_code(text: &str) -> bool {
     let is_legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    !text.is_empty() && text.len() <= MAX_CODE && text.bytes().all(is_legal)
+    CODE_LENGTHS.contains(&text.len()) && text.bytes().all(is_legal)
 }
 
 /// Reads the words of a refusal, shortened.
@@ -278,7 +298,7 @@ mod tests {
         assert_eq!((app.id, &*app.owner, &*app.client_id), (7, "acme", "Iv23li"));
         assert!(!format!("{app:?}").contains("s3cret"), "{app:?}");
         let changes: [(fn(&mut Json), &str); 6] = [
-            (|it| it["pem"] = json!("-----BEGIN s3cret"), "no private key"),
+            (|it| it["pem"] = json!("s3cret"), "no private key"),
             (|it| it["webhook_secret"] = Json::Null, "no secret for the webhook"),
             (|it| it["html_url"] = json!("https://evil.example/apps/x"), "another host"),
             (|it| it["html_url"] = json!("javascript:alert(1)"), "another host"),
@@ -313,8 +333,13 @@ mod tests {
     #[test]
     fn a_code_is_nothing_that_leads_elsewhere() {
         assert!(is_code("a180b1a3d263c81bc6441d7b990bae27d4c10679"));
-        for text in ["", "a/b", "a?b", "../x", "a b", "ä", &"a".repeat(257)] {
+        let long = "a".repeat(30);
+        for text in ["", "-", "yes", "a/b", "a?b", "../x", "a b", "ä"] {
             assert!(!is_code(text), "{text}");
         }
+        for text in ["/", "?", "../", " ", "ä"] {
+            assert!(!is_code(&format!("{long}{text}{long}")), "{text}");
+        }
+        assert!(!is_code(&"a".repeat(257)));
     }
 }

@@ -195,6 +195,12 @@ impl SetupAnswers {
         if let Some(url) = self.manifests_url.take() {
             self.manifests_url = Some(check_answer(Question::ManifestsUrl, &url)?);
         }
+        // A later run may be in another folder.
+        for path in [&mut self.ca, &mut self.kubeconfig, &mut self.manifests_token_file] {
+            if let Some(path) = path {
+                *path = std::path::absolute(&*path).map_err(CliError::file("use", path))?;
+            }
+        }
         for cluster in &self.clusters {
             cluster.check().map_err(|problem| CliError::usage(format!("--cluster: {problem}")))?;
         }
@@ -226,10 +232,10 @@ impl SetupAnswers {
 
     /// Returns the questions of a list without an answer.
     pub(super) fn open_questions(&self, questions: &[Question]) -> Vec<Question> {
-        questions.iter().copied().filter(|question| !self.has_answer(*question)).collect()
+        questions.iter().copied().filter(|question| !self.is_answered(*question)).collect()
     }
 
-    fn has_answer(&self, question: Question) -> bool {
+    fn is_answered(&self, question: Question) -> bool {
         match question {
             Question::ServiceUrl => self.service_url.is_some(),
             Question::Organization => self.organization.is_some(),
@@ -335,7 +341,9 @@ fn check_answer(question: Question, text: &str) -> Result<String, CliError> {
                     "write it without; the App or a token's file authenticates",
                 );
             }
-            Ok(text.to_owned())
+            let is_address = text.contains("://") || text.contains(':');
+            let path = std::path::absolute(text).ok().filter(|_| !is_address);
+            Ok(path.map_or_else(|| text.to_owned(), |path| path.display().to_string()))
         }
     }
 }

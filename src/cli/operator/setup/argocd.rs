@@ -9,7 +9,7 @@ use super::clusters::shell_word;
 use super::file_change::FileChange;
 use super::folder::CONFIG_FILE;
 use super::repository::plan_repository;
-use super::session::Session;
+use super::session::SetupSession;
 use crate::app::prepare::{PrepareOptions, Prepared, PreparedFile, prepare_all};
 use crate::cli::error::CliError;
 use crate::cli::output::{self, GOOD};
@@ -53,7 +53,7 @@ pub(super) enum ArgoCdFacts {
 }
 
 /// Looks at the repository and the folder, without changing them.
-pub(super) async fn gather(session: &Session) -> Result<ArgoCdFacts, CliError> {
+pub(super) async fn gather(session: &SetupSession) -> Result<ArgoCdFacts, CliError> {
     let Some(sources) = session.file_sources()? else { return Ok(ArgoCdFacts::NoConfiguration) };
     let settings = match sources.load_for_rebuild() {
         Ok(loaded) => loaded.settings,
@@ -74,18 +74,14 @@ pub(super) async fn gather(session: &Session) -> Result<ArgoCdFacts, CliError> {
         let file =
             prepared.iter().flat_map(|one| &one.files).find(|file| file.expected.path == path);
         let Some(text) = file.map(applied_text) else { continue };
-        let path = session.folder.path(&format!("{FOLDER}/{}.yaml", target.name));
-        changes.extend(FileChange::compare(path, "the Application to apply once", text)?);
+        let name = format!("{FOLDER}/{}.yaml", target.name);
+        let about = "the Application to apply once";
+        changes.extend(FileChange::compare(&session.folder, &name, about, text)?);
     }
-    let has_secret = session.folder.has(SECRET_FILE);
+    let has_secret = session.folder.contains(SECRET_FILE);
     if !has_secret && let Some(text) = secret_text(&settings, &prepared) {
-        let path = session.folder.path(SECRET_FILE);
-        changes.push(FileChange {
-            path,
-            about: "Argo CD's access to the repository, to be filled in",
-            text,
-            current: None,
-        });
+        let about = "Argo CD's access to the repository, to be filled in";
+        changes.extend(FileChange::compare(&session.folder, SECRET_FILE, about, text)?);
     }
     let targets = targets.into_iter().map(|target| target.name.to_string()).collect();
     Ok(ArgoCdFacts::Usable { prepared, changes, has_secret, targets })
@@ -93,8 +89,8 @@ pub(super) async fn gather(session: &Session) -> Result<ArgoCdFacts, CliError> {
 
 /// Returns the text that the repository has, or gets.
 fn applied_text(file: &PreparedFile) -> String {
-    let kept = file.current.as_deref().filter(|_| file.verdict == FileVerdict::Keep);
-    String::from_utf8_lossy(kept.unwrap_or(&file.expected.bytes)).into_owned()
+    let present = file.current.as_deref().filter(|_| file.verdict == FileVerdict::Keep);
+    String::from_utf8_lossy(present.unwrap_or(&file.expected.bytes)).into_owned()
 }
 
 /// Writes the Secret without its credentials; `None` where Argo CD needs none or cannot reach the repository.
@@ -168,7 +164,7 @@ pub(super) fn plan(
 }
 
 /// Pushes what is missing in the repository.
-pub(super) async fn prepare(session: &Session, force: bool) -> Result<(), CliError> {
+pub(super) async fn prepare(session: &SetupSession, force: bool) -> Result<(), CliError> {
     let sources =
         session.file_sources()?.ok_or_else(|| CliError::io("there is no configuration"))?;
     let settings = sources.load_for_rebuild().map_err(CliError::failed)?.settings;

@@ -6,7 +6,7 @@ use super::action::{SetupAction, StepPlan};
 use super::answers::{Question, RunsOn, SetupAnswers};
 use super::clusters::shell_word;
 use super::folder::{API_TOKEN_FILE, CONFIG_FILE};
-use super::session::Session;
+use super::session::SetupSession;
 use crate::cli::error::CliError;
 use crate::support::cause::innermost_cause;
 use crate::support::host::is_encrypted_or_local;
@@ -24,8 +24,8 @@ pub(super) struct CheckFacts {
 }
 
 /// Asks the service at its address.
-pub(super) async fn gather(session: &Session) -> Result<CheckFacts, CliError> {
-    let has_configuration = session.folder.has(CONFIG_FILE);
+pub(super) async fn gather(session: &SetupSession) -> Result<CheckFacts, CliError> {
+    let has_configuration = session.folder.contains(CONFIG_FILE);
     let service = match session.answers.service_url.as_deref() {
         Some(url) if is_encrypted_or_local(url) => Some(ask(session, url).await?),
         _ => None,
@@ -33,7 +33,7 @@ pub(super) async fn gather(session: &Session) -> Result<CheckFacts, CliError> {
     Ok(CheckFacts { has_configuration, service })
 }
 
-async fn ask(session: &Session, url: &str) -> Result<Result<(), String>, CliError> {
+async fn ask(session: &SetupSession, url: &str) -> Result<Result<(), String>, CliError> {
     let request = session.http()?.get(format!("{url}/healthz")).timeout(TIMEOUT);
     Ok(match request.send().await {
         Ok(answer) if answer.status().is_success() => Ok(()),

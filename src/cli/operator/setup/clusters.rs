@@ -11,7 +11,7 @@ use super::cluster_answer::{ClusterAnswer, to_target_name};
 use super::configuration_text::is_own_cluster;
 use super::file_change::FileChange;
 use super::prompt::Prompter;
-use super::session::Session;
+use super::session::SetupSession;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cluster::connection::access::{AccessProblem, check_access, fetch_version};
@@ -51,7 +51,7 @@ pub(super) struct ClusterProbe {
 }
 
 /// Reads the kubeconfig, and asks the clusters of the answers.
-pub(super) async fn gather(session: &Session) -> Result<ClusterFacts, CliError> {
+pub(super) async fn gather(session: &SetupSession) -> Result<ClusterFacts, CliError> {
     let kubeconfig = session.kubeconfig();
     let contexts = list_contexts(&kubeconfig).map_err(|error| error.to_string());
     let mut probes = BTreeMap::new();
@@ -66,14 +66,16 @@ pub(super) async fn gather(session: &Session) -> Result<ClusterFacts, CliError> 
         probes = futures::future::join_all(asks).await.into_iter().collect();
     }
     let is_watched = session.answers.clusters.iter().any(|cluster| cluster.watch);
-    let path = session.folder.path(RBAC_FILE);
     let about = "a ServiceAccount that may watch and change nothing";
-    let rbac =
-        if is_watched { FileChange::compare(path, about, WATCH_RBAC.to_owned())? } else { None };
+    let rbac = if is_watched {
+        FileChange::compare(&session.folder, RBAC_FILE, about, WATCH_RBAC.to_owned())?
+    } else {
+        None
+    };
     Ok(ClusterFacts { kubeconfig, contexts, probes, rbac })
 }
 
-async fn probe(session: &Session, file: &Path, context: &str) -> ClusterProbe {
+async fn probe(session: &SetupSession, file: &Path, context: &str) -> ClusterProbe {
     let access = ClusterAccess::Kubeconfig { file: file.into(), context: Some(context.to_owned()) };
     let connection = ClusterConnection::new(access, session.outbound.clone(), Clock::system());
     let ask = async {
@@ -98,7 +100,7 @@ async fn probe(session: &Session, file: &Path, context: &str) -> ClusterProbe {
 }
 
 /// Decides what is left to do. Pure.
-pub(super) fn plan(answers: &SetupAnswers, facts: &ClusterFacts) -> StepPlan {
+pub(super) fn plan(answers: &SetupAnswers, facts: &ClusterFacts, directory: &str) -> StepPlan {
     let contexts = match &facts.contexts {
         Ok(contexts) => contexts,
         Err(problem) => {
@@ -117,7 +119,7 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &ClusterFacts) -> StepPlan {
         return plan;
     }
     for cluster in &answers.clusters {
-        plan_cluster(&mut plan, answers, cluster, contexts, facts);
+        plan_cluster(&mut plan, (answers, directory), cluster, contexts, facts);
     }
     if let Some(change) = &facts.rbac {
         plan.add(SetupAction::Write(change.clone()));
@@ -127,7 +129,7 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &ClusterFacts) -> StepPlan {
 
 fn plan_cluster(
     plan: &mut StepPlan,
-    answers: &SetupAnswers,
+    (answers, directory): (&SetupAnswers, &str),
     cluster: &ClusterAnswer,
     contexts: &[ContextSummary],
     facts: &ClusterFacts,
@@ -156,10 +158,10 @@ fn plan_cluster(
             let text = format!("{name}: context {context}, {}, Kubernetes {version}", summary.server);
             plan.add(SetupAction::Done(text));
             if cluster.version.is_none()
-                && let Some(known) = KubernetesVersion::parse(version).filter(|known| known.is_known())
+                && let Some(version) = KubernetesVersion::parse(version).filter(|version| version.is_known())
                 && let Ok(name) = TargetName::parse(name.as_str())
             {
-                plan.add(SetupAction::RecordVersion(name, known.to_string()));
+                plan.add(SetupAction::RecordVersion(name, version.to_string()));
             }
         }
     }
@@ -169,17 +171,18 @@ fn plan_cluster(
             probe.denied.join(", ")
         )));
     }
-    plan.add(SetupAction::Person(explain_credential(answers, cluster, summary)));
+    plan.add(SetupAction::Person(explain_credential((answers, directory), cluster, summary)));
 }
 
 /// Says what the service uses of a context, and what is better.
 fn explain_credential(
-    answers: &SetupAnswers,
+    (answers, directory): (&SetupAnswers, &str),
     cluster: &ClusterAnswer,
     summary: &ContextSummary,
 ) -> String {
     let ClusterAnswer { name, context, .. } = cluster;
-    let apply = format!("  kubectl --context {} apply -f {RBAC_FILE}", shell_word(context));
+    let file = shell_word(&format!("{directory}/{RBAC_FILE}"));
+    let apply = format!("  kubectl --context {} apply -f {file}", shell_word(context));
     if answers.runs_on() == RunsOn::Kubernetes {
         return if is_own_cluster(cluster) {
             format!(
@@ -216,7 +219,10 @@ pub(super) fn shell_word(text: &str) -> String {
 }
 
 /// Asks for clusters: contexts, and for each its name, kind and domain.
-pub(super) async fn choose(session: &mut Session, prompter: &mut Prompter) -> Result<(), CliError> {
+pub(super) async fn choose(
+    session: &mut SetupSession,
+    prompter: &mut Prompter,
+) -> Result<(), CliError> {
     let contexts = list_contexts(&session.kubeconfig()).map_err(CliError::failed)?;
     output::note("\n");
     for (n, context) in contexts.iter().enumerate() {
@@ -301,7 +307,7 @@ mod tests {
     #[test]
     fn a_cluster_that_answers_is_recorded_with_a_version_that_is_known() {
         let facts = |version: &str| facts(Ok(version.to_owned()), UserCredential::Certificate);
-        let plan = |version| plan(&answers(CLUSTER), &facts(version));
+        let plan = |version| plan(&answers(CLUSTER), &facts(version), "deployer");
         let name = TargetName::parse("prod-1").unwrap();
         let record = SetupAction::RecordVersion(name, "1.33".to_owned());
         assert!(plan("1.33").actions.contains(&record), "{:?}", plan("1.33"));
@@ -312,11 +318,14 @@ mod tests {
     #[test]
     fn a_cluster_that_does_not_answer_stops_unless_it_is_not_watched() {
         let silent = facts(Err("no answer within 30 s".to_owned()), UserCredential::Token);
-        let blocked = plan(&answers(CLUSTER), &silent);
+        let blocked = plan(&answers(CLUSTER), &silent, "deployer");
         assert!(blocked.obstacle().unwrap().contains("watch=no"), "{blocked:?}");
-        assert_eq!(plan(&answers(&format!("{CLUSTER},watch=no")), &silent).obstacle(), None);
+        assert_eq!(
+            plan(&answers(&format!("{CLUSTER},watch=no")), &silent, "deployer").obstacle(),
+            None
+        );
         let other = CLUSTER.replace("kind-prod", "lost");
-        let missing = plan(&answers(&other), &silent);
+        let missing = plan(&answers(&other), &silent, "deployer");
         assert!(missing.obstacle().unwrap().contains("it has kind-prod"), "{missing:?}");
     }
 

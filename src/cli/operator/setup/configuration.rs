@@ -3,9 +3,9 @@
 use super::action::{SetupAction, StepPlan};
 use super::answers::{Question, SetupAnswers};
 use super::configuration_text::{self, ConfigPlaces};
-use super::file_change::{FileChange, read_file};
-use super::folder::{API_TOKEN_FILE, CONFIG_FILE};
-use super::session::Session;
+use super::file_change::FileChange;
+use super::folder::{API_TOKEN_FILE, CONFIG_FILE, read_file};
+use super::session::SetupSession;
 use crate::app::signing::check_signing;
 use crate::cli::error::CliError;
 use crate::cli::operator::config::ConfigSource;
@@ -30,8 +30,8 @@ pub(super) struct ConfigurationFacts {
 }
 
 /// Reads the folder, and checks the text that the answers make.
-pub(super) fn gather(session: &Session) -> Result<ConfigurationFacts, CliError> {
-    let has_token = session.folder.has(API_TOKEN_FILE);
+pub(super) fn gather(session: &SetupSession) -> Result<ConfigurationFacts, CliError> {
+    let has_token = session.folder.contains(API_TOKEN_FILE);
     let is_open = !session.answers.open_questions(&QUESTIONS).is_empty();
     let app = session.config_facts()?;
     let Some(facts) = app.as_ref().filter(|_| !is_open) else {
@@ -44,9 +44,9 @@ pub(super) fn gather(session: &Session) -> Result<ConfigurationFacts, CliError> 
         Ok(_) => Vec::new(),
         Err(rejection) => rejection.violations.iter().map(ToString::to_string).collect(),
     };
-    let text = render(ConfigPlaces::of_service(&session.folder, session.answers.runs_on()));
-    let path = session.folder.path(CONFIG_FILE);
-    let change = FileChange::compare(path, "the configuration of the service", text)?;
+    let text = render(ConfigPlaces::for_service(&session.folder, session.answers.runs_on()));
+    let about = "the configuration of the service";
+    let change = FileChange::compare(&session.folder, CONFIG_FILE, about, text)?;
     Ok(ConfigurationFacts { has_app: true, change, violations, has_token })
 }
 
@@ -79,15 +79,15 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &ConfigurationFacts) -> StepPl
 }
 
 /// Makes the token for the API.
-pub(super) fn make_token(session: &Session) -> Result<(), CliError> {
+pub(super) fn make_token(session: &SetupSession) -> Result<(), CliError> {
     let token = secret::token().map_err(CliError::failed)?;
     let path = session.folder.path(API_TOKEN_FILE);
     write_private(&path, format!("{}\n", token.text).as_bytes())?;
-    output::print(&format!("  {GOOD}written{GOOD:#}   {}\n", path.display()))
+    output::print(&format!("  {GOOD}written{GOOD:#}   {API_TOKEN_FILE}\n"))
 }
 
 /// Checks the file that is there, with everything that this machine can check.
-pub(super) fn check(session: &Session) -> Result<(), CliError> {
+pub(super) fn check(session: &SetupSession) -> Result<(), CliError> {
     let path = session.folder.path(CONFIG_FILE);
     let text =
         read_file(&path)?.ok_or_else(|| CliError::io(format!("there is no {}", path.display())))?;
@@ -101,7 +101,7 @@ pub(super) fn check(session: &Session) -> Result<(), CliError> {
     if let Some(violation) = check_signing(&settings).first() {
         return Err(CliError::refused(violation.to_string()));
     }
-    output::print(&format!("  {GOOD}ok{GOOD:#}        {} can be used\n", path.display()))
+    output::print(&format!("  {GOOD}ok{GOOD:#}        {CONFIG_FILE} can be used\n"))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl ConfigPlaces {
     }
 
     /// Returns the places where the service runs.
-    pub(super) fn of_service(folder: &SetupFolder, runs_on: RunsOn) -> Self {
+    pub(super) fn for_service(folder: &SetupFolder, runs_on: RunsOn) -> Self {
         match runs_on {
             RunsOn::Machine => Self::on_this_machine(folder),
             RunsOn::Kubernetes => {
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_pod_has_its_own_paths_and_watches_its_own_cluster() {
         let folder = SetupFolder::new(Path::new("/srv/deployer")).unwrap();
-        let places = ConfigPlaces::of_service(&folder, RunsOn::Kubernetes);
+        let places = ConfigPlaces::for_service(&folder, RunsOn::Kubernetes);
         let text = render(&answers(), &facts(), &places);
         assert!(!text.contains("/srv/deployer") && !text.contains("/home/me"), "{text}");
         let read: Json = serde_yaml::from_str(&text).unwrap();

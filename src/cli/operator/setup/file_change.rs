@@ -1,18 +1,17 @@
 //! A file that the setup writes: whether it is there, and how it differs.
 
-use std::io::{ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::folder::{SetupFolder, read_file};
 use crate::cli::error::CliError;
 use crate::cli::settings::write_private;
-
-/// The largest file that is compared, in bytes.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// A file with its wanted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileChange {
     pub(super) path: PathBuf,
+    /// The file in the folder of the setup, as people read it.
+    pub(super) name: String,
     /// What the file is for.
     pub(super) about: &'static str,
     /// The text that it gets.
@@ -24,21 +23,23 @@ pub(super) struct FileChange {
 impl FileChange {
     /// Compares a file with its wanted text; `None` where it is so already.
     pub(super) fn compare(
-        path: PathBuf,
+        folder: &SetupFolder,
+        name: &str,
         about: &'static str,
         text: String,
     ) -> Result<Option<Self>, CliError> {
+        let (path, name) = (folder.path(name), name.to_owned());
         let current = read_file(&path)?;
         let is_there = current.as_ref() == Some(&text);
-        Ok((!is_there).then_some(Self { path, about, text, current }))
+        Ok((!is_there).then_some(Self { path, name, about, text, current }))
     }
 
     /// Returns the action in words.
     pub(super) fn describe(&self) -> String {
-        let path = self.path.display();
+        let Self { name, about, .. } = self;
         match &self.current {
-            None => format!("write {path}: {}", self.about),
-            Some(_) => format!("replace {path}, after a question: {}", self.about),
+            None => format!("write {name}: {about}"),
+            Some(_) => format!("replace {name}, after a question: {about}"),
         }
     }
 
@@ -60,18 +61,6 @@ impl FileChange {
     }
 }
 
-/// Returns the text of a file; `None` if it does not exist.
-pub(super) fn read_file(path: &Path) -> Result<Option<String>, CliError> {
-    let mut bytes = Vec::new();
-    let read =
-        std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
-    match read {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CliError::file("read", path)(error)),
-        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,8 +69,10 @@ mod tests {
     fn a_file_is_written_once_and_never_over_what_was_changed_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/config.yaml");
+        let root = SetupFolder::new(folder.path()).unwrap();
         let compare = |text: &str| {
-            FileChange::compare(path.clone(), "the configuration", text.to_owned()).unwrap()
+            FileChange::compare(&root, "deep/config.yaml", "the configuration", text.to_owned())
+                .unwrap()
         };
         let first = compare("a\n").unwrap();
         first.write().unwrap();

@@ -1,11 +1,11 @@
 //! The folder of the setup: where its files are, and which of them are there.
 
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::file_change::read_file;
 use crate::cli::error::CliError;
 use crate::cli::settings::write_private;
 use crate::config::secret::{self, SecretSource};
@@ -23,6 +23,8 @@ pub(super) const CLIENT_SECRET_FILE: &str = "github-client-secret";
 pub(super) const API_TOKEN_FILE: &str = "api-token";
 /// The configuration.
 pub(super) const CONFIG_FILE: &str = "config.yaml";
+/// The largest file that is read, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
 /// The secrets of a registration, in the order in which they are written.
 const APP_SECRETS: [&str; 3] = [KEY_FILE, HOOK_SECRET_FILE, CLIENT_SECRET_FILE];
 
@@ -62,7 +64,7 @@ impl SetupFolder {
         self.root.join(name)
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn contains(&self, name: &str) -> bool {
         self.path(name).symlink_metadata().is_ok()
     }
 
@@ -85,7 +87,7 @@ impl SetupFolder {
 
     /// Returns which secrets of the App are here.
     pub(super) fn app_secrets(&self) -> Vec<&'static str> {
-        APP_SECRETS.into_iter().filter(|name| self.has(name)).collect()
+        APP_SECRETS.into_iter().filter(|name| self.contains(name)).collect()
     }
 
     /// Makes sure that files can be written here, before a code is used up for them.
@@ -111,5 +113,17 @@ impl SetupFolder {
         };
         let text = serde_json::to_string_pretty(&record).map_err(CliError::failed)?;
         write_private(&self.path(APP_FILE), format!("{text}\n").as_bytes())
+    }
+}
+
+/// Returns the text of a file; `None` if it does not exist.
+pub(super) fn read_file(path: &Path) -> Result<Option<String>, CliError> {
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CliError::file("read", path)(error)),
+        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
     }
 }

@@ -4,22 +4,24 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use tokio::time::{Instant, timeout_at};
 
 use super::action::{SetupAction, StepPlan, wrap};
 use super::answers::{Question, SetupAnswers};
 use super::folder::{APP_FILE, AppRecord, CLIENT_SECRET_FILE, KEY_FILE};
-use super::prompt::{self, Prompter};
+use super::prompt::Prompter;
 use super::registration::{
     BrowserCode, BrowserReply, PastedText, RegistrationListener, is_open, read_pasted,
 };
 use super::registration_page::{self, FormPage};
-use super::session::Session;
+use super::session::SetupSession;
 use crate::cli::bart::open::open_browser;
 use crate::cli::error::CliError;
 use crate::cli::output::{self, BOLD, DIM, GOOD};
 use crate::forge::github::address::web_url;
 use crate::forge::github::app_manifest::{
-    APP_EVENTS, APP_PERMISSIONS, AppManifest, RegisteredApp, exchange_code, registration_page,
+    APP_EVENTS, APP_PERMISSIONS, AppManifest, RegisteredApp, RegistrationError, exchange_code,
+    registration_page,
 };
 use crate::forge::github::auth::key::AppCredentials;
 use crate::forge::github::client::own_app::OwnApp;
@@ -63,7 +65,7 @@ pub(super) struct RegistrationOptions {
 }
 
 /// Reads the folder, and asks GitHub about the App.
-pub(super) async fn gather(session: &Session) -> Result<GitHubFacts, CliError> {
+pub(super) async fn gather(session: &SetupSession) -> Result<GitHubFacts, CliError> {
     let folder = &session.folder;
     let (record, secrets) = (folder.app()?, folder.app_secrets());
     let app = match &record {
@@ -73,7 +75,7 @@ pub(super) async fn gather(session: &Session) -> Result<GitHubFacts, CliError> {
     Ok(GitHubFacts { record, secrets, app })
 }
 
-async fn fetch_app(session: &Session, record: &AppRecord) -> Result<AppAtGitHub, String> {
+async fn fetch_app(session: &SetupSession, record: &AppRecord) -> Result<AppAtGitHub, String> {
     let key = session.folder.secret(KEY_FILE).map_err(|error| error.whole())?;
     let client = client(session, record.id, &key).map_err(|error| error.whole())?;
     let app = client.own_app().await.map_err(|error| error.to_string())?;
@@ -81,7 +83,7 @@ async fn fetch_app(session: &Session, record: &AppRecord) -> Result<AppAtGitHub,
     Ok(AppAtGitHub { app, accounts })
 }
 
-fn client(session: &Session, id: u64, key: &SecretString) -> Result<GitHubClient, CliError> {
+fn client(session: &SetupSession, id: u64, key: &SecretString) -> Result<GitHubClient, CliError> {
     let key = AppCredentials::parse(&id.to_string(), key)
         .map_err(|error| CliError::usage(format!("{KEY_FILE}: {error}")))?;
     let credentials = Credentials::App(key, Clock::system());
@@ -192,7 +194,7 @@ fn missing_permissions(answers: &SetupAnswers, app: &OwnApp) -> Vec<String> {
 
 /// Registers the App: shows the address of the page, waits for the code, and stores what GitHub gives for it.
 pub(super) async fn register(
-    session: &Session,
+    session: &SetupSession,
     prompter: &mut Prompter,
     options: RegistrationOptions,
 ) -> Result<(), CliError> {
@@ -215,17 +217,28 @@ pub(super) async fn register(
     };
     show_address(&listener, prompter, options);
     let mut codes = listener.serve(form);
-    let code = tokio::time::timeout(options.timeout, wait_for_code(&mut codes, prompter, &state));
-    let (code, reply) = code.await.map_err(|_elapsed| {
-        CliError::refused("no App was registered in time")
-            .hint("run the setup again; --timeout gives more time")
-    })??;
-    output::note("  GitHub has answered; the keys are fetched …\n");
-    // Not cut off by Ctrl-C: the code works once, and the keys are shown once.
-    let result = store(session, &code).await;
-    if let Some(reply) = reply {
-        reply.show(result_page(&result)).await;
-    }
+    let deadline = Instant::now() + options.timeout;
+    let result = loop {
+        let code = wait_for_code(&mut codes, prompter, &state);
+        let (code, reply) = timeout_at(deadline, code).await.map_err(|_elapsed| {
+            CliError::refused("no App was registered in time")
+                .hint("run the setup again; --timeout gives more time")
+        })??;
+        output::note("  GitHub has answered; the keys are fetched …\n");
+        // Not cut off by Ctrl-C or the deadline: the code works once, and the keys are shown once.
+        let exchange = exchange_code(&session.http()?, answers.api_url(), &code).await;
+        if let (Err(error), None) = (&exchange, &reply)
+            && error.allows_another_code()
+        {
+            output::note(&format!("  {}\n", wrap(&error.to_string(), 2)));
+            continue;
+        }
+        let result = store(session, exchange);
+        if let Some(reply) = reply {
+            reply.show(result_page(&result)).await;
+        }
+        break result;
+    };
     let app = result?;
     output::note(&format!(
         "  {GOOD}registered{GOOD:#} {} ({}) of {}\n",
@@ -255,14 +268,14 @@ fn show_address(
         2,
     );
     output::note(&format!(
-        "  Open this address in a browser within {minutes} min, press the button there, and confirm\n  at GitHub:\n\n  \
-         {BOLD}{url}{BOLD:#}\n\n  {DIM}{there}{open}{DIM:#}\n"
+        "  Open this address within {minutes} min, press the button there, and confirm at\n  GitHub:\n\n  {BOLD}{url}{BOLD:#}\n\n  {DIM}{there}{open}{DIM:#}\n"
     ));
     if prompter.asks()
         && !is_open(address.ip())
         && let Ok(url) = url.parse()
     {
-        let _by_hand = open_browser(&url);
+        // A browser in a terminal would hold up everything else.
+        tokio::task::spawn_blocking(move || open_browser(&url));
     }
 }
 
@@ -272,6 +285,7 @@ async fn wait_for_code(
     prompter: &mut Prompter,
     state: &str,
 ) -> Result<(String, Option<BrowserReply>), CliError> {
+    let interruption = prompter.interruption();
     loop {
         tokio::select! {
             Some(BrowserCode { code, reply }) = codes.recv() => return Ok((code, Some(reply))),
@@ -283,25 +297,31 @@ async fn wait_for_code(
                 PastedText::Nothing if line.is_empty() => {}
                 PastedText::Nothing => output::note("  That is neither a code nor an address with one.\n"),
             },
-            _ = tokio::signal::ctrl_c() => return Err(prompt::interrupted()),
+            error = interruption.wait() => return Err(error),
         }
     }
 }
 
-/// Exchanges the code, and stores the App.
-async fn store(session: &Session, code: &str) -> Result<RegisteredApp, CliError> {
-    let answers = &session.answers;
-    let app = exchange_code(&session.http()?, answers.api_url(), code).await;
-    let app = app.map_err(|error| CliError::refused(error.to_string()))?;
-    let owner = answers.organization();
+/// Stores the App, unless it is another one than was asked for.
+fn store(
+    session: &SetupSession,
+    exchange: Result<RegisteredApp, RegistrationError>,
+) -> Result<RegisteredApp, CliError> {
+    let app = exchange.map_err(|error| CliError::refused(error.to_string()))?;
+    let owner = session.answers.organization();
     if owner.is_some_and(|owner| !app.owner.eq_ignore_ascii_case(owner)) {
         let (name, actual) = (&app.name, &app.owner);
         let message =
             format!("the code is of the App {name} of {actual}, which nobody asked for here");
         return Err(CliError::refused(message).hint("register the App again, and delete that one"));
     }
-    session.folder.store(&app)?;
-    Ok(app)
+    match session.folder.store(&app) {
+        Ok(()) => Ok(app),
+        Err(error) => Err(error.hint(format!(
+            "the keys of the App are lost: delete it at GitHub ({}), and register it again",
+            app.html_url
+        ))),
+    }
 }
 
 fn result_page(result: &Result<RegisteredApp, CliError>) -> String {
@@ -326,7 +346,7 @@ fn result_page(result: &Result<RegisteredApp, CliError>) -> String {
 
 /// Waits until the App is installed somewhere; a person may go on without.
 pub(super) async fn await_installation(
-    session: &Session,
+    session: &SetupSession,
     prompter: &mut Prompter,
 ) -> Result<(), CliError> {
     let record = session.folder.app()?.ok_or_else(|| CliError::io("there is no App yet"))?;
@@ -341,10 +361,11 @@ pub(super) async fn await_installation(
     output::note("  Waiting for it; press Enter to go on without.\n");
     let key = session.folder.secret(KEY_FILE)?;
     let client = client(session, record.id, &key)?;
+    let interruption = prompter.interruption();
     loop {
         tokio::select! {
             _line = prompter.line() => return Ok(()),
-            _ = tokio::signal::ctrl_c() => return Err(prompt::interrupted()),
+            error = interruption.wait() => return Err(error),
             () = tokio::time::sleep(INSTALLATION_PAUSE) => {}
         }
         if let Ok(accounts) = client.installation_accounts().await

@@ -31,8 +31,8 @@ use self::answers::{ANSWERS_FILE, Question, SetupAnswers};
 use self::file_change::FileChange;
 use self::folder::SetupFolder;
 use self::github::RegistrationOptions;
-use self::prompt::Prompter;
-use self::session::Session;
+use self::prompt::{Interruption, Prompter};
+use self::session::SetupSession;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, GOOD, NOTE, word};
 use crate::cli::times;
@@ -51,8 +51,8 @@ Examples:
   the-deployer setup clusters configuration
   the-deployer setup --non-interactive --answers answers.yaml
 
-docs/setup.md has the same steps by hand. Exit codes: 0 done, 1 a step stopped, 2 something is not known or could not
-be read or reached.")]
+docs/setup.md has the same steps by hand. Exit codes: 0 done, 1 a step stopped, 2 something is not known or could not be read \
+or reached.")]
 pub(super) struct Setup {
     /// The steps to run. Default: all
     #[arg(value_enum, value_name = "STEP")]
@@ -130,8 +130,9 @@ fn open_answers(plan: &StepPlan) -> Vec<OpenAnswer> {
 
 /// The program of one run.
 struct SetupRun {
-    session: Session,
+    session: SetupSession,
     prompter: Prompter,
+    interruption: Interruption,
     /// The folder as the person named it, for commands.
     directory: String,
     dry_run: bool,
@@ -156,9 +157,11 @@ impl Setup {
         }
         steps.sort();
         steps.dedup();
+        let interruption = Interruption::listen();
         let mut run = SetupRun {
-            session: Session::new(folder, answers)?,
-            prompter: Prompter::new(self.non_interactive || self.dry_run),
+            session: SetupSession::new(folder, answers)?,
+            prompter: Prompter::new(self.non_interactive || self.dry_run, interruption.clone()),
+            interruption,
             directory: self.directory.display().to_string(),
             dry_run: self.dry_run,
             force: self.force,
@@ -184,7 +187,7 @@ impl SetupRun {
     /// Runs a step; it is planned again after each answer.
     async fn step(&mut self, step: SetupStep) -> CommandOutcome {
         loop {
-            let plan = prompt::interruptible(self.plan(step)).await?;
+            let plan = self.interruption.guard(self.plan(step)).await?;
             let questions = open_answers(&plan);
             if self.dry_run || questions.is_empty() {
                 output::print(&plan.render())?;
@@ -207,7 +210,9 @@ impl SetupRun {
             SetupStep::Repository => {
                 repository::plan(answers, &repository::gather(session).await?, self.force)
             }
-            SetupStep::Clusters => clusters::plan(answers, &clusters::gather(session).await?),
+            SetupStep::Clusters => {
+                clusters::plan(answers, &clusters::gather(session).await?, &self.directory)
+            }
             SetupStep::Configuration => {
                 configuration::plan(answers, &configuration::gather(session)?)
             }
@@ -287,10 +292,10 @@ impl SetupRun {
             }
             SetupAction::Write(change) => self.write(change).await,
             SetupAction::Prepare(_) if step == SetupStep::Argocd => {
-                prompt::interruptible(argocd::prepare(&self.session, self.force)).await
+                self.interruption.guard(argocd::prepare(&self.session, self.force)).await
             }
             SetupAction::Prepare(_) => {
-                prompt::interruptible(repository::prepare(&self.session, self.force)).await
+                self.interruption.guard(repository::prepare(&self.session, self.force)).await
             }
             SetupAction::MakeToken(_) => configuration::make_token(&self.session),
             SetupAction::CheckConfiguration(_) => configuration::check(&self.session),
@@ -308,17 +313,17 @@ impl SetupRun {
 
     /// Writes a file; one that differs after a question.
     async fn write(&mut self, change: &FileChange) -> CommandOutcome {
-        let path = change.path.display();
+        let name = &change.name;
         if change.current.is_some() && !self.force {
             output::print(&change.diff())?;
-            let question = format!("replace {path}?");
+            let question = format!("replace {name}?");
             let is_wished = self.prompter.asks() && self.prompter.confirm(&question).await?;
             if !is_wished {
-                let text = format!("{path} stays as it is; --force replaces it");
+                let text = format!("{name} stays as it is; --force replaces it");
                 return output::print(&format!("  {NOTE}kept{NOTE:#}      {}\n", wrap(&text, 12)));
             }
         }
         change.write()?;
-        output::print(&format!("  {GOOD}written{GOOD:#}   {}\n", wrap(&path.to_string(), 12)))
+        output::print(&format!("  {GOOD}written{GOOD:#}   {}\n", wrap(name, 12)))
     }
 }

@@ -3,14 +3,53 @@
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::action::wrap;
 use super::answers::MAX_ANSWER;
 use crate::cli::error::CliError;
 use crate::cli::output::{self, BOLD, DIM};
 
+/// Ctrl-C, from the first moment on: none that comes between two waits is lost.
+#[derive(Debug, Clone)]
+pub(super) struct Interruption(CancellationToken);
+
+impl Interruption {
+    /// Listens for Ctrl-C from now on; to be called within the runtime.
+    pub(super) fn listen() -> Self {
+        let token = CancellationToken::new();
+        let interruption = Self(token.clone());
+        tokio::spawn(async move {
+            // Without a handler Ctrl-C ends the process, as it does by default.
+            if tokio::signal::ctrl_c().await.is_ok() {
+                token.cancel();
+            }
+        });
+        interruption
+    }
+
+    /// Ends at Ctrl-C, with the error of it.
+    pub(super) async fn wait(&self) -> CliError {
+        self.0.cancelled().await;
+        CliError::interrupted("the steps that are done stay done")
+            .hint("run the setup again: it continues there")
+    }
+
+    /// Does work that Ctrl-C may cut off.
+    pub(super) async fn guard<T>(
+        &self,
+        work: impl Future<Output = Result<T, CliError>>,
+    ) -> Result<T, CliError> {
+        tokio::select! {
+            result = work => result,
+            error = self.wait() => Err(error),
+        }
+    }
+}
+
 /// The lines of standard input, and whether a person types them.
 pub(super) struct Prompter {
+    interruption: Interruption,
     /// True if questions are asked.
     asks: bool,
     lines: Option<mpsc::Receiver<String>>,
@@ -18,10 +57,14 @@ pub(super) struct Prompter {
 
 impl Prompter {
     /// Makes a prompter that asks if standard input is a terminal, unless that is not wished.
-    pub(super) fn new(non_interactive: bool) -> Self {
+    pub(super) fn new(non_interactive: bool, interruption: Interruption) -> Self {
         let is_terminal = std::io::stdin().is_terminal();
         let lines = (!non_interactive).then(read_lines);
-        Self { asks: is_terminal && !non_interactive, lines }
+        Self { interruption, asks: is_terminal && !non_interactive, lines }
+    }
+
+    pub(super) fn interruption(&self) -> Interruption {
+        self.interruption.clone()
     }
 
     /// Returns whether a person can be asked.
@@ -65,7 +108,7 @@ impl Prompter {
         let Some(lines) = &mut self.lines else { return Err(no_answer()) };
         let line = tokio::select! {
             line = lines.recv() => line,
-            _ = tokio::signal::ctrl_c() => return Err(interrupted()),
+            error = self.interruption.wait() => return Err(error),
         };
         line.ok_or_else(no_answer)
     }
@@ -74,22 +117,6 @@ impl Prompter {
 fn no_answer() -> CliError {
     CliError::usage("standard input has ended before the answer")
         .hint("give the answers as flags or in a file (--answers)")
-}
-
-/// Does work that Ctrl-C may cut off.
-pub(super) async fn interruptible<T>(
-    work: impl Future<Output = Result<T, CliError>>,
-) -> Result<T, CliError> {
-    tokio::select! {
-        result = work => result,
-        _ = tokio::signal::ctrl_c() => Err(interrupted()),
-    }
-}
-
-/// Returns the error of Ctrl-C.
-pub(super) fn interrupted() -> CliError {
-    CliError::interrupted("the steps that are done stay done")
-        .hint("run the setup again: it continues there")
 }
 
 /// Reads lines on a thread of its own; it ends with the process.

@@ -110,7 +110,9 @@ impl RegistrationListener {
         })?;
         let address = listener.local_addr().map_err(CliError::failed)?;
         let random = || random_bytes().map(hex::encode).map_err(CliError::failed);
-        Ok(Self { listener, address, path: format!("/{}", random()?), state: random()? })
+        // Half of the bytes: the address fits into a line of a terminal.
+        let path: String = random()?.chars().take(32).collect();
+        Ok(Self { listener, address, path: format!("/{path}"), state: random()? })
     }
 
     /// Returns the address of the page.
@@ -351,35 +353,42 @@ mod tests {
     fn a_code_counts_once_and_with_the_state_of_the_page_only() {
         let mut expected = ExpectedState { state: "s3cret".to_owned(), is_used: false };
         for target in [
-            "/registered?code=c&state=other",
-            "/registered?code=c&state=",
-            "/registered?code=c",
+            "/registered?code=c0dec0dec0dec0dec0de&state=other",
+            "/registered?code=c0dec0dec0dec0dec0de&state=",
+            "/registered?code=c0dec0dec0dec0dec0de",
             "/registered?state=s3cret",
             "/registered?code=&state=s3cret",
-            "/registered?code=a%2Fb&state=s3cret",
-            "/registered?code=c&code=d&state=s3cret",
-            "/registered?code=c&state=s3cret&state=x",
-            "/other?code=c&state=s3cret",
+            "/registered?code=c0dec0dec0dec0de%2Fc0de&state=s3cret",
+            "/registered?code=c0dec0dec0dec0dec0de&code=d&state=s3cret",
+            "/registered?code=c0dec0dec0dec0dec0de&state=s3cret&state=x",
+            "/other?code=c0dec0dec0dec0dec0de&state=s3cret",
             "/",
         ] {
             assert_eq!(expected.judge(target), CallbackVerdict::Foreign, "{target}");
         }
-        let target = "/registered?code=c0de&state=s3cret";
-        assert_eq!(expected.judge(target), CallbackVerdict::Code("c0de".to_owned()));
+        let target = "/registered?code=c0dec0dec0dec0dec0de&state=s3cret";
+        assert_eq!(
+            expected.judge(target),
+            CallbackVerdict::Code("c0dec0dec0dec0dec0de".to_owned())
+        );
         assert_eq!(expected.judge(target), CallbackVerdict::Used);
     }
 
     #[test]
     fn a_person_pastes_a_code_or_the_whole_address() {
-        let code = PastedText::Code("c0de".to_owned());
+        let code = PastedText::Code("c0dec0dec0dec0dec0de".to_owned());
         for (line, expected) in [
-            ("c0de", code.clone()),
-            (" http://127.0.0.1:1/registered?code=c0de&state=s ", code.clone()),
-            ("http://127.0.0.1:1/registered?code=c0de&state=t", PastedText::Foreign),
-            ("http://127.0.0.1:1/registered?code=c0de", PastedText::Nothing),
+            ("c0dec0dec0dec0dec0de", code.clone()),
+            (" http://127.0.0.1:1/registered?code=c0dec0dec0dec0dec0de&state=s ", code.clone()),
+            (
+                "http://127.0.0.1:1/registered?code=c0dec0dec0dec0dec0de&state=t",
+                PastedText::Foreign,
+            ),
+            ("http://127.0.0.1:1/registered?code=c0dec0dec0dec0dec0de", PastedText::Nothing),
             ("http://127.0.0.1:1/", PastedText::Nothing),
             ("", PastedText::Nothing),
             ("two words", PastedText::Nothing),
+            ("-", PastedText::Nothing),
         ] {
             assert_eq!(read_pasted(line, "s"), expected, "{line}");
         }

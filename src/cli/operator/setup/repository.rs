@@ -3,7 +3,7 @@
 
 use super::action::{SetupAction, StepPlan};
 use super::answers::{Question, SetupAnswers};
-use super::session::Session;
+use super::session::SetupSession;
 use crate::app::prepare::{PrepareOptions, Prepared, prepare_all};
 use crate::cli::error::CliError;
 use crate::cli::output::{self, GOOD};
@@ -27,7 +27,7 @@ pub(super) enum RepositoryFacts {
 }
 
 /// Looks at the repository, without changing it.
-pub(super) async fn gather(session: &Session) -> Result<RepositoryFacts, CliError> {
+pub(super) async fn gather(session: &SetupSession) -> Result<RepositoryFacts, CliError> {
     if !session.answers.open_questions(&QUESTIONS).is_empty() {
         return Ok(RepositoryFacts::Usable(Vec::new()));
     }
@@ -115,7 +115,7 @@ fn way_out(answers: &SetupAnswers) -> &'static str {
 }
 
 /// Pushes what is missing.
-pub(super) async fn prepare(session: &Session, force: bool) -> Result<(), CliError> {
+pub(super) async fn prepare(session: &SetupSession, force: bool) -> Result<(), CliError> {
     let sources =
         session.repository_sources()?.ok_or_else(|| CliError::io("there is no App yet"))?;
     let settings = sources.load_for_rebuild().map_err(CliError::failed)?.settings;

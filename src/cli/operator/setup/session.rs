@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::answers::{ANSWERS_FILE, RunsOn, SetupAnswers};
 use super::configuration_text::{self, ConfigFacts, ConfigPlaces};
-use super::file_change::read_file;
-use super::folder::{CLIENT_SECRET_FILE, CONFIG_FILE, SetupFolder};
+use super::folder::{CLIENT_SECRET_FILE, CONFIG_FILE, SetupFolder, read_file};
 use crate::cli::error::CliError;
 use crate::cli::settings::write_private;
 use crate::config::{self, SettingsSources};
@@ -17,13 +16,13 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// One run of the setup.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct SetupSession {
     pub(super) folder: SetupFolder,
     pub(super) answers: SetupAnswers,
     pub(super) outbound: OutboundHttp,
 }
 
-impl Session {
+impl SetupSession {
     pub(super) fn new(folder: SetupFolder, answers: SetupAnswers) -> Result<Self, CliError> {
         install_tls_provider();
         let outbound = match &answers.ca {
@@ -82,7 +81,7 @@ impl Session {
     /// Returns what the configuration is made of; `None` if there is no App yet.
     pub(super) fn config_facts(&self) -> Result<Option<ConfigFacts>, CliError> {
         let Some(app) = self.folder.app()? else { return Ok(None) };
-        let has_client_secret = self.folder.has(CLIENT_SECRET_FILE);
+        let has_client_secret = self.folder.contains(CLIENT_SECRET_FILE);
         Ok(Some(ConfigFacts { app, has_client_secret, kubeconfig: self.kubeconfig() }))
     }
 
